@@ -1,4 +1,4 @@
-// build.mjs SOURCE_DIR BUILD_DIR: type-checks the sources and bundles them into BUILD_DIR/dist.
+// build.mjs SOURCE_DIR BUILD_DIR OPENAPI: makes the types of the API, type-checks the sources and bundles them into BUILD_DIR/dist.
 // Node finds packages beside the importing file, and the sources stay free of installed packages,
 // so what is built is a copy inside BUILD_DIR.
 import { spawnSync } from "node:child_process";
@@ -6,8 +6,10 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { typesOf } from "./api_types.mjs";
 
-const [sourceDir, buildDir] = process.argv.slice(2);
+const [sourceDir, buildDir, description] = process.argv.slice(2);
 const require = createRequire(path.join(buildDir, "package.json"));
 const copy = path.join(buildDir, "src");
 const dist = path.join(buildDir, "dist");
@@ -17,6 +19,7 @@ rmSync(dist, { recursive: true, force: true });
 cpSync(path.join(sourceDir, "src"), copy, { recursive: true });
 cpSync(path.join(sourceDir, "tsconfig.json"), path.join(buildDir, "tsconfig.json"));
 mkdirSync(dist);
+writeFileSync(path.join(copy, "api_types.ts"), typesOf(description));
 
 const compiler = path.join(path.dirname(require.resolve("typescript/package.json")), "bin", "tsc");
 const check = spawnSync(process.execPath, [compiler, "--noEmit", "-p", buildDir], {
@@ -28,6 +31,7 @@ if (check.status !== 0) {
 
 const esbuild = require("esbuild");
 const outputs = [];
+const imported = {}; // scripts that each script needs to run
 
 async function bundle(names, options) {
     const result = await esbuild.build({
@@ -46,6 +50,10 @@ async function bundle(names, options) {
         ...options,
     });
     outputs.push(...Object.keys(result.metafile.outputs).map((name) => path.basename(name)));
+    for (const [name, { imports }] of Object.entries(result.metafile.outputs)) {
+        const needed = imports.filter((part) => part.kind === "import-statement");
+        imported[path.basename(name)] = needed.map((part) => path.basename(part.path));
+    }
 }
 
 const nameOf = (start, end) => {
@@ -63,9 +71,15 @@ await bundle(["app.tsx", "theme.css"], {
     chunkNames: "assets/chunk-[name].[hash]",
     define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
 });
+// The browser learns of all scripts of the first page at once, not of each from the one before.
+const needed = new Set();
+const add = (name) => imported[name]?.forEach((part) => needed.has(part) || (needed.add(part), add(part)));
+add(path.basename(nameOf("app.", ".js")));
+const preloads = [...needed].map((name) => `<link rel="modulepreload" href="/assets/${name}">`).join("\n");
 const page = readFileSync(path.join(copy, "index.html"), "utf8")
     .replace("{{first}}", nameOf("first_paint.", ".js"))
     .replace("{{script}}", nameOf("app.", ".js"))
+    .replace("{{preloads}}", preloads)
     .replace("{{style}}", nameOf("theme.", ".css"));
 writeFileSync(path.join(dist, "index.html"), page);
 
@@ -94,4 +108,28 @@ writeFileSync(
     path.join(dist, "one_file.html"),
     readFileSync(path.join(copy, "one_file.html"), "utf8").replace(/{{(script|hash|style)}}/g, (_, part) => parts[part]),
 );
+// The questions that such a page answers, for the program. Their text needs no browser, but the
+// modules that it comes from look at one when they are loaded.
+const questions = path.join(buildDir, "one_file_questions.mjs");
+await esbuild.build({
+    entryPoints: [path.join(copy, "one_file_questions.ts")],
+    absWorkingDir: buildDir,
+    bundle: true,
+    outfile: questions,
+    format: "esm",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "warning",
+    define: { EVENTS_WORKER: JSON.stringify("") },
+});
+Object.assign(globalThis, {
+    location: { pathname: "/", search: "" },
+    localStorage: { getItem: () => null },
+    addEventListener: () => undefined,
+    matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
+});
+const { questionsOfAll } = await import(pathToFileURL(questions).href);
+writeFileSync(path.join(dist, "one_file.json"), JSON.stringify(questionsOfAll()));
 cpSync(path.join(copy, "favicon.svg"), path.join(dist, "favicon.svg"));

@@ -23,6 +23,7 @@
 #define SJ_AGENT_STATE_JOIN_JVM "sojourn_agent_join_jvm"
 #define SJ_AGENT_STATE_SELECT_JVM "sojourn_agent_select_jvm"
 #define SJ_AGENT_STATE_LEAVE_JVM "sojourn_agent_leave_jvm"
+#define SJ_AGENT_STATE_SELECT_MONO "sojourn_agent_select_mono"
 #define SJ_AGENT_STATE_STUBS "memfd:" SJ_AGENT_STATE_STUBS_FILE /* as the kernel reports it */
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */

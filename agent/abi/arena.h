@@ -108,7 +108,11 @@ typedef struct sj_thread_slot {
     _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
     uint32_t unused_word;
     uint64_t unsent_calls; /* of the consumer: calls that are known to be among `cursor.unsent` */
-    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8];
+    /* What the thread had used when it, its process or its runtime ended, and one more; 0: that is
+     * not known. */
+    _Atomic uint64_t cpu_ns;
+    _Atomic uint64_t allocated_bytes; /* in the heap of a runtime */
+    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");

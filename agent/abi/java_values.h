@@ -11,6 +11,7 @@
 /* Bits of the int. It fits a short. */
 enum {
     SJ_JAVA_VALUE_DESCRIPTOR = 0xff, /* sj_value_descriptor under which the value is recorded */
+    SJ_JAVA_AT_ENTRY = 1,            /* of SJ_JAVA_COST */
     SJ_JAVA_VALUE_FIRST = 1 << 8,    /* the first of a call's entry or exit */
     SJ_JAVA_VALUE_TYPE_SHIFT = 9     /* sj_java_type, three bits */
 };
@@ -34,7 +35,8 @@ typedef enum sj_java_native {
     SJ_JAVA_DECIDE = 5,        /* 1: the call is left out and has been recorded; the type is that of
                                   its result. Throws the exception that a rule wants */
     SJ_JAVA_RESULT = 6,        /* what a call that is left out returns */
-    SJ_JAVA_NATIVES = 7
+    SJ_JAVA_COST = 7,          /* CPU time and bytes so far; what: SJ_JAVA_AT_ENTRY or 0 */
+    SJ_JAVA_NATIVES = 8
 } sj_java_native;
 
 typedef struct sj_java_native_name {
@@ -49,6 +51,7 @@ static const sj_java_native_name sj_java_natives[SJ_JAVA_NATIVES] = {
     [SJ_JAVA_JUDGE] = {"judge", "(II)V"},
     [SJ_JAVA_SET] = {"set", "(JII)J"},
     [SJ_JAVA_DECIDE] = {"decide", "(II)I"},
-    [SJ_JAVA_RESULT] = {"result", "(II)J"}};
+    [SJ_JAVA_RESULT] = {"result", "(II)J"},
+    [SJ_JAVA_COST] = {"cost", "(II)V"}};
 
 #endif

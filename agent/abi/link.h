@@ -211,7 +211,7 @@ typedef struct sj_link_container_added {
                                 follow, a bit each from the lowest on: 1 wanted */
     uint32_t value_count; /* at most SJ_LINK_CONTAINER_VALUES sj_link_method_values behind those, by
                              rising token */
-    uint32_t has_lines;   /* 1: it is to be told which instructions of its methods ran */
+    uint32_t has_lines;   /* 1: it is to report which instructions of its methods ran */
 } sj_link_container_added;
 
 /* Which instructions of methods ran. `word_count` words follow: a function, how many offsets in its
@@ -303,7 +303,7 @@ typedef struct sj_link_loaded_class {
     uint32_t reserved;
 } sj_link_loaded_class;
 
-/* When the state of a JVM is told. */
+/* When the state of a JVM is reported. */
 typedef enum sj_link_jvm_moment {
     SJ_JVM_ENDED = 0,
     SJ_JVM_JOINED = 1,   /* while it ran: its loaded classes were transformed again */

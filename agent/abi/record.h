@@ -37,8 +37,11 @@ typedef enum sj_record_kind {
 /* The calls of a runtime that moves its frames (JIT inlining, OSR, trampolines) bear no address:
  * they are matched by order and function, on the thread's own stack. What stands in its place: */
 typedef enum sj_managed_stack {
-    SJ_MANAGED_CALL = 0,  /* an entry, or an exit by return */
-    SJ_MANAGED_THROWN = 1 /* an exit by an exception that the call did not catch */
+    SJ_MANAGED_CALL = 0,   /* an entry, or an exit by return */
+    SJ_MANAGED_THROWN = 1, /* an exit by an exception that the call did not catch */
+    /* The same, by one that was raised between any two instructions (an aborted thread, a full
+     * stack): the frame that it hit may not have told of its entry yet, or of its exit already. */
+    SJ_MANAGED_INTERRUPTED = 2
 } sj_managed_stack;
 
 /* In the stack of an exit: the call ended by a jump to the start of a function that was hooked at
@@ -112,7 +115,7 @@ static inline uint64_t sj_record_stack(const sj_record *record)
 
 static inline bool sj_record_is_managed(uint64_t stack)
 {
-    return stack <= SJ_MANAGED_THROWN;
+    return stack <= SJ_MANAGED_INTERRUPTED;
 }
 
 /* sj_record_is_tail_call: an exit with this stack was a tail call. */

@@ -301,6 +301,7 @@ typedef struct sj_zombie_counters {
     /* What watching has taken of the program's own time, in ticks. */
     _Atomic uint64_t heap_ticks;
     _Atomic uint64_t history_ticks;
+    _Atomic uint64_t quarantine_ticks;
     _Atomic uint64_t not_quarantined; /* too large or too small, or in a signal handler */
 } sj_zombie_counters;
 
@@ -314,7 +315,8 @@ typedef struct sj_zombie_deep_stack {
 /* Counted by one thread each, but for the last. */
 typedef struct sj_zombie_cell {
     _Atomic uint64_t count;
-    uint64_t apart[7];
+    _Atomic uint64_t full; /* let go because newer ones took their places; as kept_full */
+    uint64_t apart[6];
 } sj_zombie_cell;
 
 /* Code of a function whose calls of the allocator are guarded always. */
@@ -342,8 +344,10 @@ typedef struct sj_zombie_region {
     uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
     sj_heap_plan plans[SJ_HEAP_PARTS];
     /* By the recorder, which keeps the overhead budget: one allocation in `one_in <<
-     * sampling_shift` is guarded, and histories are not kept. */
+     * sampling_shift` is guarded, of `1 << quarantine_shift` blocks that a thread frees one is
+     * quarantined, and histories are not kept. */
     _Atomic uint32_t sampling_shift;
+    _Atomic uint32_t quarantine_shift;
     _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
     _Atomic uint32_t site_count; /* of `sites`; by the recorder */

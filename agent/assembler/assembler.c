@@ -390,14 +390,14 @@ static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_
         return SJ_OK;
     }
     const bool is_cpu = counter == SJ_COUNTER_CPU_NS;
-    const uint32_t memory = counter - (uint32_t)SJ_COUNTER_ALLOCATIONS;
+    const uint32_t memory = counter - (uint32_t)SJ_COUNTER_ALLOCATED_BYTES;
     if (cost.is_first) {
         SJ_TRY(add_cost(stream, value, SJ_COST_FUNCTION, function));
         SJ_TRY(add_cost(stream, value, SJ_COST_NESTED, cost.is_nested));
     }
     SJ_TRY(
-        add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATIONS + memory, cost.all));
-    return add_cost(stream, value, is_cpu ? SJ_COST_SELF_NS : SJ_COST_SELF_ALLOCATIONS + memory,
+        add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATED_BYTES + memory, cost.all));
+    return add_cost(stream, value, is_cpu ? SJ_COST_SELF_NS : SJ_COST_SELF_ALLOCATED_BYTES + memory,
                     cost.self);
 }
 

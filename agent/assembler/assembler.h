@@ -119,24 +119,26 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
                                          unsigned flags);
 
 /* Nothing vanishes. After flush or end these hold exactly:
- *   records = calls - preopened + returned + jumped + thrown + overtaken + orphan_exits +
- *             notes + value_records + bad_records
+ *   records = calls - preopened + returned + jumped + thrown + overtaken + interrupted +
+ *             orphan_exits + notes + value_records + bad_records
  *   events + refused_events = calls + returned + landed + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
  * first_event; first_call + call_count + lost_calls the next first_call. */
 typedef struct sj_assembler_counters {
-    uint64_t records;   /* fed */
-    uint64_t calls;     /* entries seen */
-    uint64_t preopened; /* among `calls`: open before recording, so without a record */
-    uint64_t returned;  /* exits that ended their call */
-    uint64_t jumped;    /* exits by a tail call */
-    uint64_t landed;    /* calls with such an exit that have ended, in whatever way */
-    uint64_t unwound;   /* calls ended by a throw or a longjmp */
-    uint64_t thrown;    /* exits that say so: of managed calls that an exception left */
-    uint64_t overtaken; /* exits of calls that were among `unwound`: they went on in the runtime
-                           that unwound the managed call below them */
-    uint64_t truncated; /* the same, after a gap */
+    uint64_t records;     /* fed */
+    uint64_t calls;       /* entries seen */
+    uint64_t preopened;   /* among `calls`: open before recording, so without a record */
+    uint64_t returned;    /* exits that ended their call */
+    uint64_t jumped;      /* exits by a tail call */
+    uint64_t landed;      /* calls with such an exit that have ended, in whatever way */
+    uint64_t unwound;     /* calls ended by a throw or a longjmp */
+    uint64_t thrown;      /* exits that say so: of managed calls that an exception left */
+    uint64_t overtaken;   /* exits of calls that were among `unwound`: they went on in the runtime
+                             that unwound the managed call below them */
+    uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
+                             or after its exit */
+    uint64_t truncated;   /* the same as `unwound`, after a gap */
     uint64_t orphan_exits;
     uint64_t notes;
     uint64_t value_records;

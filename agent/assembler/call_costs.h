@@ -31,6 +31,8 @@ typedef struct sj_call_costs {
     sj_open_cost *open; /* measured calls, outermost first */
     size_t count;
     size_t capacity;
+    uint64_t bytes; /* that the thread has allocated, as the next call begins or ends; likewise */
+    bool knows_bytes;
 } sj_call_costs;
 
 typedef struct sj_call_cost {

@@ -68,11 +68,16 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
     return depth < stream->depth;
 }
 
-static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t ticks)
+static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, bool is_interrupted,
+                              uint64_t ticks)
 {
     const bool is_unwinding = stream->thrown_depth != 0 && stream->depth >= stream->thrown_depth;
     const uint32_t depth =
         find_call(stream, is_unwinding ? stream->thrown_depth - 1 : stream->depth, function);
+    if (depth == 0 && is_interrupted) {
+        stream->context->counters.interrupted++;
+        return SJ_OK;
+    }
     if (depth == 0) {
         return note_orphan(stream, ticks);
     }
@@ -90,8 +95,8 @@ static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t
 sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t stack, uint64_t ticks)
 {
     SJ_TRY(sj_call_stack_land(stream));
-    if (stack == SJ_MANAGED_THROWN) {
-        return leave_thrown(stream, function, ticks);
+    if (stack != SJ_MANAGED_CALL) {
+        return leave_thrown(stream, function, stack == SJ_MANAGED_INTERRUPTED, ticks);
     }
     SJ_TRY(settle_thrown(stream, ticks));
     const uint32_t depth = find_call(stream, stream->depth, function);

@@ -8,7 +8,8 @@
  *
  *   ENTER: a new call opens; nothing ends.
  *   LEAVE f: the innermost managed call of f ends, by return or by exception; what lies above it
- *   has ended unseen. No f among the innermost SJ_MANAGED_REACH calls: the exit is an orphan.
+ *   has ended unseen. No f among the innermost SJ_MANAGED_REACH calls: the exit is an orphan,
+ *   but that of an interrupted frame, which may have been hit outside of what its call tells of.
  *   By exception with native calls above it (the runtime reports it while it unwinds): it ends,
  * with these, when they do or when the next managed call is entered or returns; of these, those
  * that went on nevertheless return later, which ends nothing and is no orphan. After a gap, open

@@ -170,7 +170,7 @@ static uint64_t cpu_ns(clockid_t clock)
     return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }
 
-/* keep writes what is left to the recording's files; a full disk is told. */
+/* keep writes what is left to the recording's files; a full disk is reported. */
 static void keep(direct *self)
 {
     sj_recording *recording = self->recording;

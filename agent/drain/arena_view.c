@@ -179,6 +179,8 @@ void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
     atomic_store(&thread->dropped_calls, 0);
     atomic_store(&thread->dropped_events, 0);
     atomic_store(&thread->waited_ticks, 0);
+    atomic_store(&thread->cpu_ns, 0);
+    atomic_store(&thread->allocated_bytes, 0);
     thread->tid = 0;
     thread->cursor = (sj_slot_cursor){0};
     thread->unsent_calls = 0;

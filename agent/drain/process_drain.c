@@ -19,6 +19,11 @@
 #define GONE_NS UINT64_C(60000000)
 /* A process that looks for a slot so long after one of its threads has gone did not end with it. */
 #define GONE_ALIVE_NS UINT64_C(1000000)
+/* Whether threads are on the processor is looked at so often, when there are so few that each may
+ * take its share of the time; of a profile, which may last for days, more rarely. */
+#define WATCH_NS UINT64_C(20000000)
+#define WATCH_THREAD_NS UINT64_C(500000)
+#define WATCH_PROFILE_NS UINT64_C(1000000000)
 /* While slots are short, ended threads are looked for so often. */
 #define END_LOOK_NS UINT64_C(1000000)
 /* Waiting threads are woken when so many slots have come back. */
@@ -60,9 +65,17 @@ void sj_process_drain_free(sj_process_drain *process)
         sj_overhead_governor_remove(process->shared->governor, process->governed);
     }
     sj_unhooked_set_release(process->freed);
+    free(process->times);
     sj_arena_view_close(&process->view);
     sj_tracked_process_close(&process->tracked);
     free(process);
+}
+
+/* is_watched: a recording that keeps only its last seconds would grow by it, a drain on the
+ * program's own thread has no time for it, and of a process that is dead nothing can be seen. */
+static bool is_watched(const sj_drain_shared *shared)
+{
+    return shared->flight == NULL && !shared->options.threadless && !shared->options.salvage;
 }
 
 static sj_status open_arena(sj_process_drain *process)
@@ -76,6 +89,7 @@ static sj_status open_arena(sj_process_drain *process)
         return SJ_OK;
     }
     process->threads = calloc(process->view.max_threads, sizeof(*process->threads));
+    process->times = is_watched(process->shared) ? calloc(1, sizeof(*process->times)) : NULL;
     if (process->threads == NULL) {
         return SJ_ENOMEM;
     }
@@ -179,6 +193,7 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         }
         SJ_TRY(sj_thread_drain_new(process, slot, &process->threads[slot]));
         process->thread_count++;
+        SJ_TRY(sj_thread_drain_watch(process->threads[slot]));
     } else if (look && !process->threads[slot]->is_announced &&
                process->threads[slot]->gone_ns == 0) {
         /* It lives: the frame of one that does not is sent when it has ended. */
@@ -223,6 +238,27 @@ static void look_for_filter(sj_process_drain *process)
         process->is_confined = true;
         atomic_store(&sj_arena_view_header(&process->view)->is_confined, 1);
     }
+}
+
+/* watch_threads looks whether threads are on the processor, and reports it when blocks are cut. */
+static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t now_ns)
+{
+    const uint64_t least_ns = process->shared->profiler != NULL ? WATCH_PROFILE_NS : WATCH_NS;
+    const uint64_t share_ns = process->thread_count * WATCH_THREAD_NS;
+    if (process->times == NULL) {
+        return SJ_OK;
+    }
+    if (now_ns >= process->next_watch_ns &&
+        !sj_tracked_process_has_ended(&process->tracked)) {
+        process->next_watch_ns = now_ns + (share_ns > least_ns ? share_ns : least_ns);
+        for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
+            SJ_TRY(process->threads[slot] != NULL ? sj_thread_drain_watch(process->threads[slot])
+                                                  : SJ_OK);
+        }
+    }
+    return flush && !process->is_finishing ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                        process->number)
+                 : SJ_OK;
 }
 
 /* look_for_ends gives slots back soon when a thread waits for one, or few are left while threads
@@ -280,6 +316,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         SJ_TRY(poll_slot(process, slot, look || flush, flush, now_ns, records));
     }
     process->flushed_ticks = flush ? now_ticks : process->flushed_ticks;
+    SJ_TRY(watch_threads(process, flush, now_ns));
     return look_for_ends(process, now_ns);
 }
 
@@ -348,6 +385,11 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
                               is_gone ? SJ_READ_LAST : SJ_READ_ALL, process->next_flush_ns));
         }
     }
+    /* Of a process shorter than a look there is nothing to report. */
+    SJ_TRY(process->times != NULL && process->times->watched_ns >= WATCH_NS
+               ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                      process->number)
+               : SJ_OK);
     process_end->disarm_reason = atomic_load(&header->disarm_reason);
     if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
         process_end->disarm_reason = SJ_DISARM_CONFINED;

@@ -5,6 +5,7 @@
 
 #include "agent/drain/chunk_reader.h"
 #include "agent/drain/drain_context.h"
+#include "agent/drain/thread_times.h"
 #include "agent/drain/tracked_process.h"
 
 #include <limits.h>
@@ -31,6 +32,8 @@ typedef struct sj_process_drain {
     uint64_t next_end_look_ns;   /* for ended threads only, while slots are short */
     uint64_t seen_slot_requests; /* at the last one */
     uint32_t thread_count;       /* elements of `threads` that are there */
+    uint64_t next_watch_ns;      /* for whether threads are on the processor */
+    sj_thread_times *times;      /* NULL: that is not looked at */
 } sj_process_drain;
 
 SJ_MUST_CHECK sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number, pid_t pid,

@@ -3,9 +3,11 @@
 #include "agent/drain/block_sink.h"
 #include "agent/drain/open_calls.h"
 #include "agent/host/clock.h"
+#include "agent/ptrace/proc_status.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const sj_slice no_payload = {0};
 
@@ -27,6 +29,8 @@ static sj_status send_thread(const sj_thread_drain *thread)
     message.dropped_calls = atomic_load(&slot->dropped_calls);
     message.dropped_events = atomic_load(&slot->dropped_events);
     message.waited_ticks = atomic_load(&slot->waited_ticks);
+    message.cpu_ns_and_one = atomic_load(&slot->cpu_ns);
+    message.allocated_bytes_and_one = atomic_load(&slot->allocated_bytes);
     return sj_frame_writer_send(writer, SJ_FRAME_THREAD, &message.base, no_payload);
 }
 
@@ -318,6 +322,49 @@ sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode, uint6
     return status;
 }
 
+/* has_ended_first: a main thread may end while its process goes on, and is there until that ends. */
+static bool has_ended_first(const sj_thread_drain *thread, uint64_t cpu_ns)
+{
+    const pid_t pid = thread->process->tracked.pid;
+    sj_proc_thread facts;
+    return thread->tid == (uint32_t)pid && cpu_ns == thread->clock.cpu_ns &&
+           sj_proc_thread_read(pid, pid, &facts) == SJ_OK && facts.state == 'Z';
+}
+
+sj_status sj_thread_drain_watch(sj_thread_drain *thread)
+{
+    sj_process_drain *process = thread->process;
+    uint64_t cpu_ns = 0;
+    uint64_t ready_ns = 0;
+    /* A process that looks at itself must not end by a system call that its filter forbids. */
+    if (process->times == NULL || (process->is_confined && process->tracked.pid == getpid()) ||
+        sj_thread_times_read(process->tracked.pid, thread->tid, &cpu_ns, &ready_ns) != SJ_OK ||
+        has_ended_first(thread, cpu_ns)) {
+        return SJ_OK;
+    }
+    return sj_thread_times_note(process->times, &thread->clock, thread->number,
+                                sj_clock_ns(CLOCK_MONOTONIC), cpu_ns, ready_ns)
+               ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                      process->number)
+               : SJ_OK;
+}
+
+/* end_watch ends the last step of a thread. */
+static sj_status end_watch(sj_thread_drain *thread)
+{
+    sj_process_drain *process = thread->process;
+    if (process->times == NULL) {
+        return SJ_OK;
+    }
+    if (!sj_tracked_process_has_ended(&process->tracked)) {
+        SJ_TRY(sj_thread_drain_watch(thread));
+    }
+    return sj_thread_times_rest(process->times, &thread->clock, thread->number)
+               ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                      process->number)
+               : SJ_OK;
+}
+
 static uint64_t positive_difference(uint64_t all, uint64_t known)
 {
     return all > known ? all - known : 0;
@@ -394,6 +441,7 @@ static sj_status report_unreported(sj_thread_drain *thread, uint64_t now_ticks)
 sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags)
 {
     const uint64_t now_ticks = sj_clock_ticks();
+    SJ_TRY(end_watch(thread));
     SJ_TRY(sj_call_filter_end(&thread->reader.filter, now_ticks));
     SJ_TRY(report_unnoted_drops(thread, now_ticks));
     SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));

@@ -3,6 +3,7 @@
 #define SJ_AGENT_DRAIN_THREAD_DRAIN_H
 
 #include "agent/drain/process_drain.h"
+#include "agent/drain/thread_times.h"
 #include "agent/policy/thread_filter.h"
 
 struct sj_thread_drain {
@@ -24,6 +25,7 @@ struct sj_thread_drain {
     uint64_t unflushed;     /* events since the last flush */
     uint64_t gone_ns;       /* since when its tid is not there; 0: it is */
     uint64_t gone_requests; /* for slots, some time after; 0: not yet looked */
+    sj_thread_clock clock;  /* when it was on the processor */
 };
 
 /* sj_thread_drain_new makes the drain of the thread of `slot`. Its frame is sent when it ends, or,
@@ -42,6 +44,10 @@ SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);
  * SJ_ENOMEM.
  */
 SJ_MUST_CHECK sj_status sj_thread_drain_set_policy(sj_thread_drain *thread);
+
+/* sj_thread_drain_watch looks whether the thread has been on the processor. Errors of
+ * sj_thread_times_send. */
+SJ_MUST_CHECK sj_status sj_thread_drain_watch(sj_thread_drain *thread);
 
 SJ_MUST_CHECK sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode,
                                              uint64_t now_ns, uint64_t *records);

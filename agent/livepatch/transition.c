@@ -30,14 +30,16 @@ static bool is_wanted(void *context, const sj_hook_change *change)
 {
     const sj_function_states *states = context;
     return change->function >= states->count ||
-           states->states[change->function] == SJ_FUNCTION_WANTED;
+           states->states[change->function] == SJ_FUNCTION_WANTED ||
+           states->states[change->function] == SJ_FUNCTION_MANAGED;
 }
 
 static bool is_unwanted(void *context, const sj_hook_change *change)
 {
     const sj_function_states *states = context;
     return change->function < states->count &&
-           states->states[change->function] == SJ_FUNCTION_UNWANTED;
+           (states->states[change->function] == SJ_FUNCTION_UNWANTED ||
+            states->states[change->function] == SJ_FUNCTION_MANAGED_UNWANTED);
 }
 
 /* count_functions returns the number of ids that the agent's tables and the states may name. */
@@ -121,7 +123,9 @@ static void compare(const transition *self, const uint8_t *before, const uint8_t
     for (uint32_t id = 1; id < count; id++) {
         report->hooked_count += after[id] > before[id];
         report->freed_count += after[id] < before[id];
-        report->kept_count += is_in_state(self, id, SJ_FUNCTION_UNWANTED) && after[id] != 0;
+        report->kept_count += (is_in_state(self, id, SJ_FUNCTION_UNWANTED) ||
+                               is_in_state(self, id, SJ_FUNCTION_MANAGED_UNWANTED)) &&
+                              after[id] != 0;
     }
 }
 
@@ -153,7 +157,8 @@ static sj_status record_unhooked(const transition *self, const uint8_t *before)
         return SJ_ENOMEM;
     }
     for (uint32_t id = 1; id < count; id++) {
-        if (before[id] != 0 && is_in_state(self, id, SJ_FUNCTION_UNWANTED)) {
+        if ((before[id] != 0 && is_in_state(self, id, SJ_FUNCTION_UNWANTED)) ||
+            is_in_state(self, id, SJ_FUNCTION_MANAGED_UNWANTED)) {
             freed[freed_count++] = id;
         }
     }
@@ -169,7 +174,7 @@ static void record_hooked(const transition *self, const uint8_t *after)
 {
     const uint32_t count = count_functions(self);
     for (uint32_t id = 1; id < count; id++) {
-        if (after[id] != 0) {
+        if (after[id] != 0 || is_in_state(self, id, SJ_FUNCTION_MANAGED)) {
             sj_unhooked_set_remove(self->freed, &id, 1);
         }
     }

@@ -291,7 +291,7 @@ static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, u
 static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
                          int depth);
 
-/* add_fields: false in `*is_whole` when it has some that cannot be told apart. */
+/* add_fields: false in `*is_whole` when it has some that cannot be distinguished. */
 static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *type, uint64_t offset,
                             int depth)
 {

@@ -106,6 +106,19 @@ bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *ri
            sj_pattern_same(left->loaders, left->loader_count, right->loaders, right->loader_count);
 }
 
+bool sj_class_filter_wants_methods_of(const sj_class_filter *filter, const char *class)
+{
+    return sj_class_filter_wants_class(filter, class) &&
+           (filter->ancestor_count == 0 || descends_from_listed(filter, class)) &&
+           !(filter->without_system && is_system(filter, class));
+}
+
+bool sj_class_filter_wants_selector(const sj_class_filter *filter, const char *selector)
+{
+    return filter->selector_count == 0 ||
+           sj_pattern_matches_any(filter->selectors, filter->selector_count, selector);
+}
+
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)
 {
     sj_method_parts parts;
@@ -114,11 +127,6 @@ bool sj_class_filter_wants(const sj_class_filter *filter, const char *name)
         !sj_runtimes[runtime]->split_method(name, &parts)) {
         return true;
     }
-    if (filter->selector_count != 0 &&
-        !sj_pattern_matches_any(filter->selectors, filter->selector_count, parts.selector)) {
-        return false;
-    }
-    return sj_class_filter_wants_class(filter, parts.class) &&
-           (filter->ancestor_count == 0 || descends_from_listed(filter, parts.class)) &&
-           !(filter->without_system && is_system(filter, parts.class));
+    return sj_class_filter_wants_selector(filter, parts.selector) &&
+           sj_class_filter_wants_methods_of(filter, parts.class);
 }

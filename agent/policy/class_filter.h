@@ -42,6 +42,10 @@ bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 /* sj_class_filter_wants decides on a method; what is no method is wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
 
+/* The two parts of that decision: on all methods of a class, and on a method of any class. */
+bool sj_class_filter_wants_methods_of(const sj_class_filter *filter, const char *class);
+bool sj_class_filter_wants_selector(const sj_class_filter *filter, const char *selector);
+
 /* sj_class_filter_wants_class decides on a class before it has methods, by its name alone,
  * sj_class_filter_wants_loader by its loader's; which are the system's says
  * sj_class_filter_is_system. */

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DOCUMENT "policy" /* in messages about what options make */
+
 struct sj_policy_draft {
     json_t *document;
     json_t *loaded; /* the document as it was read; NULL: none was */
@@ -277,13 +279,38 @@ void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *st
     snprintf(origin, capacity, "%s:%u:%u", draft->name, place.line, place.column);
 }
 
+/* Nobody has seen the document: instead of a place in it, an error names the line that stands there.
+ */
+static void name_line(const char *text, sj_error *error)
+{
+    char said[SJ_ERROR_TEXT_BYTES];
+    unsigned long line = 0;
+    int used = 0;
+    if (error == NULL || sscanf(error->text, DOCUMENT ":%lu:%*u: %n", &line, &used) != 1 ||
+        used == 0) {
+        return;
+    }
+    while (line > 1 && *text != '\0') {
+        line -= *text++ == '\n';
+    }
+    text += strspn(text, " ");
+    const size_t length = strcspn(text, "\n");
+    const size_t shown = length > 0 && text[length - 1] == ',' ? length - 1 : length;
+    memcpy(said, error->text, sizeof(said));
+    snprintf(error->text, sizeof(error->text), "%.*s: %.300s", shown < 150 ? (int)shown : 150, text,
+             said + used);
+}
+
 sj_status sj_policy_draft_finish(const sj_policy_draft *draft, sj_policy *policy, sj_error *error)
 {
     char *text = json_dumps(draft->document, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = sj_policy_parse(text, strlen(text), "policy", policy, error);
+    const sj_status status = sj_policy_parse(text, strlen(text), DOCUMENT, policy, error);
+    if (status != SJ_OK) {
+        name_line(text, error);
+    }
     free(text);
     return status;
 }

@@ -92,19 +92,20 @@ static sj_status read_system_patterns(sj_policy_reader *reader, json_t *value)
 
 sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_t *value)
 {
-    enum {
-        PATCHED_KEYS = 2, /* of runtimes whose methods are patched or dispatched */
-        JIT_KEYS = 2      /* of those that compile them, at the end */
-    };
-    static const sj_policy_key keys[] = {{"technique", read_technique},
-                                         {"receivers", read_receivers},
-                                         {"classes", read_classes},
-                                         {"exclude", read_exclude},
-                                         {"subclasses_of", read_subclasses},
-                                         {"selectors", read_selectors},
-                                         {"system", read_system},
-                                         {"lines", read_lines},
-                                         {"engine", read_engine}};
+    static const sj_policy_key of_patched[] = {{"technique", read_technique},
+                                               {"receivers", read_receivers},
+                                               {"classes", read_classes},
+                                               {"exclude", read_exclude},
+                                               {"subclasses_of", read_subclasses},
+                                               {"selectors", read_selectors},
+                                               {"system", read_system}};
+    static const sj_policy_key of_compiled[] = {{"classes", read_classes},
+                                                {"exclude", read_exclude},
+                                                {"subclasses_of", read_subclasses},
+                                                {"selectors", read_selectors},
+                                                {"system", read_system_patterns},
+                                                {"lines", read_lines},
+                                                {"engine", read_engine}};
     static const sj_policy_key of_classes[] = {{"classes", read_classes},
                                                {"exclude", read_exclude},
                                                {"subclasses_of", read_subclasses},
@@ -115,8 +116,9 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
         return sj_policy_object(reader, value, of_classes,
                                 sizeof(of_classes) / sizeof(of_classes[0]));
     }
-    const size_t first = sj_runtimes[runtime]->dispatch_bit != 0 ? 0 : PATCHED_KEYS;
-    const size_t end =
-        sizeof(keys) / sizeof(keys[0]) - (sj_runtimes[runtime]->in_place_bit != 0 ? 0 : JIT_KEYS);
-    return sj_policy_object(reader, value, keys + first, end - first);
+    return sj_runtimes[runtime]->in_place_bit != 0
+               ? sj_policy_object(reader, value, of_compiled,
+                                  sizeof(of_compiled) / sizeof(of_compiled[0]))
+               : sj_policy_object(reader, value, of_patched,
+                                  sizeof(of_patched) / sizeof(of_patched[0]));
 }

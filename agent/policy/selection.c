@@ -110,12 +110,30 @@ bool sj_selection_is_launcher(const char *path)
     return false;
 }
 
+/* Code that a runtime compiled ahead of time: it tells of its methods itself. */
+static bool is_precompiled(const char *name)
+{
+    static const char ending[] = ".so";
+    const size_t bytes = strlen(name);
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const char *const *of = sj_runtimes[i]->endings;
+        for (; of != NULL && *of != NULL; of++) {
+            const size_t all = strlen(*of) + sizeof(ending) - 1;
+            if (bytes > all && strncmp(name + bytes - all, *of, strlen(*of)) == 0 &&
+                strcmp(name + bytes - (sizeof(ending) - 1), ending) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main)
 {
     if (!is_main && is_untouchable(path)) {
         return false;
     }
-    if (is_dispatcher(selection, file_name(path))) {
+    if (is_dispatcher(selection, file_name(path)) || is_precompiled(path)) {
         return false;
     }
     if (names_file(selection->modules_excluded, selection->modules_excluded_count, path)) {
@@ -156,18 +174,41 @@ bool sj_selection_wants_source(const sj_selection *selection, const char *file)
     return !names_file(selection->sources_excluded, selection->sources_excluded_count, file);
 }
 
+static bool wants_name(const sj_selection *selection, const char *name)
+{
+    return (selection->function_count == 0 ||
+            names_function(selection->functions, selection->function_count, name)) &&
+           !names_function(selection->excluded, selection->excluded_count, name);
+}
+
 bool sj_selection_wants_method(const sj_selection *selection, const char *name)
 {
-    if (selection->function_count != 0 &&
-        !names_function(selection->functions, selection->function_count, name)) {
-        return false;
-    }
-    if (names_function(selection->excluded, selection->excluded_count, name)) {
-        return false;
-    }
     size_t runtime = 0;
-    return !sj_runtime_of_method(name, &runtime) ||
-           sj_class_filter_wants(&selection->runtimes[runtime].classes, name);
+    return wants_name(selection, name) &&
+           (!sj_runtime_of_method(name, &runtime) ||
+            sj_class_filter_wants(&selection->runtimes[runtime].classes, name));
+}
+
+bool sj_selection_has_system(const sj_selection *selection)
+{
+    return selection->all_libraries || selection->module_count != 0;
+}
+
+bool sj_selection_wants_class_in(const sj_selection *selection, sj_link_language language,
+                                 const char *class, bool is_main)
+{
+    const sj_class_filter *filter = &selection->runtimes[language].classes;
+    const bool is_system = (filter->has_system || !is_main) &&
+                           sj_class_filter_is_system(filter, sj_runtimes[language], class);
+    return (!is_system || sj_selection_has_system(selection)) &&
+           sj_class_filter_wants_methods_of(filter, class);
+}
+
+bool sj_selection_wants_method_in(const sj_selection *selection, sj_link_language language,
+                                  const char *name, const char *selector)
+{
+    return wants_name(selection, name) &&
+           sj_class_filter_wants_selector(&selection->runtimes[language].classes, selector);
 }
 
 bool sj_selection_wants_class(const sj_selection *selection, sj_link_language language,

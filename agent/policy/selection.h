@@ -86,6 +86,17 @@ bool sj_selection_wants_class(const sj_selection *selection, sj_link_language la
 /* sj_selection_wants_method decides on a method that a runtime names, by its name. */
 bool sj_selection_wants_method(const sj_selection *selection, const char *name);
 
+/* Of containers, whose methods come class by class. sj_selection_has_system returns whether what is
+ * the system's is recorded like all else: all libraries, or modules by name, are asked for.
+ * sj_selection_wants_class_in decides on all methods of a class, sj_selection_wants_method_in on
+ * one method of such a class. The program's own container (`is_main`) has no classes of the system
+ * but those that the policy says are. */
+bool sj_selection_has_system(const sj_selection *selection);
+bool sj_selection_wants_class_in(const sj_selection *selection, sj_link_language language,
+                                 const char *class, bool is_main);
+bool sj_selection_wants_method_in(const sj_selection *selection, sj_link_language language,
+                                  const char *name, const char *selector);
+
 /* sj_selection_has_receivers returns whether patched methods of any runtime record the class of
  * their receiver, sj_selection_needs_classes whether classes of processes are asked for at all. */
 bool sj_selection_has_receivers(const sj_selection *selection);

@@ -9,6 +9,7 @@
 #include "agent/host/clock.h"
 #include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/jvm_request.h"
+#include "agent/livepatch/mono_request.h"
 #include "agent/livepatch/transition.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -116,6 +117,10 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     sj_transition_report report;
     if (sj_registry_find_process(recording->registry, pid, &process) != SJ_OK) {
         return;
+    }
+    if (sj_live_runtimes_are_bound(pid) && sj_mono_select(pid, &error) != SJ_OK &&
+        kill(pid, 0) == 0) {
+        note_problem(sums, error.text);
     }
     sj_unhooked_set *freed = NULL;
     (void)!sj_drain_share_freed(recording->drain, process, &freed);

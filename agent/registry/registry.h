@@ -120,7 +120,10 @@ SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
 typedef enum sj_function_state {
     SJ_FUNCTION_FIXED = 0, /* cannot be hooked in place: stays as it is */
     SJ_FUNCTION_WANTED = 1,
-    SJ_FUNCTION_UNWANTED = 2
+    SJ_FUNCTION_UNWANTED = 2,
+    /* Of a container: its runtime records what is not hooked in place, or its code is not there. */
+    SJ_FUNCTION_MANAGED = 3,
+    SJ_FUNCTION_MANAGED_UNWANTED = 4
 } sj_function_state;
 
 typedef struct sj_function_states {

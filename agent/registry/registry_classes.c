@@ -1,5 +1,6 @@
 /* Java classes: each that is rewritten is a module of the session, whose functions have their
  * places in the class file for offsets. */
+#include "agent/registry/class_lines.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/jvm/class_rewrite.h"
@@ -94,6 +95,10 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
         if ((matched >> i & 1) == 0) {
             continue;
         }
+        if (rule->is_cpu) {
+            values->costs = true;
+            continue;
+        }
         while (value < end && value->descriptor != 0 && value->descriptor != rule->descriptor) {
             value++;
         }
@@ -124,7 +129,8 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
         mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
     }
     if (sj_java_values_wanted(values)) {
-        mixed = (mixed ^ ((uint32_t)values->sets << 1 | (values->may_leave ? 1U : 0U))) *
+        mixed = (mixed ^ ((uint32_t)values->sets << 2 | (values->costs ? 2U : 0U) |
+                          (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
     }
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
@@ -310,7 +316,9 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
         count_class(registry, group, *first_function);
     }
     free(group);
-    return status;
+    SJ_TRY(status);
+    return sj_class_lines_report(&draft->file, registry->options.writer, class->module,
+                                 mapping->loaded_ticks);
 }
 
 /* send_again says which functions have probes since the policy has changed. */

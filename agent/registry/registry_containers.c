@@ -3,6 +3,7 @@
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/runtime.h"
+#include "agent/session/module_frames.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -11,6 +12,11 @@
 /* What is read of a container, as it comes. */
 typedef struct container_draft {
     const sj_selection *selection;
+    const sj_runtime *runtime;
+    sj_link_language language;
+    bool is_main;
+    char class[SJ_METHOD_PART_BYTES]; /* of the method before: those of a class come together */
+    bool wants_class;                 /* decided once for all of them */
     sj_plan_function *functions;
     size_t count;
     size_t capacity;
@@ -40,6 +46,29 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
+/* A name that cannot be split is of no class that a filter could name. */
+static bool wants_method(container_draft *draft, const char *name)
+{
+    sj_method_parts parts;
+    const sj_selection *selection = draft->selection;
+    if (selection == NULL) {
+        return true;
+    }
+    if (!sj_selection_wants_source(selection, NULL)) {
+        return false;
+    }
+    if (!draft->runtime->split_method(name, &parts)) {
+        return sj_selection_wants_method(selection, name);
+    }
+    if (strcmp(parts.class, draft->class) != 0) {
+        draft->wants_class =
+            sj_selection_wants_class_in(selection, draft->language, parts.class, draft->is_main);
+        memcpy(draft->class, parts.class, sizeof(parts.class));
+    }
+    return draft->wants_class &&
+           sj_selection_wants_method_in(selection, draft->language, name, parts.selector);
+}
+
 static sj_status take_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     container_draft *draft = context;
@@ -51,9 +80,7 @@ static sj_status take_method(void *context, uint32_t token, const char *name, bo
                             sizeof(*draft->functions)));
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, draft->strings_bytes, bytes,
                             1));
-    const bool is_wanted = has_code && (draft->selection == NULL ||
-                                        (sj_selection_wants_method(draft->selection, name) &&
-                                         sj_selection_wants_source(draft->selection, NULL)));
+    const bool is_wanted = has_code && wants_method(draft, name);
     draft->functions[draft->count++] =
         (sj_plan_function){.offset = token,
                            .name = (uint32_t)draft->strings_bytes,
@@ -80,6 +107,15 @@ static sj_status learn_class(void *context, const char *name, const char *super)
     return sj_class_table_add(registry->options.classes, name, super);
 }
 
+/* A copy of the framework that lies beside the program is the system's all the same. */
+static bool is_left_to_system(const sj_selection *selection, const sj_link_container *container,
+                              const sj_runtime *runtime, const char *file)
+{
+    const sj_slice id = {.data = container->id, .size = container->id_bytes};
+    return selection != NULL && !sj_selection_has_system(selection) && container->is_main == 0 &&
+           runtime->is_system_container != NULL && runtime->is_system_container(file, id);
+}
+
 static sj_status read_methods(sj_registry *registry, const sj_link_container *container,
                               const char *path, container_draft *draft)
 {
@@ -89,27 +125,38 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     if (runtime == NULL || runtime->read_container == NULL) {
         return SJ_ENOTFOUND;
     }
+    draft->runtime = runtime;
+    draft->language = (sj_link_language)container->language;
+    draft->is_main = container->is_main != 0;
     /* Offset 0 of the strings is the empty name. */
     SJ_TRY(sj_array_reserve(&draft->strings, &draft->strings_capacity, 0, 1, 1));
     draft->strings_bytes = 1;
     const char *file = sj_registry_find_file(registry, path, in_root);
+    if (is_left_to_system(draft->selection, container, runtime, file)) {
+        return SJ_EUNSUPPORTED;
+    }
     /* A file that cannot be read says so below. */
     if (runtime->read_container_classes != NULL && registry->options.classes != NULL &&
-        sj_selection_needs_classes(registry->options.selection) &&
+        sj_selection_needs_classes(draft->selection) &&
         runtime->read_container_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
         return SJ_ENOMEM;
     }
-    const sj_status status = runtime->read_container(file, id, take_method, draft);
-    if (status == SJ_OK) {
-        return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+    SJ_TRY(runtime->read_container(file, id, take_method, draft));
+    return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
+}
+
+/* Notes why it cannot be read. */
+static sj_status read_new(sj_registry *registry, const sj_link_container *container,
+                          const char *path, container_draft *draft)
+{
+    sj_error error = {0};
+    const sj_status status = read_methods(registry, container, path, draft);
+    if (status == SJ_OK || status == SJ_EUNSUPPORTED || status == SJ_ENOMEM) {
+        return status;
     }
-    if (status != SJ_ENOMEM) {
-        sj_error error = {0};
-        (void)!sj_fail(&error, status, "its methods cannot be read: %s", sj_status_text(status));
-        sj_registry_note_plan_failure(registry, path, &error);
-        return SJ_ENOTFOUND;
-    }
-    return status;
+    (void)!sj_fail(&error, status, "its methods cannot be read: %s", sj_status_text(status));
+    sj_registry_note_plan_failure(registry, path, &error);
+    return SJ_ENOTFOUND;
 }
 
 static sj_registry_container *find_container(sj_registry *registry,
@@ -213,6 +260,7 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
     count_container(registry, draft, first_function, (sj_link_language)container->language);
     registry->containers[registry->container_count++] =
         (sj_registry_container){.language = container->language,
+                                .is_main = container->is_main != 0,
                                 .module = (uint32_t)registry->module_count,
                                 .wanted = wanted,
                                 .values = draft->values,
@@ -220,6 +268,93 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
                                 .lines = lines};
     draft->values = NULL;
     return SJ_OK;
+}
+
+/* Puts what was read anew in the place of what was known, and tells the collector. */
+static sj_status replace_marks(sj_registry *registry, const sj_link_container *container,
+                               sj_registry_container *known, container_draft *draft)
+{
+    const sj_registry_module *module = &registry->modules[known->module - 1];
+    sj_plan_header *group = NULL;
+    uint8_t *wanted = make_bits(draft);
+    sj_status status = wanted != NULL ? make_group(container, draft, &group) : SJ_ENOMEM;
+    if (status == SJ_OK && memcmp(wanted, known->wanted, (draft->count + 7) / 8) != 0) {
+        status = sj_module_frames_send(registry->options.writer, group, module->path, known->module,
+                                       module->first_function);
+    }
+    free(group);
+    if (status != SJ_OK) {
+        free(wanted);
+        return status;
+    }
+    free(known->wanted);
+    free(known->values);
+    known->wanted = wanted;
+    known->values = draft->values;
+    known->value_count = (uint32_t)draft->value_count;
+    draft->values = NULL;
+    return SJ_OK;
+}
+
+static void leave_out_all(container_draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        sj_plan_function *function = &draft->functions[i];
+        if (function->skip == SJ_SKIP_NONE) {
+            function->skip = SJ_SKIP_FILTERED;
+            function->technique = SJ_TECHNIQUE_NONE;
+        }
+    }
+}
+
+static void note_states(const sj_registry *registry, const sj_registry_container *known,
+                        const container_draft *draft, sj_function_rules *rules, uint8_t *states)
+{
+    const uint32_t first = registry->modules[known->module - 1].first_function;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const bool is_wanted = draft->functions[i].skip == SJ_SKIP_NONE;
+        states[first + i] = is_wanted ? SJ_FUNCTION_MANAGED : SJ_FUNCTION_MANAGED_UNWANTED;
+        if (rules != NULL) {
+            sj_function_rules_name_method(
+                rules, first + i, draft->strings + draft->functions[i].name,
+                is_wanted ? (sj_link_language)known->language : SJ_LINK_LANGUAGE_OBJC);
+        }
+    }
+}
+
+sj_status sj_registry_select_container(sj_registry *registry, size_t place,
+                                       const sj_selection *selection, sj_function_rules *rules,
+                                       uint8_t *states)
+{
+    sj_registry_container *known = &registry->containers[place];
+    const sj_registry_module *module = &registry->modules[known->module - 1];
+    sj_link_container container = {
+        .language = known->language, .is_main = known->is_main, .id_bytes = module->build_id_bytes};
+    container_draft draft = {.selection = selection};
+    memcpy(container.id, module->build_id, module->build_id_bytes);
+    if (rules != NULL) {
+        sj_function_rules_module(rules, module->path);
+    }
+    sj_status status = read_methods(registry, &container, module->path, &draft);
+    if (status == SJ_EUNSUPPORTED) { /* the system's: by its marks alone */
+        free_draft(&draft);
+        draft = (container_draft){.selection = NULL};
+        status = read_methods(registry, &container, module->path, &draft);
+        leave_out_all(&draft);
+    }
+    if (status == SJ_OK && !sj_selection_wants_module(selection, module->path, known->is_main)) {
+        leave_out_all(&draft);
+    }
+    if (status == SJ_OK && draft.count == module->function_count) {
+        status = replace_marks(registry, &container, known, &draft);
+        if (status == SJ_OK) {
+            note_states(registry, known, &draft, rules, states);
+        }
+    } else if (status != SJ_ENOMEM) {
+        status = SJ_OK;
+    }
+    free_draft(&draft);
+    return status;
 }
 
 static sj_status answer_known(const sj_registry *registry, const sj_registry_container *known,
@@ -247,7 +382,7 @@ static sj_status add_locked(sj_registry *registry, const sj_link_container *cont
     const sj_registry_container *known = find_container(registry, container, path);
     if (known == NULL) {
         container_draft draft = {.selection = registry->options.selection};
-        sj_status status = read_methods(registry, container, path, &draft);
+        sj_status status = read_new(registry, container, path, &draft);
         if (status == SJ_OK) {
             status = add_read(registry, mapping, container, path, &draft);
         }

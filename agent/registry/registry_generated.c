@@ -152,6 +152,10 @@ static sj_status skip_read(sj_registry *registry, uint64_t process,
     }
     const sj_status status = report_locked(registry, process, failures, count);
     free(failures);
+    if (skip == SJ_SKIP_PRECOMPILED) { /* nothing else records them */
+        registry->counters.hooked -= count;
+        registry->counters.skips[skip] += count;
+    }
     return status;
 }
 

@@ -51,6 +51,7 @@ typedef struct sj_registry_mapping {
 /* A container whose methods are functions; in the order of their numbers. */
 typedef struct sj_registry_container {
     uint32_t language;
+    bool is_main;                  /* the program itself */
     uint32_t module;               /* number */
     uint8_t *wanted;               /* a bit for each function; owned */
     sj_link_method_values *values; /* of those that record some; owned */
@@ -118,6 +119,13 @@ struct sj_registry {
  * its own machine where there are some. */
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
+
+/* sj_registry_select_container marks the methods of a container anew, by its file; one that cannot
+ * be read any more, or has changed, stays as it is. Sets states (sj_function_state) by id. The
+ * caller holds the mutex. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_select_container(sj_registry *registry, size_t place,
+                                                     const sj_selection *selection,
+                                                     sj_function_rules *rules, uint8_t *states);
 
 /* sj_registry_read_lines reads and reports where a new container's methods are written, if that is
  * asked for; NULL: it is not, or not known. SJ_ENOMEM, errors of the frame writer. The caller holds

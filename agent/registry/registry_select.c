@@ -110,6 +110,9 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
                 select_module(registry, &registry->modules[i], selection, rules, states->states);
         }
     }
+    for (size_t i = 0; i < registry->container_count && status == SJ_OK; i++) {
+        status = sj_registry_select_container(registry, i, selection, rules, states->states);
+    }
     if (status == SJ_OK) {
         registry->options.selection = selection;
         registry->options.rules = rules;

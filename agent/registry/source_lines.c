@@ -150,7 +150,7 @@ typedef struct lines_report {
     uint32_t reports;
 } lines_report;
 
-/* A name that is no UTF-8 is told without the bytes that are none. */
+/* A name that is no UTF-8 is reported without the bytes that are none. */
 static json_t *name_as_json(const char *name)
 {
     json_t *text = json_string(name);
@@ -232,7 +232,7 @@ static sj_status send_points(lines_report *report, const source_point *points, s
 }
 
 /* Of the reports of a module some may find no room: the last one, of no file, says that all lines
- * that were entered are told. */
+ * that were entered are reported. */
 static sj_status send_end(lines_report *report)
 {
     report->methods = json_array();
@@ -256,7 +256,7 @@ static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_p
     return count;
 }
 
-/* What found no room is told by the next report, if there is one. */
+/* What found no room is in the next report, if there is one. */
 static void forget_reported(sj_source_lines *lines)
 {
     for (size_t i = 0; i < lines->count; i++) {

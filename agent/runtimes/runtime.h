@@ -132,6 +132,9 @@ typedef struct sj_runtime {
     /* Hands every class that the container has to `sink`, as read_container does methods. */
     sj_status (*read_container_classes)(const char *path, sj_slice id, sj_container_class_sink sink,
                                         void *context);
+    /* Whether the container at `path`, wherever it lies, is one of the runtime's own; false also
+     * when it cannot be read. */
+    bool (*is_system_container)(const char *path, sj_slice id);
     /* Hands every place that the container's symbol file knows to `sink`. SJ_ENOTFOUND: it has no
      * symbol file of this build; else as read_container. */
     sj_status (*read_container_lines)(const char *path, sj_slice id, sj_container_line_sink sink,

@@ -1,7 +1,7 @@
 #include "agent/zombies/pressure.h"
 
+#include <errno.h>
 #include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@ enum { TEXT_BYTES = 4096, AVAILABLE_PARTS = 20, GROUP_PARTS = 10 };
 
 #define WAITING_PERCENT 10.0
 
+/* False, and errno says why: it cannot be read. */
 static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
 {
     char full[2 * PATH_MAX];
@@ -18,9 +19,12 @@ static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
     if (file == NULL) {
         return false;
     }
+    errno = 0;
     const size_t bytes = fread(text, 1, TEXT_BYTES - 1, file);
+    const int error = errno;
     fclose(file);
     text[bytes] = '\0';
+    errno = error;
     return bytes != 0;
 }
 
@@ -31,47 +35,74 @@ static bool find_number(const char *text, const char *word, uint64_t *number)
     return at != NULL && sscanf(at + strlen(word), "%lu", number) == 1;
 }
 
-static bool do_tasks_wait(const char *root)
+static bool do_tasks_wait(const char *root, uint32_t *unseen)
 {
     char text[TEXT_BYTES];
     double percent = 0;
-    return read_text(root, "/proc/pressure/memory", text) &&
-           sscanf(text, "some avg10=%lf", &percent) == 1 && percent >= WAITING_PERCENT;
+    if (!read_text(root, "/proc/pressure/memory", text) ||
+        sscanf(text, "some avg10=%lf", &percent) != 1) {
+        *unseen |= SJ_PRESSURE_NO_WAITING;
+        return false;
+    }
+    return percent >= WAITING_PERCENT;
 }
 
-static bool is_machine_full(const char *root)
+static bool is_machine_full(const char *root, uint32_t *unseen)
 {
     char text[TEXT_BYTES];
     uint64_t all = 0;
     uint64_t available = 0;
-    return read_text(root, "/proc/meminfo", text) && find_number(text, "MemTotal:", &all) &&
-           find_number(text, "MemAvailable:", &available) && available < all / AVAILABLE_PARTS;
+    if (!read_text(root, "/proc/meminfo", text) || !find_number(text, "MemTotal:", &all) ||
+        !find_number(text, "MemAvailable:", &available)) {
+        *unseen |= SJ_PRESSURE_NO_MACHINE;
+        return false;
+    }
+    return available < all / AVAILABLE_PARTS;
+}
+
+/* A group whose file is not there has no limit of its own; any other error hides one. */
+static bool read_number(const char *root, const char *group, const char *name, uint64_t *number,
+                        uint32_t *unseen)
+{
+    char path[PATH_MAX];
+    char text[TEXT_BYTES];
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%.2000s/%s", group, name);
+    if (!read_text(root, path, text)) {
+        *unseen |= errno != ENOENT ? SJ_PRESSURE_NO_GROUP : 0;
+        return false;
+    }
+    return sscanf(text, "%lu", number) == 1; /* "max": no limit */
 }
 
 /* Of the second version of control groups, whose line begins with "0::". */
-static bool is_group_full(const char *root, pid_t pid)
+static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
 {
     char path[PATH_MAX];
     char text[TEXT_BYTES];
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    const char *line = read_text(root, path, text) ? strstr(text, "0::/") : NULL;
     uint64_t most = 0;
     uint64_t now = 0;
+    if (!read_text(root, path, text)) {
+        const bool is_gone = errno == ENOENT || errno == ESRCH; /* the process is */
+        *unseen |= is_gone ? 0 : SJ_PRESSURE_NO_GROUP;
+        return false;
+    }
+    const char *line = strstr(text, "0::/");
     if (line == NULL) {
+        *unseen |= SJ_PRESSURE_NO_GROUP;
         return false;
     }
     char group[TEXT_BYTES];
     snprintf(group, sizeof(group), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%.2000s/memory.max", group);
-    if (!read_text(root, path, text) || sscanf(text, "%lu", &most) != 1) {
-        return false;
-    }
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%.2000s/memory.current", group);
-    return read_text(root, path, text) && sscanf(text, "%lu", &now) == 1 &&
+    return read_number(root, group, "memory.max", &most, unseen) &&
+           read_number(root, group, "memory.current", &now, unseen) &&
            now > most - most / GROUP_PARTS;
 }
 
-bool sj_pressure_is_high(const char *root, pid_t pid)
+bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen)
 {
-    return do_tasks_wait(root) || is_machine_full(root) || is_group_full(root, pid);
+    *unseen = 0;
+    const bool do_wait = do_tasks_wait(root, unseen);
+    const bool is_full = is_machine_full(root, unseen);
+    return is_group_full(root, pid, unseen) || do_wait || is_full;
 }

@@ -2,27 +2,35 @@
 
 enum { PATIENCE_LEAST = 10, PATIENCE_MOST = 2000, MILLE = 1000, SPARE = 4 };
 
+/* So much rarer that what is spent would be within the budget. */
+static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
+{
+    do {
+        (*shift)++;
+        spent /= 2;
+    } while (spent > allowed && *shift < SJ_ZOMBIE_SHIFT_MOST);
+}
+
+/* What costs most of what can be left out. */
 static bool watch_less(sj_zombie_budget *budget, const sj_zombie_costs *costs, uint64_t allowed)
 {
     const uint32_t least = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
-    const bool can_sample_less = budget->shift < SJ_ZOMBIE_SHIFT_MOST && costs->heap != 0;
+    const uint64_t spent = costs->heap + costs->history + costs->quarantine;
+    const uint64_t heap = budget->shift < SJ_ZOMBIE_SHIFT_MOST ? costs->heap : 0;
+    const uint64_t history = budget->is_paused ? 0 : costs->history;
+    const uint64_t quarantine =
+        budget->quarantine_shift < SJ_ZOMBIE_SHIFT_MOST ? costs->quarantine : 0;
     budget->patience = budget->is_attempt && least * 2 <= PATIENCE_MOST ? least * 2 : least;
     budget->is_attempt = false;
     budget->calm = 0;
-    if (!budget->is_paused && costs->history != 0 &&
-        (costs->history > costs->heap || !can_sample_less)) {
+    if (history > heap && history > quarantine) {
         budget->is_paused = true;
-        return true;
+    } else if (quarantine > heap) {
+        make_rarer(&budget->quarantine_shift, spent, allowed);
+    } else if (heap != 0) {
+        make_rarer(&budget->shift, spent, allowed);
     }
-    if (!can_sample_less) {
-        return false;
-    }
-    uint64_t spent = costs->heap + costs->history;
-    do {
-        budget->shift++;
-        spent /= 2;
-    } while (spent > allowed && budget->shift < SJ_ZOMBIE_SHIFT_MOST);
-    return true;
+    return history + heap + quarantine != 0;
 }
 
 static bool watch_more(sj_zombie_budget *budget)
@@ -31,23 +39,25 @@ static bool watch_more(sj_zombie_budget *budget)
     budget->is_attempt = true;
     if (budget->shift != 0) {
         budget->shift--;
-        return true;
+    } else if (budget->quarantine_shift != 0) {
+        budget->quarantine_shift--;
+    } else {
+        budget->is_paused = false;
     }
-    const bool was_paused = budget->is_paused;
-    budget->is_paused = false;
-    return was_paused;
+    return true;
 }
 
 bool sj_zombie_budget_look(sj_zombie_budget *budget, const sj_zombie_costs *costs,
                            uint32_t per_mille)
 {
     const uint64_t allowed = costs->program * per_mille / MILLE;
-    const uint64_t spent = costs->heap + costs->history;
+    const uint64_t spent = costs->heap + costs->history + costs->quarantine;
     if (spent > allowed) {
         return watch_less(budget, costs, allowed);
     }
     budget->calm = spent * SPARE <= allowed ? budget->calm + 1 : 0;
     const uint32_t wanted = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
-    return budget->calm >= wanted && (budget->shift != 0 || budget->is_paused) &&
-           watch_more(budget);
+    const bool is_limited =
+        budget->shift != 0 || budget->quarantine_shift != 0 || budget->is_paused;
+    return budget->calm >= wanted && is_limited && watch_more(budget);
 }

@@ -322,12 +322,21 @@ static json_int_t count_kept(const sj_zombie_region *region)
     return (json_int_t)(sum & INT64_MAX);
 }
 
+static json_int_t count_full(const sj_zombie_region *region)
+{
+    uint64_t sum = atomic_load(&region->counters.kept_full);
+    for (uint32_t i = 0; i < SJ_ZOMBIE_CELLS; i++) {
+        sum += atomic_load(&region->kept[i].full);
+    }
+    return (json_int_t)(sum & INT64_MAX);
+}
+
 static void add_objects(json_t *account, const sj_zombie_region *region)
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *objects = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", count_kept(region), "kept_full",
-        counter(&counters->kept_full), "kept_old", counter(&counters->kept_old), "kept_pressure",
+        count_full(region), "kept_old", counter(&counters->kept_old), "kept_pressure",
         counter(&counters->kept_pressure), "kept_left", counter(&counters->kept_left), "kept_used",
         counter(&counters->kept_used), "not_kept", counter(&counters->not_kept),
         "methods_without_door", counter(&counters->methods_without_door));
@@ -362,6 +371,20 @@ static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
     return heap[0] != '\0' ? heap : objects_not_watched(region);
 }
 
+/* What cannot be seen of memory pressure. */
+static json_t *unseen_json(uint32_t unseen)
+{
+    static const char *const names[] = {"/proc/pressure/memory", "/proc/meminfo", "control group"};
+    char text[128] = "";
+    for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const size_t used = strlen(text);
+        if ((unseen >> i & 1) != 0) {
+            snprintf(text + used, sizeof(text) - used, "%s%s", used != 0 ? ", " : "", names[i]);
+        }
+    }
+    return json_string(text);
+}
+
 char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
                              const sj_zombie_limits *limits)
 {
@@ -378,7 +401,10 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
     (void)json_object_set_new(
         object, "one_in_most",
         json_integer((json_int_t)region->settings.one_in << (limits->shift_most & 31)));
+    (void)json_object_set_new(object, "quarantine_one_in_most",
+                              json_integer(INT64_C(1) << (limits->quarantine_shift_most & 31)));
     (void)json_object_set_new(object, "history_pauses", json_integer(limits->history_pauses));
+    (void)json_object_set_new(object, "pressure_unseen", unseen_json(limits->pressure_unseen));
     if (object != NULL && region->settings.objects.is_on != 0) {
         add_objects(object, region);
     }

@@ -22,10 +22,12 @@ typedef struct sj_frame_namer {
 char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region *region,
                             const sj_zombie_report *report);
 
-/* What the overhead budget has left out in a process. */
+/* What the overhead budget has left out in a process, and what is not known of its memory. */
 typedef struct sj_zombie_limits {
-    uint32_t shift_most;     /* the rarest sampling: one allocation in `one_in << shift_most` */
-    uint32_t history_pauses; /* how often histories were given up */
+    uint32_t shift_most; /* the rarest sampling: one allocation in `one_in << shift_most` */
+    uint32_t quarantine_shift_most; /* at the least, one free in `1 << it` was quarantined */
+    uint32_t history_pauses;        /* how often histories were given up */
+    uint32_t pressure_unseen;       /* agent/zombies/pressure.h */
 } sj_zombie_limits;
 
 /* sj_zombie_account_json describes a process's counters and limits. */

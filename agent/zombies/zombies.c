@@ -35,6 +35,7 @@ typedef struct cost_readings {
     uint64_t cpu_ns;
     uint64_t heap_ticks;
     uint64_t history_ticks;
+    uint64_t quarantine_ticks;
 } cost_readings;
 
 typedef struct watched_process {
@@ -284,6 +285,7 @@ static void watch(sj_zombies *zombies, watched_process *process)
     process->region = make_region(process->path);
     if (process->region != NULL) {
         fill_region(zombies, process->pid, process->region);
+        (void)sj_pressure_is_high("", process->pid, &process->limits.pressure_unseen);
     } else {
         send_json(zombies, process->number, "account", sj_clock_ticks(),
                   strdup("{\"not_watched\":\"its shared memory cannot be made\"}"));
@@ -348,7 +350,8 @@ static bool read_costs(const watched_process *process, cost_readings *now)
                            .ticks = sj_clock_ticks(),
                            .cpu_ns = sj_clock_ns(clock),
                            .heap_ticks = atomic_load(&counters->heap_ticks),
-                           .history_ticks = atomic_load(&counters->history_ticks)};
+                           .history_ticks = atomic_load(&counters->history_ticks),
+                           .quarantine_ticks = atomic_load(&counters->quarantine_ticks)};
     return true;
 }
 
@@ -365,7 +368,11 @@ static void apply_budget(watched_process *process)
     limits->shift_most = budget->shift > limits->shift_most ? budget->shift : limits->shift_most;
     limits->history_pauses +=
         budget->is_paused && atomic_load(&process->region->is_history_paused) == 0 ? 1 : 0;
+    limits->quarantine_shift_most = budget->quarantine_shift > limits->quarantine_shift_most
+                                        ? budget->quarantine_shift
+                                        : limits->quarantine_shift_most;
     atomic_store(&process->region->sampling_shift, budget->shift);
+    atomic_store(&process->region->quarantine_shift, budget->quarantine_shift);
     atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
 }
 
@@ -387,7 +394,8 @@ static void keep_budget(const sj_zombies *zombies, watched_process *process)
     const sj_zombie_costs costs = {
         .program = now.cpu_ns - last.cpu_ns,
         .heap = ticks_in_ns(now.heap_ticks - last.heap_ticks, &last, &now),
-        .history = ticks_in_ns(now.history_ticks - last.history_ticks, &last, &now)};
+        .history = ticks_in_ns(now.history_ticks - last.history_ticks, &last, &now),
+        .quarantine = ticks_in_ns(now.quarantine_ticks - last.quarantine_ticks, &last, &now)};
     if (sj_zombie_budget_look(&process->budget, &costs, per_mille)) {
         apply_budget(process);
     }
@@ -436,7 +444,8 @@ size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity)
     size_t count = 0;
     pthread_mutex_lock(&zombies->mutex);
     for (watched_process *at = zombies->processes; at != NULL; at = at->next) {
-        if (at->region == NULL || at->pid == 0 || !sj_pressure_is_high("", at->pid)) {
+        if (at->region == NULL || at->pid == 0 ||
+            !sj_pressure_is_high("", at->pid, &at->limits.pressure_unseen)) {
             continue;
         }
         const bool is_behind =

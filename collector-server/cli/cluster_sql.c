@@ -50,6 +50,15 @@ static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *ses
     return status;
 }
 
+/* is_pattern: a question says LIKE where the lab's says GLOB, of which people write the pattern. */
+static bool is_pattern(const sj_shipped_query *question, const char *name)
+{
+    char like[VALUE_BYTES];
+    const int length = snprintf(like, sizeof(like), "LIKE :%s", name);
+    const char *at = length < (int)sizeof(like) ? strstr(question->text, like) : NULL;
+    return at != NULL && strchr("abcdefghijklmnopqrstuvwxyz_", at[length]) == NULL;
+}
+
 /* find_value is asked while the statement is filled; when that fails, `held` stays empty. */
 static const char *find_value(void *context, const char *name)
 {
@@ -63,7 +72,7 @@ static const char *find_value(void *context, const char *name)
         sj_shipped_query_default(sql->question, name, value, VALUE_BYTES)) {
         text = value;
     }
-    if (text == NULL || sql->question == NULL || strcmp(name, "function") != 0) {
+    if (text == NULL || sql->question == NULL || !is_pattern(sql->question, name)) {
         return text;
     }
     char *pattern = sj_cluster_pattern(text);

@@ -19,16 +19,18 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
 {
     const char *verdict = (const char *)sqlite3_column_text(whole, 0);
     const double ratio = sqlite3_column_double(whole, 1);
-    printf("A: %s (%d sessions)  B: %s (%d sessions)\n", request->a, sqlite3_column_int(whole, 5),
-           request->b, sqlite3_column_int(whole, 6));
-    printf("Everything: %+.1f %% (", (ratio - 1) * 100);
-    if (sqlite3_column_type(whole, 2) == SQLITE_NULL) {
-        printf("too few sessions for an interval");
-    } else {
-        printf("95 %% sure between %+.1f and %+.1f %%", (sqlite3_column_double(whole, 2) - 1) * 100,
+    const int count_a = sqlite3_column_int(whole, 5);
+    const int count_b = sqlite3_column_int(whole, 6);
+    printf("A: %s (%d session%s)  B: %s (%d session%s)\n", request->a, count_a,
+           count_a == 1 ? "" : "s", request->b, count_b, count_b == 1 ? "" : "s");
+    printf("Everything: %+.1f %%, p = %.2g: %s\n", (ratio - 1) * 100,
+           sqlite3_column_double(whole, 4), verdict);
+    if (sqlite3_column_type(whole, 2) != SQLITE_NULL) {
+        printf("95 %% CI: %+.1f to %+.1f %%\n\n", (sqlite3_column_double(whole, 2) - 1) * 100,
                (sqlite3_column_double(whole, 3) - 1) * 100);
+    } else {
+        puts("Too few sessions to know: 4 on each side are enough.\n");
     }
-    printf("), p = %.2g: %s\n\n", sqlite3_column_double(whole, 4), verdict);
 }
 
 static char *rows_sql(const diff_request *request)
@@ -57,7 +59,7 @@ static char *rows_sql(const diff_request *request)
         "SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), '') AS change, "
         "iif(ratio_low > 0, printf('%%+.1f..%%+.1f %%%%', (ratio_low - 1) * 100, (ratio_high - 1) "
         "* "
-        "100), '') AS sure_between, iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
+        "100), '') AS \"95 %% CI\", iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
         "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
         "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, decided_by, "
         "calls_a, calls_b, calls_change, name AS function FROM diff_functions(?1, ?2) WHERE "
@@ -113,7 +115,9 @@ static int print_diff(sqlite3 *database, const diff_request *request)
 
 static int run_diff(int argc, char **argv)
 {
-    diff_request request = {.limit = -1};
+    static const char *const hidden_first[] = {"decided_by",   "p",         "calls_[ab]", "95 % CI",
+                                               "calls_change", "total_[ab]", "calls",      NULL};
+    diff_request request = {.limit = -1, .options.hidden_first = hidden_first};
     int first = 0;
     const int code = sj_options_parse(&sj_command_diff, argc, argv, &request, &first);
     if (code >= 0) {
@@ -168,8 +172,8 @@ const sj_command sj_command_diff = {
     .usage = "sojourn diff [OPTIONS] A B [FILE]",
     .help =
         "A and B are sets of sessions: a session_id, the beginning of a uuid, last, last:N, all,\n"
-        "device:NAME, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB, command:GLOB,\n"
-        "since:TIME, until:TIME,\n"
+        "device:NAME, device-id:ID, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB,\n"
+        "command:GLOB, since:TIME, until:TIME,\n"
         "mark:NAME (each time between its begin and end); + joins filters (and), a comma sets\n"
         "(or). Each session is one measurement: with four or more a side, verdicts are sure\n"
         "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `unclear`.\n",

@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/export/exporter.h"
+#include "collector-server/http/one_file.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -44,11 +45,13 @@ static int run_export(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const sj_exporter *exporter = sj_exporter_find(request.format);
+    const sj_exporter *exporter = strcmp(request.format, sj_exporter_html.name) == 0
+                                      ? &sj_exporter_html
+                                      : sj_exporter_find(request.format);
     if (exporter == NULL) {
         return sj_command_usage_error(
             &sj_command_export,
-            "--format takes function.txt, folded, chrome-json or report.txt, not '%s'",
+            "--format takes function.txt, folded, chrome-json, report.txt or html, not '%s'",
             request.format);
     }
     const int taken =
@@ -76,7 +79,8 @@ static const sj_option export_options[] = {
      .help = "function.txt (default): one line an entry or exit,\n"
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
-             "report.txt: what each function cost"},
+             "report.txt: what each function cost,\n"
+             "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',
      .argument = "OUT",
@@ -88,11 +92,12 @@ static const sj_option export_options[] = {
 
 const sj_command sj_command_export = {
     .name = "export",
-    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt",
+    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt, html",
     .usage = "sojourn export [OPTIONS] [FILE]",
     .options = export_options,
     .examples = "Examples:\n"
                 "  sojourn export -o function.txt\n"
-                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n",
+                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n"
+                "  sojourn export --format html -o session.html\n",
     .run = run_export,
 };

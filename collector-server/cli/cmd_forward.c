@@ -116,13 +116,16 @@ static void *send_share(void *held)
 
 static int send_owed(const forward_request *request, const char *url)
 {
-    enum { SENDERS = 2 };
+    /* The fewer parts a server gets, the less it writes and merges: half of its time by 2.5 times
+     * as many sessions in each. */
+    enum { SENDERS = 2, BATCH_BYTES = 64 << 20 };
     sender senders[SENDERS];
     bool is_started[SENDERS] = {false};
     const sender *failed = NULL;
     uint64_t given = 0;
     for (unsigned i = 0; i < SENDERS; ++i) {
         senders[i] = (sender){.request = *request, .url = url};
+        senders[i].request.cluster.batch_bytes = BATCH_BYTES;
         senders[i].request.cluster.share = i;
         senders[i].request.cluster.shares = SENDERS;
         is_started[i] =

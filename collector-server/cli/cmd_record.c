@@ -11,6 +11,7 @@
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
 #include "collector-server/cli/spool_flush.h"
+#include "collector-server/store/database.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -197,6 +198,30 @@ static void settle_earlier(const sj_record_values *options)
     }
 }
 
+/* read_stored finds in the file, which nobody writes any more, what is worth saying of the session.
+ */
+static void read_stored(const char *path, const sj_session_id *session, sj_report_text *text)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    sj_error ignored;
+    if (sj_database_open(path, SJ_DATABASE_READ, &database, &ignored) != SJ_OK) {
+        return;
+    }
+    if (sqlite3_prepare_v2(database, "SELECT session_id FROM sessions WHERE uuid = ?1", -1, &row,
+                           NULL) == SQLITE_OK) {
+        sqlite3_bind_blob(row, 1, session->bytes, sizeof(session->bytes), SQLITE_STATIC);
+        text->is_stored = sqlite3_step(row) == SQLITE_ROW;
+    }
+    if (text->is_stored) {
+        const int64_t session_id = sqlite3_column_int64(row, 0);
+        sj_session_doubts_read(database, session_id, &text->doubts);
+        sj_session_highlights_read(database, session_id, &text->highlights);
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+}
+
 static int run_recording(sj_record_values *options, sj_recording *recording, sj_report_text *text)
 {
     sj_embedded *embedded = NULL;
@@ -225,7 +250,7 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
     if (embedded != NULL) {
-        sj_session_doubts_read_file(options->output, &summary.session, &text->doubts);
+        read_stored(options->output, &summary.session, text);
     }
     sj_report_text_summary(text, &summary, file_bytes);
     write_summary(options, &summary, text, file_bytes);
@@ -273,7 +298,8 @@ static int start_recording(sj_record_values *options, const char *program_path)
         choose_output(options, program_path);
     }
     sj_report_text text = {.quiet = options->quiet,
-                           .is_terminal = isatty(STDERR_FILENO) == 1,
+                           .has_terminal = options->recording.attach_pid != 0 &&
+                                           isatty(STDERR_FILENO) == 1,
                            .drops = options->policy.drop_when_full,
                            .target =
                                options->collector != NULL ? options->collector : options->output};

@@ -4,6 +4,7 @@
 #include "collector-server/cli/report_coverage.h"
 #include "collector-server/cli/report_table.h"
 #include "collector-server/cli/source_lines.h"
+#include "collector-server/cli/waits.h"
 
 #include <string.h>
 
@@ -18,11 +19,15 @@ typedef struct report_request {
     const char *columns; /* NULL: what fits */
     int64_t limit;       /* 0: a screenful on a terminal, else all */
     bool all;
+    bool waiting;
     sj_report_coverage coverage;
     /* derived */
     sj_report_selection selection;
     sj_terminal terminal;
+    sj_waits *waits; /* NULL: no column needs them */
 } report_request;
+
+static const char waiting_columns[] = "share,total,working,waiting,function";
 
 static const char *sort_expression(const char *name)
 {
@@ -86,6 +91,23 @@ static int64_t count_shown(const report_request *request)
                : (room < LEAST_ROWS ? LEAST_ROWS : room);
 }
 
+static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
+                                 "more; where CPU time was measured (record --cpu-time), all\n";
+
+/* print_head prints what stands above the rows. */
+static sj_status print_head(const report_request *request, sqlite3 *database, int64_t session_id,
+                            const sj_session_summary *summary, sj_error *error)
+{
+    const sj_terminal *terminal = &request->terminal;
+    SJ_TRY(sj_session_header_print(database, session_id, summary, terminal, error));
+    if (request->waiting) {
+        SJ_TRY(sj_thread_sums_print(database, session_id, &request->choice, terminal, error));
+    }
+    putchar('\n');
+    sj_report_heading_print(&request->selection, terminal);
+    return SJ_OK;
+}
+
 static int print_table(report_request *request, sqlite3_stmt *statement, int64_t session_id,
                        const sj_session_summary *summary)
 {
@@ -97,11 +119,8 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     if (request->all || request->limit > terminal->rows - OTHER_LINES) {
         sj_terminal_page(terminal);
     }
-    const sj_status header =
-        sj_session_header_print(database, session_id, summary, terminal, &error);
+    const sj_status header = print_head(request, database, session_id, summary, &error);
     if (header == SJ_OK) {
-        putchar('\n');
-        sj_report_heading_print(&request->selection, terminal);
         while (!ferror(stdout) && (result = sqlite3_step(statement)) == SQLITE_ROW) {
             sj_report_row_print(&request->selection, terminal, request->query.wide, statement);
             shown++;
@@ -110,6 +129,9 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     if (result == SQLITE_DONE && shown < summary->functions) {
         printf("\n%lld more functions; --all shows them\n",
                (long long)(summary->functions - shown));
+    }
+    if (request->waits != NULL) {
+        fputs(waits_note, stdout);
     }
     const bool written = sj_terminal_close(terminal);
     if (header != SJ_OK) {
@@ -121,6 +143,27 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     return written
                ? SJ_EXIT_OK
                : sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write the result");
+}
+
+/* asks_for returns whether a column is shown, or sorted by. */
+static bool asks_for(const report_request *request, const char *name)
+{
+    bool found = strcmp(request->sort, name) == 0;
+    for (size_t i = 0; i < request->selection.count; i++) {
+        found = found || strcmp(request->selection.columns[i]->name, name) == 0;
+    }
+    return found;
+}
+
+/* find_waits divides the time of calls, where that is asked for. */
+static sj_status find_waits(report_request *request, sqlite3 *database, int64_t session_id,
+                            sj_error *error)
+{
+    if (!asks_for(request, SJ_REPORT_WORKING) && !asks_for(request, SJ_REPORT_WAITING)) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_waits_read(database, session_id, &request->choice, &request->waits, error));
+    return sj_waits_register(database, request->waits, error);
 }
 
 static int print_report(report_request *request)
@@ -135,7 +178,9 @@ static int print_report(report_request *request)
     sj_error error = {0};
     sqlite3_stmt *statement = NULL;
     if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK ||
-        sj_source_lines_register(database, &error) != SJ_OK) {
+        sj_source_lines_register(database, &error) != SJ_OK ||
+        find_waits(request, database, session_id, &error) != SJ_OK) {
+        sj_waits_free(request->waits);
         sqlite3_close(database);
         return sj_command_failed(&sj_command_report, &error);
     }
@@ -165,6 +210,7 @@ static int print_report(report_request *request)
     }
     sqlite3_free(sql);
     sqlite3_close(database);
+    sj_waits_free(request->waits);
     return exit_code;
 }
 
@@ -174,6 +220,9 @@ static sj_status choose_columns(report_request *request, sj_error *error)
     sj_report_selection *selection = &request->selection;
     if (request->query.format == SJ_RESULT_TABLE) {
         sj_terminal_open(&request->terminal);
+    }
+    if (request->waiting) {
+        return sj_report_columns_parse(waiting_columns, selection, error);
     }
     if (request->columns != NULL) {
         return sj_report_columns_parse(request->columns, selection, error);
@@ -195,7 +244,8 @@ static int run_report(int argc, char **argv)
     if (sort_expression(request.sort) == NULL) {
         return sj_command_usage_error(&sj_command_report,
                                       "--sort takes calls, total, self, mean, min, max, p50, p95, "
-                                      "p99, untrusted or name, not '%s'",
+                                      "p99, untrusted, working, waiting or name, not "
+                                      "'%s'",
                                       request.sort);
     }
     const int taken =
@@ -205,6 +255,10 @@ static int run_report(int argc, char **argv)
     }
     if (request.all && request.limit != 0) {
         return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
+    }
+    if (request.waiting && request.columns != NULL) {
+        return sj_command_usage_error(&sj_command_report,
+                                      "--waiting and --columns exclude each other");
     }
     if (request.coverage.by != NULL) {
         return sj_report_coverage_run(&request.coverage, &request.query);
@@ -228,7 +282,8 @@ static const sj_option report_options[] = {
      .argument = "KEY",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, sort),
-     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, name"},
+     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, working,\n"
+             "waiting, name"},
     {.name = "columns",
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,
@@ -236,6 +291,11 @@ static const sj_option report_options[] = {
      .help = "share, bar, module, source (file and line, where there is debug data), function and\n"
              "those above but name, separated by commas;\n"
              "default: as many as fit"},
+    {.name = "waiting",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(report_request, waiting),
+     .help = "what threads and functions worked and waited: the threads first, and the columns\n"
+             "share, total, working, waiting and function"},
     {.name = "all",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, all),
@@ -280,6 +340,7 @@ const sj_command sj_command_report = {
     .examples = "Examples:\n"
                 "  sojourn report --sort self --limit 20\n"
                 "  sojourn report --columns share,calls,p99,function --all\n"
+                "  sojourn report --waiting --sort waiting\n"
                 "  sojourn report --coverage=class --over all lab.db\n"
                 "  sojourn report --session last --csv lab.db > functions.csv\n",
     .run = run_report,

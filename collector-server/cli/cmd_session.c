@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/maintenance/block_move.h"
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/maintenance/retention.h"
 #include "collector-server/maintenance/session_copy.h"
@@ -20,7 +21,9 @@ typedef struct session_request {
     const char *at; /* FROM..TO, ns */
     const char *call;
     const char *author;
-    char **words; /* after the verb */
+    const char *move_to;
+    int move_failure; /* exit code */
+    char **words;     /* after the verb */
     int count;
     sqlite3 *database; /* writable, with Sojourn's tables */
     int64_t session_id;
@@ -74,17 +77,21 @@ static int run_name(session_request *request)
 static int run_tag(session_request *request)
 {
     int exit_code = SJ_EXIT_OK;
+    for (int i = 1; i < request->count; ++i) {
+        const char *equals = strchr(request->words[i], '=');
+        if (equals == NULL || equals == request->words[i]) {
+            return sj_command_usage_error(&sj_command_session, "a tag is KEY=VALUE, not \"%s\"",
+                                          request->words[i]);
+        }
+    }
     for (int i = 1; i < request->count && exit_code == SJ_EXIT_OK; ++i) {
         char *equals = strchr(request->words[i], '=');
-        const char *value = equals != NULL ? equals + 1 : "";
-        if (equals != NULL) {
-            *equals = '\0';
-        }
+        *equals = '\0';
         exit_code =
             change_session(request,
                            "UPDATE sessions SET tags = json_patch(tags, json_object(?2, ?3)) "
                            "WHERE session_id = ?1",
-                           request->words[i], value);
+                           request->words[i], equals + 1);
     }
     return exit_code;
 }
@@ -213,9 +220,54 @@ static int run_import(session_request *request)
     return exit_code;
 }
 
+static void tell_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
+{
+    printf("session %lld: %llu blocks (%llu bytes) %s\n", (long long)session_id,
+           (unsigned long long)moved->blocks, (unsigned long long)moved->bytes, where);
+}
+
+static int run_move(session_request *request)
+{
+    sj_error error = {0};
+    sj_blocks_moved moved;
+    const sj_status status =
+        sj_blocks_move(request->database, request->session_id, request->words[1], &moved, &error);
+    tell_moved(request->session_id, &moved, "are in files now");
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
+}
+
+static int run_return(session_request *request)
+{
+    sj_error error = {0};
+    sj_blocks_moved moved;
+    const sj_status status =
+        sj_blocks_return(request->database, request->session_id, &moved, &error);
+    tell_moved(request->session_id, &moved, "are in the database again");
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
+}
+
+/* move_old: with --move-to a rule moves blocks, and the session stays. */
+static bool move_old(session_request *request, int64_t session_id, int64_t bytes)
+{
+    sj_error error = {0};
+    sj_blocks_moved moved;
+    if (request->dry_run) {
+        printf("would move session %lld (%lld bytes)\n", (long long)session_id, (long long)bytes);
+    } else if (sj_blocks_move(request->database, session_id, request->move_to, &moved, &error) !=
+               SJ_OK) {
+        request->move_failure = sj_command_failed(&sj_command_session, &error);
+    } else if (moved.blocks != 0) {
+        tell_moved(session_id, &moved, "are in files now");
+    }
+    return false;
+}
+
 static bool tell_removal(void *context, int64_t session_id, int64_t bytes)
 {
-    const session_request *request = context;
+    session_request *request = context;
+    if (request->move_to != NULL) {
+        return move_old(request, session_id, bytes);
+    }
     printf("%s session %lld (%lld bytes)\n", request->dry_run ? "would remove" : "removing",
            (long long)session_id, (long long)bytes);
     return !request->dry_run;
@@ -234,7 +286,7 @@ static int run_retain(session_request *request)
                                         &error);
         }
     }
-    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
+    return status == SJ_OK ? request->move_failure : sj_command_failed(&sj_command_session, &error);
 }
 
 static const session_verb verbs[] = {
@@ -243,6 +295,7 @@ static const session_verb verbs[] = {
     {"untag", 2, 2, true, run_untag},    {"note", 2, 2, true, run_note},
     {"remove", 1, 1, true, run_remove},  {"export", 2, 2, true, run_export},
     {"import", 1, 1, false, run_import}, {"retain", 1, 32, false, run_retain},
+    {"move", 2, 2, true, run_move},      {"return", 1, 1, true, run_return},
 };
 
 static int run_verb(session_request *request, const session_verb *verb)
@@ -267,7 +320,7 @@ static int run_verb(session_request *request, const session_verb *verb)
         status = sj_database_open(path, verb->of_session ? SJ_DATABASE_WRITE : SJ_DATABASE_CREATE,
                                   &request->database, &error);
     }
-    if (status == SJ_OK && sj_query_register(request->database, &error) != SJ_OK) {
+    if (status == SJ_OK && sj_query_register(request->database, NULL, &error) != SJ_OK) {
         status = error.status;
         sqlite3_close(request->database);
     }
@@ -322,6 +375,11 @@ static const sj_option session_options[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(session_request, dry_run),
      .help = "retain: only print what would be removed"},
+    {.name = "move-to",
+     .argument = "FOLDER",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(session_request, move_to),
+     .help = "retain: move blocks there instead of removing sessions"},
     {.name = "at",
      .argument = "FROM..TO",
      .kind = SJ_ARG_TEXT,
@@ -353,7 +411,9 @@ const sj_command sj_command_session = {
         "  export SESSION FILE            write it to a database of its own\n"
         "  import FILE                    take all sessions of another database\n"
         "  retain SET=LIMIT...            remove what is older (all=30d) or too much "
-        "(tag:nightly=50G)\n",
+        "(tag:nightly=50G)\n"
+        "  move SESSION FOLDER            its blocks into files there; asked as before\n"
+        "  return SESSION                 back into the database\n",
     .options = session_options,
     .examples = "Examples:\n"
                 "  sojourn session tag last build=42 branch=main\n"

@@ -4,6 +4,7 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/tree_chains.h"
+#include "collector-server/cli/waits.h"
 
 #include "collector-server/query/query.h"
 
@@ -16,6 +17,7 @@ enum {
     NAME_BYTES = 100,   /* without a terminal */
     FIGURES_WIDTH = 45, /* of a line before its name */
     NARROW_WIDTH = 21,  /* the same without self time and calls */
+    WAITS_WIDTH = 22,   /* of working and waiting, beside them */
     NARROW_TERMINAL = 90,
     QUERY_BYTES = 500,
     MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
@@ -31,9 +33,11 @@ typedef struct tree_options {
     bool unfold;
     bool physical;
     bool by_thread;
+    bool waiting;
     /* derived */
     bool narrow; /* a terminal without room for self time and calls */
     sj_terminal terminal;
+    sj_waits *waits; /* with `waiting` */
 } tree_options;
 
 typedef struct pruned_paths {
@@ -61,11 +65,17 @@ static const char *format_calls(const tree_options *options, int64_t ended, int6
     return text;
 }
 
+/* The columns of a line before its name. */
+static int figures_width(const tree_options *options)
+{
+    return (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH) + (options->waiting ? WAITS_WIDTH : 0);
+}
+
 /* print_indent indents a name by its level and returns the columns that are left for it. */
 static int print_indent(const tree_options *options, int64_t level)
 {
     const int columns = options->terminal.columns;
-    const int left = columns - (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH);
+    const int left = columns - figures_width(options);
     int most = columns != SJ_TERMINAL_UNLIMITED ? (left - LEAST_NAME) / 2 : MAX_INDENT;
     most = most < 0 ? 0 : most < MAX_INDENT ? most : MAX_INDENT;
     const int indent = level > most ? most : (int)level;
@@ -85,6 +95,8 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     char total[SJ_DURATION_TEXT_BYTES];
     char self[SJ_DURATION_TEXT_BYTES];
     char calls[CALLS_TEXT_BYTES];
+    char working[SJ_DURATION_TEXT_BYTES];
+    char waiting[SJ_DURATION_TEXT_BYTES];
     char name[SJ_FUNCTION_NAME_BYTES];
     const double percent = 100.0 * path->share;
     const bool hot = options->terminal.colour && percent >= 10.0;
@@ -93,6 +105,11 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     if (!options->narrow) {
         printf("%10s %12s ", sj_format_duration(path->self_ns, self),
                format_calls(options, path->calls, path->open_calls, calls));
+    }
+    if (options->waiting) {
+        printf("%10s %10s ",
+               path->is_divided ? sj_format_duration(path->working_ns, working) : "",
+               path->is_divided ? sj_format_duration(path->waiting_ns, waiting) : "");
     }
     putchar(' ');
     int room = print_indent(options, path->level);
@@ -111,7 +128,7 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
 /* print_folded prints the line that stands for `count` paths of a chain. */
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
-    printf("%*s", options->narrow ? NARROW_WIDTH : FIGURES_WIDTH, "");
+    printf("%*s", figures_width(options), "");
     print_indent(options, level);
     printf("\xe2\x8b\xae %zu levels (--unfold)\n", count);
 }
@@ -202,10 +219,19 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_pa
     const bool fold = options->terminal.is_terminal && !options->unfold;
     sj_tree_paths paths = {0};
     module_stack modules = {0};
+    sj_waits_walk walk;
     sj_status status = SJ_OK;
     int result = SQLITE_DONE;
     while (status == SJ_OK && !ferror(stdout) && (result = sqlite3_step(row)) == SQLITE_ROW) {
         sj_tree_path path = read_path(row, &modules);
+        sj_waits_parts parts;
+        if (options->waits != NULL &&
+            sj_waits_enter(options->waits, &walk, path.depth, sqlite3_column_int64(row, 8),
+                           &parts)) {
+            path.is_divided = true;
+            path.working_ns = parts.working_ns;
+            path.waiting_ns = parts.waiting_ns;
+        }
         if (path.share < options->min_share || path.depth > options->max_depth) {
             ++pruned->paths;
             pruned->calls += path.calls;
@@ -237,6 +263,9 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     if (!options->narrow) {
         printf("%10s %12s ", "self", "calls");
     }
+    if (options->waiting) {
+        printf("%10s %10s ", "working", "waiting");
+    }
     puts(" function");
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
@@ -258,11 +287,16 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
         return sj_command_failed(&sj_command_tree, &error);
     }
     const bool table = options->query.format == SJ_RESULT_TABLE;
+    if (options->waiting && sj_waits_read(database, session_id, &options->choice, &options->waits,
+                                          &error) != SJ_OK) {
+        sj_call_choice_deinit(&options->choice);
+        return sj_command_failed(&sj_command_tree, &error);
+    }
     char sql[QUERY_BYTES];
     snprintf(sql, sizeof(sql),
              table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
-                     "WHERE f.function_id = t.function_id) "
+                     "WHERE f.function_id = t.function_id), function_id "
                      "FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls FROM %s(?1, ?11, "
@@ -284,6 +318,8 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
             exit_code = sj_query_print(&sj_command_tree, &options->query, statement);
         }
     }
+    sj_waits_free(options->waits);
+    options->waits = NULL;
     sj_call_choice_deinit(&options->choice);
     return exit_code;
 }
@@ -387,6 +423,14 @@ static int run_tree(int argc, char **argv)
         return sj_command_usage_error(&sj_command_tree,
                                       "--by-thread prints a tree for each thread, as text");
     }
+    if (options.waiting &&
+        (options.query.format != SJ_RESULT_TABLE || options.physical ||
+         options.choice.callers != NULL || options.choice.function != NULL ||
+         options.choice.module != NULL)) {
+        return sj_command_usage_error(&sj_command_tree,
+                                      "--waiting prints whole paths, as text: without --function, "
+                                      "--module, --callers and --physical");
+    }
     return show_tree(&options);
 }
 
@@ -406,6 +450,10 @@ static const sj_option tree_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, by_thread),
      .help = "a tree for each thread"},
+    {.name = "waiting",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(tree_options, waiting),
+     .help = "how long the calls of a path at least worked and waited, as far as that is known"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,
@@ -438,6 +486,7 @@ const sj_command sj_command_tree = {
     .options = tree_table,
     .examples = "Examples:\n"
                 "  sojourn tree --depth 5\n"
+                "  sojourn tree --waiting --min-percent 5\n"
                 "  sojourn tree --all --json lab.db > tree.json\n",
     .run = run_tree,
 };

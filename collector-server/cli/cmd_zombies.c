@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct zombies_request {
     sj_query_options query;
@@ -20,6 +21,7 @@ typedef struct zombies_request {
 typedef struct zombies_verb {
     const char *name;
     int words; /* that it needs */
+    const char *needs;
     int (*run)(zombies_request *request);
 } zombies_verb;
 
@@ -71,6 +73,26 @@ static void warn_unwatched(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
+/* Says which memory pressure was not watched. */
+static void warn_unseen(sqlite3 *database)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*), pressure_unseen FROM zombie_accounts"
+                           " WHERE pressure_unseen <> '' GROUP BY pressure_unseen",
+                           -1, &statement, NULL) != SQLITE_OK) {
+        return;
+    }
+    clean_text unseen;
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        fprintf(stderr,
+                "sojourn zombies: warning: of %lld processes the kernel did not say all about "
+                "memory pressure: %s\n",
+                (long long)sqlite3_column_int64(statement, 0), clean(statement, 1, &unseen));
+    }
+    sqlite3_finalize(statement);
+}
+
 static int run_list(zombies_request *request)
 {
     sqlite3 *database = NULL;
@@ -85,6 +107,7 @@ static int run_list(zombies_request *request)
         sqlite3_bind_int(statement, 1, request->all);
         exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
         warn_unwatched(database);
+        warn_unseen(database);
     }
     sqlite3_close(database);
     return exit_code;
@@ -288,10 +311,24 @@ static int run_shrink(zombies_request *request)
     return sj_heap_shrink((pid_t)pid, &error) == SJ_OK ? SJ_EXIT_OK : fail(&error);
 }
 
-static const zombies_verb verbs[] = {{"show", 1, run_show},
-                                     {"resolve", 1, run_resolve},
-                                     {"note", 2, run_note},
-                                     {"shrink", 1, run_shrink}};
+static const zombies_verb verbs[] = {{"show", 1, "the number of a finding", run_show},
+                                     {"resolve", 1, "the number of a finding", run_resolve},
+                                     {"note", 2, "the number of a finding and a text", run_note},
+                                     {"shrink", 1, "the number of a process", run_shrink}};
+
+/* run_verb takes the verb's words, argv[first + 1] on, and the FILE that may stand behind them. */
+static int run_verb(const zombies_verb *verb, int argc, char **argv, int first,
+                    zombies_request *request)
+{
+    const int end = first + 1 + verb->words;
+    if (argc < end) {
+        return sj_command_usage_error(&sj_command_zombies, "%s needs %s", verb->name, verb->needs);
+    }
+    const int taken =
+        sj_query_take_file(&sj_command_zombies, argc, argv, end, &request->query.file);
+    request->words = argv + first + 1;
+    return taken >= 0 ? taken : verb->run(request);
+}
 
 static int run_zombies(int argc, char **argv)
 {
@@ -301,17 +338,22 @@ static int run_zombies(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    if (first == argc) {
-        return run_list(&request);
-    }
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (strcmp(verbs[i].name, argv[first]) == 0 && argc - first - 1 == verbs[i].words) {
-            request.words = argv + first + 1;
-            return verbs[i].run(&request);
+    for (size_t i = 0; first < argc && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (strcmp(verbs[i].name, argv[first]) == 0) {
+            return run_verb(&verbs[i], argc, argv, first, &request);
         }
     }
-    return sj_command_usage_error(&sj_command_zombies,
-                                  "say nothing, show ID, resolve ID, note ID TEXT or shrink PID");
+    const int taken =
+        sj_query_take_file(&sj_command_zombies, argc, argv, first, &request.query.file);
+    if (taken >= 0) {
+        return taken;
+    }
+    if (first < argc && access(argv[first], F_OK) != 0) {
+        return sj_command_usage_error(&sj_command_zombies,
+                                      "\"%s\" is no database, nor show, resolve, note or shrink",
+                                      argv[first]);
+    }
+    return run_list(&request);
 }
 
 static const sj_option zombies_options[] = {
@@ -326,7 +368,7 @@ static const sj_option zombies_options[] = {
 const sj_command sj_command_zombies = {
     .name = "zombies",
     .summary = "list uses of freed memory, and show their stacks",
-    .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT | shrink PID]",
+    .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT | shrink PID] [FILE]",
     .help = "Without a word lists the open findings of sessions that were recorded with\n"
             "--zombies. A finding is one mistake, in however many sessions and builds.\n"
             "\n"
@@ -337,7 +379,7 @@ const sj_command sj_command_zombies = {
     .options = zombies_options,
     .examples = "Examples:\n"
                 "  sojourn record --zombies heap -o app.db -- ./app\n"
-                "  sojourn zombies --database app.db\n"
-                "  sojourn zombies show 1 --database app.db\n",
+                "  sojourn zombies app.db\n"
+                "  sojourn zombies show 1 app.db\n",
     .run = run_zombies,
 };

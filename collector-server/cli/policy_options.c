@@ -32,6 +32,9 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"when-full", "buffer.when_full", NULL, false},
                                            {"objc", "objc.technique", NULL, false},
                                            {"mono-engine", "mono.engine", NULL, false},
+                                           {"mono-class", "mono.classes", NULL, true},
+                                           {"mono-subclasses-of", "mono.subclasses_of", NULL, true},
+                                           {"mono-system", "mono.system", NULL, true},
                                            {"java-class", "java.classes", NULL, true},
                                            {"java-system", "java.system", NULL, true},
                                            {"java-subclasses-of", "java.subclasses_of", NULL, true},
@@ -45,8 +48,11 @@ sj_status sj_option_number(const char *option, const char *text, uint64_t limit,
                            sj_error *error)
 {
     if (!sj_size_parse(text, number) || *number > limit) {
-        return sj_fail(error, SJ_EINVAL, "%s needs a number up to %llu, not \"%s\"", option,
-                       (unsigned long long)limit, text);
+        return limit >= INT64_MAX
+                   ? sj_fail(error, SJ_EINVAL, "%s needs a number, as 500, 64k or 4G, not \"%s\"",
+                             option, text)
+                   : sj_fail(error, SJ_EINVAL, "%s needs a number up to %llu, not \"%s\"", option,
+                             (unsigned long long)limit, text);
     }
     return SJ_OK;
 }
@@ -246,6 +252,14 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("selector", "GLOB", "only messages whose selector matches (repeatable)"),
     SJ_POLICY_OPTION("subclasses-of", "GLOB",
                      "only such classes and what descends from them (repeatable)"),
+    SJ_POLICY_OPTION("mono-class", "GLOB",
+                     "of Mono only classes whose name matches, as 'Acme.Game.*' (repeatable)"),
+    SJ_POLICY_OPTION("mono-subclasses-of", "GLOB",
+                     "only such classes of Mono and what descends from them (repeatable)"),
+    SJ_POLICY_OPTION("mono-system", "GLOB",
+                     "Mono classes that are recorded with --libs or --module only, in place\n"
+                     "of System.*, Microsoft.*, Mono.*, Interop and MS.Internal.* of libraries\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("mono-engine", "HOW",
                      "Mono: callbacks (default: the runtime calls the recorder) or\n"
                      "in_place (its code is hooked; what cannot be is listed)"),

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/session_doubts.h"
+#include "collector-server/cli/terminal.h"
 #include "collector-server/query/query.h"
 
 #include <stdlib.h>
@@ -71,8 +72,12 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement)
 {
     sj_result_writer writer;
+    sj_terminal terminal;
+    sj_terminal_open(&terminal);
     sj_result_writer_init(&writer, stdout, options->format);
     writer.wide = options->wide;
+    writer.hidden_first = options->hidden_first;
+    writer.room = terminal.columns;
     bool more = sj_result_writer_row(&writer, statement, false);
     int result = SQLITE_DONE;
     while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {

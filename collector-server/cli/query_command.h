@@ -13,6 +13,7 @@ typedef struct sj_query_options {
     const char *session;
     sj_result_format format;
     bool wide;
+    const char *const *hidden_first; /* as of sj_result_writer; set by the command */
 } sj_query_options;
 
 /* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */

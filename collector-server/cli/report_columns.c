@@ -21,6 +21,8 @@ static const sj_report_column all_columns[] = {
     {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 7, true},
     {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 11, true},
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
+    {SJ_REPORT_WORKING, "working_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
+    {SJ_REPORT_WAITING, "waiting_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {"module", "m.path", SJ_REPORT_FILE, 20, 12, false},
     {"source", "source_line(s.function_id)", SJ_REPORT_FILE, 20, SOURCE_RANK, false},
     {"function", "coalesce(f.name, '(function ' || s.function_id || ')')", SJ_REPORT_FUNCTION,
@@ -51,7 +53,8 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         if (column == NULL) {
             return sj_fail(error, SJ_EINVAL,
                            "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, module, source and function, not '%.*s'",
+                           "p95, p99, untrusted, working, waiting, module, source and function, "
+                           "not '%.*s'",
                            (int)length, name);
         }
         if (selection->count == SJ_REPORT_COLUMNS_MAX) {

@@ -7,7 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SJ_REPORT_COLUMNS_MAX = 16 };
+enum { SJ_REPORT_COLUMNS_MAX = 20 };
+
+/* The columns that waits.h is needed for. */
+#define SJ_REPORT_WORKING "working"
+#define SJ_REPORT_WAITING "waiting"
 
 typedef enum sj_report_kind {
     SJ_REPORT_SHARE, /* of all recorded time, 0 to 1 */

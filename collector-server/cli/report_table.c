@@ -76,7 +76,7 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
     summary->inexact = sqlite3_column_int64(row, 2);
     summary->self_ns = sqlite3_column_int64(row, 3);
     sqlite3_finalize(row);
-    return SJ_OK;
+    return sj_thread_sums_read(database, session_id, choice, &summary->threads, error);
 }
 
 static void print_cut(const char *text, const sj_terminal *terminal)
@@ -141,6 +141,7 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     SJ_TRY(find_row(database, sql, session_id, &row, error));
     char title[SJ_FUNCTION_NAME_BYTES];
     char clean[SJ_FUNCTION_NAME_BYTES];
+    char threads[SJ_THREAD_SUMS_BYTES];
     snprintf(title, sizeof(title), "session %lld: %s", (long long)session_id,
              (const char *)sqlite3_column_text(row, 2));
     fputs(colour(terminal, "\033[1m"), stdout);
@@ -148,6 +149,11 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     printf("%s\n", colour(terminal, "\033[0m"));
     print_when(row, terminal);
     print_trust(row, summary, terminal);
+    sj_thread_sums_line(&summary->threads, threads);
+    if (threads[0] != '\0') {
+        print_cut(threads, terminal);
+        putchar('\n');
+    }
     sqlite3_finalize(row);
     return SJ_OK;
 }

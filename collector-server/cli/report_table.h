@@ -5,6 +5,7 @@
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/report_columns.h"
 #include "collector-server/cli/terminal.h"
+#include "collector-server/cli/thread_sums.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -15,9 +16,10 @@ typedef struct sj_session_summary {
     int64_t calls;     /* that ended */
     int64_t inexact;   /* of those, whose time a gap or a wait makes inexact */
     int64_t self_ns;   /* all recorded time */
+    sj_thread_sums threads;
 } sj_session_summary;
 
-enum { SJ_SESSION_HEADER_LINES = 3 };
+enum { SJ_SESSION_HEADER_LINES = 4 };
 
 /* sj_report_source is the table, or a query in brackets, that has a row for each function, with the
  * columns of function_stats: of the calls that are chosen. It has the parameters ?1, the session,
@@ -30,8 +32,8 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
                                                 const sj_call_choice *choice,
                                                 sj_session_summary *summary, sj_error *error);
 
-/* sj_session_header_print prints SJ_SESSION_HEADER_LINES lines: program and session; when, how
- * long, state; calls, threads, losses. SJ_EIO. Blocks on the database. */
+/* sj_session_header_print prints SJ_SESSION_HEADER_LINES lines at most: program and session; when,
+ * how long, state; calls, threads, losses; what threads did, if that is known. SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);

@@ -1,12 +1,22 @@
 #include "collector-server/cli/report_text.h"
 
+#include "agent/host/clock.h"
 #include "agent/host/directories.h"
+#include "collector-server/cli/highlights_text.h"
+#include "collector-server/cli/terminal.h"
 #include "collector-server/export/json_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-enum { TOP_REASONS = 3 };
+#define WAITING_NS UINT64_C(1000000000) /* after which a wait is reported */
+
+enum {
+    TOP_REASONS = 3,
+    HIGHLIGHT_LINES = 7 /* of twelve, five of which say what was recorded */
+};
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
 {
@@ -29,16 +39,23 @@ static void clear_line(sj_report_text *text)
     }
 }
 
+/* tell_waiting: the embedded collector is only ever a moment behind, which is not worth a line. */
 static void tell_waiting(sj_report_text *text, const sj_recording_progress *progress)
 {
-    /* The embedded collector is only ever a moment behind. */
-    if (text->quiet || text->waiting_told || progress->spool.pending_frames == 0) {
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    text->waiting_since_ns = text->waiting_since_ns != 0 ? text->waiting_since_ns : now_ns;
+    if (text->quiet || text->waiting_told || progress->spool.pending_frames == 0 ||
+        now_ns - text->waiting_since_ns < WAITING_NS) {
         return;
     }
+    sj_terminal terminal;
     text->waiting_told = true;
     clear_line(text);
-    fprintf(stderr, "sojourn: waiting for %s to take %llu frames (%llu bytes)%s%s\n", text->target,
+    sj_terminal_describe(STDERR_FILENO, &terminal);
+    sj_terminal_begin_line(stderr, &terminal);
+    fprintf(stderr, "sojourn: waiting for %s to take %llu frame%s (%llu bytes)%s%s\n", text->target,
             (unsigned long long)progress->spool.pending_frames,
+            progress->spool.pending_frames == 1 ? "" : "s",
             (unsigned long long)progress->spool.pending_bytes,
             progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message);
 }
@@ -52,7 +69,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
         tell_waiting(text, progress);
         return;
     }
-    if (text->quiet || !text->is_terminal) {
+    if (text->quiet || !text->has_terminal) {
         return;
     }
     fprintf(stderr, "\r\033[Ksojourn: %.1f s  %s calls  %llu threads  %sB%s",
@@ -67,7 +84,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
-static void tell_reasons(const sj_recording_summary *summary)
+static void tell_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
     uint64_t bound = UINT64_MAX;
@@ -83,27 +100,27 @@ static void tell_reasons(const sj_recording_summary *summary)
         if (best < 0) {
             break;
         }
-        fprintf(stderr, "%s%llu %s", reported == 0 ? "; left out: " : ", ",
+        fprintf(file, "%s%llu %s", reported == 0 ? "; left out: " : ", ",
                 (unsigned long long)skips[best], sj_skip_text((sj_skip)best));
         bound = skips[best];
         last = best;
     }
-    fputc('\n', stderr);
+    fputc('\n', file);
 }
 
 /* report_unknown_code: code without symbols and unwind tables is recorded as nothing. */
-static void report_unknown_code(const sj_registry_counters *registry)
+static void report_unknown_code(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->poor_modules == 0) {
         return;
     }
-    fprintf(stderr, "  code       %llu %% of the code of %s is in no known function",
+    fprintf(file, "  code       %llu %% of the code of %s is in no known function",
             (unsigned long long)registry->poor_module_percent, registry->poor_module);
     if (registry->poor_modules > 1) {
-        fprintf(stderr, ", and much of %llu other modules",
+        fprintf(file, ", and much of %llu other modules",
                 (unsigned long long)registry->poor_modules - 1);
     }
-    fputs("; its debug package, or --map with its linker map, names it\n", stderr);
+    fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
 static double seconds(uint64_t ns)
@@ -112,63 +129,63 @@ static double seconds(uint64_t ns)
 }
 
 /* report_cost: what recording added, part by part; times in different units do not add up. */
-static void report_cost(const sj_recording_cost *cost)
+static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
     const double times = sj_recording_cost_times(cost, &at_least);
-    fprintf(stderr, "  cost       CPU: about %.3f s in probes, %.3f s hooking, %.3f s starting",
+    fprintf(file, "  cost       CPU: about %.3f s in probes, %.3f s hooking, %.3f s starting",
             seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns), seconds(cost->start_cpu_ns));
     if (times > 0) {
-        fprintf(stderr, " (%s%.1f times the CPU of a plain run)",
+        fprintf(file, " (%s%.1f times the CPU of a plain run)",
                 at_least ? "more than " : "about ", times);
     }
-    fprintf(stderr, "; waits: %.3f s for plans, %.3f s for room; recorder: %.3f s CPU\n",
+    fprintf(file, "; waits: %.3f s for plans, %.3f s for room; recorder: %.3f s CPU\n",
             seconds(cost->plan_wall_ns), seconds(cost->waited_ns), seconds(cost->recorder_cpu_ns));
 }
 
-static void tell_unmatched(const sj_recording_summary *summary)
+static void tell_unmatched(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->unmatched[0] != '\0') {
-        fprintf(stderr, "  policy     nothing matched %s\n", summary->unmatched);
+        fprintf(file, "  policy     nothing matched %s\n", summary->unmatched);
     }
 }
 
-static void tell_budget(const sj_recording_summary *summary)
+static void tell_budget(FILE *file, const sj_recording_summary *summary)
 {
     const sj_overhead_governor_counters *budget = &summary->drain.budget;
     if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
         return;
     }
-    fprintf(stderr, "  budget     about %.2f %% spent, %llu functions unhooked, %llu hooked again",
+    fprintf(file, "  budget     about %.2f %% spent, %llu functions unhooked, %llu hooked again",
             budget->overhead_percent, (unsigned long long)budget->unhooked,
             (unsigned long long)budget->rehooked);
     if (budget->failures != 0) {
-        fprintf(stderr, ", %llu times refused", (unsigned long long)budget->failures);
+        fprintf(file, ", %llu times refused", (unsigned long long)budget->failures);
     }
-    fputc('\n', stderr);
+    fputc('\n', file);
 }
 
 /* tell_losses names the option that prevents each kind of loss. */
-static void tell_losses(const sj_report_text *text, const sj_recording_summary *summary)
+static void tell_losses(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
     const uint64_t untold = text->quiet ? summary->drain.dropped_events : summary->lost_events;
     if (summary->lost_calls == 0 && untold == 0 && summary->drain.refused_threads == 0) {
         if (!text->quiet) {
-            fputs("  lost       nothing\n", stderr);
+            fputs("  lost       nothing\n", file);
         }
         return;
     }
-    fprintf(stderr, "%s%llu calls, %llu events; marked as gaps\n",
+    fprintf(file, "%s%llu calls, %llu events; marked as gaps\n",
             text->quiet ? "sojourn: lost " : "  lost       ",
             (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
     if (summary->drain.refused_threads != 0) {
-        fprintf(stderr,
+        fprintf(file,
                 "sojourn: %llu threads found no place among those that are recorded at once; a "
                 "larger --threads makes room\n",
                 (unsigned long long)summary->drain.refused_threads);
     }
     if (summary->drain.dropped_events != 0) {
-        fprintf(stderr, "sojourn: %llu events found a full buffer; %s\n",
+        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
                 (unsigned long long)summary->drain.dropped_events,
                 text->drops ? "--when-full block lets the program wait for room"
                             : "a longer --block-ms lets the program wait, fewer functions or "
@@ -186,80 +203,81 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
 /* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
-static void print_unrecorded(const sj_recording_summary *summary)
+static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
         const uint64_t count = summary->drain.unrecorded[i];
         if (count != 0 && unrecorded_texts[i] != NULL) {
-            fprintf(stderr, "%s%llu processes that are %s", separator, (unsigned long long)count,
+            fprintf(file, "%s%llu processes that are %s", separator, (unsigned long long)count,
                     unrecorded_texts[i]);
             separator = ", ";
         }
     }
     if (separator[0] == ',') {
-        fputc('\n', stderr);
+        fputc('\n', file);
     }
 }
 
-static void tell_calls(const sj_report_text *text, const sj_recording_summary *summary)
+static void tell_calls(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(stderr, "  calls      %llu by %llu threads of %llu processes\n",
+    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %.2f s (%.2f s CPU)",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
-            (unsigned long long)summary->registry.processes);
+            summary->drain.threads == 1 ? "" : "s",
+            (unsigned long long)summary->registry.processes,
+            summary->registry.processes == 1 ? "" : "es", seconds(summary->elapsed_ns),
+            seconds(summary->traced_cpu_ns));
     if (stored != 0) {
-        fprintf(stderr, "  size       %llu bytes sent, %.2f per call\n",
+        fprintf(file, "; %llu bytes sent, %.2f per call",
                 (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);
     }
-    fprintf(stderr, "  time       %.2f s, %.2f s CPU", (double)summary->elapsed_ns / 1e9,
-            (double)summary->traced_cpu_ns / 1e9);
-    fputc('\n', stderr);
-    report_cost(&summary->cost);
-    tell_unmatched(summary);
-    tell_budget(summary);
-    print_unrecorded(summary);
-    tell_losses(text, summary);
+    fputc('\n', file);
+    report_cost(file, &summary->cost);
+    tell_unmatched(file, summary);
+    tell_budget(file, summary);
+    print_unrecorded(file, summary);
+    tell_losses(file, text, summary);
 }
 
 /* report_function_log says what became of a live function.txt. */
-static void report_function_log(const sj_report_text *text, const sj_recording_summary *summary)
+static void report_function_log(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
     const sj_function_log_counters *log = &summary->function_log;
     if (log->lines != 0 && !text->quiet) {
-        fprintf(stderr, "  lines      %llu in function.txt", (unsigned long long)log->lines);
+        fprintf(file, "  lines      %llu in function.txt", (unsigned long long)log->lines);
         if (log->removed_files != 0) {
-            fprintf(stderr, "; %llu older files were removed (--function-txt-files)",
+            fprintf(file, "; %llu older files were removed (--function-txt-files)",
                     (unsigned long long)log->removed_files);
         }
-        fputc('\n', stderr);
+        fputc('\n', file);
     }
     if (log->failure != 0) {
-        fprintf(stderr, "sojourn: function.txt is incomplete: %s\n", strerror(log->failure));
+        fprintf(file, "sojourn: function.txt is incomplete: %s\n", strerror(log->failure));
     }
     if (log->unwritten_lines != 0) {
-        fprintf(stderr, "sojourn: function.txt lacks %llu lines: out of memory\n",
+        fprintf(file, "sojourn: function.txt lacks %llu lines: out of memory\n",
                 (unsigned long long)log->unwritten_lines);
     }
 }
 
 /* report_attach prints what attaching did to the process. */
-static void report_attach(const sj_recording_summary *summary)
+static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
     if (attach->prepare_ns == 0) {
         return;
     }
-    fprintf(stderr, "  attached   in %.1f ms; paused %.2f ms on attach, %.2f ms on detach\n",
+    fprintf(file, "  attached   in %.1f ms; paused %.2f ms on attach, %.2f ms on detach\n",
             (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
             (double)summary->detach.stopped_ns / 1e6);
     if (summary->open_calls != 0) {
-        fprintf(stderr, "  open       %u calls were open when recording began\n",
+        fprintf(file, "  open       %u calls were open when recording began\n",
                 summary->open_calls);
     }
     if (summary->registry.jvm_batches != 0) {
-        fprintf(stderr,
+        fprintf(file,
                 "  java       %u loaded classes transformed again in %u batches: %.1f ms, the "
                 "longest %.1f ms\n",
                 summary->registry.jvm_retransformed, summary->registry.jvm_batches,
@@ -269,13 +287,13 @@ static void report_attach(const sj_recording_summary *summary)
     if (summary->jvm_unjoined) {
         fputs(
             "  java       the JVM was not joined (it starts, it ends, or it refused): no methods\n",
-            stderr);
+            file);
     }
     if (summary->replaced) {
-        fputs("  ended      the process executed another program, which is not recorded\n", stderr);
+        fputs("  ended      the process executed another program, which is not recorded\n", file);
     }
     if (summary->detach.left_bytes != 0) {
-        fprintf(stderr, "  left over  %llu KiB that %s\n",
+        fprintf(file, "  left over  %llu KiB that %s\n",
                 (unsigned long long)summary->detach.left_bytes / 1024,
                 summary->detach.stays
                     ? "stay until the process ends, which has code that needs them, or whose "
@@ -283,64 +301,64 @@ static void report_attach(const sj_recording_summary *summary)
                     : "a thread may still come to; gone at the next attach or detach");
     }
     if (summary->detach.heap_blocks != 0) {
-        fprintf(stderr, "  left over  %llu guarded blocks; what frees them stays redirected\n",
+        fprintf(file, "  left over  %llu guarded blocks; what frees them stays redirected\n",
                 (unsigned long long)summary->detach.heap_blocks);
     }
     if (summary->detach.message_stubs != 0) {
-        fprintf(stderr,
+        fprintf(file,
                 "  left over  %llu stubs of messages, which the program may have kept; they record "
                 "nothing\n",
                 (unsigned long long)summary->detach.message_stubs);
     }
     if (summary->detach.api_trampoline_bytes != 0) {
-        fprintf(stderr, "  left over  %llu KiB that its calls by sojourn.h go through\n",
+        fprintf(file, "  left over  %llu KiB that its calls by sojourn.h go through\n",
                 (unsigned long long)summary->detach.api_trampoline_bytes / 1024);
     }
 }
 
 /* tell_unchanging has a line for each rule. */
-static void tell_unchanging(const char *lines)
+static void tell_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
         const size_t length = strcspn(lines, "\n");
-        fprintf(stderr, "sojourn: %.*s\n", (int)length, lines);
+        fprintf(file, "sojourn: %.*s\n", (int)length, lines);
         lines += length + (lines[length] != '\0');
     }
 }
 
-static void tell_problems(const sj_report_text *text, const sj_recording_summary *summary)
+static void tell_problems(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
     if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
               "was recorded; \"sojourn functions\" shows what can be recorded\n",
-              stderr);
+              file);
     }
     if (summary->empty_because[0] != '\0') {
-        fprintf(stderr, "sojourn: nothing was recorded: %s\n", summary->empty_because);
+        fprintf(file, "sojourn: nothing was recorded: %s\n", summary->empty_because);
     }
-    tell_unchanging(summary->unchanging);
+    tell_unchanging(file, summary->unchanging);
     if (summary->registry.plan_failures != 0) {
-        fprintf(stderr, "sojourn: %llu modules were left alone; the first: %s\n",
+        fprintf(file, "sojourn: %llu modules were left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
                 summary->registry.plan_failure);
     }
     if (summary->drain.failure != SJ_OK) {
-        fprintf(stderr, "sojourn: recording ended early: %s\n",
+        fprintf(file, "sojourn: recording ended early: %s\n",
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
         fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
               "--max-bytes)\n",
-              stderr);
+              file);
     }
     if (summary->detach_problem[0] != '\0') {
-        fprintf(stderr, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
+        fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
     }
     if (summary->program_left && summary->attach.prepare_ns == 0) {
-        fputs("sojourn: recording was stopped; the program goes on without it\n", stderr);
+        fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
     if (!summary->delivered) {
-        fprintf(stderr,
+        fprintf(file,
                 "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
                 "flush\" later\n",
                 text->target,
@@ -348,11 +366,11 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
                 summary->spool_directory);
     }
     if (text->doubts.quarantine_reason[0] != '\0') {
-        fprintf(stderr, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
+        fprintf(file, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
                 text->doubts.quarantine_reason, SJ_QUARANTINE_NEXT);
     }
     if (text->doubts.folded_paths != 0) {
-        fprintf(stderr,
+        fprintf(file,
                 "sojourn: the session has more call paths than are kept; the %llu rarest, with "
                 "%llu calls, were folded: %s\n",
                 (unsigned long long)text->doubts.folded_paths,
@@ -360,31 +378,57 @@ static void tell_problems(const sj_report_text *text, const sj_recording_summary
     }
 }
 
-void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
-                            uint64_t file_bytes)
+enum { SUMMARY_INDENT = 13 };
+
+static void print_summary(FILE *file, sj_report_text *text, const sj_recording_summary *summary,
+                          uint64_t file_bytes)
 {
-    clear_line(text);
-    if (!text->quiet) {
+    if (text->quiet) {
+        tell_losses(file, text, summary);
+    } else {
         char session[SJ_SESSION_TEXT_BYTES];
         sj_session_text(&summary->session, session);
-        fprintf(stderr, "sojourn: session %s, %s -> %s", session, summary->how, text->target);
+        fprintf(file, "sojourn: session %s, %s -> %s", session, summary->how, text->target);
         if (file_bytes != 0) {
-            fprintf(stderr, " (%llu bytes)", (unsigned long long)file_bytes);
+            fprintf(file, " (%llu bytes)", (unsigned long long)file_bytes);
         }
-        fprintf(stderr, "\n  functions  %llu of %llu instrumented (%llu %s)",
+        fprintf(file, "\n  functions  %llu of %llu instrumented (%llu %s)",
                 (unsigned long long)summary->registry.hooked,
                 (unsigned long long)summary->registry.functions,
                 (unsigned long long)summary->registry.modules,
                 summary->registry.modules == 1 ? "module" : "modules");
-        tell_reasons(summary);
-        report_unknown_code(&summary->registry);
-        report_attach(summary);
-        tell_calls(text, summary);
-    } else {
-        tell_losses(text, summary);
+        tell_reasons(file, summary);
+        report_unknown_code(file, &summary->registry);
+        report_attach(file, summary);
+        tell_calls(file, text, summary);
     }
-    report_function_log(text, summary);
-    tell_problems(text, summary);
+    report_function_log(file, text, summary);
+    tell_problems(file, text, summary);
+    if (text->is_stored && !text->quiet) {
+        sj_highlights_print(file, &text->highlights, strcmp(summary->how, "crashed") == 0,
+                            text->target, HIGHLIGHT_LINES);
+    }
+}
+
+void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
+                            uint64_t file_bytes)
+{
+    char *lines = NULL;
+    size_t size = 0;
+    sj_terminal terminal = {0};
+    FILE *file = open_memstream(&lines, &size);
+    clear_line(text);
+    sj_terminal_describe(STDERR_FILENO, &terminal);
+    print_summary(file != NULL ? file : stderr, text, summary, file_bytes);
+    if (file == NULL) {
+        return;
+    }
+    fclose(file);
+    if (lines[0] != '\0' && !text->has_terminal) {
+        sj_terminal_begin_line(stderr, &terminal);
+    }
+    sj_terminal_wrap(stderr, &terminal, lines, SUMMARY_INDENT);
+    free(lines);
 }
 
 static void json_number(FILE *file, const char *name, uint64_t value)

@@ -4,18 +4,23 @@
 
 #include "agent/recording/recording.h"
 #include "collector-server/cli/session_doubts.h"
+#include "collector-server/cli/session_highlights.h"
 
 #include <stdio.h>
 
 /* How much of it is wanted, and where it goes. */
 typedef struct sj_report_text {
     bool quiet;         /* nothing but errors and losses */
-    bool is_terminal;   /* standard error: progress line and colours */
+    bool has_terminal;  /* standard error is one, on which no recorded program writes */
     bool drops;         /* full rings do not wait: --when-full drop */
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool waiting_told;
-    sj_session_doubts doubts; /* of the stored session; none when somebody else stores it */
+    uint64_t waiting_since_ns; /* for the collector; 0: not yet */
+    /* of the stored session; none when somebody else stores it */
+    sj_session_doubts doubts;
+    sj_session_highlights highlights;
+    bool is_stored;
 } sj_report_text;
 
 /* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */

@@ -2,10 +2,13 @@
 
 #include "collector-server/export/json_text.h"
 
+#include <fnmatch.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
+
+enum { LEAST_LAST = 12 }; /* columns that the last column keeps */
 
 /* One character: its bytes, and the columns it takes. Bytes that are not UTF-8 stand alone. */
 static size_t measure_character(const char *text, int *width)
@@ -97,6 +100,9 @@ static void write_markdown(FILE *output, const char *text)
 /* Control characters would move the cursor or paint the terminal: they are shown as '?'. */
 static void write_cell(const sj_result_writer *writer, const char *text, int column, bool last)
 {
+    if (writer->widths[column] < 0) {
+        return;
+    }
     const int limit = writer->wide ? INT32_MAX : writer->widths[column];
     const int width = sj_text_width(text);
     const bool cut = width > limit && !(last && writer->wide);
@@ -119,8 +125,43 @@ static void write_cell(const sj_result_writer *writer, const char *text, int col
     fputs(last ? "\n" : "  ", writer->output);
 }
 
+/* The columns that a row takes without the last one, which is as long as it is. */
+static int used_before_last(const sj_result_writer *writer)
+{
+    int used = 0;
+    for (int column = 0; column + 1 < writer->columns; column++) {
+        used += writer->widths[column] < 0 ? 0 : writer->widths[column] + 2;
+    }
+    return used;
+}
+
+/* Hides columns, as far as they may be, until the last one fits the room, which is cut then. */
+static void fit(sj_result_writer *writer)
+{
+    const int last = writer->columns - 1;
+    const char *const *next = writer->hidden_first;
+    if (writer->room == 0 || writer->wide || next == NULL) {
+        return;
+    }
+    for (; *next != NULL && used_before_last(writer) + writer->widths[last] > writer->room;
+         next++) {
+        for (int column = 0; column < last; column++) {
+            const char *name = writer->held[column];
+            if (name != NULL && fnmatch(*next, name, 0) == 0) {
+                writer->widths[column] = -1;
+            }
+        }
+    }
+    const int left = writer->room - used_before_last(writer);
+    const int least = left < LEAST_LAST ? LEAST_LAST : left;
+    writer->widths[last] = writer->widths[last] > least ? least : writer->widths[last];
+}
+
 static void write_held(sj_result_writer *writer)
 {
+    if (writer->held_rows != 0) {
+        fit(writer);
+    }
     for (size_t row = 0; row < writer->held_rows; ++row) {
         for (int column = 0; column < writer->columns; ++column) {
             char *text = writer->held[row * (size_t)writer->columns + (size_t)column];

@@ -1,10 +1,6 @@
 #include "collector-server/cli/session_doubts.h"
 
-#include "collector-server/store/database.h"
-
 #include <stdio.h>
-
-#define COLUMNS "SELECT quarantine_reason, folded_paths, folded_calls FROM sessions "
 
 static void take_row(sqlite3_stmt *row, sj_session_doubts *doubts)
 {
@@ -22,26 +18,11 @@ void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_do
 {
     sqlite3_stmt *row = NULL;
     *doubts = (sj_session_doubts){0};
-    if (sqlite3_prepare_v2(database, COLUMNS "WHERE session_id = ?1", -1, &row, NULL) ==
-        SQLITE_OK) {
+    if (sqlite3_prepare_v2(database,
+                           "SELECT quarantine_reason, folded_paths, folded_calls FROM sessions"
+                           " WHERE session_id = ?1",
+                           -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         take_row(row, doubts);
     }
-}
-
-void sj_session_doubts_read_file(const char *path, const sj_session_id *session,
-                                 sj_session_doubts *doubts)
-{
-    sqlite3 *database = NULL;
-    sqlite3_stmt *row = NULL;
-    sj_error ignored;
-    *doubts = (sj_session_doubts){0};
-    if (sj_database_open(path, SJ_DATABASE_READ, &database, &ignored) != SJ_OK) {
-        return;
-    }
-    if (sqlite3_prepare_v2(database, COLUMNS "WHERE uuid = ?1", -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_blob(row, 1, session->bytes, sizeof(session->bytes), SQLITE_STATIC);
-        take_row(row, doubts);
-    }
-    sqlite3_close(database);
 }

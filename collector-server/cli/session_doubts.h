@@ -3,11 +3,9 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_DOUBTS_H
 
-#include "proto/base/ids.h"
-
 #include <sqlite3.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 enum { SJ_QUARANTINE_TEXT_BYTES = 256 };
 
@@ -29,9 +27,5 @@ typedef struct sj_session_doubts {
 
 /* sj_session_doubts_read finds out what is to be reported of a session; nothing when it cannot. */
 void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_doubts *doubts);
-
-/* sj_session_doubts_read_file opens the file for it, which nobody writes any more. */
-void sj_session_doubts_read_file(const char *path, const sj_session_id *session,
-                                 sj_session_doubts *doubts);
 
 #endif

@@ -228,6 +228,51 @@ static char *read_statement(sql_shell *shell)
     return statement;
 }
 
+/* The bytes of the first statement of a text: up to the semicolon that ends it. */
+static size_t first_statement(const char *text)
+{
+    size_t size = 0;
+    while (text[size] != '\0') {
+        size += strcspn(text + size, ";");
+        size += text[size] == ';';
+        char *begin = strndup(text, size);
+        const bool whole = begin == NULL || sqlite3_complete(begin);
+        free(begin);
+        if (whole) {
+            break;
+        }
+    }
+    return size;
+}
+
+/* is_comment: nothing of the text is to be run. What is wrong is not. */
+static bool is_comment(sqlite3 *database, const char *text)
+{
+    sqlite3_stmt *statement = NULL;
+    const int result = sqlite3_prepare_v2(database, text, -1, &statement, NULL);
+    const bool is_empty = result == SQLITE_OK && statement == NULL;
+    sqlite3_finalize(statement);
+    return is_empty;
+}
+
+/* run_statements runs those of a text one after the other, up to the first that fails. */
+static int run_statements(sj_statement_runner *runner, const char *text)
+{
+    int exit_code = SJ_EXIT_OK;
+    while (exit_code == SJ_EXIT_OK && text[strspn(text, " \t\n;")] != '\0') {
+        char *statement = strndup(text, first_statement(text));
+        if (statement == NULL) {
+            return sj_command_error(runner->command, SJ_EXIT_FAILED, "out of memory");
+        }
+        text += strlen(statement);
+        exit_code = is_comment(runner->database, statement)
+                        ? SJ_EXIT_OK
+                        : sj_statement_runner_run(runner, statement);
+        free(statement);
+    }
+    return exit_code;
+}
+
 int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
 {
     sql_shell shell = {.runner = runner, .options = options};
@@ -242,8 +287,9 @@ int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
     while (!shell.done && (statement = read_statement(&shell)) != NULL) {
         if (statement[strspn(statement, " \t")] != '\0') {
             remember_statement(&shell, statement);
-            shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
-                                                  : sj_statement_runner_run(runner, statement);
+            const int code = statement[0] == '.' ? run_dot_command(&shell, statement)
+                                                 : run_statements(runner, statement);
+            shell.exit_code = shell.exit_code != SJ_EXIT_OK ? shell.exit_code : code;
             fflush(stdout);
         }
         free(statement);

@@ -1,5 +1,7 @@
 #include "collector-server/cli/terminal.h"
 
+#include "collector-server/cli/result_writer.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
@@ -28,22 +30,77 @@ static int first_size(int wanted, int measured, int usual)
     return wanted != 0 ? wanted : measured != 0 ? measured : usual;
 }
 
-void sj_terminal_open(sj_terminal *terminal)
+static bool knows_sequences(void)
+{
+    const char *kind = getenv("TERM");
+    return kind != NULL && kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+}
+
+void sj_terminal_describe(int fd, sj_terminal *terminal)
 {
     struct winsize size = {0};
-    *terminal = (sj_terminal){.is_terminal = isatty(STDOUT_FILENO) != 0};
+    *terminal = (sj_terminal){.is_terminal = isatty(fd) != 0};
     if (!terminal->is_terminal) {
         return;
     }
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0) {
         size = (struct winsize){0};
     }
     terminal->columns = first_size(size_in("COLUMNS"), size.ws_col, 80);
     terminal->rows = first_size(size_in("LINES"), size.ws_row, 24);
     const char *no_colour = getenv("NO_COLOR");
-    const char *kind = getenv("TERM");
-    terminal->colour = (no_colour == NULL || no_colour[0] == '\0') && kind != NULL &&
-                       kind[0] != '\0' && strcmp(kind, "dumb") != 0;
+    terminal->colour = (no_colour == NULL || no_colour[0] == '\0') && knows_sequences();
+}
+
+void sj_terminal_open(sj_terminal *terminal)
+{
+    sj_terminal_describe(STDOUT_FILENO, terminal);
+}
+
+void sj_terminal_begin_line(FILE *file, const sj_terminal *terminal)
+{
+    if (terminal->is_terminal && knows_sequences()) {
+        fprintf(file, "%*s\r\033[K", terminal->columns, "");
+    }
+}
+
+/* The bytes of a line, from `line` to its end, that fit `columns`, broken at a space if there is
+ * one. */
+static size_t fit_words(const char *line, size_t length, int columns)
+{
+    size_t end = sj_text_cut(line, columns);
+    if (end >= length) {
+        return length;
+    }
+    const size_t most = end;
+    while (end > 0 && line[end] != ' ') {
+        end--;
+    }
+    return end != 0 ? end : most != 0 ? most : length;
+}
+
+void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text, int indent)
+{
+    while (*text != '\0') {
+        size_t left = strcspn(text, "\n");
+        int room = terminal->columns;
+        while (room > 2 * indent && left > (size_t)room) {
+            const size_t shown = fit_words(text, left, room);
+            if (shown == left) {
+                break;
+            }
+            fprintf(file, "%.*s\n%*s", (int)shown, text, indent, "");
+            text += shown;
+            left -= shown;
+            while (*text == ' ') {
+                text++;
+                left--;
+            }
+            room = terminal->columns - indent;
+        }
+        fprintf(file, "%.*s\n", (int)left, text);
+        text += left + (text[left] == '\n');
+    }
 }
 
 /* Whether the first word of a command line is a program that can be run. */

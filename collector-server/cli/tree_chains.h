@@ -4,6 +4,7 @@
 
 #include "proto/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,8 @@ typedef struct sj_tree_path {
     int64_t level; /* of indentation: depth without what is folded */
     int64_t total_ns, self_ns;
     int64_t calls, open_calls;
+    bool is_divided; /* the following are known */
+    int64_t working_ns, waiting_ns;
     double share;  /* of all recorded time, 0 to 1 */
     char *name;    /* owned by the list */
     char *module;  /* file name, where a path enters another module; NULL: the caller's; likewise */

@@ -1,5 +1,6 @@
 #include "collector-server/forward/clickhouse.h"
 
+#include "collector-server/forward/clickhouse_block.h"
 #include "proto/base/array.h"
 
 #include <curl/curl.h>
@@ -9,6 +10,7 @@
 
 enum {
     CONNECT_MS = 5000,
+    UPLOAD_BYTES = 512 << 10,
     SILENCE_S = 60, /* without a byte in either direction */
     ANSWER_MAX_BYTES = 256 << 20,
     HTTP_OK = 200,
@@ -144,16 +146,60 @@ static sj_status open_target(const sj_forward_options *options, sj_forward_targe
 }
 
 typedef struct http_request {
-    const char *query;    /* in the URL; NULL: the body is the statement */
-    const char *settings; /* "&name=value..." */
-    sj_slice body;
+    const char *query;      /* in the URL; NULL: the body is the statement */
+    const char *settings;   /* "&name=value..." */
+    const sj_slice *pieces; /* of the body */
+    size_t piece_count;
     int64_t timeout_ms; /* 0: as long as bytes come */
 } http_request;
+
+/* Where a request's body is read. */
+typedef struct body_reader {
+    const http_request *request;
+    size_t piece, offset;
+} body_reader;
+
+static size_t give_body(char *to, size_t size, size_t count, void *context)
+{
+    body_reader *body = context;
+    size_t given = 0;
+    while (given < size * count && body->piece < body->request->piece_count) {
+        const sj_slice *piece = &body->request->pieces[body->piece];
+        const size_t left = piece->size - body->offset;
+        const size_t taken = left < size * count - given ? left : size * count - given;
+        memcpy(to + given, piece->data + body->offset, taken);
+        given += taken;
+        body->offset += taken;
+        if (body->offset == piece->size) {
+            body->piece++;
+            body->offset = 0;
+        }
+    }
+    return given;
+}
+
+/* A connection that the server had closed: from the beginning, on another. */
+static int rewind_body(void *context, curl_off_t offset, int origin)
+{
+    body_reader *body = context;
+    body->piece = body->offset = 0;
+    return offset == 0 && origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
+}
+
+static curl_off_t body_bytes(const http_request *request)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < request->piece_count; i++) {
+        sum += request->pieces[i].size;
+    }
+    return (curl_off_t)sum;
+}
 
 static CURLcode perform(sj_forward_target *target, const http_request *request, answer_text *answer,
                         char *problem)
 {
     CURL *curl = target->curl;
+    body_reader body = {.request = request};
     struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     char header[512];
     char *query = request->query != NULL ? curl_easy_escape(curl, request->query, 0) : NULL;
@@ -178,8 +224,12 @@ static CURLcode perform(sj_forward_target *target, const http_request *request, 
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(curl, CURLOPT_POST, 1L);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, (const char *)request->body.data);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.size);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, body_bytes(request));
+        curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
+        curl_easy_setopt(curl, CURLOPT_READFUNCTION, give_body);
+        curl_easy_setopt(curl, CURLOPT_READDATA, &body);
+        curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, rewind_body);
+        curl_easy_setopt(curl, CURLOPT_SEEKDATA, &body);
         curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
         curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -261,8 +311,8 @@ static sj_status request_answer(sj_forward_target *target, const http_request *r
 static sj_status run(sj_forward_target *target, const char *sql, sj_error *error)
 {
     answer_text answer = {0};
-    const http_request request = {.settings = "",
-                                  .body = {.data = (const uint8_t *)sql, .size = strlen(sql)}};
+    const sj_slice body = {.data = (const uint8_t *)sql, .size = strlen(sql)};
+    const http_request request = {.settings = "", .pieces = &body, .piece_count = 1};
     const sj_status status = request_answer(target, &request, &answer, error);
     free(answer.bytes);
     return status;
@@ -274,9 +324,9 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
     answer_text text = {0};
     char limits[512];
     snprintf(limits, sizeof(limits), "&database=%s&readonly=1%s", target->database, settings);
-    const http_request request = {.settings = limits,
-                                  .body = {.data = (const uint8_t *)sql, .size = strlen(sql)},
-                                  .timeout_ms = timeout_ms};
+    const sj_slice body = {.data = (const uint8_t *)sql, .size = strlen(sql)};
+    const http_request request = {
+        .settings = limits, .pieces = &body, .piece_count = 1, .timeout_ms = timeout_ms};
     const sj_status status = request_answer(target, &request, &text, error);
     if (status != SJ_OK || (text.bytes == NULL && (text.bytes = strdup("")) == NULL)) {
         free(text.bytes);
@@ -287,36 +337,17 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
     return SJ_OK;
 }
 
-static const char *type_of(sj_forward_kind kind)
-{
-    static const char *const types[] = {[SJ_FORWARD_TEXT] = "String",
-                                        [SJ_FORWARD_UUID] = "FixedString(32)",
-                                        [SJ_FORWARD_HEX] = "String",
-                                        [SJ_FORWARD_SMALL] = "UInt8",
-                                        [SJ_FORWARD_COUNT] = "UInt64",
-                                        [SJ_FORWARD_NUMBER] = "Int64",
-                                        [SJ_FORWARD_MAYBE] = "Nullable(Int64)",
-                                        [SJ_FORWARD_PATH] = "UInt64",
-                                        [SJ_FORWARD_KEY] = "UInt64",
-                                        [SJ_FORWARD_SYMBOL] = "UInt64",
-                                        [SJ_FORWARD_NAME] = "String",
-                                        [SJ_FORWARD_BUILD] = "String",
-                                        [SJ_FORWARD_OFFSET] = "UInt64",
-                                        [SJ_FORWARD_MODULE] = "String"};
-    return types[kind];
-}
-
 /* print_columns writes the list of a table's columns, with types or without. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
 {
-    fprintf(text,
-            types ? "session FixedString(32), version UInt64, day Date" : "session, version, day");
+    fprintf(text, types ? "%s FixedString(32), version UInt64, day Date" : "%s, version, day",
+            table->owner);
     for (const sj_forward_column *column = table->columns; column->name != NULL; ++column) {
         if (column->kind == SJ_FORWARD_HISTOGRAM) {
             fprintf(text, types ? ", bins Array(UInt16), counts Array(UInt64)" : ", bins, counts");
         } else {
             fprintf(text, ", %s%s%s", column->name, types ? " " : "",
-                    types ? type_of(column->kind) : "");
+                    types ? sj_clickhouse_type(column->kind) : "");
         }
     }
 }
@@ -352,18 +383,18 @@ static sj_status make_raw(sj_forward_target *target, const sj_forward_table *tab
     }
     fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.raw_%s (", target->database, table->name);
     print_columns(made.file, table, true);
-    const char *replacing = table->is_by_call ? "Replacing" : "";
+    const char *replacing = table->is_replacing ? "Replacing" : "";
     if (layout->is_replicated) {
         fprintf(made.file,
                 ") ENGINE = Replicated%sMergeTree('/clickhouse/tables/{shard}/%s/raw_%s', "
                 "'{replica}'%s)",
-                replacing, target->database, table->name, table->is_by_call ? ", version" : "");
+                replacing, target->database, table->name, table->is_replacing ? ", version" : "");
     } else {
         fprintf(made.file, ") ENGINE = %sMergeTree%s", replacing,
-                table->is_by_call ? "(version)" : "");
+                table->is_replacing ? "(version)" : "");
     }
-    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (session, %s%s)",
-            table->is_by_call ? "" : "version, ", table->order);
+    fprintf(made.file, " PARTITION BY toYYYYMM(day) ORDER BY (%s, %s%s)", table->owner,
+            table->is_replacing ? "" : "version, ", table->order);
     return run_statement(target, &made, error);
 }
 
@@ -379,7 +410,11 @@ static sj_status make_view(sj_forward_target *target, const sj_forward_table *ta
     fprintf(made.file, "CREATE VIEW IF NOT EXISTS %s.%s%s AS SELECT ", database,
             layout->cluster != NULL ? "part_" : "", table->name);
     print_columns(made.file, table, false);
-    if (table->is_by_call) {
+    if (table == &sj_forward_commands) {
+        fprintf(made.file, " FROM %s.raw_%s FINAL WHERE removed = 0", database, table->name);
+        return run_statement(target, &made, error);
+    }
+    if (table->is_replacing) {
         fprintf(made.file, " FROM %s.raw_%s FINAL WHERE session IN (SELECT session FROM %s.%s)",
                 database, table->name, database,
                 layout->cluster != NULL ? "part_sessions" : "sessions");
@@ -403,8 +438,8 @@ static sj_status make_distributed(sj_forward_target *target, const sj_forward_ta
     fprintf(made.file, "CREATE TABLE IF NOT EXISTS %s.%s%s (", target->database, name_prefix,
             table->name);
     print_columns(made.file, table, true);
-    fprintf(made.file, ") ENGINE = Distributed(%s, %s, %s%s, cityHash64(session))", cluster,
-            target->database, local_prefix, table->name);
+    fprintf(made.file, ") ENGINE = Distributed(%s, %s, %s%s, cityHash64(%s))", cluster,
+            target->database, local_prefix, table->name, table->owner);
     return run_statement(target, &made, error);
 }
 
@@ -494,10 +529,12 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
         SJ_TRY(make_raw(target, &sj_forward_tables[i], layout, error));
     }
     SJ_TRY(make_raw(target, &sj_forward_calls, layout, error));
+    SJ_TRY(make_raw(target, &sj_forward_commands, layout, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
     SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
+    SJ_TRY(make_table(target, &sj_forward_commands, layout, error));
     if (layout->cluster != NULL) { /* a row of each shard: who answers */
         snprintf(sql, sizeof(sql),
                  "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
@@ -519,8 +556,8 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     return SJ_OK;
 }
 
-static sj_status newest_version(sj_forward_target *target, sj_slice sessions, uint64_t *version,
-                                sj_error *error)
+static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
+                                sj_slice owners, uint64_t *version, sj_error *error)
 {
     enum { ID_BYTES = 16 };
     statement made;
@@ -530,10 +567,10 @@ static sj_status newest_version(sj_forward_target *target, sj_slice sessions, ui
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     /* Not the view: a removal counts, too. */
-    fprintf(made.file, "SELECT max(version) FROM %s_sessions WHERE session IN (''",
-            target->cluster[0] != '\0' ? "put" : "raw");
-    for (size_t i = 0; i < sessions.size; ++i) {
-        fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", sessions.data[i],
+    fprintf(made.file, "SELECT max(version) FROM %s_%s WHERE %s IN (''",
+            target->cluster[0] != '\0' ? "put" : "raw", table->name, table->owner);
+    for (size_t i = 0; i < owners.size; ++i) {
+        fprintf(made.file, "%s%02x%s", i % ID_BYTES == 0 ? ", '" : "", owners.data[i],
                 i % ID_BYTES == ID_BYTES - 1 ? "'" : "");
     }
     fprintf(made.file, ")");
@@ -548,25 +585,31 @@ static sj_status newest_version(sj_forward_target *target, sj_slice sessions, ui
 }
 
 static sj_status write_rows(sj_forward_target *target, const sj_forward_table *table,
-                            const sj_row_buffer *rows, sj_error *error)
+                            const sj_native_rows *rows, sj_error *error)
 {
     statement made;
     answer_text answer = {0};
+    sj_clickhouse_block block;
     if (!begin_statement(&made)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     fprintf(made.file, "INSERT INTO %s.%s_%s (", target->database,
             target->cluster[0] != '\0' ? "put" : "raw", table->name);
     print_columns(made.file, table, false);
-    fprintf(made.file, ") FORMAT RowBinary");
-    sj_status status = fclose(made.file) != 0 ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
-    if (status == SJ_OK) {
+    fprintf(made.file, ") FORMAT Native");
+    const bool is_made = fclose(made.file) == 0;
+    sj_status status = sj_clickhouse_block_make(&block, table, rows);
+    if (!is_made || status != SJ_OK) {
+        status = sj_fail(error, SJ_ENOMEM, "out of memory");
+    } else {
         const http_request request = {
             .query = made.text,
             .settings = target->cluster[0] != '\0' ? "&insert_distributed_sync=1" : "",
-            .body = {.data = rows->bytes, .size = rows->size}};
+            .pieces = block.pieces,
+            .piece_count = block.count};
         status = request_answer(target, &request, &answer, error);
     }
+    sj_clickhouse_block_deinit(&block);
     free(made.text);
     free(answer.bytes);
     return status;

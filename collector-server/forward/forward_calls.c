@@ -1,37 +1,33 @@
 #include "collector-server/forward/forward_calls.h"
 
+#include "collector-server/forward/forward_lab.h"
 #include "collector-server/store/database.h"
 
 #include <string.h>
-#include <time.h>
 
-enum { ID_BYTES = 16, PART_BYTES = 8 << 20, NS_A_S = 1000000000, S_A_DAY = 86400 };
+enum { ID_BYTES = 16, PART_ROWS = 100000 };
 
 typedef struct calls_run {
     sqlite3_stmt *statement;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     sj_forward_place place;
-    uint8_t uuid[ID_BYTES];
-    sj_row_buffer rows;
+    sj_native_rows rows;
     uint64_t calls;
 } calls_run;
 
 static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *run, sj_error *error)
 {
-    struct timespec now;
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_ENOTFOUND;
-    clock_gettime(CLOCK_REALTIME, &now);
-    run->place.version = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
-    run->place.session = (sj_slice){.data = run->uuid, .size = ID_BYTES};
+    run->place.version = sj_forward_newer_than(0);
     if (sqlite3_prepare_v2(database,
                            "SELECT uuid, started_realtime_ns FROM sessions WHERE session_id = ?1",
                            -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
-            memcpy(run->uuid, sqlite3_column_blob(row, 0), ID_BYTES);
-            run->place.day = (uint16_t)(sqlite3_column_int64(row, 1) / NS_A_S / S_A_DAY);
+            sj_forward_place_own(&run->place, sqlite3_column_blob(row, 0));
+            run->place.day = sj_forward_day(sqlite3_column_int64(row, 1));
             status = SJ_OK;
         }
     }
@@ -43,7 +39,7 @@ static sj_status read_place(sqlite3 *database, int64_t session_id, calls_run *ru
 
 static sj_status write_part(calls_run *run, sj_error *error)
 {
-    if (run->rows.failed) {
+    if (sj_native_rows_failed(&run->rows)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (run->rows.rows == 0) {
@@ -51,7 +47,7 @@ static sj_status write_part(calls_run *run, sj_error *error)
     }
     SJ_TRY(run->kind->write(run->target, &sj_forward_calls, &run->rows, error));
     run->calls += run->rows.rows;
-    sj_row_buffer_clear(&run->rows);
+    sj_native_rows_clear(&run->rows);
     return SJ_OK;
 }
 
@@ -63,7 +59,7 @@ static sj_status send_rows(sqlite3 *database, calls_run *run, sj_error *error)
             SJ_OK) {
             return sj_fail(error, SJ_ENOMEM, "out of memory");
         }
-        SJ_TRY(run->rows.size >= PART_BYTES ? write_part(run, error) : SJ_OK);
+        SJ_TRY(run->rows.rows >= PART_ROWS ? write_part(run, error) : SJ_OK);
     }
     return result == SQLITE_DONE ? write_part(run, error)
                                  : sj_fail(error, sj_database_status(result),
@@ -91,7 +87,7 @@ sj_status sj_forward_calls_send(sqlite3 *database, int64_t session_id,
     }
     sqlite3_finalize(run.statement);
     sj_function_keys_free(run.place.functions);
-    sj_row_buffer_deinit(&run.rows);
+    sj_native_rows_deinit(&run.rows);
     *calls = run.calls;
     return status;
 }

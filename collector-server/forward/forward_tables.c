@@ -20,20 +20,20 @@
 
 const sj_forward_table sj_forward_tables[] = {
     {.name = "functions",
+     .owner = "session",
      .order = "function",
-     .select = "SELECT function_id, function_id, function_id, function_id, function_id, function_id"
-               " FROM function_stats WHERE session_id = ?1",
+     .select = "SELECT function_id FROM function_stats WHERE session_id = ?1",
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
                  {"offset", SJ_FORWARD_OFFSET},
                  {"module", SJ_FORWARD_MODULE}}},
     {.name = "function_stats",
+     .owner = "session",
      .order = "function",
-     .select =
-         "SELECT function_id, function_id, function_id, function_id, " DEVICE("uuid") ", " DEVICE(
-             "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
-                     " histogram FROM function_stats WHERE session_id = ?1",
+     .select = "SELECT function_id, " DEVICE("uuid") ", " DEVICE(
+         "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
+                 " histogram FROM function_stats WHERE session_id = ?1",
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -48,10 +48,10 @@ const sj_forward_table sj_forward_tables[] = {
                  {"untrusted", SJ_FORWARD_COUNT},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "call_edges",
+     .owner = "session",
      .order = "callee, caller",
-     .select = "SELECT nullif(caller_function_id, 0), nullif(caller_function_id, 0),"
-               " nullif(caller_function_id, 0), callee_function_id, callee_function_id,"
-               " callee_function_id, calls, total_ns, self_ns FROM call_edges"
+     .select = "SELECT nullif(caller_function_id, 0), callee_function_id, calls, total_ns, self_ns "
+               "FROM call_edges"
                " WHERE session_id = ?1",
      .columns = {{"caller", SJ_FORWARD_KEY},
                  {"caller_symbol_key", SJ_FORWARD_SYMBOL},
@@ -63,8 +63,9 @@ const sj_forward_table sj_forward_tables[] = {
                  {"total_ns", SJ_FORWARD_NUMBER},
                  {"self_ns", SJ_FORWARD_NUMBER}}},
     {.name = "call_paths",
+     .owner = "session",
      .order = "path",
-     .select = "SELECT path_id, parent_path_id, function_id, function_id, depth, recursive, rare,"
+     .select = "SELECT path_id, parent_path_id, function_id, depth, recursive, rare,"
                " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram"
                " FROM call_paths WHERE path_id >= ?1 << 32 AND path_id < (?1 + 1) << 32"
                " AND +session_id = ?1",
@@ -83,8 +84,9 @@ const sj_forward_table sj_forward_tables[] = {
                  {"untrusted", SJ_FORWARD_COUNT},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "slow_calls",
+     .owner = "session",
      .order = "function, place",
-     .select = "SELECT function_id, function_id, place, call_id, start_ns, duration_ns, self_ns,"
+     .select = "SELECT function_id, place, call_id, start_ns, duration_ns, self_ns,"
                " ending, flags FROM slow_calls WHERE session_id = ?1",
      .columns = {KEYS,
                  {"place", SJ_FORWARD_COUNT},
@@ -95,6 +97,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"ending", SJ_FORWARD_COUNT},
                  {"flags", SJ_FORWARD_COUNT}}},
     {.name = "gaps",
+     .owner = "session",
      .order = "reason",
      .select = "SELECT reason, calls, events, start_ns, end_ns, thread_number FROM gaps"
                " WHERE session_id = ?1 ORDER BY gap_id",
@@ -105,6 +108,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"end_ns", SJ_FORWARD_MAYBE},
                  {"thread_number", SJ_FORWARD_MAYBE}}},
     {.name = "marks",
+     .owner = "session",
      .order = "number",
      .select = "SELECT number, name, is_end, at_ns, thread_number, source FROM marks"
                " WHERE session_id = ?1 ORDER BY number",
@@ -115,6 +119,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"thread_number", SJ_FORWARD_MAYBE},
                  {"source", SJ_FORWARD_TEXT}}},
     {.name = "coverage",
+     .owner = "session",
      .order = "build_id",
      .select =
          "SELECT m.build_id, coalesce(x.path, m.path), x.function_count, x.hooked_count,"
@@ -128,6 +133,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"hooked", SJ_FORWARD_COUNT},
                  {"entered", SJ_FORWARD_COUNT}}},
     {.name = "zombie_reports",
+     .owner = "session",
      .order = "fingerprint",
      .select = "SELECT z.fingerprint, z.kind, z.used_in, z.freed_in, z.allocated_in, r.at_ns,"
                " r.thread_name FROM zombie_reports AS r JOIN zombies AS z USING (zombie_id)"
@@ -140,6 +146,7 @@ const sj_forward_table sj_forward_tables[] = {
                  {"at_ns", SJ_FORWARD_NUMBER},
                  {"thread_name", SJ_FORWARD_TEXT}}},
     {.name = "sessions",
+     .owner = "session",
      .order = "removed",
      .select = "SELECT 0, (SELECT uuid FROM lab), d.uuid, d.name, d.model, d.os, d.build,"
                " d.machine, d.tags, s.name, s.command, s.mode, s.state, s.cause, s.tags,"
@@ -181,11 +188,37 @@ const sj_forward_table sj_forward_tables[] = {
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
 
+const sj_forward_table sj_forward_commands = {
+    .name = "commands",
+    .owner = "lab",
+    .order = "command_id",
+    .is_replacing = true,
+    .select = "SELECT ?1, c.command_id IS NULL, d.uuid, d.name, c.kind, c.arguments, c.state,"
+              " c.requested_by, c.timeout_ms, c.created_realtime_ns, c.sent_realtime_ns,"
+              " c.finished_realtime_ns, c.result, c.file_bytes FROM (SELECT 1)"
+              " LEFT JOIN commands AS c ON c.command_id = ?1"
+              " LEFT JOIN devices AS d ON d.device_id = c.device_id",
+    .columns = {{"command_id", SJ_FORWARD_COUNT},
+                {"removed", SJ_FORWARD_SMALL},
+                {"device", SJ_FORWARD_UUID},
+                {"device_name", SJ_FORWARD_TEXT},
+                {"kind", SJ_FORWARD_TEXT},
+                {"arguments", SJ_FORWARD_TEXT},
+                {"state", SJ_FORWARD_TEXT},
+                {"requested_by", SJ_FORWARD_TEXT},
+                {"timeout_ms", SJ_FORWARD_NUMBER},
+                {"created_realtime_ns", SJ_FORWARD_NUMBER},
+                {"sent_realtime_ns", SJ_FORWARD_MAYBE},
+                {"finished_realtime_ns", SJ_FORWARD_MAYBE},
+                {"result", SJ_FORWARD_TEXT},
+                {"file_bytes", SJ_FORWARD_MAYBE}}};
+
 const sj_forward_table sj_forward_calls = {
     .name = "calls",
+    .owner = "session",
     .order = "call_id",
-    .is_by_call = true,
-    .select = "SELECT function_id, function_id, function_id, call_id, parent_id, depth,"
+    .is_replacing = true,
+    .select = "SELECT function_id, call_id, parent_id, depth,"
               " (SELECT t.number FROM threads AS t WHERE t.thread_id = calls.thread_id), start_ns,"
               " duration_ns, self_ns, ending, flags FROM calls"
               " WHERE session_id = ?1 AND start_ns >= ?2 AND start_ns < ?3",
@@ -201,169 +234,187 @@ const sj_forward_table sj_forward_calls = {
                 {"ending", SJ_FORWARD_TEXT},
                 {"flags", SJ_FORWARD_COUNT}}};
 
-/* Bins of nanoseconds, in order. */
-typedef struct ns_bins {
-    uint32_t used;
-    uint16_t bin[SJ_HISTOGRAM_BINS];
-    uint64_t calls[SJ_HISTOGRAM_BINS];
-} ns_bins;
-
 /* Each bin of ticks goes to the bin of its middle in nanoseconds, as histogram_merge() does; the
  * order stays. */
-static void to_nanoseconds(const sj_histogram *ticks, const sj_tick_scale *scale, ns_bins *ns)
+static uint16_t to_nanoseconds(uint32_t bin, const sj_tick_scale *scale)
 {
-    const uint32_t first = ticks->first_octave << SJ_HISTOGRAM_SUB_BITS;
-    const uint32_t count = ticks->octave_count << SJ_HISTOGRAM_SUB_BITS;
-    ns->used = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        const uint64_t calls = ticks->octaves[i >> SJ_HISTOGRAM_SUB_BITS]
-                                   .count[i & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1)];
-        if (calls == 0) {
-            continue;
-        }
-        const uint64_t low = sj_histogram_low(first + i);
-        const uint64_t middle = low + (sj_histogram_high(first + i) - low) / 2;
-        const uint16_t bin = (uint16_t)sj_histogram_bin((uint64_t)sj_ticks_to_ns(scale, middle));
-        if (ns->used == 0 || ns->bin[ns->used - 1] != bin) {
-            ns->bin[ns->used] = bin;
-            ns->calls[ns->used++] = 0;
-        }
-        ns->calls[ns->used - 1] += calls;
-    }
+    const uint64_t low = sj_histogram_low(bin);
+    const uint64_t middle = low + (sj_histogram_high(bin) - low) / 2;
+    return (uint16_t)sj_histogram_bin((uint64_t)sj_ticks_to_ns(scale, middle));
 }
 
-static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_row_buffer *rows)
+static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_native_rows *rows,
+                               sj_native_column *to)
 {
-    sj_histogram ticks = {0};
-    ns_bins ns;
-    SJ_TRY(bytes.size != 0 ? sj_histogram_decode(bytes, &ticks) : SJ_OK);
-    to_nanoseconds(&ticks, scale, &ns);
-    sj_histogram_deinit(&ticks);
-    sj_row_put_varint(rows, ns.used);
-    for (uint32_t i = 0; i < ns.used; ++i) {
-        sj_row_put_number(rows, ns.bin[i], 2);
+    sj_histogram_reader reader;
+    sj_status status = bytes.size != 0 ? sj_histogram_open(bytes, &reader) : SJ_ENOTFOUND;
+    uint32_t bin = 0;
+    uint64_t count = 0;
+    int last = -1;
+    uint64_t calls = 0;
+    SJ_TRY(status == SJ_ENOTFOUND ? SJ_OK : status);
+    while (status == SJ_OK && (status = sj_histogram_next(&reader, &bin, &count)) == SJ_OK) {
+        const uint16_t ns = to_nanoseconds(bin, scale);
+        if (ns != last && last >= 0) {
+            sj_row_put_number(&rows->counts, calls, 8);
+            calls = 0;
+        }
+        if (ns != last) {
+            sj_row_put_number(&to->data, ns, 2);
+            rows->elements++;
+        }
+        last = ns;
+        calls += count;
     }
-    sj_row_put_varint(rows, ns.used);
-    for (uint32_t i = 0; i < ns.used; ++i) {
-        sj_row_put_number(rows, ns.calls[i], 8);
+    if (last >= 0) {
+        sj_row_put_number(&rows->counts, calls, 8);
     }
-    return SJ_OK;
+    sj_row_put_number(&to->extra, rows->elements, 8);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* put_function writes what a column says of the function whose id is `id`; NULL: of none. */
-static sj_status put_function(sj_forward_kind kind, const int64_t *id,
-                              const sj_forward_place *place, sj_row_buffer *rows)
+/* put_function writes what a column says of a function. */
+static void put_function(sj_forward_kind kind, const sj_forward_function *function,
+                         sj_row_buffer *to)
 {
-    static const sj_forward_function none;
-    const sj_forward_function *function =
-        id != NULL ? sj_function_keys_get(place->functions, *id) : &none;
-    if (function == NULL) {
-        return SJ_ENOMEM;
-    }
     if (kind == SJ_FORWARD_KEY || kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_OFFSET) {
-        sj_row_put_number(rows,
+        sj_row_put_number(to,
                           kind == SJ_FORWARD_KEY      ? function->key
                           : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
                                                       : function->offset,
                           8);
-        return SJ_OK;
+        return;
     }
     const sj_row_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
                                 : kind == SJ_FORWARD_BUILD ? &function->build_id
                                                            : &function->module;
     if (text->size == 0) {
-        sj_row_put_varint(rows, 0);
+        sj_row_put_varint(to, 0);
     } else {
-        sj_row_put_fixed(rows, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
+        sj_row_put_fixed(to, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
     }
-    return SJ_OK;
 }
 
-static sj_slice column_of(sqlite3_stmt *row, int at)
+static sj_slice bytes_of(sqlite3_value *value)
 {
-    const void *data = sqlite3_column_blob(row, at); /* before the size: may convert */
-    return (sj_slice){.data = data, .size = (size_t)sqlite3_column_bytes(row, at)};
+    const void *data = sqlite3_value_blob(value); /* before the size: may convert */
+    return (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(value)};
 }
 
-static sj_status put_value(const sj_forward_column *column, sqlite3_stmt *row, int at,
-                           const sj_forward_place *place, sj_row_buffer *rows)
+/* What is read of a row: a value costs SQLite the less the fewer calls it takes. */
+typedef struct row_reader {
+    sqlite3_stmt *statement;
+    int next;
+    const sj_forward_function *function; /* of the last key */
+} row_reader;
+
+static sj_status read_function(row_reader *row, sqlite3_value *value, const sj_forward_place *place)
 {
-    const int64_t id = sqlite3_column_int64(row, at);
-    const uint64_t number = (uint64_t)id;
-    const bool is_null = sqlite3_column_type(row, at) == SQLITE_NULL;
-    switch (column->kind) {
-    case SJ_FORWARD_TEXT: {
-        const char *text = (const char *)sqlite3_column_text(row, at);
-        sj_row_put_text(rows, (sj_slice){.data = (const uint8_t *)text,
-                                         .size = (size_t)sqlite3_column_bytes(row, at)});
+    static const sj_forward_function none;
+    row->function = sqlite3_value_type(value) == SQLITE_NULL
+                        ? &none
+                        : sj_function_keys_get(place->functions, sqlite3_value_int64(value));
+    return row->function != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+static bool is_of_function(sj_forward_kind kind)
+{
+    return kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_NAME || kind == SJ_FORWARD_BUILD ||
+           kind == SJ_FORWARD_OFFSET || kind == SJ_FORWARD_MODULE;
+}
+
+static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forward_place *place,
+                           sj_native_rows *rows, sj_native_column *both)
+{
+    sj_row_buffer *to = &both->data;
+    if (is_of_function(kind)) {
+        put_function(kind, row->function, to);
+        return SJ_OK;
+    }
+    sqlite3_value *value = sqlite3_column_value(row->statement, row->next++);
+    switch (kind) {
+    case SJ_FORWARD_TEXT:
+        sj_row_put_text(to, bytes_of(value));
         break;
-    }
     case SJ_FORWARD_UUID:
-        sj_row_put_hex(rows, column_of(row, at), 16);
+        sj_row_put_hex(to, bytes_of(value), 16);
         break;
     case SJ_FORWARD_HEX:
-        sj_row_put_varint(rows, 2 * (uint64_t)column_of(row, at).size);
-        sj_row_put_hex(rows, column_of(row, at), column_of(row, at).size);
+        sj_row_put_varint(to, 2 * (uint64_t)bytes_of(value).size);
+        sj_row_put_hex(to, bytes_of(value), bytes_of(value).size);
         break;
     case SJ_FORWARD_SMALL:
-        sj_row_put_number(rows, number, 1);
-        break;
-    case SJ_FORWARD_COUNT:
-    case SJ_FORWARD_NUMBER:
-        sj_row_put_number(rows, number, 8);
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 1);
         break;
     case SJ_FORWARD_MAYBE:
-        sj_row_put_number(rows, is_null, 1);
-        if (!is_null) {
-            sj_row_put_number(rows, number, 8);
-        }
+        sj_row_put_number(&both->extra, sqlite3_value_type(value) == SQLITE_NULL, 1);
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
-    case SJ_FORWARD_PATH:
-        sj_row_put_number(rows, is_null ? 0 : sj_function_keys_path(place->functions, id), 8);
+    case SJ_FORWARD_PATH: /* NULL is 0, which is nobody's */
+        sj_row_put_number(to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)),
+                          8);
         break;
     case SJ_FORWARD_KEY:
-    case SJ_FORWARD_SYMBOL:
-    case SJ_FORWARD_NAME:
-    case SJ_FORWARD_BUILD:
-    case SJ_FORWARD_OFFSET:
-    case SJ_FORWARD_MODULE:
-        return put_function(column->kind, is_null ? NULL : &id, place, rows);
+        SJ_TRY(read_function(row, value, place));
+        put_function(kind, row->function, to);
+        break;
     case SJ_FORWARD_HISTOGRAM:
-        return put_histogram(column_of(row, at), &place->scale, rows);
+        return put_histogram(bytes_of(value), &place->scale, rows, both);
+    default:
+        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
+        break;
     }
     return SJ_OK;
 }
 
-static void put_place(const sj_forward_place *place, sj_row_buffer *rows)
+void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16])
 {
-    sj_row_put_hex(rows, place->session, 16);
-    sj_row_put_number(rows, place->version, 8);
-    sj_row_put_number(rows, place->day, 2);
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 16; ++i) {
+        place->owner[2 * i] = (uint8_t)digits[owner[i] >> 4];
+        place->owner[2 * i + 1] = (uint8_t)digits[owner[i] & 15];
+    }
+}
+
+static void put_place(const sj_forward_place *place, sj_native_rows *rows)
+{
+    sj_row_put_fixed(&rows->owners, (sj_slice){.data = place->owner, .size = sizeof(place->owner)},
+                     sizeof(place->owner));
+    sj_row_put_number(&rows->versions, place->version, 8);
+    sj_row_put_number(&rows->days, place->day, 2);
     rows->rows++;
 }
 
 sj_status sj_forward_collect_row(const sj_forward_table *table, sqlite3_stmt *statement,
-                                 const sj_forward_place *place, sj_row_buffer *rows)
+                                 const sj_forward_place *place, sj_native_rows *rows)
 {
     sj_status status = SJ_OK;
+    row_reader row = {.statement = statement};
     put_place(place, rows);
-    for (int i = 0; status == SJ_OK && i < sqlite3_column_count(statement); ++i) {
-        status = put_value(&table->columns[i], statement, i, place, rows);
+    for (size_t i = 0; status == SJ_OK && table->columns[i].name != NULL; ++i) {
+        status = put_value(table->columns[i].kind, &row, place, rows, &rows->columns[i]);
     }
     return status;
 }
 
-sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, int64_t session_id,
-                             const sj_forward_place *place, sj_row_buffer *rows, sj_error *error)
+sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
+                             sqlite3_stmt **statement, sj_error *error)
 {
-    sqlite3_stmt *statement = NULL;
+    return sqlite3_prepare_v3(database, table->select, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                              NULL) == SQLITE_OK
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read %s: %s", table->name,
+                         sqlite3_errmsg(database));
+}
+
+sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table, int64_t id,
+                             const sj_forward_place *place, sj_native_rows *rows, sj_error *error)
+{
     sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, table->select, -1, &statement, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(statement, 1, session_id);
-        while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-            status = sj_forward_collect_row(table, statement, place, rows);
-        }
+    int result = SQLITE_ROW;
+    sqlite3_bind_int64(statement, 1, id);
+    while (status == SJ_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        status = sj_forward_collect_row(table, statement, place, rows);
     }
     if (status != SJ_OK) {
         sj_fail(error, status,
@@ -372,27 +423,33 @@ sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table, i
                 table->name);
     } else if (result != SQLITE_DONE) {
         status = sj_fail(error, sj_database_status(result), "cannot read %s: %s", table->name,
-                         sqlite3_errmsg(database));
-    } else if (rows->failed) {
+                         sqlite3_errmsg(sqlite3_db_handle(statement)));
+    } else if (sj_native_rows_failed(rows)) {
         status = sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement);
     return status;
 }
 
-void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_row_buffer *rows)
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_native_rows *rows)
 {
     const sj_forward_table *sessions = &sj_forward_tables[sj_forward_table_count - 1];
     put_place(place, rows);
-    for (const sj_forward_column *column = sessions->columns; column->name != NULL; ++column) {
-        if (column->kind == SJ_FORWARD_SMALL || column->kind == SJ_FORWARD_MAYBE) {
-            sj_row_put_number(rows, 1, 1); /* removed; NULL */
-        } else if (column->kind == SJ_FORWARD_UUID) {
-            sj_row_put_hex(rows, column == &sessions->columns[1] ? lab : (sj_slice){0}, 16);
-        } else if (column->kind == SJ_FORWARD_COUNT || column->kind == SJ_FORWARD_NUMBER) {
-            sj_row_put_number(rows, 0, 8);
+    for (size_t i = 0; sessions->columns[i].name != NULL; ++i) {
+        const sj_forward_kind kind = sessions->columns[i].kind;
+        sj_native_column *to = &rows->columns[i];
+        if (kind == SJ_FORWARD_SMALL) {
+            sj_row_put_number(&to->data, 1, 1); /* removed */
+        } else if (kind == SJ_FORWARD_UUID) {
+            sj_row_put_hex(&to->data, i == 1 ? lab : (sj_slice){0}, 16);
+        } else if (kind == SJ_FORWARD_COUNT || kind == SJ_FORWARD_NUMBER ||
+                   kind == SJ_FORWARD_MAYBE) {
+            sj_row_put_number(&to->data, 0, 8);
         } else {
-            sj_row_put_varint(rows, 0);
+            sj_row_put_varint(&to->data, 0);
+        }
+        if (kind == SJ_FORWARD_MAYBE) {
+            sj_row_put_number(&to->extra, 1, 1);
         }
     }
 }

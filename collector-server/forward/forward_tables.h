@@ -5,6 +5,7 @@
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
 
 #include "collector-server/forward/function_keys.h"
+#include "collector-server/forward/native_rows.h"
 #include "collector-server/query/tick_scale.h"
 
 #include <sqlite3.h>
@@ -20,7 +21,8 @@ typedef enum sj_forward_kind {
     SJ_FORWARD_HISTOGRAM, /* of ticks: two arrays, bins (of ns) and what is in them */
     /* The query gives the id of a call path, and there is its key. */
     SJ_FORWARD_PATH,
-    /* The query gives a function's id or NULL, and there is what is known of it. */
+    /* The query gives a function's id or NULL for a key, and there is what is known of it: the key,
+     * and with no column of the query what follows behind it. */
     SJ_FORWARD_KEY,
     SJ_FORWARD_SYMBOL,
     SJ_FORWARD_NAME,
@@ -34,14 +36,13 @@ typedef struct sj_forward_column {
     sj_forward_kind kind;
 } sj_forward_column;
 
-enum { SJ_FORWARD_COLUMNS = 40 };
-
 typedef struct sj_forward_table {
     const char *name;
-    const char *order;  /* of the rows in a part, behind session and version */
-    bool is_by_call;    /* not by version: a row takes the place of that of the same `order` */
+    const char *owner;  /* whose rows they are, and lie together: "session" or "lab" */
+    const char *order;  /* of the rows in a part, behind owner and version */
+    bool is_replacing;  /* not by version: a row takes the place of that of the same `order` */
     const char *select; /* ?1: the session; columns as follow */
-    sj_forward_column columns[SJ_FORWARD_COLUMNS];
+    sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;
 
 /* sj_forward_tables lists them. The last is `sessions`: a session's rows are seen from the moment
@@ -49,30 +50,41 @@ typedef struct sj_forward_table {
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
+/* The audit of commands, rows of the lab: ?1 is a command_id, of one that may be gone. */
+extern const sj_forward_table sj_forward_commands;
+
 /* Single calls, of the windows that people ask for: ?2 and ?3 bound when they began. */
 extern const sj_forward_table sj_forward_calls;
 
 /* What every row begins with. */
 typedef struct sj_forward_place {
-    sj_slice session; /* 16 bytes */
+    uint8_t owner[SJ_NATIVE_OWNER_BYTES]; /* digits of the session, or of the lab */
     uint64_t version;
-    uint16_t day; /* since 1970, when the session began: by month the cluster keeps its parts */
+    uint16_t day; /* since 1970, when the session began, or the command was given: by month the
+                     cluster keeps its parts */
     sj_tick_scale scale;
     sj_function_keys *functions; /* with the paths of the session */
 } sj_forward_place;
 
-/* sj_forward_collect appends the rows of one session. SJ_ECORRUPT: a histogram cannot be read;
- * SJ_ENOMEM, SJ_EIO. */
-SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3 *database, const sj_forward_table *table,
-                                           int64_t session_id, const sj_forward_place *place,
-                                           sj_row_buffer *rows, sj_error *error);
+/* sj_forward_place_own takes the 16 bytes of the session, or of the lab. */
+void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16]);
+
+/* sj_forward_prepare prepares the query of a table; the caller finalizes it. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
+                                           sqlite3_stmt **statement, sj_error *error);
+
+/* sj_forward_collect appends the rows of one session, or the row of one command. SJ_ECORRUPT: a
+ * histogram cannot be read; SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
+                                           int64_t id, const sj_forward_place *place,
+                                           sj_native_rows *rows, sj_error *error);
 
 /* sj_forward_collect_row appends the row that a statement of the table is at. As above. */
 SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
                                                sqlite3_stmt *statement,
-                                               const sj_forward_place *place, sj_row_buffer *rows);
+                                               const sj_forward_place *place, sj_native_rows *rows);
 
 /* sj_forward_put_removed appends the row of `sessions` that says that a session is gone. */
-void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_row_buffer *rows);
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_native_rows *rows);
 
 #endif

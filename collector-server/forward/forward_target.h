@@ -16,6 +16,7 @@ typedef struct sj_forward_options {
     const char *password_file; /* its first line; NULL: none */
     const char *ca_file;       /* what https trusts; NULL: as the system does */
     const atomic_bool *stop;   /* ends what is under way; NULL: nothing does */
+    size_t batch_bytes;        /* about what a forwarder holds at once; 0: 16 MiB */
     unsigned share, shares;    /* the sessions of this forwarder, by uuid; shares 0: all */
 } sj_forward_options;
 
@@ -27,13 +28,12 @@ typedef struct sj_forward_target_kind {
     /* check asks whether the tables are there, and as this version knows them. SJ_ENOTFOUND,
      * SJ_EVERSION, SJ_EPERM the password, SJ_EAGAIN not reached, SJ_EIO. */
     sj_status (*check)(sj_forward_target *target, sj_error *error);
-    /* newest_version is the newest version of any of `sessions` (`count` times 16 bytes); 0: none
-     */
-    sj_status (*newest_version)(sj_forward_target *target, sj_slice sessions, uint64_t *version,
-                                sj_error *error);
+    /* newest_version is that of any row of `owners` (16 bytes each) in a table; 0: none */
+    sj_status (*newest_version)(sj_forward_target *target, const sj_forward_table *table,
+                                sj_slice owners, uint64_t *version, sj_error *error);
     /* write adds rows of one table; when it returns SJ_OK they are there. Else some may be. */
     sj_status (*write)(sj_forward_target *target, const sj_forward_table *table,
-                       const sj_row_buffer *rows, sj_error *error);
+                       const sj_native_rows *rows, sj_error *error);
     void (*close)(sj_forward_target *target);
 } sj_forward_target_kind;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOOK_S = 3, LONGEST_PAUSE_S = 60 };
+enum { LOOK_S = 10, LONGEST_PAUSE_S = 60 };
 
 struct sj_forward_thread {
     sj_forwarder *forwarder;

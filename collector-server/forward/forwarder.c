@@ -10,21 +10,20 @@
  * that waits for a network would hold up the log of the collector. */
 #include "collector-server/forward/forwarder.h"
 
+#include "collector-server/forward/forward_commands.h"
+#include "collector-server/forward/forward_lab.h"
 #include "collector-server/query/session_clock.h"
 #include "collector-server/store/database.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
-    BATCH_SESSIONS = 64,
-    BATCH_BYTES = 16 << 20, /* no further session is added beyond */
+    BATCH_SESSIONS = 256,
+    BATCH_BYTES = 16 << 20, /* where nobody says else */
     ID_BYTES = 16,
     CONTENT_BYTES = 1024,
-    NS_A_S = 1000000000,
-    S_A_DAY = 86400,
     SKIPPED_MAX = 256
 };
 
@@ -66,12 +65,14 @@ struct sj_forwarder {
     sqlite3 *reader, *writer;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
-    char *name;          /* of the target, in forwarded_sessions */
-    sj_row_buffer *rows; /* of each table */
+    char *name;             /* of the target, in forwarded_sessions */
+    sj_native_rows *rows;   /* of each table */
+    sqlite3_stmt **selects; /* likewise */
     sj_function_keys *functions;
     owed_session *batch;
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
+    size_t batch_bytes; /* no further session is added beyond */
     unsigned share, shares;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
     size_t skipped_count;
@@ -102,21 +103,23 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
 {
     made->kind = kind;
     made->batch_limit = BATCH_SESSIONS;
+    made->batch_bytes = options->batch_bytes != 0 ? options->batch_bytes : BATCH_BYTES;
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
+    made->selects = calloc(sj_forward_table_count, sizeof(sqlite3_stmt *));
     made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
-    if (made->rows == NULL || made->batch == NULL || name_target(made, options) != SJ_OK) {
+    if (made->rows == NULL || made->selects == NULL || made->batch == NULL ||
+        name_target(made, options) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     SJ_TRY(sj_database_open(database, SJ_DATABASE_WRITE, &made->writer, error));
-    if (sqlite3_exec(made->writer,
-                     "INSERT INTO lab SELECT randomblob(16) WHERE NOT EXISTS (SELECT 1 FROM lab)",
-                     NULL, NULL, NULL) != SQLITE_OK) {
-        return fail_sql(made->writer, error);
-    }
+    SJ_TRY(sj_forward_lab_make(made->writer, error));
     SJ_TRY(sj_database_open(database, SJ_DATABASE_READ, &made->reader, error));
     SJ_TRY(sj_function_keys_new(made->reader, &made->functions, error));
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(sj_forward_prepare(made->reader, &sj_forward_tables[i], &made->selects[i], error));
+    }
     return kind->open(options, &made->target, error);
 }
 
@@ -143,13 +146,17 @@ void sj_forwarder_close(sj_forwarder *forwarder)
         return;
     }
     for (size_t i = 0; forwarder->rows != NULL && i < sj_forward_table_count; ++i) {
-        sj_row_buffer_deinit(&forwarder->rows[i]);
+        sj_native_rows_deinit(&forwarder->rows[i]);
+    }
+    for (size_t i = 0; forwarder->selects != NULL && i < sj_forward_table_count; ++i) {
+        sqlite3_finalize(forwarder->selects[i]);
     }
     sj_function_keys_free(forwarder->functions);
     forwarder->kind->close(forwarder->target);
     sqlite3_close(forwarder->reader);
     sqlite3_close(forwarder->writer);
     free(forwarder->rows);
+    free(forwarder->selects);
     free(forwarder->batch);
     free(forwarder->name);
     free(forwarder);
@@ -206,14 +213,6 @@ static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
                                                          : fail_sql(forwarder->reader, error);
 }
 
-static uint64_t newer_than(uint64_t version)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const uint64_t ns = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
-    return ns > version ? ns : version + 1;
-}
-
 /* choose_version: a clock that was set back, or a database that was restored from a copy, makes no
  * version that the target has seen already. */
 static sj_status choose_version(sj_forwarder *forwarder, uint64_t *version, sj_error *error)
@@ -227,38 +226,17 @@ static sj_status choose_version(sj_forwarder *forwarder, uint64_t *version, sj_e
     }
     uint64_t there = 0;
     SJ_TRY(forwarder->kind->newest_version(
-        forwarder->target, (sj_slice){.data = ids, .size = forwarder->batch_count * ID_BYTES},
-        &there, error));
-    *version = newer_than(there > newest ? there : newest);
+        forwarder->target, &sj_forward_tables[sj_forward_table_count - 1],
+        (sj_slice){.data = ids, .size = forwarder->batch_count * ID_BYTES}, &there, error));
+    *version = sj_forward_newer_than(there > newest ? there : newest);
     return SJ_OK;
-}
-
-static uint16_t day_of(int64_t realtime_ns)
-{
-    const int64_t days = realtime_ns / NS_A_S / S_A_DAY;
-    return days < 0 || days > UINT16_MAX ? 0 : (uint16_t)days;
-}
-
-static sj_status read_lab(sj_forwarder *forwarder, uint8_t lab[ID_BYTES], sj_error *error)
-{
-    sqlite3_stmt *row = NULL;
-    bool is_read = false;
-    if (sqlite3_prepare_v2(forwarder->reader, "SELECT uuid FROM lab", -1, &row, NULL) ==
-            SQLITE_OK &&
-        sqlite3_step(row) == SQLITE_ROW && sqlite3_column_bytes(row, 0) == ID_BYTES) {
-        memcpy(lab, sqlite3_column_blob(row, 0), ID_BYTES);
-        is_read = true;
-    }
-    sqlite3_finalize(row);
-    return is_read ? SJ_OK
-                   : sj_fail(error, SJ_ECORRUPT, "the database does not say which lab it is");
 }
 
 static size_t bytes_held(const sj_forwarder *forwarder)
 {
     size_t sum = 0;
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        sum += forwarder->rows[i].size;
+        sum += sj_native_rows_bytes(&forwarder->rows[i]);
     }
     return sum;
 }
@@ -279,13 +257,13 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     const uint64_t rows = rows_held(forwarder);
     sqlite3_stmt *clock = NULL;
     uint64_t started_ticks = 0;
-    sj_forward_place place = {.session = {.data = owed->uuid, .size = ID_BYTES},
-                              .version = version,
-                              .day = day_of(owed->started_realtime_ns),
+    sj_forward_place place = {.version = version,
+                              .day = sj_forward_day(owed->started_realtime_ns),
                               .functions = forwarder->functions};
+    sj_forward_place_own(&place, owed->uuid);
     if (owed->session_id == 0) {
         uint8_t lab[ID_BYTES];
-        SJ_TRY(read_lab(forwarder, lab, error));
+        SJ_TRY(sj_forward_lab_read(forwarder->reader, lab, error));
         sj_forward_put_removed(&place, (sj_slice){.data = lab, .size = ID_BYTES},
                                &forwarder->rows[sj_forward_table_count - 1]);
         return SJ_OK;
@@ -299,7 +277,7 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     }
     SJ_TRY(sj_function_keys_read_paths(forwarder->functions, owed->session_id, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        SJ_TRY(sj_forward_collect(forwarder->reader, &sj_forward_tables[i], owed->session_id,
+        SJ_TRY(sj_forward_collect(forwarder->selects[i], &sj_forward_tables[i], owed->session_id,
                                   &place, &forwarder->rows[i], error));
     }
     owed->bytes = bytes_held(forwarder) - bytes;
@@ -313,13 +291,13 @@ static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *er
     size_t taken = 0;
     sj_status status = SJ_OK;
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        sj_row_buffer_clear(&forwarder->rows[i]);
+        sj_native_rows_clear(&forwarder->rows[i]);
     }
     if (sqlite3_exec(forwarder->reader, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(forwarder->reader, error);
     }
     while (status == SJ_OK && taken < forwarder->batch_count &&
-           bytes_held(forwarder) < BATCH_BYTES) {
+           bytes_held(forwarder) < forwarder->batch_bytes) {
         status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
     }
     sqlite3_exec(forwarder->reader, "COMMIT", NULL, NULL, NULL);
@@ -338,7 +316,7 @@ static sj_status note_one(sj_forwarder *forwarder, sqlite3_stmt *insert, const o
     sqlite3_bind_text(insert, 4, owed->content, -1, SQLITE_STATIC);
     sqlite3_bind_int64(insert, 5, (sqlite3_int64)owed->rows);
     sqlite3_bind_int64(insert, 6, (sqlite3_int64)owed->bytes);
-    sqlite3_bind_int64(insert, 7, (sqlite3_int64)newer_than(0));
+    sqlite3_bind_int64(insert, 7, (sqlite3_int64)sj_forward_newer_than(0));
     return sqlite3_step(insert) == SQLITE_DONE ? SJ_OK : SJ_EIO;
 }
 
@@ -392,6 +370,17 @@ static bool is_own_fault(sj_status status)
            status == SJ_ENOMEM;
 }
 
+static sj_status give_commands(sj_forwarder *forwarder, sj_error *error)
+{
+    const sj_forward_way way = {.reader = forwarder->reader,
+                                .writer = forwarder->writer,
+                                .kind = forwarder->kind,
+                                .target = forwarder->target,
+                                .name = forwarder->name};
+    uint64_t given = 0;
+    return sj_forward_commands_send(&way, &given, error);
+}
+
 sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *error)
 {
     *sent = 0;
@@ -399,6 +388,7 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
         SJ_TRY(forwarder->kind->check(forwarder->target, error));
         forwarder->is_checked = true;
     }
+    SJ_TRY(forwarder->share == 0 ? give_commands(forwarder, error) : SJ_OK);
     SJ_TRY(list_owed(forwarder, error));
     if (forwarder->batch_count == 0) {
         forwarder->batch_limit = BATCH_SESSIONS;

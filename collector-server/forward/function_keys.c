@@ -17,11 +17,12 @@ typedef struct call_path {
 
 struct sj_function_keys {
     sqlite3 *database;
-    sqlite3_stmt *find;
+    sqlite3_stmt *find, *list;      /* a function; the paths of a session */
     sj_forward_function *functions; /* in the order of their first use */
     size_t count, capacity;
     uint32_t *slots; /* index + 1 of a function, by its id; 0: free */
     size_t slot_count;
+    size_t last;      /* of `functions`, what was asked for last: rows come by function */
     call_path *paths; /* by path_id */
     size_t path_count, path_capacity;
 };
@@ -62,7 +63,12 @@ sj_status sj_function_keys_new(sqlite3 *database, sj_function_keys **keys, sj_er
             database,
             "SELECT f.symbol_key, f.offset, f.name, m.build_id, m.path FROM functions"
             " AS f LEFT JOIN modules AS m USING (module_id) WHERE function_id = ?1",
-            -1, SQLITE_PREPARE_PERSISTENT, &made->find, NULL) != SQLITE_OK) {
+            -1, SQLITE_PREPARE_PERSISTENT, &made->find, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v3(database,
+                           "SELECT path_id, parent_path_id, function_id, rare FROM call_paths"
+                           " WHERE path_id >= ?1 << 32 AND path_id < (?1 + 1) << 32 AND"
+                           " +session_id = ?1 ORDER BY path_id",
+                           -1, SQLITE_PREPARE_PERSISTENT, &made->list, NULL) != SQLITE_OK) {
         sj_function_keys_free(made);
         return sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
     }
@@ -89,6 +95,7 @@ void sj_function_keys_free(sj_function_keys *keys)
     }
     sj_function_keys_forget(keys);
     sqlite3_finalize(keys->find);
+    sqlite3_finalize(keys->list);
     free(keys->functions);
     free(keys->slots);
     free(keys->paths);
@@ -161,8 +168,12 @@ static int read_function(sj_function_keys *keys, sj_forward_function *function)
 
 const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t function_id)
 {
+    if (keys->last < keys->count && keys->functions[keys->last].function_id == function_id) {
+        return &keys->functions[keys->last];
+    }
     const uint32_t there = *slot_of(keys, function_id);
     if (there != 0) {
+        keys->last = there - 1;
         return &keys->functions[there - 1];
     }
     if (!grow(keys)) {
@@ -178,10 +189,17 @@ const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t 
     return function;
 }
 
+/* Numbers of paths mostly follow each other, so that a path is where its number says. */
 static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
 {
     size_t low = 0;
     size_t high = keys->path_count;
+    if (high != 0 && path_id >= keys->paths[0].path_id) {
+        const uint64_t guess = (uint64_t)path_id - (uint64_t)keys->paths[0].path_id;
+        if (guess < high && keys->paths[guess].path_id == path_id) {
+            return &keys->paths[guess];
+        }
+    }
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (keys->paths[middle].path_id < path_id) {
@@ -232,20 +250,13 @@ static sj_status take_path(sj_function_keys *keys, sqlite3_stmt *row)
 
 sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id, sj_error *error)
 {
-    sqlite3_stmt *rows = NULL;
+    sqlite3_stmt *rows = keys->list;
     sj_status status = SJ_OK;
+    int result = SQLITE_ROW;
     keys->path_count = 0;
-    int result = sqlite3_prepare_v2(keys->database,
-                                    "SELECT path_id, parent_path_id, function_id, rare FROM"
-                                    " call_paths WHERE path_id >= ?1 << 32 AND"
-                                    " path_id < (?1 + 1) << 32 AND +session_id = ?1"
-                                    " ORDER BY path_id",
-                                    -1, &rows, NULL);
-    if (result == SQLITE_OK) {
-        sqlite3_bind_int64(rows, 1, session_id);
-        while (status == SJ_OK && (result = sqlite3_step(rows)) == SQLITE_ROW) {
-            status = take_path(keys, rows);
-        }
+    sqlite3_bind_int64(rows, 1, session_id);
+    while (status == SJ_OK && (result = sqlite3_step(rows)) == SQLITE_ROW) {
+        status = take_path(keys, rows);
     }
     if (status != SJ_OK) {
         status = sj_fail(error, status, "out of memory");
@@ -255,7 +266,7 @@ sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id
     } else {
         make_keys(keys);
     }
-    sqlite3_finalize(rows);
+    sqlite3_reset(rows);
     return status;
 }
 

@@ -13,7 +13,6 @@ void sj_row_buffer_deinit(sj_row_buffer *buffer)
 void sj_row_buffer_clear(sj_row_buffer *buffer)
 {
     buffer->size = 0;
-    buffer->rows = 0;
     buffer->failed = false;
 }
 

@@ -1,5 +1,6 @@
-/* Rows in ClickHouse's RowBinary: values one after the other, little-endian, texts and arrays with
- * their length as a varint before them. Growing memory; a failure is kept until it is asked for. */
+/* Values as ClickHouse has them in its binary formats: one after the other, little-endian, texts
+ * with their length as a varint before them. Growing memory; a failure is kept until it is asked
+ * for. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_ROW_BUFFER_H
 #define SJ_COLLECTOR_SERVER_FORWARD_ROW_BUFFER_H
 
@@ -13,8 +14,7 @@
 typedef struct sj_row_buffer {
     uint8_t *bytes;
     size_t size, capacity;
-    uint64_t rows; /* the caller's count */
-    bool failed;   /* no memory: what is in it cannot be used */
+    bool failed; /* no memory: what is in it cannot be used */
 } sj_row_buffer;
 
 void sj_row_buffer_deinit(sj_row_buffer *buffer); /* safe on a zeroed one */

@@ -14,6 +14,7 @@
 
 typedef struct sj_http_context {
     sj_database_pool *databases;
+    struct sj_sums_cache *sums; /* of blocks; for readers of single calls */
     sj_event_hub *events;
     sj_answer_pool *answers;
     sj_connection_watch *watch;

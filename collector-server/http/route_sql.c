@@ -209,7 +209,8 @@ static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
                                &limits.max_rows, error));
     SJ_TRY(sj_parameter_number(request, "ms", (sj_parameter_range){1, TIME_MAX_MS, TIME_DEFAULT_MS},
                                &limits.time_ms, error));
-    SJ_TRY(sj_database_open_reader(request->context->database_path, &answer.database, error));
+    SJ_TRY(sj_query_open_reader(request->context->database_path, request->context->sums,
+                                &answer.database, error));
     answer.columns = json_array();
     answer.rows = json_array();
     const sj_status status = run_guarded(request, &answer, &limits, sql, body, error);

@@ -1,15 +1,12 @@
 #include "collector-server/maintenance/removal.h"
 
+#include "collector-server/maintenance/block_move.h"
+#include "collector-server/maintenance/slices.h"
 #include "collector-server/store/database.h"
 
-#include <time.h>
+#include <stddef.h>
 
-enum {
-    LEAST_PAUSE_NS = 2000000, /* between transactions: lets a waiting writer in */
-    BLOCKS_A_SLICE = 16,
-    ROWS_A_SLICE = 1000,
-    VACUUM_PAGES_A_SLICE = 64 /* 1 MB */
-};
+enum { ROWS_A_SLICE = 1000 };
 
 /* What goes first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
 static const char *const slices[] = {
@@ -39,23 +36,6 @@ static const char orphans_sql[] =
     "DELETE FROM hook_plans WHERE hook_plan_id NOT IN (SELECT hook_plan_id FROM session_modules);"
     "DELETE FROM functions WHERE module_id NOT IN (SELECT module_id FROM session_modules);"
     "DELETE FROM modules WHERE module_id NOT IN (SELECT module_id FROM session_modules)";
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-/* Leaves the database to others for as long as a transaction that began at `start_ns` had it. */
-static void pause_after(int64_t start_ns)
-{
-    const int64_t spent = now_ns() - start_ns;
-    const int64_t pause_ns = spent > LEAST_PAUSE_NS ? spent : LEAST_PAUSE_NS;
-    const struct timespec pause = {.tv_sec = pause_ns / 1000000000,
-                                   .tv_nsec = pause_ns % 1000000000};
-    nanosleep(&pause, NULL);
-}
 
 static sj_status fail_sql(sqlite3 *database, sj_error *error)
 {
@@ -91,39 +71,10 @@ static sj_status remove_pieces(sqlite3 *database, const char *sql, int64_t sessi
                                int64_t piece, sj_error *error)
 {
     do {
-        const int64_t start_ns = now_ns();
+        const int64_t start_ns = sj_slice_begin();
         SJ_TRY(run_bound(database, sql, session_id, piece, NULL, error));
-        pause_after(start_ns);
+        sj_slice_pause(start_ns);
     } while (sqlite3_changes(database) >= piece);
-    return SJ_OK;
-}
-
-static sj_status give_space_back(sqlite3 *database, sj_error *error)
-{
-    char sql[64];
-    int64_t before = INT64_MAX;
-    sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%d)", (int)VACUUM_PAGES_A_SLICE);
-    for (;;) {
-        sqlite3_stmt *statement = NULL;
-        if (sqlite3_prepare_v2(database, "PRAGMA freelist_count", -1, &statement, NULL) !=
-                SQLITE_OK ||
-            sqlite3_step(statement) != SQLITE_ROW) {
-            sqlite3_finalize(statement);
-            return fail_sql(database, error);
-        }
-        const int64_t free_pages = sqlite3_column_int64(statement, 0);
-        sqlite3_finalize(statement);
-        if (free_pages == 0 || free_pages >= before) { /* no progress: another writer took them */
-            break;
-        }
-        before = free_pages;
-        const int64_t start_ns = now_ns();
-        if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
-            return fail_sql(database, error);
-        }
-        pause_after(start_ns);
-    }
-    sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return SJ_OK;
 }
 
@@ -145,16 +96,21 @@ static sj_status finish(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); ++i) {
         SJ_TRY(remove_pieces(database, slices[i], session_id,
-                             i == 0 ? BLOCKS_A_SLICE : ROWS_A_SLICE, error));
+                             i == 0 ? SJ_BLOCKS_A_SLICE : ROWS_A_SLICE, error));
     }
     SJ_TRY(run_bound(database,
                      "UPDATE sessions SET parent_session_id = NULL WHERE "
                      "parent_session_id = ?1",
                      session_id, 0, NULL, error));
+    SJ_TRY(run_bound(database,
+                     "UPDATE block_files SET is_needed = 0 WHERE session_uuid = "
+                     "(SELECT uuid FROM sessions WHERE session_id = ?1)",
+                     session_id, 0, NULL, error));
     SJ_TRY(run_bound(database, "DELETE FROM sessions WHERE session_id = ?1", session_id, 0, NULL,
                      error));
     SJ_TRY(run_transaction(database, orphans_sql, error));
-    return give_space_back(database, error);
+    SJ_TRY(sj_block_files_sweep(database, error));
+    return sj_slices_give_space_back(database, error);
 }
 
 static sj_status check_removable(sqlite3 *database, int64_t session_id, bool force, sj_error *error)
@@ -230,7 +186,7 @@ sj_status sj_removal_resume(sqlite3 *database, sj_error *error)
         const int64_t session_id = found ? sqlite3_column_int64(statement, 0) : 0;
         sqlite3_finalize(statement);
         if (!found) {
-            return SJ_OK;
+            return sj_block_files_sweep(database, error);
         }
         SJ_TRY(finish(database, session_id, error));
     }

@@ -6,6 +6,7 @@
  * are copied, too: any table with a session_id or a stream_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
+#include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
 
 #include <stdbool.h>
@@ -19,6 +20,7 @@ typedef struct session_copy {
 } session_copy;
 
 typedef struct column_rule {
+    const char *table; /* NULL: of any */
     const char *column;
     const char *value; /* of the row `r` of the source */
 } column_rule;
@@ -29,20 +31,23 @@ typedef struct column_rule {
 
 /* Offsets and ids are in the temporary table `moved`, one row. */
 static const column_rule rules[] = {
-    {"session_id", "m.session_id"},
-    {"parent_session_id", "NULL"},
-    {"tags", ROW_TAGS},
-    {"device_id", "m.device_id"},
-    {"thread_id", "r.thread_id + m.thread_offset"},
-    {"stream_id", "r.stream_id + m.stream_offset"},
-    {"block_id", "r.block_id + m.block_offset"},
-    {"aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
-    {"call_id", "r.call_id + (m.stream_offset << 38)"},
-    {"path_id", "(m.session_id << 32) | (r.path_id & 4294967295)"},
-    {"parent_path_id", "iif(r.parent_path_id IS NULL, NULL, (m.session_id << 32) | "
-                       "(r.parent_path_id & 4294967295))"},
-    {"module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
-    {"hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
+    {NULL, "session_id", "m.session_id"},
+    {NULL, "parent_session_id", "NULL"},
+    {NULL, "tags", ROW_TAGS},
+    {NULL, "device_id", "m.device_id"},
+    {NULL, "thread_id", "r.thread_id + m.thread_offset"},
+    {NULL, "stream_id", "r.stream_id + m.stream_offset"},
+    {NULL, "block_id", "r.block_id + m.block_offset"},
+    {NULL, "aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
+    {NULL, "call_id", "r.call_id + (m.stream_offset << 38)"},
+    {NULL, "path_id", "(m.session_id << 32) | (r.path_id & 4294967295)"},
+    {NULL, "parent_path_id",
+     "iif(r.parent_path_id IS NULL, NULL, (m.session_id << 32) | "
+     "(r.parent_path_id & 4294967295))"},
+    {NULL, "module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
+    {NULL, "hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
+    {"blocks", "storage", "'inline'"},
+    {"blocks", "data", "block_bytes(r.storage, r.data)"},
 };
 
 static const char *const function_columns[] = {"function_id", "caller_function_id",
@@ -183,10 +188,11 @@ static bool is_function_column(const char *name)
 }
 
 /* Appends the value of a column of the copied row; false: the column is left to the target. */
-static bool append_value(sqlite3_str *values, const char *column, bool own_key)
+static bool append_value(sqlite3_str *values, const char *table, const char *column, bool own_key)
 {
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
-        if (strcmp(column, rules[i].column) == 0) {
+        if (strcmp(column, rules[i].column) == 0 &&
+            (rules[i].table == NULL || strcmp(table, rules[i].table) == 0)) {
             sqlite3_str_appendf(values, ", %s", rules[i].value);
             return true;
         }
@@ -221,7 +227,7 @@ static sj_status copy_table(const session_copy *copy, const char *table, bool by
     sqlite3_str *values = sqlite3_str_new(NULL);
     while (sqlite3_step(columns) == SQLITE_ROW) {
         const char *column = (const char *)sqlite3_column_text(columns, 0);
-        if (append_value(values, column, sqlite3_column_int(columns, 1) != 0)) {
+        if (append_value(values, table, column, sqlite3_column_int(columns, 1) != 0)) {
             sqlite3_str_appendf(names, ", \"%w\"", column);
         }
     }
@@ -376,12 +382,47 @@ sj_status sj_session_copy_check(const char *source_path, sqlite3 *target, sj_err
     return run(&copy, "detach", "DETACH source");
 }
 
+/* block_bytes(storage, data): the copy has in its rows what the source has in files. */
+static void block_bytes(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    sj_slice bytes;
+    sj_error error = {0};
+    (void)count;
+    const void *data = sqlite3_value_blob(values[1]);
+    const char *storage = (const char *)sqlite3_value_text(values[0]);
+    const sj_status status = sj_block_files_get(
+        sqlite3_user_data(context), storage,
+        (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(values[1])}, &bytes, &error);
+    if (status == SJ_OK) {
+        sqlite3_result_blob64(context, bytes.data, bytes.size, SQLITE_TRANSIENT);
+    } else if (status != SJ_ENOTFOUND) { /* what is missing in the source is so in the copy */
+        sqlite3_result_error(context, error.text, -1);
+    }
+}
+
+static sj_status copy_with_files(session_copy *copy)
+{
+    sj_block_files *files = NULL;
+    sj_status status = SJ_ENOMEM;
+    if (sj_block_files_new(copy->target, "source", &files) == SJ_OK &&
+        sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, files, block_bytes,
+                                   NULL, NULL, NULL) == SQLITE_OK) {
+        status = copy_attached(copy);
+    } else {
+        sj_fail(copy->error, status, "no memory for copying a session");
+    }
+    sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, NULL, NULL, NULL, NULL,
+                               NULL);
+    sj_block_files_free(files);
+    return status;
+}
+
 sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *target,
                           int64_t *copied_id, sj_error *error)
 {
     session_copy copy = {.target = target, .from = session_id, .error = error};
     SJ_TRY(attach(&copy, source_path));
-    const sj_status status = copy_attached(&copy);
+    const sj_status status = copy_with_files(&copy);
     sqlite3_exec(target, "DETACH source", NULL, NULL, NULL);
     *copied_id = copy.to;
     return status;

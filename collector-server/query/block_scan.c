@@ -71,7 +71,7 @@ static const char outlasting_sql[] =
     "AND b.late IS NOT NULL AND b.first_call >= r.first AND b.late_first_call < r.first";
 
 static const char stacks_sql[] =
-    "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
+    "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
     "AND quarantined IS NULL";
 
 static const char outlines_sql[] =
@@ -106,7 +106,11 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
     if (opened != SQLITE_OK) {
         return opened;
     }
-    return sj_block_decoder_new(&scan->decoder) == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
+    return sj_block_files_new(state->database, "main", &scan->files) == SJ_OK &&
+                   sj_block_files_new(state->database, "main", &scan->stack_files) == SJ_OK &&
+                   sj_block_decoder_new(&scan->decoder) == SJ_OK
+               ? SQLITE_OK
+               : SQLITE_NOMEM;
 }
 
 void sj_block_scan_close(sj_block_scan *scan)
@@ -121,6 +125,8 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->modules);
     sqlite3_finalize(scan->stacks);
     sqlite3_finalize(scan->outlines);
+    sj_block_files_free(scan->files);
+    sj_block_files_free(scan->stack_files);
     if (scan->decoder != NULL) {
         sj_block_decoder_free(scan->decoder);
     }
@@ -460,6 +466,21 @@ static int decode_block(sj_block_scan *scan, sj_slice bytes)
     return scan->want == 0 ? SQLITE_ROW : use_dictionary(scan);
 }
 
+/* Whether who walks needs nothing of the current block but that the walk came to it. */
+static bool knows_block(sj_block_scan *scan)
+{
+    scan->place = (sj_block_place){
+        .block_id = scan->block_id,
+        .stream_id = scan->stream_id,
+        .first_call = (uint64_t)sqlite3_column_int64(scan->blocks, 1),
+        .first_ticks = (uint64_t)sqlite3_column_int64(scan->blocks, 3),
+        .last_ticks = (uint64_t)sqlite3_column_int64(scan->blocks, 4),
+    };
+    return scan->is_known != NULL && scan->place.first_ticks >= scan->session.first_start &&
+           scan->place.last_ticks <= scan->session.last_start &&
+           scan->is_known(scan->known_context, &scan->place);
+}
+
 /* Reads the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
 static int load_block(sj_block_scan *scan)
 {
@@ -472,10 +493,8 @@ static int load_block(sj_block_scan *scan)
         sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 7));
         return SQLITE_OK;
     }
-    const void *data = sqlite3_column_blob(scan->blocks, 9);
-    if (data == NULL) {
-        sj_block_scan_warn(scan, "its bytes are not in this database");
-        return SQLITE_OK;
+    if (knows_block(scan)) {
+        return SQLITE_ROW;
     }
     if (scan->takes_outlines && scan->session.min_duration != 0) {
         const int taken = sj_scan_outline_take(scan);
@@ -484,7 +503,17 @@ static int load_block(sj_block_scan *scan)
                                        : (taken == SQLITE_DONE ? SQLITE_OK : taken);
         }
     }
-    return decode_block(scan, (sj_slice){data, (size_t)sqlite3_column_bytes(scan->blocks, 9)});
+    sj_slice bytes;
+    sj_error why = {0};
+    const sj_status status = sj_block_scan_bytes(scan, &bytes, &why);
+    if (status == SJ_ENOMEM) {
+        return SQLITE_NOMEM;
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, why.text);
+        return SQLITE_OK;
+    }
+    return decode_block(scan, bytes);
 }
 
 int sj_block_scan_next(sj_block_scan *scan)
@@ -567,9 +596,9 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
         sj_block stack = {0};
         bool found = false;
         if (sqlite3_step(scan->stacks) == SQLITE_ROW) {
-            const sj_slice bytes = {sqlite3_column_blob(scan->stacks, 0),
-                                    (size_t)sqlite3_column_bytes(scan->stacks, 0)};
-            found = bytes.data != NULL &&
+            sj_slice bytes;
+            found = sj_block_files_get_columns(scan->stack_files, scan->stacks, 0, 1, &bytes,
+                                               NULL) == SJ_OK &&
                     sj_block_decode(scan->stack_decoder, bytes, 0, &stack) == SJ_OK;
         }
         sqlite3_reset(scan->stacks); /* the decoder holds its own copy */

@@ -15,6 +15,7 @@
 #include "collector-server/query/late_exits.h"
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/tick_scale.h"
+#include "collector-server/store/block_files.h"
 
 #include <stdbool.h>
 
@@ -55,6 +56,15 @@ typedef struct sj_module_range {
     int64_t first_function_id;
 } sj_module_range;
 
+/* Which block a row of the walk is of. */
+typedef struct sj_block_place {
+    int64_t block_id;
+    int64_t stream_id;
+    uint64_t first_call;
+    uint64_t first_ticks;
+    uint64_t last_ticks;
+} sj_block_place;
+
 /* The session of the stream that the walk is in. */
 typedef struct sj_scan_session {
     int64_t session_id;
@@ -78,6 +88,7 @@ typedef struct sj_block_scan {
     unsigned want; /* sj_scan_want; 0: headers only */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
     sqlite3_stmt *outlines;
+    sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
     sj_late_exits late;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
@@ -92,6 +103,11 @@ typedef struct sj_block_scan {
     /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */
     bool takes_outlines;
     bool outlined; /* the rows of this block do: `block` has what rows need */
+    /* Set before a walk, or NULL: asked about a block before it is read, if all that was entered in
+     * it is within the times asked for. True: it is not read, and `block` not set. */
+    bool (*is_known)(void *context, const sj_block_place *place);
+    void *known_context;
+    sj_block_place place; /* of the block that the walk is at */
     bool frames_read;
     uint32_t *outline_functions;
     int64_t *function_ids; /* per dictionary entry; 0: not known */
@@ -125,6 +141,13 @@ int sj_block_scan_next(sj_block_scan *scan);
  * `resolve`. SQLITE_CORRUPT: the block's events contradict each other; it was named in the warnings
  * and the walk can go on with the next. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
+
+/* sj_block_scan_bytes gives the bytes of the current block, from its row or its file. */
+static inline sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error)
+{
+    enum { STORAGE = 8, DATA = 9 }; /* columns of `blocks` */
+    return sj_block_files_get_columns(scan->files, scan->blocks, STORAGE, DATA, bytes, error);
+}
 
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);

@@ -2,13 +2,13 @@
  * the blocks.
  *
  * Design notes. Counts the calls that began in [from_ns, to_ns) and have ended, whenever that was,
- * so that windows that touch add up. It walks the events of each block with a small stack and adds
- * up per dictionary entry; rows are never made. Calls that end in a later block take their end from
- * that block's late leaves. Counted calls that are still open are carried to the next block of
- * their stream, so that recursion is seen across blocks. Sums are made of ticks and converted once,
- * like function_stats. total_ns counts the time of recursive activations once; duration_ns is the
- * plain sum. */
-#include "collector-server/query/block_scan.h"
+ * so that windows that touch add up. Each block is added up by itself (block_sums.h); where a
+ * server keeps the sums of blocks, those that lie in the window are not read again. Calls that end
+ * in a later block take their end from that block's late leaves. Counted calls that are still open
+ * are carried to the next block of their stream, so that recursion is seen across blocks. Sums are
+ * made of ticks and converted once, like function_stats. total_ns counts the time of recursive
+ * activations once; duration_ns is the plain sum. */
+#include "collector-server/query/sums_cache.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 
@@ -32,52 +32,35 @@ enum {
 
 enum { ARGUMENTS = 4 };
 
-/* Sums of one function: of a block's dictionary entry while it is walked, then of the session. */
-typedef struct function_sum {
-    uint64_t calls;
-    uint64_t nested_ticks; /* of the calls that an outer call of the same function contains */
-    uint64_t self_ticks;
-    uint64_t duration_ticks;
-    uint64_t min_ticks;
-    uint64_t max_ticks;
-    uint64_t open;   /* calls that never ended */
-    uint32_t active; /* open calls of the function that count */
-    uint32_t slot;   /* session's sums: the function's first dictionary entry, plus 1 */
-} function_sum;
-
-/* A counting call that is open across a block boundary. */
-typedef struct carried_call {
-    uint64_t index;
-    uint32_t depth;
-    uint32_t function;
-} carried_call;
-
-typedef struct open_call {
-    uint64_t start;
-    uint64_t child;
-    uint32_t slot;          /* first dictionary entry of its function */
-    uint32_t row : 31;      /* position among the calls of the block */
-    uint32_t outermost : 1; /* set at the end of the block */
-} open_call;
+/* Sums of one function of the session. */
+typedef struct session_sum {
+    sj_function_sum sum;
+    uint32_t active; /* carried calls of it */
+    uint32_t depth;  /* of the outermost of those */
+} session_sum;
 
 typedef struct aggregate_cursor {
     sqlite3_vtab_cursor base;
     sj_block_scan scan;
     bool scan_open;
-    function_sum *sums; /* by session-wide function id */
+    session_sum *sums; /* by session-wide function id */
     size_t sum_count;
-    function_sum *slots; /* of the block, by the first dictionary entry of a function */
-    uint32_t *slot_of;   /* by dictionary entry: these differ in how calls were entered, too */
-    size_t slot_capacity;
-    open_call *stack;
+    sj_block_summer summer;
+    sj_block_sums own;          /* of a block that was read */
+    const sj_block_sums *known; /* held, of one that was not; NULL: none */
     uint64_t *open_indexes;
-    size_t stack_capacity;
-    carried_call *carried; /* of the stream, outermost first */
-    size_t carried_count, carried_capacity;
+    size_t open_index_capacity;
+    sj_open_sum *carried; /* of the stream, outermost first */
+    bool *nested;         /* by place in `carried`: lies in a call of its function */
+    size_t carried_count, carried_capacity, nested_capacity;
+    size_t first_open; /* of the block, in `carried` */
     int64_t stream_id;
     size_t at;
     int64_t arguments[ARGUMENTS];
 } aggregate_cursor;
+
+/* More calls open at the start or end of a block: its sums are not kept. */
+enum { KEPT_FRAMES_MAX = 1024 };
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
@@ -90,321 +73,196 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
+static void release_known(aggregate_cursor *cursor)
+{
+    if (cursor->known != NULL) {
+        sj_sums_cache_release(cursor->scan.state->sums, cursor->known);
+        cursor->known = NULL;
+    }
+}
+
 static int close_cursor(sqlite3_vtab_cursor *base)
 {
     aggregate_cursor *cursor = (aggregate_cursor *)base;
+    release_known(cursor);
     if (cursor->scan_open) {
         sj_block_scan_close(&cursor->scan);
     }
     free(cursor->sums);
-    free(cursor->slots);
-    free(cursor->slot_of);
-    free(cursor->stack);
+    sj_block_summer_deinit(&cursor->summer);
+    sj_block_sums_deinit(&cursor->own);
     free(cursor->open_indexes);
     free(cursor->carried);
+    free(cursor->nested);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
 
-static int reserve(aggregate_cursor *cursor)
+static bool find_known(void *context, const sj_block_place *place)
 {
-    const sj_block *block = &cursor->scan.block;
-    if (block->function_count > cursor->slot_capacity) {
-        function_sum *slots = realloc(cursor->slots, block->function_count * sizeof(*slots));
-        if (slots == NULL) {
-            return SQLITE_NOMEM;
-        }
-        cursor->slots = slots;
-        uint32_t *slot_of = realloc(cursor->slot_of, block->function_count * sizeof(*slot_of));
-        if (slot_of == NULL) {
-            return SQLITE_NOMEM;
-        }
-        cursor->slot_of = slot_of;
-        cursor->slot_capacity = block->function_count;
-    }
-    const size_t depth = (size_t)block->header.call_count + 1;
-    if (depth > cursor->stack_capacity) {
-        open_call *stack = realloc(cursor->stack, depth * sizeof(*stack));
-        cursor->stack = stack != NULL ? stack : cursor->stack;
-        uint64_t *indexes = realloc(cursor->open_indexes, depth * sizeof(*indexes));
-        cursor->open_indexes = indexes != NULL ? indexes : cursor->open_indexes;
-        if (stack == NULL || indexes == NULL) {
-            return SQLITE_NOMEM;
-        }
-        cursor->stack_capacity = depth;
-    }
+    aggregate_cursor *cursor = context;
+    release_known(cursor);
+    cursor->known = sj_sums_cache_hold(cursor->scan.state->sums, place);
+    return cursor->known != NULL;
+}
+
+static int reserve(aggregate_cursor *cursor, const sj_block_sums *part)
+{
     uint32_t highest = 0;
-    for (size_t i = 0; i < block->function_count; ++i) {
-        highest = block->functions[i] > highest ? block->functions[i] : highest;
+    for (size_t i = 0; i < part->function_count; ++i) {
+        highest = part->functions[i] > highest ? part->functions[i] : highest;
     }
-    if (highest >= cursor->sum_count) {
-        const size_t count = (size_t)highest + 1;
-        function_sum *sums = realloc(cursor->sums, count * sizeof(*sums));
-        if (sums == NULL) {
-            return SQLITE_NOMEM;
-        }
-        memset(sums + cursor->sum_count, 0, (count - cursor->sum_count) * sizeof(*sums));
-        cursor->sums = sums;
-        cursor->sum_count = count;
+    if (part->function_count != 0 &&
+        sj_array_reserve(&cursor->sums, &cursor->sum_count, 0, (size_t)highest + 1,
+                         sizeof(*cursor->sums)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    if (sj_array_reserve(&cursor->open_indexes, &cursor->open_index_capacity, 0, part->open_count,
+                         sizeof(*cursor->open_indexes)) != SJ_OK ||
+        sj_array_reserve(&cursor->carried, &cursor->carried_capacity, cursor->carried_count,
+                         part->open_count, sizeof(*cursor->carried)) != SJ_OK ||
+        sj_array_reserve(&cursor->nested, &cursor->nested_capacity, cursor->carried_count,
+                         part->open_count, sizeof(*cursor->nested)) != SJ_OK) {
+        return SQLITE_NOMEM;
     }
     return SQLITE_OK;
 }
 
-static inline void add_call(function_sum *sum, uint64_t duration, uint64_t self, bool outermost)
-{
-    ++sum->calls;
-    sum->duration_ticks += duration;
-    sum->self_ticks += self;
-    /* rare, all three: branches are cheaper than writing back what did not change */
-    if (__builtin_expect(!outermost, 0)) {
-        sum->nested_ticks += duration;
-    }
-    if (__builtin_expect(duration < sum->min_ticks, 0)) {
-        sum->min_ticks = duration;
-    }
-    if (__builtin_expect(duration > sum->max_ticks, 0)) {
-        sum->max_ticks = duration;
-    }
-}
-
-/* The call of the key-frame at `depth` has ended. */
+/* Carried calls of `depth` and more have ended. */
 static void end_carried(aggregate_cursor *cursor, uint32_t depth)
 {
     while (cursor->carried_count != 0 &&
            cursor->carried[cursor->carried_count - 1].depth >= depth) {
-        function_sum *sum = &cursor->sums[cursor->carried[--cursor->carried_count].function];
-        --sum->active;
-        if (sum->slot != 0) {
-            --cursor->slots[sum->slot - 1].active;
-        }
+        --cursor->sums[cursor->carried[--cursor->carried_count].function].active;
     }
-}
-
-/* Whether the call entered at `event` calls nothing: its LEAVE comes next. */
-static inline bool is_leaf(const sj_block *block, bool wide, size_t event)
-{
-    return event + 1 < block->header.event_count &&
-           (wide ? block->symbols32[event + 1] : block->symbols16[event + 1]) == SJ_EVENT_LEAVE;
-}
-
-/* walk adds up the calls that are entered and left within the block. Returns how many are open at
- * its end (on the stack), or SIZE_MAX when the events contradict each other. The two flags are
- * constants where it is inlined. */
-static inline size_t walk(aggregate_cursor *cursor, bool wide, bool windowed)
-{
-    const sj_block *block = &cursor->scan.block;
-    const uint64_t *ticks = block->ticks;
-    const uint64_t first = cursor->scan.session.first_start;
-    const uint64_t last = cursor->scan.session.last_start;
-    const size_t event_count = block->header.event_count;
-    open_call *stack = cursor->stack;
-    const uint32_t *slot_of = cursor->slot_of;
-    size_t top = 0;
-    uint32_t row = 0;
-    uint32_t base = block->header.open_depth;
-    for (size_t event = 0; event < event_count; ++event) {
-        const uint32_t symbol = wide ? block->symbols32[event] : block->symbols16[event];
-        const uint64_t now = ticks[event];
-        if (symbol != SJ_EVENT_LEAVE) {
-            if (symbol > block->function_count || row == block->header.call_count) {
-                return SIZE_MAX;
-            }
-            const uint32_t slot = slot_of[symbol - 1];
-            const bool counts = !windowed || (now >= first && now <= last);
-            function_sum *sum = &cursor->slots[slot];
-            if (is_leaf(block, wide, event)) {
-                const uint64_t duration = ticks[++event] - now;
-                if (counts) {
-                    add_call(sum, duration, duration, sum->active == 0);
-                }
-                if (top != 0) {
-                    stack[top - 1].child += duration;
-                }
-                ++row;
-                continue;
-            }
-            sum->active += counts;
-            stack[top++] = (open_call){.start = now, .slot = slot, .row = row++ & INT32_MAX};
-            continue;
-        }
-        if (top == 0) {
-            if (base == 0) {
-                return SIZE_MAX;
-            }
-            end_carried(cursor, --base);
-            continue;
-        }
-        const open_call *call = &stack[--top];
-        const uint64_t duration = now - call->start;
-        if (!windowed || (call->start >= first && call->start <= last)) {
-            function_sum *sum = &cursor->slots[call->slot];
-            --sum->active;
-            add_call(sum, duration, duration - call->child, sum->active == 0);
-        }
-        if (top != 0) {
-            stack[top - 1].child += duration;
-        }
-    }
-    return row == block->header.call_count ? top : SIZE_MAX;
-}
-
-static size_t walk_any(aggregate_cursor *cursor, bool windowed)
-{
-    if (cursor->scan.block.symbols16 != NULL) {
-        return windowed ? walk(cursor, false, true) : walk(cursor, false, false);
-    }
-    return windowed ? walk(cursor, true, true) : walk(cursor, true, false);
 }
 
 /* Whether a carried call is among those open at the start of the block. */
-static bool still_open(const sj_block *block, const carried_call *call)
+static bool still_open(const sj_block_sums *part, const sj_open_sum *call)
 {
-    if (call->depth >= block->header.open_depth) {
+    if (call->depth >= part->open_depth) {
         return false;
     }
-    const uint32_t deep = block->header.stack_frames;
-    return call->depth < deep || (call->depth - deep < block->frame_count &&
-                                  block->frames[call->depth - deep].call_index == call->index);
+    const uint32_t deep = part->stack_frames;
+    return call->depth < deep || (call->depth - deep < part->frame_count &&
+                                  part->frames[call->depth - deep] == call->index);
 }
 
-static void begin_block(aggregate_cursor *cursor)
+static void enter_stream(aggregate_cursor *cursor)
 {
-    const sj_block *block = &cursor->scan.block;
     if (cursor->stream_id != cursor->scan.stream_id) {
         end_carried(cursor, 0);
         cursor->stream_id = cursor->scan.stream_id;
     }
+}
+
+static void end_missing(aggregate_cursor *cursor, const sj_block_sums *part)
+{
     for (size_t i = 0; i < cursor->carried_count; ++i) {
-        if (!still_open(block, &cursor->carried[i])) {
+        if (!still_open(part, &cursor->carried[i])) {
             end_carried(cursor, cursor->carried[i].depth); /* it and all that it called */
             break;
         }
     }
-    for (size_t i = 0; i < block->function_count; ++i) {
-        function_sum *sum = &cursor->sums[block->functions[i]];
-        sum->slot = sum->slot != 0 ? sum->slot : (uint32_t)i + 1;
-        cursor->slot_of[i] = sum->slot - 1;
-        cursor->slots[i] = (function_sum){.min_ticks = UINT64_MAX, .active = sum->active};
-    }
 }
 
-static int carry(aggregate_cursor *cursor, const carried_call *call)
+/* How long those calls of the block took that lie in a carried call of their function and in no
+ * other of the block. */
+static uint64_t nested_in_carried(const session_sum *sum, const sj_block_sums *part, size_t place)
 {
-    if (sj_array_reserve(&cursor->carried, &cursor->carried_capacity, cursor->carried_count, 1,
-                         sizeof(*cursor->carried)) != SJ_OK) {
-        return SQLITE_NOMEM;
+    if (sum->active == 0) {
+        return 0;
     }
-    cursor->carried[cursor->carried_count++] = *call;
-    ++cursor->sums[call->function].active;
-    return SQLITE_OK;
+    const size_t above = part->open_depth - 1 - sum->depth; /* calls in it at the block's start */
+    const sj_function_sum *own = &part->sums[place];
+    return above < part->end_count ? part->ends[above] : own->duration_ticks - own->nested_ticks;
 }
 
-/* Calls lost in the gaps before the block's ENTER number `row`. */
-static uint64_t lost_before(const sj_block *block, uint32_t row)
+static void add_functions(aggregate_cursor *cursor, const sj_block_sums *part)
 {
-    uint64_t lost = 0;
-    uint32_t entered = 0;
-    size_t event = 0;
-    for (size_t gap = 0; gap < block->gap_count; ++gap) {
-        for (; event < block->gaps[gap].before_event; ++event) {
-            entered += (block->symbols16 != NULL ? block->symbols16[event]
-                                                 : block->symbols32[event]) != SJ_EVENT_LEAVE;
+    for (size_t i = 0; i < part->function_count; ++i) {
+        const sj_function_sum *own = &part->sums[i];
+        session_sum *to = &cursor->sums[part->functions[i]];
+        sj_function_sum *sum = &to->sum;
+        if (own->calls != 0) {
+            sum->min_ticks = sum->calls == 0 || own->min_ticks < sum->min_ticks ? own->min_ticks
+                                                                                : sum->min_ticks;
+            sum->max_ticks = own->max_ticks > sum->max_ticks ? own->max_ticks : sum->max_ticks;
         }
-        if (entered > row) {
-            break;
-        }
-        lost += block->gaps[gap].calls;
+        sum->calls += own->calls;
+        sum->nested_ticks += own->nested_ticks + nested_in_carried(to, part, i);
+        sum->self_ticks += own->self_ticks;
+        sum->duration_ticks += own->duration_ticks;
+        sum->open += own->open;
     }
-    return lost;
 }
 
 static void add_late(void *context, size_t position, const sj_deferred_exit *leave)
 {
     aggregate_cursor *cursor = context;
-    open_call *call = &cursor->stack[position];
-    function_sum *sum = &cursor->slots[call->slot];
+    const sj_open_sum *call = &cursor->carried[cursor->first_open + position];
+    sj_function_sum *sum = &cursor->sums[call->function].sum;
     if (leave->ending != SJ_ENDING_OPEN && sum->open != 0) {
-        add_call(sum, leave->end_ticks - call->start, leave->self_ticks, call->outermost);
+        sum->min_ticks = sum->calls == 0 ? UINT64_MAX : sum->min_ticks;
+        sj_function_sum_add(sum, leave->end_ticks - call->start_ticks, leave->self_ticks,
+                            !cursor->nested[cursor->first_open + position]);
         --sum->open;
     }
 }
 
-/* Counts the calls of the block that are open at its end, and carries them. */
-static int finish_open(aggregate_cursor *cursor, size_t top)
+/* Carries the calls of the block that are open at its end, and finds how they ended. */
+static int carry_open(aggregate_cursor *cursor, const sj_block_sums *part)
 {
-    const sj_block *block = &cursor->scan.block;
-    const sj_scan_session *session = &cursor->scan.session;
-    size_t counting = top;
-    size_t inner = 0; /* begun after the window: the innermost ones */
-    for (size_t i = top; i-- > 0;) {
-        const open_call *call = &cursor->stack[i];
-        if (call->start < session->first_start || call->start > session->last_start) {
-            inner += call->start > session->last_start;
-            continue;
-        }
-        cursor->stack[i].outermost = --cursor->slots[call->slot].active == 0;
-        cursor->stack[--counting] = cursor->stack[i]; /* those that count move to the end */
+    end_carried(cursor, part->open_depth - (uint32_t)part->end_count);
+    cursor->first_open = cursor->carried_count;
+    for (size_t i = 0; i < part->open_count; ++i) {
+        const sj_open_sum *call = &part->open[i];
+        session_sum *sum = &cursor->sums[call->function];
+        cursor->nested[cursor->carried_count] = sum->active != 0;
+        cursor->carried[cursor->carried_count++] = *call;
+        sum->depth = sum->active++ == 0 ? call->depth : sum->depth;
+        cursor->open_indexes[i] = call->index;
     }
-    const size_t count = top - counting;
-    memmove(cursor->stack, cursor->stack + counting, count * sizeof(*cursor->stack));
-    for (size_t i = 0; i < count; ++i) {
-        const open_call *call = &cursor->stack[i];
-        cursor->open_indexes[i] =
-            block->header.first_call + call->row + lost_before(block, call->row);
-        ++cursor->slots[call->slot].open;
-        const carried_call carried = {
-            .index = cursor->open_indexes[i],
-            .depth = block->header.end_depth - (uint32_t)(inner + count - i),
-            .function = block->functions[call->slot],
-        };
-        const int result = carry(cursor, &carried);
-        if (result != SQLITE_OK) {
-            return result;
-        }
-    }
-    return sj_late_exits_find(&cursor->scan.late, cursor->scan.stream_id, cursor->open_indexes,
-                              count, add_late, cursor);
+    return sj_late_exits_find(&cursor->scan.late, cursor->stream_id, cursor->open_indexes,
+                              part->open_count, add_late, cursor);
 }
 
-static void add_up(aggregate_cursor *cursor)
+static void keep(aggregate_cursor *cursor)
 {
-    const sj_block *block = &cursor->scan.block;
-    for (size_t i = 0; i < block->function_count; ++i) {
-        const function_sum *part = &cursor->slots[i];
-        function_sum *sum = &cursor->sums[block->functions[i]];
-        sum->slot = 0;
-        if (part->calls != 0) {
-            sum->min_ticks = sum->calls == 0 || part->min_ticks < sum->min_ticks ? part->min_ticks
-                                                                                 : sum->min_ticks;
-            sum->max_ticks = part->max_ticks > sum->max_ticks ? part->max_ticks : sum->max_ticks;
-        }
-        sum->calls += part->calls;
-        sum->nested_ticks += part->nested_ticks;
-        sum->self_ticks += part->self_ticks;
-        sum->duration_ticks += part->duration_ticks;
-        sum->open += part->open;
+    const sj_scan_session *session = &cursor->scan.session;
+    const sj_block_sums *own = &cursor->own;
+    if (cursor->scan.state->sums != NULL && own->has_all_ends &&
+        own->place.first_ticks >= session->first_start &&
+        own->place.last_ticks <= session->last_start && own->frame_count <= KEPT_FRAMES_MAX &&
+        own->open_count <= KEPT_FRAMES_MAX) {
+        sj_sums_cache_put(cursor->scan.state->sums, own);
     }
 }
 
 static int aggregate_block(aggregate_cursor *cursor)
 {
-    const sj_block *block = &cursor->scan.block;
-    const sj_scan_session *session = &cursor->scan.session;
-    const int reserved = reserve(cursor);
-    if (reserved != SQLITE_OK) {
-        return reserved;
+    const sj_block_sums *part = cursor->known;
+    int read = SQLITE_OK;
+    enter_stream(cursor);
+    if (part == NULL) {
+        part = &cursor->own;
+        read = sj_block_summer_add(&cursor->summer, &cursor->scan, cursor->carried,
+                                   cursor->carried_count, &cursor->own);
+        if (read == SQLITE_NOMEM) {
+            return read;
+        }
     }
-    begin_block(cursor);
-    const bool windowed = block->header.first_ticks < session->first_start ||
-                          block->header.last_ticks > session->last_start;
-    const size_t top = walk_any(cursor, windowed);
-    if (top == SIZE_MAX) {
-        sj_block_scan_warn(&cursor->scan, "its events contradict each other");
-        add_up(cursor);
-        return SQLITE_OK;
+    int result = reserve(cursor, part);
+    if (result != SQLITE_OK) {
+        return result;
     }
-    const int result = finish_open(cursor, top);
-    add_up(cursor);
+    end_missing(cursor, part);
+    add_functions(cursor, part);
+    result = carry_open(cursor, part);
+    if (cursor->known == NULL && read == SQLITE_OK) {
+        keep(cursor);
+    }
+    release_known(cursor);
     return result;
 }
 
@@ -426,8 +284,8 @@ static void make_filter(const aggregate_cursor *cursor, int given, sj_scan_filte
 
 static void skip_empty(aggregate_cursor *cursor)
 {
-    while (cursor->at < cursor->sum_count && cursor->sums[cursor->at].calls == 0 &&
-           cursor->sums[cursor->at].open == 0) {
+    while (cursor->at < cursor->sum_count && cursor->sums[cursor->at].sum.calls == 0 &&
+           cursor->sums[cursor->at].sum.open == 0) {
         ++cursor->at;
     }
 }
@@ -446,12 +304,14 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     if (!cursor->scan_open) {
         result = sj_block_scan_open(&cursor->scan, sj_table_of(base)->state);
         cursor->scan_open = true;
+        cursor->scan.is_known = cursor->scan.state->sums != NULL ? find_known : NULL;
+        cursor->scan.known_context = cursor;
     }
     if (result != SQLITE_OK) {
         return result;
     }
     for (size_t i = 0; i < cursor->sum_count; ++i) {
-        cursor->sums[i] = (function_sum){0};
+        cursor->sums[i] = (session_sum){0};
     }
     cursor->carried_count = 0;
     cursor->stream_id = INT64_MIN;
@@ -488,7 +348,7 @@ static void give_span(sqlite3_context *context, const aggregate_cursor *cursor, 
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     const aggregate_cursor *cursor = (const aggregate_cursor *)base;
-    const function_sum *sum = &cursor->sums[cursor->at];
+    const sj_function_sum *sum = &cursor->sums[cursor->at].sum;
     switch (column) {
     case COLUMN_FUNCTION_ID: {
         const int64_t id = sj_scan_function_id(&cursor->scan.session, (uint32_t)cursor->at);

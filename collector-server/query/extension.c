@@ -6,6 +6,8 @@
  * use the same shared libsqlite3, as Debian's sqlite3 does. */
 #include "collector-server/query/query.h"
 
+#include <stddef.h>
+
 #define EXPORTED __attribute__((visibility("default")))
 
 struct sqlite3_api_routines;
@@ -18,7 +20,7 @@ int sqlite3_sojournsqlite_init(sqlite3 *database, char **message,
 {
     (void)api;
     sj_error error = {0};
-    if (sj_query_register(database, &error) != SJ_OK) {
+    if (sj_query_register(database, NULL, &error) != SJ_OK) {
         *message = sqlite3_mprintf("%s", error.text);
         return SQLITE_ERROR;
     }

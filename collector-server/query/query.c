@@ -17,7 +17,7 @@ char *sj_query_take_warnings(sqlite3 *database)
     return text;
 }
 
-sj_status sj_query_register(sqlite3 *database, sj_error *error)
+sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums, sj_error *error)
 {
     static int (*const registrations[])(sj_query_state *) = {
         sj_register_warnings,    sj_register_calls,    sj_register_call_aggregate,
@@ -32,6 +32,7 @@ sj_status sj_query_register(sqlite3 *database, sj_error *error)
     }
     memset(state, 0, sizeof(*state));
     state->database = database;
+    state->sums = sums;
     sj_query_state_hold(state);
     int result = SQLITE_OK;
     for (size_t i = 0; i < sizeof(registrations) / sizeof(registrations[0]); ++i) {

@@ -23,8 +23,16 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* sj_query_register registers tables and functions on a connection, once. SJ_ENOMEM, SJ_EIO. */
-SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, sj_error *error);
+/* sj_query_register registers tables and functions on a connection, once. `sums` (sums_cache.h; NULL:
+ * none) is where it finds and leaves the sums of blocks; it must outlive the connection, and be of
+ * its database. SJ_ENOMEM, SJ_EIO. */
+struct sj_sums_cache;
+SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums,
+                                          sj_error *error);
+
+/* sj_query_open_reader is sj_database_open_reader (store.h) for such a connection. */
+SJ_MUST_CHECK sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums,
+                                             sqlite3 **database, sj_error *error);
 
 /* sj_query_take_warnings returns one line for each block that could not be read since the last call
  * on this connection, or NULL when there was none. A query goes on past such a block, so its answer

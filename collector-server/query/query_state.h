@@ -17,6 +17,7 @@ typedef struct sj_query_state {
     unsigned references; /* modules and functions that hold the state */
     unsigned warning_count;
     uint64_t warnings_left_out;
+    struct sj_sums_cache *sums; /* borrowed; NULL: sums of blocks are not kept */
     sj_query_warning warnings[SJ_QUERY_MAX_WARNINGS];
 } sj_query_state;
 

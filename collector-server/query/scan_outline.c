@@ -98,9 +98,16 @@ int sj_scan_outline_take(sj_block_scan *scan)
 int sj_scan_outline_load_frames(sj_block_scan *scan)
 {
     sj_block block = {0};
-    const sj_slice bytes = {sqlite3_column_blob(scan->blocks, 9),
-                            (size_t)sqlite3_column_bytes(scan->blocks, 9)};
-    if (bytes.data == NULL || sj_block_decode(scan->decoder, bytes, 0, &block) != SJ_OK) {
+    sj_slice bytes;
+    sj_error why = {0};
+    if (sj_block_scan_bytes(scan, &bytes, &why) != SJ_OK) {
+        sj_query_warn(scan->state, scan->block_id,
+                      sqlite3_mprintf("block %lld cannot be read (%s): callers of its long calls"
+                                      " are missing here",
+                                      scan->block_id, why.text));
+        return SQLITE_NOTFOUND;
+    }
+    if (sj_block_decode(scan->decoder, bytes, 0, &block) != SJ_OK) {
         return SQLITE_NOTFOUND;
     }
     scan->block.header.stack_frames = block.header.stack_frames;

@@ -26,6 +26,7 @@ static const filter_kind kinds[] = {
                "USING (module_id) WHERE lower(hex(m.build_id)) LIKE lower(%Q) || '%%')"},
     {"last:", "s.session_id IN (SELECT session_id FROM sessions ORDER BY started_realtime_ns DESC, "
               "session_id DESC LIMIT CAST(%Q AS INTEGER))"},
+    {"device-id:", "s.device_id = CAST(%Q AS INTEGER)"},
 };
 
 static bool begins(const char *text, const char *prefix)
@@ -114,7 +115,7 @@ static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
             return sj_fail(
                 error, SJ_EINVAL,
                 "'%s' names no sessions: give a session_id, the beginning of a uuid, "
-                "`last`, `last:N`, `all`, or device: device-tag: build: tag: name: command: since: "
+                "`last`, `last:N`, `all`, or device: device-id: device-tag: build: tag: name: command: since: "
                 "until: mark: with a value; join with + (and) and , (or)",
                 filter);
         }

@@ -3,7 +3,7 @@
  *   SET    = GROUP { "," GROUP }          any of the groups
  *   GROUP  = FILTER { "+" FILTER }        all of the filters
  *   FILTER = "all" | "last" | "last:" N | SESSION_ID | beginning of a uuid
- *          | "device:" NAME | "build:" BUILD_ID (its beginning, hexadecimal)
+ *          | "device:" NAME | "device-id:" ID | "build:" BUILD_ID (its beginning, hexadecimal)
  *          | "tag:" KEY [ "=" VALUE ] | "name:" GLOB | "command:" GLOB
  *          | "since:" TIME | "until:" TIME  (2026-11-20 or 2026-11-20T14:30, UTC)
  *          | "mark:" NAME

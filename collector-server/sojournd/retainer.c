@@ -96,7 +96,7 @@ sj_status sj_retainer_start(const char *path, const sj_retention_rule *rules, si
         status = sj_database_open(path, SJ_DATABASE_WRITE, &made->database, error);
     }
     if (status == SJ_OK) {
-        status = sj_query_register(made->database, error);
+        status = sj_query_register(made->database, NULL, error);
     }
     if (status == SJ_OK && pthread_create(&made->thread, NULL, run_retainer, made) != 0) {
         status = sj_fail(error, SJ_EIO, "cannot start the retention thread");

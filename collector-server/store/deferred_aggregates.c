@@ -41,13 +41,15 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t bl
                             sqlite3_stmt *row, sj_status *fault, sj_error *error)
 {
     const uint32_t number = (uint32_t)sqlite3_column_int64(row, 0);
-    const sj_slice bytes = {.data = sqlite3_column_blob(row, 1),
-                            .size = (size_t)sqlite3_column_bytes(row, 1)};
+    sj_slice bytes = {0};
     sj_block block;
     sj_block_summary summary = {0};
     sj_stream_state *stream = sj_session_find_stream(state, number);
-    sj_status status =
-        stream == NULL ? SJ_ECORRUPT : sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block);
+    sj_status status = sj_block_files_get_columns(store->files, row, 1, 2, &bytes, error);
+    if (status == SJ_OK) {
+        status = stream == NULL ? SJ_ECORRUPT
+                                : sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block);
+    }
     if (status == SJ_OK && block.header.kind == SJ_BLOCK_CALLS) {
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);

@@ -29,6 +29,13 @@ static sj_status check_payload(sj_slice payload, sj_error *error)
                : sj_fail(error, SJ_ECORRUPT, "a report's payload is not JSON: %.100s", where.text);
 }
 
+/* Whether it says where methods are written. */
+static bool has_first_lines(const Sojourn__Report *report)
+{
+    return strcmp(report->monitor, "first_lines") == 0 ||
+           (strcmp(report->monitor, "lines") == 0 && strcmp(report->kind, "there") == 0);
+}
+
 sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error *error)
 {
     const Sojourn__Report *report = frame->message;
@@ -45,6 +52,10 @@ sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error
                       process != 0 ? &process : NULL, thread != 0 ? &thread : NULL, report->monitor,
                       report->kind, &frame->payload));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
+    if (!frame->is_duplicate && has_first_lines(report)) {
+        return sj_sql_run(&store->sql, SJ_SQL_FIRST_LINES_ADD, error, "is", state->session_id,
+                          &frame->payload);
+    }
     if (frame->is_duplicate || strcmp(report->monitor, "zombies") != 0) {
         return SJ_OK;
     }

@@ -111,8 +111,12 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
                                      : found;
     }
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_READ);
-    const sj_slice old = {.data = sqlite3_column_blob(row, 1),
-                          .size = (size_t)sqlite3_column_bytes(row, 1)};
+    sj_slice old;
+    const sj_status fetched = sj_block_files_get_columns(store->files, row, 1, 2, &old, error);
+    if (fetched != SJ_OK) {
+        sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
+        return fetched == SJ_ENOMEM ? fetched : SJ_EEXIST;
+    }
     if (old.size == bytes.size && memcmp(old.data, bytes.data, bytes.size) == 0) {
         sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
         return SJ_OK;

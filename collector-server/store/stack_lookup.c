@@ -20,9 +20,11 @@ sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_r
                            (int64_t)stack_reference));
         SJ_TRY(sj_sql_step(sql, SJ_SQL_BLOCK_STACK, NULL));
         sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_STACK);
-        const sj_slice bytes = {.data = sqlite3_column_blob(row, 0),
-                                .size = (size_t)sqlite3_column_bytes(row, 0)};
-        const sj_status status = sj_block_decode(store->stack_decoder, bytes, 0, &block);
+        sj_slice bytes;
+        sj_status status = sj_block_files_get_columns(store->stack_files, row, 0, 1, &bytes, NULL);
+        if (status == SJ_OK) {
+            status = sj_block_decode(store->stack_decoder, bytes, 0, &block);
+        }
         sj_sql_reset(sql, SJ_SQL_BLOCK_STACK);
         SJ_TRY(status);
         const uint32_t first = block.header.stack_frames;

@@ -60,8 +60,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BLOCK_UNCOUNTED_LIST] =
         "SELECT b.block_id FROM streams st CROSS JOIN blocks b ON b.stream_id = st.stream_id"
         " WHERE st.session_id = ?1 AND +b.block_id >= ?2 ORDER BY b.block_id",
-    [SJ_SQL_BLOCK_READ] = "SELECT st.number, b.data FROM blocks b JOIN streams st USING (stream_id)"
-                          " WHERE b.block_id = ?1 AND b.quarantined IS NULL",
+    [SJ_SQL_BLOCK_READ] =
+        "SELECT st.number, b.storage, b.data FROM blocks b"
+        " JOIN streams st USING (stream_id) WHERE b.block_id = ?1 AND b.quarantined IS NULL",
     [SJ_SQL_BLOCK_QUARANTINE] = "UPDATE blocks SET quarantined = ?2 WHERE block_id = ?1",
     [SJ_SQL_SESSION_END] =
         "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
@@ -81,13 +82,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " disarm_reason = iif(excluded.disarm_reason = '', disarm_reason, excluded.disarm_reason)",
     [SJ_SQL_THREAD_PUT] =
         "INSERT INTO threads (session_id, number, process_number, tid, name, is_main, started_ns,"
-        " ended_ns, dropped_calls, dropped_events, waited_ns)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"
+        " ended_ns, dropped_calls, dropped_events, waited_ns, cpu_ns, allocated_bytes)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,nullif(?12, 0) - 1,nullif(?13, 0) - 1)"
         " ON CONFLICT (session_id, number) DO UPDATE SET name = excluded.name,"
         " started_ns = excluded.started_ns, ended_ns = coalesce(excluded.ended_ns, ended_ns),"
         " dropped_calls = max(dropped_calls, excluded.dropped_calls),"
         " dropped_events = max(dropped_events, excluded.dropped_events),"
-        " waited_ns = max(waited_ns, excluded.waited_ns)"
+        " waited_ns = max(waited_ns, excluded.waited_ns),"
+        " cpu_ns = coalesce(excluded.cpu_ns, cpu_ns),"
+        " allocated_bytes = coalesce(excluded.allocated_bytes, allocated_bytes)"
         " RETURNING thread_id",
     [SJ_SQL_STREAM_LINK] =
         "INSERT INTO streams (session_id, number, thread_id, own_stack) VALUES (?1,?2,?3,?4)"
@@ -146,7 +149,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ORDER BY first_event DESC, event_count DESC LIMIT 1",
     [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
                           " AND first_event = ?3 AND event_count = ?4",
-    [SJ_SQL_BLOCK_STACK] = "SELECT data FROM blocks WHERE stream_id = ?1 AND kind = 2"
+    [SJ_SQL_BLOCK_STACK] = "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2"
                            " AND first_event = ?2",
     [SJ_SQL_BLOCK_ADD] =
         "INSERT INTO blocks (stream_id, kind, first_event, event_count, first_call, call_count,"
@@ -233,6 +236,15 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_REPORT_ADD] =
         "INSERT OR IGNORE INTO reports (session_id, number, at_ns, process_number, thread_number,"
         " monitor, kind, payload) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+    /* Of a report that lists methods by their offsets, each with lines. */
+    [SJ_SQL_FIRST_LINES_ADD] =
+        "INSERT OR IGNORE INTO function_lines (function_id, file, line)"
+        " SELECT f.function_id, cast(json_extract(?2, '$.file') AS TEXT), min(l.value)"
+        " FROM session_modules AS s, json_each(?2, '$.methods') AS m, json_each(m.value) AS l"
+        " JOIN functions AS f ON f.module_id = s.module_id"
+        " AND f.offset = json_extract(m.value, '$[0]')"
+        " WHERE s.session_id = ?1 AND s.number = json_extract(?2, '$.module')"
+        " AND m.type = 'array' AND l.key > 0 AND l.type = 'integer' GROUP BY f.function_id",
     [SJ_SQL_ZOMBIE_PUT] =
         "INSERT INTO zombies (fingerprint, kind, used_in, freed_in, allocated_in, reports,"
         " first_seen_realtime_ns, last_seen_realtime_ns, state, class, selector)"
@@ -261,9 +273,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " guarded, released, evicted, refused_size, refused_room, refused_memory, uses, suppressed,"
         " kept, kept_full, kept_old, kept_pressure, kept_left, kept_used, not_kept, emptied,"
         " quarantined, quarantine_full, quarantine_pressure, quarantine_left, not_quarantined,"
-        " methods_without_door, one_in_most, history_pauses)"
+        " methods_without_door, one_in_most, history_pauses, pressure_unseen,"
+        " quarantine_one_in_most)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,"
-        "?23,?24,?25,?26,?27,?28,?29)",
+        "?23,?24,?25,?26,?27,?28,?29,?30,?31)",
     [SJ_SQL_ZOMBIE_EVENT_ADD] =
         "INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7)",

@@ -49,9 +49,12 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     if (status == SJ_OK) {
         status = sj_statements_prepare(&made->sql, made->database, error);
     }
-    if (status == SJ_OK && (sj_block_decoder_new(&made->decoder) != SJ_OK ||
-                            sj_block_decoder_new(&made->stack_decoder) != SJ_OK ||
-                            sj_callgraph_new(&made->scratch_graph) != SJ_OK)) {
+    if (status == SJ_OK &&
+        (sj_block_files_new(made->database, "main", &made->files) != SJ_OK ||
+         sj_block_files_new(made->database, "main", &made->stack_files) != SJ_OK ||
+         sj_block_decoder_new(&made->decoder) != SJ_OK ||
+         sj_block_decoder_new(&made->stack_decoder) != SJ_OK ||
+         sj_callgraph_new(&made->scratch_graph) != SJ_OK)) {
         status = sj_fail(error, SJ_ENOMEM, "no memory for decoding blocks");
     }
     if (status != SJ_OK) {
@@ -82,6 +85,8 @@ void sj_store_close(sj_store *store)
     }
     sj_store_forget_sessions(store, false);
     sj_statements_finalize(&store->sql);
+    sj_block_files_free(store->files);
+    sj_block_files_free(store->stack_files);
     sqlite3_close(store->database);
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);

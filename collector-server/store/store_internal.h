@@ -2,6 +2,7 @@
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 
+#include "collector-server/store/block_files.h"
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
 #include "collector-server/store/store.h"
@@ -32,6 +33,7 @@ struct sj_sink {
     sj_session_state **sessions; /* cached, in no order */
     size_t session_count, session_capacity;
     sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the same by id */
+    sj_block_files *files, *stack_files;         /* a stack is read while its block is in use */
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
     sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */

@@ -24,14 +24,17 @@ typedef struct block_row {
     uint32_t stream;
     int64_t kind, first_event, event_count, first_call, call_count, lost_calls;
     bool is_marked;
+    bool is_away; /* its file is: nothing is known of the block */
     sj_slice data;
+    sj_error why; /* there is no data */
 } block_row;
 
 static const char list_sql[] = "SELECT block_id FROM blocks ORDER BY block_id";
 
 static const char row_sql[] =
     "SELECT s.session_id, s.uuid, st.stream_id, st.number, b.kind, b.first_event, b.event_count,"
-    " b.first_call, b.call_count, b.lost_calls, b.quarantined IS NOT NULL, b.data FROM blocks b"
+    " b.first_call, b.call_count, b.lost_calls, b.quarantined IS NOT NULL, b.storage, b.data FROM"
+    " blocks b"
     " JOIN streams st USING (stream_id) JOIN sessions s USING (session_id) WHERE b.block_id = ?1";
 
 /* Aggregates count all blocks, or those that are not marked: made when they came, or anew. */
@@ -135,14 +138,14 @@ static sj_status check_identity(const block_row *row, const sj_block_header *hea
 }
 
 /* Why a block cannot be read; NULL: it can. */
-static const char *find_fault(const verify_run *run, const block_row *row)
+static const char *find_fault(const verify_run *run, block_row *row)
 {
     sj_store *store = run->store;
     sj_block block;
     sj_block_summary summary;
     sj_stack_context stack = {.store = store, .stream_id = row->finding.stream_id};
     if (row->data.size == 0) {
-        return "its bytes are missing";
+        return row->why.text[0] != '\0' ? row->why.text : "its bytes are missing";
     }
     sj_status status = sj_block_decode(store->decoder, row->data, SJ_WANT_ALL, &block);
     if (status != SJ_OK) {
@@ -156,12 +159,15 @@ static const char *find_fault(const verify_run *run, const block_row *row)
     }
     status =
         sj_callgraph_measure(store->scratch_graph, &block, sj_store_stack_frames, &stack, &summary);
+    row->is_away = status == SJ_EIO;
     return status == SJ_OK          ? NULL
+           : row->is_away           ? "the stack that it refers to is in a file that is away"
            : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
                                     : "its events contradict each other";
 }
 
-static void read_row(sqlite3_stmt *statement, int64_t block_id, block_row *row)
+static void read_row(const verify_run *run, sqlite3_stmt *statement, int64_t block_id,
+                     block_row *row)
 {
     *row = (block_row){
         .finding = {.session_id = sqlite3_column_int64(statement, 0),
@@ -176,9 +182,9 @@ static void read_row(sqlite3_stmt *statement, int64_t block_id, block_row *row)
         .call_count = sqlite3_column_int64(statement, 8),
         .lost_calls = sqlite3_column_int64(statement, 9),
         .is_marked = sqlite3_column_int(statement, 10) != 0,
-        .data = {.data = sqlite3_column_blob(statement, 11),
-                 .size = (size_t)sqlite3_column_bytes(statement, 11)},
     };
+    row->is_away = sj_block_files_get_columns(run->store->files, statement, 11, 12, &row->data,
+                                              &row->why) == SJ_EIO;
     if (sqlite3_column_bytes(statement, 1) == (int)sizeof(row->session.bytes)) {
         memcpy(row->session.bytes, sqlite3_column_blob(statement, 1), sizeof(row->session.bytes));
     }
@@ -191,7 +197,7 @@ static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int
     sqlite3_bind_int64(statement, 1, block_id);
     const int result = sqlite3_step(statement);
     if (result == SQLITE_ROW) {
-        read_row(statement, block_id, &row);
+        read_row(run, statement, block_id, &row);
         fault = find_fault(run, &row);
     } else if (result == SQLITE_DONE) { /* removed meanwhile */
         sqlite3_reset(statement);
@@ -206,7 +212,7 @@ static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int
     } else if (row.is_marked) {
         run->verified->freed_blocks++;
     }
-    if (run->options->only_look || (fault != NULL) == row.is_marked) {
+    if (run->options->only_look || row.is_away || (fault != NULL) == row.is_marked) {
         return SJ_OK;
     }
     const sj_status status =

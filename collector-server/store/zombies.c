@@ -172,7 +172,7 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
                              sj_error *error)
 {
     return sj_sql_run(
-        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiii",
+        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiiiti",
         row->report_id, row->session_id, row->process, text_of(account, "not_watched"),
         number_of(account, "one_in"), number_of(account, "guarded"), number_of(account, "released"),
         number_of(account, "evicted"), number_of(account, "refused_size"),
@@ -185,7 +185,8 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         number_of(account, "quarantine_full"), number_of(account, "quarantine_pressure"),
         number_of(account, "quarantine_left"), number_of(account, "not_quarantined"),
         number_of(account, "methods_without_door"), number_of(account, "one_in_most"),
-        number_of(account, "history_pauses"));
+        number_of(account, "history_pauses"), text_of(account, "pressure_unseen"),
+        number_of(account, "quarantine_one_in_most"));
 }
 
 /* A recorder that was killed between a report's sending and its room's release leaves it to the one

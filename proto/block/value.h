@@ -34,13 +34,14 @@ typedef enum sj_value_cost {
     SJ_COST_CPU_NS = 1,   /* CPU time of its thread */
     SJ_COST_SELF_NS = 2,  /* without that of the calls below whose cost is measured, too */
     SJ_COST_NESTED = 3,   /* 1: within a call of the same function */
-    /* By its thread while it ran; then the same without calls below that are measured, too. */
-    SJ_COST_ALLOCATIONS = 4,
-    SJ_COST_ALLOCATED_BYTES = 5,
+    /* By its thread while it ran, in the heap of its runtime or by the allocator; then the same
+     * without calls below that are measured, too. */
+    SJ_COST_ALLOCATED_BYTES = 4,
+    SJ_COST_ALLOCATIONS = 5,
     SJ_COST_FREES = 6,
     SJ_COST_FREED_BYTES = 7,
-    SJ_COST_SELF_ALLOCATIONS = 8,
-    SJ_COST_SELF_ALLOCATED_BYTES = 9,
+    SJ_COST_SELF_ALLOCATED_BYTES = 8,
+    SJ_COST_SELF_ALLOCATIONS = 9,
     SJ_COST_SELF_FREES = 10,
     SJ_COST_SELF_FREED_BYTES = 11,
     SJ_COSTS = 12
@@ -49,8 +50,8 @@ typedef enum sj_value_cost {
 /* The counters of a thread that are read at the entries and exits of calls. */
 typedef enum sj_cost_counter {
     SJ_COUNTER_CPU_NS = 0,
-    SJ_COUNTER_ALLOCATIONS = 1,
-    SJ_COUNTER_ALLOCATED_BYTES = 2,
+    SJ_COUNTER_ALLOCATED_BYTES = 1,
+    SJ_COUNTER_ALLOCATIONS = 2,
     SJ_COUNTER_FREES = 3,
     SJ_COUNTER_FREED_BYTES = 4,
     SJ_COUNTERS = 5

@@ -190,37 +190,46 @@ size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_
     return writer.bad ? 0 : sj_writer_used(&writer);
 }
 
-static sj_status decode_bins(sj_reader *reader, sj_histogram *histogram)
+sj_status sj_histogram_open(sj_slice bytes, sj_histogram_reader *reader)
 {
-    uint64_t bin = 0;
-    bool first = true;
-    while (sj_reader_left(reader) > 0) {
-        const uint64_t delta = sj_read_varint(reader);
-        const uint64_t count = sj_read_varint(reader);
-        if (reader->bad || delta >= SJ_HISTOGRAM_BINS || (delta == 0 && !first) || count == 0) {
-            return SJ_ECORRUPT;
-        }
-        bin += delta;
-        if (bin >= SJ_HISTOGRAM_BINS) {
-            return SJ_ECORRUPT;
-        }
-        SJ_TRY(sj_histogram_add(histogram, sj_histogram_low((uint32_t)bin), count));
-        first = false;
+    *reader = (sj_histogram_reader){.reader = sj_reader_of(bytes.data, bytes.size), .first = true};
+    const uint64_t version = sj_read_varint(&reader->reader);
+    return reader->reader.bad ? SJ_ECORRUPT : version != STORED_VERSION ? SJ_EVERSION : SJ_OK;
+}
+
+sj_status sj_histogram_next(sj_histogram_reader *reader, uint32_t *bin, uint64_t *count)
+{
+    if (sj_reader_left(&reader->reader) == 0) {
+        return SJ_ENOTFOUND;
     }
-    return SJ_OK;
+    const uint64_t delta = sj_read_varint(&reader->reader);
+    *count = sj_read_varint(&reader->reader);
+    if (reader->reader.bad || delta >= SJ_HISTOGRAM_BINS || (delta == 0 && !reader->first) ||
+        *count == 0) {
+        return SJ_ECORRUPT;
+    }
+    reader->bin += (uint32_t)delta;
+    reader->first = false;
+    *bin = reader->bin;
+    return reader->bin < SJ_HISTOGRAM_BINS ? SJ_OK : SJ_ECORRUPT;
+}
+
+static sj_status decode_bins(sj_histogram_reader *reader, sj_histogram *histogram)
+{
+    uint32_t bin;
+    uint64_t count;
+    sj_status status;
+    while ((status = sj_histogram_next(reader, &bin, &count)) == SJ_OK) {
+        SJ_TRY(sj_histogram_add(histogram, sj_histogram_low(bin), count));
+    }
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
 sj_status sj_histogram_decode(sj_slice bytes, sj_histogram *histogram)
 {
     *histogram = (sj_histogram){0};
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    const uint64_t version = sj_read_varint(&reader);
-    if (reader.bad) {
-        return SJ_ECORRUPT;
-    }
-    if (version != STORED_VERSION) {
-        return SJ_EVERSION;
-    }
+    sj_histogram_reader reader;
+    SJ_TRY(sj_histogram_open(bytes, &reader));
     const sj_status status = decode_bins(&reader, histogram);
     if (status != SJ_OK) {
         sj_histogram_deinit(histogram);

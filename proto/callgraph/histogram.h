@@ -84,4 +84,16 @@ size_t sj_histogram_encoded_bound(const sj_histogram *histogram);
 size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_t capacity);
 SJ_MUST_CHECK sj_status sj_histogram_decode(sj_slice bytes, sj_histogram *histogram);
 
+/* The same bin by bin, without a histogram in memory. sj_histogram_next gives bins in rising order;
+ * SJ_ENOTFOUND: that was all, SJ_ECORRUPT. */
+typedef struct sj_histogram_reader {
+    sj_reader reader;
+    uint32_t bin;
+    bool first;
+} sj_histogram_reader;
+
+SJ_MUST_CHECK sj_status sj_histogram_open(sj_slice bytes, sj_histogram_reader *reader);
+SJ_MUST_CHECK sj_status sj_histogram_next(sj_histogram_reader *reader, uint32_t *bin,
+                                          uint64_t *count);
+
 #endif

@@ -157,19 +157,38 @@ report("their size, compressed", sizes, "KiB");
 const [[from, to]] = (
     await (await fetch(new URL(`/api/v1/sql?sql=SELECT min(first_enter_ns), max(last_leave_ns) FROM streams WHERE session_id=${session}`, large.base))).json()
 ).rows;
-const areas = [];
-for (let i = 0; i < ROUNDS; i++) {
-    const begin = Math.floor(from + ((to - from - AREA_NS) * (i + 0.5)) / ROUNDS);
-    const asked = new URL("/api/v1/sql", large.base);
-    asked.searchParams.set("sql", `SELECT * FROM call_aggregate(${session}, ${begin}, ${begin + AREA_NS})`);
+async function timeOf(server, sql) {
+    const asked = new URL("/api/v1/sql", server.base);
+    asked.searchParams.set("sql", sql);
+    asked.searchParams.set("ms", "30000");
     const start = performance.now();
     await (await fetch(asked)).json();
-    areas.push(performance.now() - start);
+    return performance.now() - start;
 }
-report(`sums of an area of ${AREA_NS / 1e9} s`, areas, "ms");
+const all = `SELECT count(*) FROM call_aggregate(${session})`;
+const areaOf = (i) => {
+    const begin = Math.floor(from + ((to - from - AREA_NS) * (i + 0.5)) / ROUNDS);
+    return `SELECT * FROM call_aggregate(${session}, ${begin}, ${begin + AREA_NS})`;
+};
+await timeOf(large, all); // as the page has asked, if that has not come to its end
+const kept = [];
+for (let i = 0; i < ROUNDS; i++) {
+    kept.push(await timeOf(large, areaOf(i)));
+}
+report(`sums of an area of ${AREA_NS / 1e9} s, sums of blocks kept`, kept, "ms");
 const memory = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${large.server.pid}/status`, "utf8"));
 report("server, most memory", [Number(memory[1]) / 1024], "MiB");
 await stop(large);
+const read = [];
+const filled = [];
+for (let i = 0; i < ROUNDS; i++) {
+    const fresh = await serve(database);
+    read.push(await timeOf(fresh, areaOf(i)));
+    filled.push(await timeOf(fresh, all));
+    await stop(fresh);
+}
+report("the same, the first time", read, "ms");
+report("sums of all blocks, the first time", filled, "ms");
 await browser.close();
 
 // The collector's CPU time for one recording, with and without open event streams, by turns.
@@ -194,7 +213,7 @@ async function ingest() {
     const before = cpuMs();
     const recorder = spawn(path.join(build, "bin", "sojourn"), [
         ...["record", "-q", "--collector", `ipc://${scratch}/s.ipc`, "--spool", path.join(scratch, "spool"), "--wait", "60s"],
-        ...["--", "/usr/bin/lua5.4", path.join(import.meta.dirname, "workloads", "fib.lua")],
+        ...["--", "/usr/bin/lua5.4", path.join(import.meta.dirname, "workloads", "fib.lua"), "35"],
     ]);
     await new Promise((resolve) => recorder.on("exit", resolve));
     return cpuMs() - before;

@@ -4,7 +4,8 @@ and range of the rounds, and the most memory.
 
 first_screen.py BUILD_FOLDER DATABASE [ROUNDS]
 
-The database is one session, as of `sojourn record -o big.db -- lua5.4 work.lua`.
+The database is one session of 100 M calls in some 13 s, as of
+`sojourn record -o big.db -- lua5.4 tests/bench/workloads/lua.lua 8`.
 """
 import os
 import statistics
@@ -15,12 +16,21 @@ import time
 JOINED = ("SELECT f.name, c.duration_ns FROM calls c JOIN functions f USING (function_id) "
           "ORDER BY c.duration_ns DESC LIMIT 10")
 WINDOW = ["--from", "5s", "--to", "5.01s"]
+SECOND = ["--from", "5s", "--to", "6s"]
+HALF = ["--from", "3s", "--to", "9.5s"]
 COMMANDS = {
     "report": ["report", "--limit", "20"],
     "tree": ["tree"],
     "replay of 50 calls at 5 s": ["replay", "--from", "5s", "--count", "50"],
     "report of 10 ms": ["report", *WINDOW],
     "tree of 10 ms": ["tree", *WINDOW],
+    "replay of 50 calls, of 1 s": ["replay", *SECOND, "--count", "50"],
+    "report of 1 s": ["report", *SECOND],
+    "tree of 1 s": ["tree", *SECOND],
+    "report of half the session": ["report", *HALF],
+    "tree of half the session": ["tree", *HALF],
+    "report --waiting": ["report", "--waiting", "--limit", "20"],
+    "tree --waiting": ["tree", "--waiting"],
     "the 10 longest calls, joined": ["sql", JOINED],
     "slowest_calls": ["sql", "--query", "slowest_calls"],
     "calls that overlap 10 us": ["sql", "SELECT count(*) FROM calls WHERE start_ns < 5000010000 "

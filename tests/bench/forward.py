@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What forwarding to ClickHouse costs, takes and gives: rows and bytes of a session, rows a second, room
-on disk, and questions over many sessions on one node.
+"""What forwarding to ClickHouse costs, takes and gives: the collector's CPU for it, rows and bytes of a
+session, rows a second, room on disk, and questions over many sessions on two shards.
 
-forward.py BUILD_FOLDER [COPIES]: a lab catches up with 1,000 sessions
-(ten of lua, sqlite3 and perl, and copies); then COPIES (10) of those are made on the server, and asked.
+forward.py BUILD_FOLDER collector: what of the collector's CPU forwarding takes, of sessions that come one by one.
+forward.py BUILD_FOLDER sending: a lab catches up with 1,000 sessions (ten of lua, sqlite3 and perl, and copies), with
+`forward send` and with sojournd.
+forward.py BUILD_FOLDER questions [COPIES]: two shards; COPIES (9) of those sessions are made on them, and asked.
 """
 import os
 import resource
@@ -13,8 +15,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system", "support"))
-from clickhouse_node import Node
-from sojourn_testing import check, main
+from clickhouse_node import Node, lasting_port
+from fleet_testing import free_port
+from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 TABLES = ("functions", "function_stats", "call_edges", "call_paths", "slow_calls", "coverage", "sessions")
 PROGRAMS = (
@@ -25,18 +28,19 @@ PROGRAMS = (
     ["perl", "-e", "my %h; for (1..20000) { $h{$_ % 997} .= chr(65 + $_ % 26) } print length(join '', sort values %h), \"\\n\""],
 )
 NAME = "Perl_sv_setsv_flags"  # called in the sessions of perl
-# Prints the seconds of each. By device and build; callers; a function in two builds.
+# By device and build; callers; a function in two builds.
 QUESTIONS = {
-    "p99_by_build": ["--query", "p99_by_build", "--param", f"function={NAME}"],
-    "callers of a function, all sessions": [
+    "p99 by device and build": ["--query", "p99_by_build", "--param", f"function={NAME}"],
+    "callers of a function": [
         f"SELECT caller_name, sum(calls), sum(total_ns) FROM call_edges WHERE callee_name = '{NAME}' "
         "GROUP BY caller_name ORDER BY sum(total_ns) DESC"],
-    "two builds": [
-        "SELECT any(name), sumIf(self_ns, build_id < '8') / sumIf(calls, build_id < '8') AS a, "
-        "sumIf(self_ns, build_id >= '8') / sumIf(calls, build_id >= '8') AS b FROM function_stats "
-        "GROUP BY symbol_key ORDER BY b - a DESC LIMIT 50"],
-    "all sessions by lab": ["SELECT lab, count(), sum(stored_calls) FROM sessions GROUP BY lab"],
+    "difference of two builds": [
+        "SELECT any(name), sumIf(self_ns, build_id = 'b103') / sumIf(calls, build_id = 'b103') AS a, "
+        "sumIf(self_ns, build_id = 'b107') / sumIf(calls, build_id = 'b107') AS b FROM function_stats "
+        "WHERE build_id IN ('b103', 'b107') GROUP BY symbol_key ORDER BY b - a DESC LIMIT 50"],
+    "sessions of each lab": ["SELECT lab, count(), sum(stored_calls) FROM sessions GROUP BY lab"],
 }
+ASKED = 5
 
 
 def children_cpu():
@@ -48,6 +52,22 @@ def server_cpu(node):
     with open(f"/proc/{node.process.pid}/stat", encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_time(path):
+    with open(f"/proc/{path}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def threads_cpu(pid):
+    """Of the collector's thread that forwards, and of all."""
+    own = total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        used = run_time(f"{pid}/task/{thread}")
+        with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
+            own += used if file.read().strip() == "forward" else 0
+        total += used
+    return own, total
 
 
 def room(node):
@@ -86,55 +106,153 @@ def tell_sending(sojourn, node, database):
 
 
 def copy(node, copies):
-    """Copies on the server: other sessions, devices and builds."""
+    """Copies on the server: other sessions, 500 devices and 20 builds."""
     columns = {}
     for table in TABLES:
         columns[table] = [row[0] for row in node.rows(f"DESCRIBE TABLE raw_{table}")]
+        node.ask(f"CREATE TABLE sojourn.new_{table} AS sojourn.raw_{table}")
     begin, rows = time.monotonic(), 0
+    one = "cityHash64(concat(toString(session), toString(n)))"
     for table in TABLES:
         values = ", ".join(
             {"session": "lower(hex(MD5(concat(toString(session), toString(n)))))",
-             "device": "lower(hex(MD5(concat(toString(device), toString(n % 500)))))",
-             "device_name": "concat(device_name, toString(n % 500))",
-             "build_id": "concat(substring('0123456789abcdef', 1 + n % 16, 1), toString(n % 20))"}.get(name, name)
+             "device": f"lower(hex(MD5(toString({one} % 500))))",
+             "device_name": f"concat('device ', toString({one} % 500))",
+             "build_id": f"concat('b', toString(100 + {one} % 20))"}.get(name, name)
             for name in columns[table])
         for first in range(0, copies):  # a join is made in memory
-            source = (f"(SELECT * FROM sojourn.{table} CROSS JOIN (SELECT number + {first + 1} AS n FROM system.numbers LIMIT 1))")
+            source = (f"(SELECT * FROM sojourn.raw_{table} CROSS JOIN (SELECT number + {first + 1} AS n FROM system.numbers LIMIT 1))")
             node.ask(f"INSERT INTO sojourn.new_{table} SELECT {values} FROM {source}")
         rows += int(node.rows(f"SELECT count() FROM new_{table}")[0][0])
         node.ask(f"INSERT INTO sojourn.raw_{table} SELECT * FROM sojourn.new_{table}")
         node.ask(f"DROP TABLE sojourn.new_{table}")
-    print(f"{rows} rows copied in {time.monotonic() - begin:.1f} s")
+    print(f"{rows} rows copied in {time.monotonic() - begin:.1f} s", flush=True)
 
 
-def test(sojourn, arguments):
-    copies = int(arguments[0]) if arguments else 10
+def make_lab(sojourn):
     database = sojourn.path("lab.db")
     for program in (*PROGRAMS, *PROGRAMS, *PROGRAMS, PROGRAMS[0]):
         done = subprocess.run([sojourn.program, "record", "-q", "-o", database, "--", *program], env=sojourn.environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         check(os.path.exists(database), done.stderr)
     multiply(database, 100)
+    return database
+
+
+def start_collector(sojourn, database, node):
+    port = free_port()
+    return port, subprocess.Popen([os.path.join(os.path.dirname(sojourn.program), "sojournd"), "--listen",
+                                   f"tcp://127.0.0.1:{port}", "--database", database, "--forward", node.url],
+                                  stderr=subprocess.DEVNULL)
+
+
+def given(node):
+    return int(node.rows("SELECT count() FROM sessions")[0][0])
+
+
+def collector_cost(sojourn, node):
+    """Sessions of the three programs, recorded to a collector that forwards them."""
+    port, collector = start_collector(sojourn, sojourn.path("collector.db"), node)
+    try:
+        count = 20 * len(PROGRAMS)
+        for _ in range(20):
+            for program in PROGRAMS:
+                sojourn.run(["record", "--quiet", "--collector", f"tcp://127.0.0.1:{port}", "--wait", "60", "--", *program],
+                            stdout=subprocess.DEVNULL)
+        wait_for("all sessions in the cluster", lambda: given(node) == count)
+        own, all_cpu = threads_cpu(collector.pid)
+        calls = node.rows("SELECT sum(stored_calls) FROM sessions")[0][0]
+        print(f"{count} sessions of {calls} calls: {all_cpu:.2f} s of the collector's CPU, of which forwarding {own:.3f} s "
+              f"({100 * own / all_cpu:.1f} %)")
+    finally:
+        collector.terminate()
+        collector.wait(PATIENCE_S)
+
+
+def tell_catching_up(sojourn, node, database):
+    """What is owed after an outage, given by the collector's own thread."""
+    with sqlite3.connect(database) as lab:
+        lab.execute("DELETE FROM forwarded_sessions")
+        lab.execute("UPDATE sessions SET uuid = randomblob(16)")
+        owed = lab.execute("SELECT count(*) FROM sessions").fetchone()[0]
+    before, begin = given(node), time.monotonic()
+    _, collector = start_collector(sojourn, database, node)
+    try:
+        wait_for("all sessions in the cluster", lambda: given(node) == before + owed)
+        wall = time.monotonic() - begin
+        own, _ = threads_cpu(collector.pid)
+        print(f"caught up by sojournd in {wall:.2f} s: {owed / wall:.0f} sessions/s; CPU {own:.2f} s ({1000 * own / owed:.2f} ms a "
+              "session)")
+    finally:
+        collector.terminate()
+        collector.wait(PATIENCE_S)
+
+
+def ask_all(sojourn, node):
+    for name, words in QUESTIONS.items():
+        took = []
+        for _ in range(ASKED):
+            begin = time.monotonic()
+            done = sojourn.run(["sql", "--cluster", node.url, *words], capture_output=True, text=True)
+            took.append(time.monotonic() - begin)
+            check(done.returncode == 0, done.stderr)
+        print(f"{name}: {', '.join(f'{one:.2f}' for one in took)} s, {len(done.stdout.splitlines()) - 1} rows", flush=True)
+
+
+def questions(sojourn, copies):
+    ports = [lasting_port() for _ in range(2)]
+    shards = "".join(f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>" for port in ports)
+    more = f"<remote_servers><labs>{shards}</labs></remote_servers>"
+    nodes = [Node(sojourn.path(f"node{number}"), more=more, tcp=port) for number, port in enumerate(ports)]
+    try:
+        for node in nodes:
+            node.start()
+        done = sojourn.run(["forward", "--shards", "labs", "init", *(node.url for node in nodes)], stdout=subprocess.DEVNULL)
+        check(done.returncode == 0, "init")
+        tell_sending(sojourn, nodes[0], make_lab(sojourn))
+        for node in nodes:
+            copy(node, copies)
+        total = [sum(rows for rows, _ in room(node).values()) for node in nodes]
+        print(f"{total} rows on the shards; {given(nodes[0])} sessions, "
+              f"{nodes[0].rows('SELECT uniqExact(build_id) FROM function_stats')[0][0]} builds")
+        ask_all(sojourn, nodes[0])
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def sending(sojourn):
     node = Node(sojourn.path("node"))
+    database = make_lab(sojourn)
     try:
         node.start()
         check(sojourn.run(["forward", "init", node.url], stdout=subprocess.DEVNULL).returncode == 0, "init")
         tell_sending(sojourn, node, database)
-        for table in TABLES:
-            node.ask(f"CREATE TABLE sojourn.new_{table} AS sojourn.raw_{table}")
-        copy(node, copies)
         total = [sum(numbers) for numbers in zip(*room(node).values())]
         print(f"{total[0]} rows, {total[1] / total[0]:.1f} bytes a row on disk")
-        for name, words in QUESTIONS.items():
-            took = []
-            for _ in range(3):
-                begin = time.monotonic()
-                done = sojourn.run(["sql", "--cluster", node.url, *words], capture_output=True, text=True)
-                took.append(time.monotonic() - begin)
-                check(done.returncode == 0, done.stderr)
-            print(f"{name}: {', '.join(f'{one:.2f}' for one in took)} s, {len(done.stdout.splitlines()) - 1} rows")
+        tell_catching_up(sojourn, node, database)
     finally:
         node.stop()
+
+
+def collecting(sojourn):
+    node = Node(sojourn.path("node"))
+    try:
+        node.start()
+        check(sojourn.run(["forward", "init", node.url], stdout=subprocess.DEVNULL).returncode == 0, "init")
+        collector_cost(sojourn, node)
+    finally:
+        node.stop()
+
+
+def test(sojourn, arguments):
+    what = arguments[0] if arguments else "sending"
+    if what == "collector":
+        collecting(sojourn)
+    elif what == "questions":
+        questions(sojourn, int(arguments[1]) if len(arguments) > 1 else 9)
+    else:
+        sending(sojourn)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-/* What blocks cost: heap_bench ops: ns of CPU for a malloc or a free, the least of many rounds.
- * heap_bench mprotect|userfaultfd: ns for making a page of its own and closing it again, and how
- * many such pages can be open between closed ones. */
+/* What blocks cost: heap_bench ops: ns of CPU for a malloc or a free, the least of many rounds, and
+ * KiB of memory of the process's own at the end. heap_bench pairs: ns for a malloc, a write and a
+ * free, one after the other. heap_bench mprotect|guards|userfaultfd: ns for making a page of its
+ * own and closing it again, and how many such pages can be open between closed ones. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdbool.h>
@@ -14,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { ADVICE_GUARD_INSTALL = 102, ADVICE_GUARD_REMOVE = 103 };
+
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
@@ -22,6 +25,7 @@ enum { BLOCKS = 5000, OPERATIONS = 100000, ROUNDS = 120, PAGE = 4096, PAIRS = 20
 enum { ROOMS = 1100000, ROOM_BYTES = 2 * PAGE };
 
 static char *pool;
+static bool with_guards;
 static int faults = -1; /* descriptor of userfaultfd; -1: mprotect */
 
 static double cpu_ns(void)
@@ -46,6 +50,31 @@ static void one_round(void **blocks, unsigned *random)
     }
 }
 
+/* KiB that no other process has: anonymous and shared memory. */
+static long own_memory(void)
+{
+    static char line[256];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "RssAnon:", 8) == 0 || strncmp(line, "RssShmem:", 9) == 0) {
+            kib += strtol(strchr(line, ':') + 1, NULL, 10);
+        }
+    }
+    return kib;
+}
+
+static void measure_pairs(void)
+{
+    const double start = cpu_ns();
+    for (int i = 0; i < PAIRS; i++) {
+        volatile char *block = malloc(16 + i % 200);
+        *block = 1;
+        free((void *)block);
+    }
+    printf("%.1f\n", (cpu_ns() - start) / PAIRS);
+}
+
 static void measure_operations(void)
 {
     static void *blocks[BLOCKS];
@@ -57,7 +86,7 @@ static void measure_operations(void)
         const double took = (cpu_ns() - start) / OPERATIONS;
         least = took < least ? took : least;
     }
-    printf("%.2f\n", least);
+    printf("%.2f %ld\n", least, own_memory());
 }
 
 static bool open_faults(void)
@@ -74,28 +103,39 @@ static bool open_faults(void)
 static bool open_page(char *page)
 {
     struct uffdio_zeropage zeroes = {.range = {.start = (uintptr_t)page, .len = PAGE}};
+    if (with_guards) {
+        return madvise(page, PAGE, ADVICE_GUARD_REMOVE) == 0;
+    }
     return faults >= 0 ? ioctl(faults, UFFDIO_ZEROPAGE, &zeroes) == 0
                        : mprotect(page, PAGE, PROT_READ | PROT_WRITE) == 0;
 }
 
 static void close_page(char *page)
 {
+    if (with_guards) {
+        (void)madvise(page, PAGE, ADVICE_GUARD_INSTALL);
+        return;
+    }
     if (faults < 0) {
         (void)mprotect(page, PAGE, PROT_NONE);
     }
     (void)madvise(page, PAGE, MADV_DONTNEED);
 }
 
-static int measure_pages(bool with_faults)
+static int measure_pages(const char *how)
 {
     long alive = 0;
-    pool = mmap(NULL, (size_t)ROOMS * ROOM_BYTES, with_faults ? PROT_READ | PROT_WRITE : PROT_NONE,
+    const size_t bytes = (size_t)ROOMS * ROOM_BYTES;
+    const bool with_protection = strcmp(how, "mprotect") == 0;
+    with_guards = strcmp(how, "guards") == 0;
+    pool = mmap(NULL, bytes, with_protection ? PROT_NONE : PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pool == MAP_FAILED || (with_faults && !open_faults())) {
+    if (pool == MAP_FAILED || (strcmp(how, "userfaultfd") == 0 && !open_faults()) ||
+        (with_guards && madvise(pool, bytes, ADVICE_GUARD_INSTALL) != 0)) {
         puts("not possible here");
         return 1;
     }
-    (void)madvise(pool, (size_t)ROOMS * ROOM_BYTES, MADV_NOHUGEPAGE);
+    (void)madvise(pool, bytes, MADV_NOHUGEPAGE);
     const double start = cpu_ns();
     for (long i = 0; i < PAIRS; i++) {
         char *page = pool + (i % 20000) * ROOM_BYTES + PAGE;
@@ -119,8 +159,12 @@ int main(int argc, char **argv)
         measure_operations();
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "pairs") == 0) {
+        measure_pairs();
+        return 0;
+    }
     if (argc == 2) {
-        return measure_pages(strcmp(argv[1], "userfaultfd") == 0);
+        return measure_pages(argv[1]);
     }
     return 2;
 }

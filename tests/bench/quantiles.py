@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
-ROUNDING_NS = 1  # a call's times are told in whole ns, histograms count in ticks
+ROUNDING_NS = 1  # a call's times are given in whole ns, histograms count in ticks
 
 
 def ask(sojourn, database, query):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What keeping freed Objective-C objects costs: ns for an object that is made and freed, and for a
-retain or release, beside the plain run of the same round; medians. zombie_objects.py BUILD_FOLDER
-[--rounds N]"""
+"""What keeping freed Objective-C objects costs: ns for an object that is made and freed, for a retain or
+release, for one of 20,000 that are freed and made anew at random, and MiB of memory beyond the limit of
+the queue, beside the plain run of the same round; medians (least to most). Several builds run by turns.
+zombie_objects.py BUILD_FOLDER... [--rounds N] [--only POLICY]"""
 import argparse
 import json
 import os
@@ -17,7 +18,9 @@ POLICIES = {
     "512 B, history": {"stacks": 512, "history": True},
     "history, other classes": {"classes": ["Nothing"], "history": True},
     "no stack, queue of 5,000": {"stacks": 0, "queue": {"objects": 5000}},
+    "no stack, queue of 1 MiB": {"stacks": 0, "queue": {"objects": 100000, "memory": "1M"}},
 }
+LIMITS_KIB = {"no stack, queue of 1 MiB": 1024}
 
 
 def compile_program(folder):
@@ -43,24 +46,32 @@ def watched(build, folder, program, objc):
     return run([os.path.join(build, "bin", "sojourn"), "record", "-q", "--policy", policy, "-o", database, "--", program])
 
 
+def told(values):
+    return f"+{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("build")
+    parser.add_argument("builds", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only")
     arguments = parser.parse_args()
-    more = {name: [] for name in POLICIES}
+    policies = {name: objc for name, objc in POLICIES.items() if arguments.only in (None, name)}
+    more = {(name, build): [] for name in policies for build in arguments.builds}
     plain = []
     with tempfile.TemporaryDirectory() as folder:
         program = compile_program(folder)
         for _ in range(arguments.rounds):
             plain.append(run([program]))
-            for name, objc in POLICIES.items():
-                now = watched(arguments.build, folder, program, objc)
-                more[name].append([now[0] - plain[-1][0], now[1] - plain[-1][1]])
-    print(f"plain: {statistics.median(p[0] for p in plain):.1f} ns made and freed, "
-          f"{statistics.median(p[1] for p in plain):.1f} ns retained or released")
-    for name, rows in more.items():
-        print(f"{name}: +{statistics.median(r[0] for r in rows):.1f} ns, +{statistics.median(r[1] for r in rows):.1f} ns")
+            for (name, build), rows in more.items():
+                now = watched(build, folder, program, policies[name])
+                rows.append([a - b for a, b in zip(now, plain[-1])])
+    base = [statistics.median(row[i] for row in plain) for i in range(3)]
+    print(f"plain: {base[0]:.1f} ns made and freed, {base[1]:.1f} retained or released, {base[2]:.1f} at random")
+    for (name, build), rows in more.items():
+        print(f"{name}{', ' + build if len(arguments.builds) > 1 else ''}: {told([row[0] for row in rows])} made and freed, "
+              f"{told([row[1] for row in rows])} retained or released, {told([row[2] for row in rows])} at random, "
+              f"{statistics.median(row[3] - LIMITS_KIB.get(name, 0) for row in rows) / 1024:.1f} MiB")
 
 
 if __name__ == "__main__":

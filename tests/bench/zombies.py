@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What watching freed memory costs, beside the plain program, valgrind and AddressSanitizer; and which
-planted mistakes each of them finds. Rounds in turn, medians of ratios to the plain
-run of the same round. zombies.py BUILD_FOLDER [--rounds N] [--markdown] [--detection]"""
+planted mistakes each of them, Electric Fence and GNUstep's NSZombie find. Tools run by turns: medians of
+the difference to the plain run of the same round, or of the ratio (least to most).
+zombies.py BUILD_FOLDER [--rounds N] [--markdown] [--only operations|pairs|pages|programs|redis|memory|
+detection] [--sample heap.c|kept.cpp|objects.cpp|messages.m]"""
 import argparse
 import json
 import os
@@ -9,17 +11,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import subjects
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(HERE, "..", "samples", "zombies")
 # Sample: its numbers of planted mistakes.
-MISTAKES = {"heap.c": range(1, 20), "kept.cpp": range(1, 9), "objects.cpp": range(0, 7)}
+MISTAKES = {"heap.c": range(1, 20), "kept.cpp": [*range(1, 11), 12, 13], "objects.cpp": range(0, 7)}
 MESSAGES = range(1, 60)  # those that the sample does not know end at once
 PYTHON = ("import json, re\nfor i in range(6000):\n"
           " t = json.dumps({'n': [i] * (i % 60), 't': 'x' * (i % 3000)})\n"
           " json.loads(t); re.sub('[0-9]', 'y', t)\n")
+FENCE = {"LD_PRELOAD": "libefence.so.0.0", "EF_PROTECT_FREE": "1", "EF_ALLOW_MALLOC_0": "1"}
+PATIENCE_S = 30  # a tool that hangs does not find it
+PORT = 17391
 
 
 def policy(folder, name, **heap):
@@ -30,9 +36,11 @@ def policy(folder, name, **heap):
     return path
 
 
-def usage(command):
-    """CPU seconds of a command, and its output."""
+def usage(command, drive=None):
+    """CPU seconds of a command, and its output; `drive` runs beside it."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        if drive:
+            drive()
         output = process.stdout.read().decode(errors="replace")
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
@@ -40,43 +48,38 @@ def usage(command):
 
 
 class Recorder:
-    def __init__(self, build, folder, document):
-        self.sojourn = os.path.join(build, "bin", "sojourn")
+    def __init__(self, build, folder, document, wrapper=()):
+        self.sojourn = [*wrapper, os.path.join(build, "bin", "sojourn")]
         self.folder, self.document = folder, document
 
-    def run(self, command):
+    def run(self, command, drive=None):
         """As `usage`, of the program alone: its CPU time is in the summary."""
         database = os.path.join(self.folder, "run.db")
         summary = os.path.join(self.folder, "summary.json")
         for path in (database, summary):
             if os.path.exists(path):
                 os.unlink(path)
-        done = subprocess.run([self.sojourn, "record", "-q", "--allow-unmatched", "-o", database,
+        with subprocess.Popen([*self.sojourn, "record", "-q", "--allow-unmatched", "-o", database,
                                "--summary", summary, "--policy", self.document, "--", *command],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            if drive:
+                drive()
+            output = process.stdout.read().decode(errors="replace")
         with open(summary, encoding="utf-8") as file:
-            return json.load(file)["traced_cpu_ns"] / 1e9, done.stdout.decode(errors="replace")
+            return json.load(file)["traced_cpu_ns"] / 1e9, output
 
 
-def cost(build, rounds, folder):
-    """Ratios of CPU time by program and tool."""
-    one = Recorder(build, folder, policy(folder, "one", one_in=5000, blocks=512))
-    all_ = Recorder(build, folder, policy(folder, "all", one_in=1, blocks=16000, stack_bytes=512))
-    programs = {name: command for name, command, stdin in subjects.programs(build) if name == "cc1 -O2 (stripped)"}
-    programs["python3"] = ["/usr/bin/python3", "-c", PYTHON]
-    rows = [["program", "plain s", "one in 5000", "every block", "valgrind"]]
-    for name, command in programs.items():
-        plain, ratios = [], {"one": [], "all": [], "valgrind": []}
-        for number in range(rounds):
-            base = usage(command)[0]
-            plain.append(base)
-            ratios["one"].append(one.run(command)[0] / base)
-            ratios["all"].append(all_.run(command)[0] / base)
-            if number < 3:
-                ratios["valgrind"].append(usage(["valgrind", "-q", *command])[0] / base)
-        rows.append([name, f"{min(plain):.2f}", *(f"x {statistics.median(values):.3f} "
-                    f"({min(values):.3f} to {max(values):.3f})" for values in ratios.values())])
-    return rows
+def median_of(values, digits):
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def by_turns(rounds, tools):
+    """What each tool gave in each round."""
+    found = {name: [] for name in tools}
+    for _ in range(rounds):
+        for name, run in tools.items():
+            found[name].append(run())
+    return found
 
 
 def operations(build, rounds, folder):
@@ -84,33 +87,128 @@ def operations(build, rounds, folder):
     bench = os.path.join(build, "bench", "heap_bench")
     one = Recorder(build, folder, policy(folder, "ops", one_in=5000, blocks=512))
     kept = Recorder(build, folder, policy(folder, "kept", one_in=1000000000, quarantine=True))
+    bare = Recorder(build, folder, policy(folder, "bare", one_in=1000000000, quarantine=True, stack_bytes=0))
     named = Recorder(build, folder, policy(folder, "named", one_in=1000000000, guard={"bytes": [777777]}))
-    tools = {"plain": lambda: usage([bench, "ops"])[1], "one in 5000": lambda: one.run([bench, "ops"])[1],
-             "quarantine": lambda: kept.run([bench, "ops"])[1], "a size guarded": lambda: named.run([bench, "ops"])[1],
-             "AddressSanitizer": lambda: usage([bench + "_asan", "ops"])[1],
-             "valgrind": lambda: usage(["valgrind", "-q", bench, "ops"])[1]}
-    found = {name: [] for name in tools}
-    for number in range(rounds):
-        for name, run in tools.items():
-            if name != "valgrind" or number == 0:
-                found[name].append(float(run()))
-    return [["malloc or free", "ns"], *([name, f"{min(values):.2f}"] for name, values in found.items())]
+
+    def first(output):
+        return float(output.split()[0])
+
+    found = by_turns(rounds, {
+        "plain": lambda: first(usage([bench, "ops"])[1]), "one in 5000": lambda: first(one.run([bench, "ops"])[1]),
+        "a size guarded that never comes": lambda: first(named.run([bench, "ops"])[1]),
+        "quarantine": lambda: first(kept.run([bench, "ops"])[1]),
+        "quarantine, no stacks": lambda: first(bare.run([bench, "ops"])[1]),
+        "AddressSanitizer": lambda: first(usage([bench + "_asan", "ops"])[1])})
+    plain = found.pop("plain")
+    return [["malloc or free", "ns"], ["plain", median_of(plain, 2)],
+            *([name, "+" + median_of([a - b for a, b in zip(values, plain)], 2)] for name, values in found.items())]
 
 
-def pages(build, rounds):
-    bench = os.path.join(build, "bench", "heap_bench")
-    rows = [["page of its own", "ns a pair", "alive"]]
-    for kind in ("mprotect", "userfaultfd"):
-        told = [usage([bench, kind])[1].split() for _ in range(rounds)]
-        rows.append([kind, f"{min(float(words[0]) for words in told):.0f}", told[0][1]]
-                    if told[0][0] != "not" else [kind, "not possible here", ""])
+def pairs(build, rounds, folder):
+    """A guarded block that is made and freed, where guard regions close pages and where protection does."""
+    bench = [os.path.join(build, "bench", "heap_bench"), "pairs"]
+    without = [os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "no_guards")]
+    rows = [["guarded malloc and free", "ns", "by protection ns", "ratio"]]
+    for stack in (0, 512):
+        document = policy(folder, f"pairs-{stack}", one_in=1, blocks=16000, stack_bytes=stack)
+        regions, protection = Recorder(build, folder, document), Recorder(build, folder, document, without)
+        found = by_turns(rounds, {"regions": lambda: float(regions.run(bench)[1]),
+                                  "protection": lambda: float(protection.run(bench)[1])})
+        rows.append([f"stacks of {stack} bytes", median_of(found["regions"], 0), median_of(found["protection"], 0),
+                     median_of([a / b for a, b in zip(*found.values())], 3)])
     return rows
 
 
+def pages(build, rounds):
+    """A page of its own, in the kernel alone."""
+    bench = os.path.join(build, "bench", "heap_bench")
+    kinds = ("mprotect", "guards", "userfaultfd")
+    found = by_turns(rounds, {kind: lambda kind=kind: usage([bench, kind])[1].split() for kind in kinds})
+    rows = [["page of its own", "ns a pair", "to mprotect", "alive"]]
+    for kind, told in found.items():
+        if told[0][0] == "not":
+            rows.append([kind, "not possible here", "", ""])
+            continue
+        ratios = [float(words[0]) / float(base[0]) for words, base in zip(told, found["mprotect"])]
+        rows.append([kind, median_of([float(words[0]) for words in told], 0), median_of(ratios, 3), told[0][1]])
+    return rows
+
+
+def ratios(name, rounds, tools):
+    found = by_turns(rounds, tools)
+    plain = found.pop("plain")
+    return [name, f"{statistics.median(plain):.2f}",
+            *("x " + median_of([a / b for a, b in zip(values, plain)], 3) for values in found.values())]
+
+
+def programs(build, rounds, folder):
+    """Ratios of CPU time by program and tool."""
+    one = Recorder(build, folder, policy(folder, "one", one_in=5000, blocks=512))
+    every = policy(folder, "every", one_in=1, blocks=16000, stack_bytes=512)
+    regions = Recorder(build, folder, every)
+    protection = Recorder(build, folder, every,
+                          [os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "no_guards")])
+    assembly = os.path.join(folder, "out.s")
+    commands = {name: [assembly if word == os.devnull else word for word in command]
+                for name, command, _ in subjects.programs(build) if name == "cc1 -O2 (stripped)"}
+    commands["python3"] = ["/usr/bin/python3", "-c", PYTHON]
+    rows = [["program", "plain s", "one in 5000", "every block", "every block by protection"]]
+    for name, command in commands.items():
+        rows.append(ratios(name, rounds, {
+            "plain": lambda command=command: usage(command)[0], "one": lambda command=command: one.run(command)[0],
+            "every": lambda command=command: regions.run(command)[0],
+            "protection": lambda command=command: protection.run(command)[0]}))
+    return rows
+
+
+def load_redis():
+    """A fixed load, then the server ends."""
+    client = ["redis-cli", "-p", str(PORT)]
+    while subprocess.run([*client, "ping"], capture_output=True, check=False).stdout.strip() != b"PONG":
+        time.sleep(0.05)
+    subprocess.run(["redis-benchmark", "-p", str(PORT), "-q", "-n", "200000", "-P", "16", "-d", "200", "-r", "10000",
+                    "-t", "set,get,lpush,lpop,hset"], capture_output=True, check=True)
+    subprocess.run([*client, "shutdown", "nosave"], capture_output=True, check=False)
+
+
+def redis(build, rounds, folder):
+    server = ["/usr/bin/redis-server", "--port", str(PORT), "--save", "", "--appendonly", "no", "--dir", folder]
+    one = Recorder(build, folder, policy(folder, "redis", one_in=5000, blocks=512))
+    return [["program", "plain s", "one in 5000"],
+            ratios("redis under load", rounds, {"plain": lambda: usage(server, load_redis)[0],
+                                                "one": lambda: one.run(server, load_redis)[0]})]
+
+
+def memory(build, rounds, folder):
+    """MiB of the process's own beyond the plain run's and the policy's limits."""
+    bench = [os.path.join(build, "bench", "heap_bench"), "ops"]
+    limits = {"one in 5000, 512 blocks, 4 MiB": ({"one_in": 5000, "blocks": 512, "memory": "4M"}, 4),
+              "every block, 2,000 blocks, 8 MiB": ({"one_in": 1, "blocks": 2000, "memory": "8M", "stack_bytes": 0}, 8),
+              "quarantine of 4 MiB": ({"one_in": 1000000000, "quarantine": {"memory": "4M"}}, 4)}
+    tools = {"plain": lambda: int(usage(bench)[1].split()[1])}
+    for name, (heap, _) in limits.items():
+        recorder = Recorder(build, folder, policy(folder, name.replace(" ", "-").replace(",", ""), **heap))
+        tools[name] = lambda recorder=recorder: int(recorder.run(bench)[1].split()[1])
+    found = by_turns(rounds, tools)
+    plain = found.pop("plain")
+    return [["memory of its own", "MiB more", "above the limit"],
+            *([name, median_of([(a - b) / 1024 for a, b in zip(values, plain)], 2),
+               median_of([(a - b) / 1024 - limits[name][1] for a, b in zip(values, plain)], 2)]
+              for name, values in found.items())]
+
+
+def run_for_a_while(command, **environment):
+    """A completed process; None: it hung."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, errors="replace",
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE_S, env=dict(os.environ, **environment))
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def is_found_by(command, words, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace",
-                          env=dict(os.environ, **environment))
-    return any(word in done.stderr for word in words)
+    done = run_for_a_while(command, **environment)
+    return done is not None and any(word in done.stderr for word in words)
 
 
 class Finder:
@@ -132,57 +230,75 @@ class Finder:
         for path in (database, database + "-wal", database + "-shm"):
             if os.path.exists(path):
                 os.unlink(path)
-        subprocess.run([self.recorder, "record", "-q", "--allow-unmatched", "-o", database, "--policy", document, "--",
-                        program, str(number)], capture_output=True, check=False)
-        checked = subprocess.run([self.recorder, "check", "--zombies", database], capture_output=True, check=False)
-        return checked.returncode == 4
+        run_for_a_while([self.recorder, "record", "-q", "--allow-unmatched", "-o", database, "--policy", document, "--",
+                         program, str(number)])
+        checked = run_for_a_while([self.recorder, "check", "--zombies", database])
+        return checked is not None and checked.returncode == 4
 
-    def heap(self, source, numbers):
+    @staticmethod
+    def fence_finds(program, number):
+        """It ends the program where the mistake is, or says so."""
+        done = run_for_a_while([program, str(number)], **FENCE)
+        return done is not None and (done.returncode < 0 or "ElectricFence Abort" in done.stderr)
+
+    def heap(self, source):
+        numbers = MISTAKES[source]
         plain = self.sample(os.path.splitext(source)[0])
         sanitized = os.path.join(self.folder, "asan")
         subprocess.run(["g++" if source.endswith("cpp") else "gcc", "-O2", "-w", "-fsanitize=address",
                         os.path.join(SAMPLES, source), "-o", sanitized, "-pthread"], check=True)
-        found = [0] * 5
+        found = [0] * 6
         for number in numbers:
             found[0] += self.finds(self.everything, plain, number)
             found[1] += self.finds(self.quarantine, plain, number)
             found[2] += is_found_by([sanitized, str(number)], ["ERROR: AddressSanitizer"])
             found[3] += is_found_by(["valgrind", "-q", "--trace-children=yes", plain, str(number)],
                                     ["Invalid", "uninitialised", "unaddressable", "Jump to the invalid"])
-            found[4] += is_found_by([plain, str(number)], ["free()", "malloc", "realloc()"])
-        return [f"{source}, {len(numbers)}", *map(str, found), ""]
+            found[4] += self.fence_finds(plain, number)
+            found[5] += is_found_by([plain, str(number)], ["free()", "malloc", "realloc()"])
+        return [f"{source}, {len(numbers)}", *map(str, found), "-"]
 
     def messages(self):
         """Only those that the sample has, which exits with 0 under us."""
         program = self.sample("messages")
-        wanted = [number for number in MESSAGES if self.finds(self.everything, program, number)]
+        numbers = [number for number in MESSAGES if run_for_a_while([program, str(number)], NSZombieEnabled="YES") is None or
+                   run_for_a_while([self.recorder, "record", "-q", "--allow-unmatched", "-o",
+                                    os.path.join(self.folder, "known.db"), "--policy", self.everything, "--", program,
+                                    str(number)]).returncode == 0]
+        found = sum(self.finds(self.everything, program, number) for number in numbers)
         zombies = sum(is_found_by([program, str(number)], ["sent to deallocated", "zombie"], NSZombieEnabled="YES")
-                      for number in wanted)
-        return [f"messages.m, {len(wanted)} that we find", str(len(wanted)), "", "", "", "", str(zombies)]
+                      for number in numbers)
+        fence = sum(self.fence_finds(program, number) for number in numbers)
+        return [f"messages.m, {len(numbers)}", str(found), "-", "-", "-", str(fence), "-", str(zombies)]
 
 
-def detection(build, folder):
+def detection(build, folder, only):
     finder = Finder(build, folder)
-    return [["mistakes", "preset zombies", "quarantine alone", "AddressSanitizer", "valgrind", "glibc", "NSZombie"],
-            *(finder.heap(source, numbers) for source, numbers in MISTAKES.items()), finder.messages()]
+    rows = [["mistakes", "preset zombies", "quarantine alone", "AddressSanitizer", "valgrind", "Electric Fence", "glibc",
+             "NSZombie"]]
+    rows += [finder.heap(source) for source in MISTAKES if only in (None, source)]
+    return rows + ([finder.messages()] if only in (None, "messages.m") else [])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--detection", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--sample")
     arguments = parser.parse_args()
-    build = os.path.abspath(arguments.build)
+    build, rounds = os.path.abspath(arguments.build), arguments.rounds
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as folder:
         os.environ.update(XDG_CACHE_HOME=folder, XDG_STATE_HOME=folder)
-        tables = [lambda: detection(build, folder)] if arguments.detection else [
-            lambda: operations(build, arguments.rounds, folder), lambda: pages(build, arguments.rounds),
-            lambda: cost(build, arguments.rounds, folder)]
-        for table in tables:
-            subjects.print_table(table(), arguments.markdown)
-            print(flush=True)
+        tables = {"operations": lambda: operations(build, rounds, folder), "pairs": lambda: pairs(build, rounds, folder),
+                  "pages": lambda: pages(build, rounds), "programs": lambda: programs(build, rounds, folder),
+                  "redis": lambda: redis(build, rounds, folder), "memory": lambda: memory(build, rounds, folder),
+                  "detection": lambda: detection(build, folder, arguments.sample)}
+        for name, table in tables.items():
+            if arguments.only in (None, name):
+                subjects.print_table(table(), arguments.markdown)
+                print(flush=True)
 
 
 sys.exit(main())

@@ -1,5 +1,6 @@
 /* Any bytes as a class file: it is read and rewritten within its bounds, and what comes out can be
  * read and has the same methods. */
+#include "agent/runtimes/jvm/line_table.h"
 #include "tests/agent/runtimes/jvm/any_values.h"
 
 enum { FIRST_FUNCTION = 40000 };
@@ -31,6 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sj_class_file file;
     if (sj_class_file_read((sj_slice){data, size}, &file, NULL) == SJ_OK) {
+        (void)sj_line_table_source(&file);
+        for (uint32_t i = 0; i < file.method_count; i++) {
+            (void)sj_line_table_first(&file, &file.methods[i]);
+        }
         sj_java_values *values = any_values_new(file.method_count);
         rewrite(&file, NULL);
         rewrite(&file, values);

@@ -1,4 +1,5 @@
 /* An assembly's file holds arbitrary bytes: names may be wrong, memory may not. */
+#include "agent/runtimes/mono/key_token.h"
 #include "agent/runtimes/mono/methods.h"
 
 #include <stdlib.h>
@@ -26,5 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         last != assembly.tables[SJ_TABLE_METHOD_DEF].rows) {
         abort();
     }
+    (void)sj_assembly_is_framework(&assembly);
     return 0;
 }

@@ -32,5 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const sj_slice id = {.data = metadata.pdb.data, .size = SJ_PORTABLE_PDB_ID_BYTES};
         (void)!sj_portable_pdb_read(file, id, take, &count);
     }
+    uint8_t id_bytes[SJ_PORTABLE_PDB_ID_BYTES];
+    if (sj_assembly_pdb_id(file, id_bytes)) {
+        const sj_slice id = {.data = id_bytes, .size = sizeof(id_bytes)};
+        (void)!sj_embedded_pdb_read(file, id, take, &count);
+    }
     return 0;
 }

@@ -156,3 +156,43 @@ export async function checkPanel(page, title, show) {
     });
     return wanted;
 }
+
+// checkLooks: no violation of accessibility in both themes, no wider than a phone, and a picture of
+// each theme and size to be looked at.
+export async function checkLooks(page, name) {
+    await page.evaluate(axe);
+    for (const [size, viewport] of [["wide", { width: 1280, height: 900 }], ["narrow", { width: 390, height: 844 }]]) {
+        await page.setViewportSize(viewport);
+        await page.waitForFunction((width) => document.documentElement.scrollWidth <= width, viewport.width);
+        for (const colorScheme of ["light", "dark"]) {
+            await page.emulateMedia({ colorScheme });
+            const found = await page.evaluate(async (only) => {
+                const { violations } = await window.axe.run(only ? { runOnly: ["color-contrast"] } : {});
+                return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
+            }, colorScheme === "dark");
+            assert.deepEqual(found, [], `${name}, ${size}, ${colorScheme}`);
+            await page.screenshot({ path: path.join(output, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+        }
+    }
+}
+
+// checkInert: hostile names run nothing, turn no text around, and make no page wider than a phone.
+export async function checkInert(page, name) {
+    assert.notEqual(await page.title(), "taken", name);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 390, `${name} is ${wide} pixels wide`);
+    const raw = await page.evaluate(() => document.body.textContent.includes("\u202e"));
+    assert.equal(raw, false, `${name} holds a character that turns the direction of text`);
+}
+
+// saveOne saves what a session's page shows as one file, and opens that without a network.
+export async function saveOne(page, name, options = {}) {
+    await page.getByText("Export", { exact: true }).click();
+    const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: /^one HTML page/ }).click(),
+    ]);
+    const file = path.join(output, name);
+    await download.saveAs(file);
+    return openPage(pathToFileURL(file).href, { offline: true, ...options });
+}

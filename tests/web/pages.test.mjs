@@ -2,11 +2,10 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import path from "node:path";
 import { after, before, test } from "node:test";
 import {
-    axe, base, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf,
-    sql, start, stop, texts,
+    base, checkInert, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record,
+    rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const SIDE = 8; // sessions of each side of the comparison
@@ -23,7 +22,7 @@ before(async () => {
     for (let i = 0; i < SIDE; i++) {
         assert.equal(record("after", [], "200", "20000").status, 0);
     }
-    assert.equal(record("valued", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
+    assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
     await start();
 });
@@ -156,7 +155,6 @@ test("the timeline shows every single call of a window, and those open at its st
     await rowsOf(page, "Calls of the timeline").first().waitFor();
     assert.deepEqual(await single(page), wanted);
     assert.ok(wanted.some((row) => row.startsWith("recorded_progra | 0 | main")));
-    await page.screenshot({ path: path.join(output, "timeline-calls.png") });
     await page.context().close();
 });
 
@@ -247,6 +245,11 @@ test("a click on a call shows its values, callers and callees; search finds the 
     await page.waitForURL(new RegExp(`call=${call.call_id}$`));
     const details = page.getByRole("region", { name: "Selected call" });
     await details.getByText(`${duration(call.duration_ns)}, ${duration(call.self_ns)} of it itself`).waitFor();
+    const [cost] = await sql(`SELECT cpu_ns, cpu_self_ns FROM call_costs WHERE call_id = ${call.call_id}`);
+    const waited = Math.max(0, call.duration_ns - cost.cpu_ns);
+    await details
+        .getByText(`${duration(cost.cpu_ns)}, ${duration(cost.cpu_self_ns)} of it itself; it waited ${duration(waited)}`)
+        .waitFor();
     const values = await checkPanel(page, "Values", (row) => [
         row.position === 0 ? "result" : `argument ${row.position}`,
         row.kind,
@@ -331,7 +334,6 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
     }
     await page.getByRole("link", { name: "check_line" }).first().click();
     await page.getByText(/^check_line: .* total/).first().waitFor();
-    await page.screenshot({ path: path.join(output, "around.png") });
     await page.context().close();
 });
 
@@ -522,45 +524,56 @@ test("the fleet page shows devices and takes commands from those who sign in", a
 });
 
 const pages = [
+    ["functions", `/sessions/${VALUED}`, "[role=grid] .rows .mono"],
+    ["tree", `/sessions/${VALUED}?view=tree`, "[role=treegrid] .rows .mono"],
+    ["missing", `/sessions/${VALUED}?view=missing`, "tbody tr"],
     ["overview", `/sessions/${VALUED}?view=overview`, "tbody tr"],
     ["crash", `/sessions/${FALLEN}?view=overview`, "tbody tr"],
-    ["timeline", `/sessions/${VALUED}?view=timeline`, ".timeline canvas"],
+    ["timeline", `/sessions/${VALUED}?view=timeline`, ".timeline canvas:not(.stale)"],
+    ["call", `/sessions/${VALUED}?view=timeline&call=CALL`, ".call-details"],
     ["flame", `/sessions/${VALUED}?view=flame`, ".flame canvas"],
     ["around", `/sessions/${VALUED}?view=flame&mode=around`, ".flame canvas"],
+    ["live", `/sessions/${VALUED}?view=live`, ".chart canvas, .tile dd"],
+    ["why", `/sessions/${VALUED}?view=why&call=CALL`, "tbody tr"],
     ["list", `/?a=1&b=2`, "table.sessions tbody tr"],
     ["function", "/sessions/VALUED?view=function&function=FUNCTION", ".chart canvas"],
     ["compare", `/compare?a=${A}&b=${B}&function=1`, ".verdict"],
+    ["coverage", `/coverage?a=${A}&b=${B}`, "tbody tr"],
     ["sql", "/sql", ".result tbody tr"],
     ["zombies", "/zombies?finding=1", ".stack li"],
     ["fleet", "/fleet", "tbody tr"],
+    ["empty", "/?q=no-session-has-this", ".empty"],
+    ["error", "/sessions/4711", "[role=alert]"],
 ];
 
 async function addressOf(target) {
     const [{ id }] = await sql(`SELECT max(function_id) AS id FROM function_stats WHERE session_id = ${VALUED}`);
-    return target.replace("VALUED", String(VALUED)).replace("FUNCTION", String(id));
+    const { call_id: call } = target.includes("CALL") ? await slowCall() : { call_id: "" };
+    return target.replace("VALUED", String(VALUED)).replace("FUNCTION", String(id)).replace("CALL", String(call));
 }
 
 for (const [name, target, ready] of pages) {
     test(`${name} is accessible in both themes, and fits a phone`, async () => {
-        const page = await openPage(await addressOf(target), { colorScheme: "light", reducedMotion: "reduce" });
+        const page = await openPage(await addressOf(target), {
+            colorScheme: "light",
+            reducedMotion: "reduce",
+            ...(name === "error" ? { expects: /404/ } : {}),
+        });
         await page.locator(ready).first().waitFor();
         await page.locator(".live.on").waitFor();
-        await page.evaluate(axe);
-        for (const colorScheme of ["light", "dark"]) {
-            await page.emulateMedia({ colorScheme });
-            const found = await page.evaluate(async (only) => {
-                const { violations } = await window.axe.run(only ? { runOnly: ["color-contrast"] } : {});
-                return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
-            }, colorScheme === "dark");
-            assert.deepEqual(found, [], colorScheme);
-            await page.screenshot({ path: path.join(output, `${name}-${colorScheme}.png`) });
-        }
-        await page.setViewportSize({ width: 390, height: 844 });
-        await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
-        await page.screenshot({ path: path.join(output, `${name}-narrow.png`) });
+        await checkLooks(page, name);
         await page.context().close();
     });
 }
+
+test("a page for one file is accessible in both themes, and fits a phone", async () => {
+    const page = await openPage(`/sessions/${VALUED}`);
+    const alone = await saveOne(page, "looks.html", { colorScheme: "light", reducedMotion: "reduce" });
+    await alone.locator(".flame canvas").waitFor();
+    await checkLooks(alone, "one-file");
+    await alone.context().close();
+    await page.context().close();
+});
 
 // Last: it renames functions, threads and devices of the recordings.
 test("hostile names stand inert and in their place on every page", async () => {
@@ -576,15 +589,20 @@ with sqlite3.connect(${JSON.stringify(database)}, timeout=60) as held:
 `;
     const run = spawnSync("/usr/bin/python3", ["-c", rename], { encoding: "utf8" });
     assert.equal(run.status, 0, run.stderr);
+    const phone = { viewport: { width: 390, height: 844 } };
     for (const [name, target, ready] of pages) {
-        const page = await openPage(await addressOf(target), { viewport: { width: 390, height: 844 } });
+        const expects = name === "error" ? { expects: /404/ } : {};
+        const page = await openPage(await addressOf(target), { ...phone, ...expects });
         page.on("dialog", (dialog) => problems.push(`${name}: ${dialog.message()}`));
         await page.locator(ready).first().waitFor();
-        assert.notEqual(await page.title(), "taken", name);
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= 390, `${name} is ${wide} pixels wide`);
-        const raw = await page.evaluate(() => document.body.textContent.includes("\u202e"));
-        assert.equal(raw, false, `${name} holds a character that turns the direction of text`);
+        await checkInert(page, name);
+        if (name === "functions") {
+            const alone = await saveOne(page, "hostile.html", phone);
+            alone.on("dialog", (dialog) => problems.push(`one file: ${dialog.message()}`));
+            await alone.locator(".flame canvas").waitFor();
+            await checkInert(alone, "one file");
+            await alone.context().close();
+        }
         await page.context().close();
     }
 });

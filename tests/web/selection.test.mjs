@@ -7,8 +7,8 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
-    axe, base, bin, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems,
-    program, record, rowsOf, sql, start, stop, texts,
+    base, bin, change, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems,
+    program, record, rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const WHOLE = 1;
@@ -101,6 +101,48 @@ async function outermost(page) {
         .locator("[role=treegrid] .rows [role=row][aria-level='1']")
         .evaluateAll((rows) => rows.map((row) => [row.querySelector(".mono").textContent, row.children[3].textContent]));
 }
+
+test("a device is a chip on every page, in the address and in the links", async () => {
+    change(`INSERT INTO devices (device_id, uuid, name, model, os, build, machine, agent_version, tags,
+            first_seen_realtime_ns, last_seen_realtime_ns)
+        SELECT 77, randomblob(16), 'shelf', model, os, build, machine, agent_version, tags,
+            first_seen_realtime_ns, last_seen_realtime_ns FROM devices LIMIT 1`);
+    const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id)
+        WHERE s.session_id = ${WHOLE}`);
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline`);
+    const chip = page.getByRole("button", { name: /^Remove: Device/ });
+    await page.getByLabel("Select a device").selectOption("77");
+    await page.waitForURL(/device=77/);
+    const none = page.getByText(`No call here is of the selected device: the session is of ${own.name}.`);
+    for (const view of ["Functions", "Call tree", "Overview", "Flame graph", "Timeline"]) {
+        await page.getByRole("link", { name: view, exact: true }).first().click();
+        await none.waitFor();
+        await page.getByText("Device: shelf").waitFor();
+    }
+    await chip.click();
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    assert.ok(!page.url().includes("device="));
+    await page.goto(new URL(`/sessions/${WHOLE}?device=${own.id}`, base).href);
+    await page.locator("[role=grid] .rows .mono", { hasText: "parse_line" }).waitFor();
+    await page.getByRole("link", { name: "Timeline", exact: true }).click();
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    await page.waitForURL(new RegExp(`device=${own.id}`));
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.getByText(`device: ${own.name}`).waitFor();
+    await page.getByRole("link", { name: "whole", exact: true }).click();
+    await page.waitForURL(new RegExp(`/sessions/${WHOLE}\\?device=${own.id}$`));
+    await page.goto(new URL(`/compare?a=1&b=2&device=77`, base).href);
+    await page.getByText("Device: shelf").waitFor();
+    await page.getByText(/no session/i).first().waitFor();
+    await chip.click();
+    await page.getByText("1 and 1 sessions").waitFor();
+    await page.goto(new URL(`/coverage?a=1&device=77`, base).href);
+    await page.getByText(/no session/i).first().waitFor();
+    await page.goto(new URL(`/sql?sql=SELECT name FROM devices WHERE device_id = :device&device=77`, base).href);
+    await page.getByRole("region", { name: "Rows" }).getByText("shelf", { exact: true }).waitFor();
+    await page.context().close();
+    change("DELETE FROM devices WHERE device_id = 77");
+});
 
 test("call tree, flame graphs, overview, timeline and durations follow the selection", async () => {
     const { compact, count, duration, percent } = format;
@@ -334,14 +376,7 @@ test("a selection is saved as one page that opens without a server, and runs not
     const hostile = "</script><script>document.title = 'taken'</script>";
     change(`UPDATE functions SET name = '${hostile.replaceAll("'", "''")}' WHERE name = 'hash_word'`);
     const page = await openPage(`/sessions/${WHOLE}?mark=late`);
-    await page.getByText("Export", { exact: true }).click();
-    const [download] = await Promise.all([
-        page.waitForEvent("download"),
-        page.getByRole("button", { name: /^one HTML page/ }).click(),
-    ]);
-    const file = path.join(output, "one.html");
-    await download.saveAs(file);
-    const alone = await openPage(pathToFileURL(file).href, { offline: true, viewport: { width: 390, height: 844 } });
+    const alone = await saveOne(page, "one.html", { viewport: { width: 390, height: 844 } });
     await alone.getByText("Mark: late", { exact: true }).waitFor();
     assert.equal(await alone.title(), "whole · Sojourn");
     await alone.locator(".flame canvas").waitFor();
@@ -357,35 +392,40 @@ test("a selection is saved as one page that opens without a server, and runs not
     assert.equal(slow[4], duration(slowest.duration_ns));
     await alone.getByLabel("Search in Functions").waitFor({ state: "detached" });
     await alone.waitForFunction(() => document.documentElement.scrollWidth <= 390);
-    await alone.screenshot({ path: path.join(output, "one-narrow.png") });
-    await alone.setViewportSize({ width: 1440, height: 900 });
-    await alone.screenshot({ path: path.join(output, "one.png") });
     await alone.context().close();
     change(`UPDATE functions SET name = 'hash_word' WHERE name LIKE '</script>%'`);
     await page.context().close();
 });
 
+test("the command line writes the same page of a whole session", async () => {
+    const dataOf = (file) => JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1]);
+    const page = await openPage(`/sessions/${WHOLE}`);
+    await (await saveOne(page, "browser.html")).context().close();
+    await page.context().close();
+    const file = path.join(output, "command.html");
+    const run = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", String(WHOLE), "-o", file, database], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+    const wanted = dataOf(path.join(output, "browser.html"));
+    const found = dataOf(file);
+    assert.ok(found.panels[1].rows.length > 5);
+    assert.deepEqual({ ...found, made: "" }, { ...wanted, made: "" });
+    const alone = await openPage(pathToFileURL(file).href, { offline: true });
+    await alone.locator(".flame canvas").waitFor();
+    await alone.getByText("All calls", { exact: true }).waitFor();
+    assert.equal(await rowsOf(alone, "Functions").count(), found.panels[1].rows.length);
+    await alone.context().close();
+    const unknown = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", "4711", database]);
+    assert.equal(unknown.status, 3);
+});
+
 for (const [name, target, ready] of [
     ["selection", `/sessions/${WHOLE}?view=tree&mark=late&functions=*_line`, "[role=treegrid] .rows .mono"],
-    ["coverage", "/coverage?a=1&b=2", "tbody tr"],
 ]) {
     test(`${name} is accessible in both themes, and fits a phone`, async () => {
         const page = await openPage(target, { colorScheme: "light", reducedMotion: "reduce" });
         await page.locator(ready).first().waitFor();
         await page.locator(".live.on").waitFor();
-        await page.evaluate(axe);
-        for (const colorScheme of ["light", "dark"]) {
-            await page.emulateMedia({ colorScheme });
-            const found = await page.evaluate(async () => {
-                const { violations } = await window.axe.run();
-                return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
-            });
-            assert.deepEqual(found, [], colorScheme);
-            await page.screenshot({ path: path.join(output, `${name}-${colorScheme}.png`) });
-        }
-        await page.setViewportSize({ width: 390, height: 844 });
-        await page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
-        await page.screenshot({ path: path.join(output, `${name}-narrow.png`) });
+        await checkLooks(page, name);
         await page.context().close();
     });
 }

@@ -13,6 +13,24 @@ function keep(key: string, value: unknown): void {
     }
 }
 
+// What was asked for before the page that shows it was there.
+const coming = new Map<string, Promise<unknown>>();
+
+// prepare asks for what a page will ask for by that key, once.
+export function prepare<T>(key: string, load: () => Promise<T>): void {
+    if (!kept.has(key) && !coming.has(key)) {
+        const answer = load();
+        coming.set(key, answer);
+        answer.catch(() => coming.delete(key)); // the page asks itself, and says what is wrong
+    }
+}
+
+function take<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const answer = coming.get(key) as Promise<T> | undefined;
+    coming.delete(key);
+    return answer?.catch(() => load(signal)) ?? load(signal);
+}
+
 export interface Answer<T> {
     value: T | null; // of the key before, until that of this one is there
     problem: string;
@@ -33,7 +51,7 @@ export function useAnswer<T>(key: string, load: (signal: AbortSignal) => Promise
             return undefined;
         }
         const abort = new AbortController();
-        load(abort.signal).then(
+        take(key, load, abort.signal).then(
             (value) => {
                 keep(key, value);
                 if (!abort.signal.aborted) {
@@ -57,10 +75,17 @@ export interface SqlRows<Row> extends Answer<SqlAnswer> {
     rows: Row[];
 }
 
+function sqlKey(sql: string, values: Values, changes: number): string {
+    return sql === "" ? "" : `${changes} ${JSON.stringify(values)} ${sql}`;
+}
+
+export function prepareSql(sql: string, values: Values, changes: number, limits = {}): void {
+    prepare(sqlKey(sql, values, changes), () => askSql(sql, values, limits));
+}
+
 // useSql asks in SQL; `changes` counts the changes of the session that it is about.
 export function useSql<Row>(sql: string, values: Values, changes = 0, limits = {}): SqlRows<Row> {
-    const key = sql === "" ? "" : `${changes} ${JSON.stringify(values)} ${sql}`;
-    const answer = useAnswer(key, (signal) => askSql(sql, values, limits, signal));
+    const answer = useAnswer(sqlKey(sql, values, changes), (signal) => askSql(sql, values, limits, signal));
     return { ...answer, rows: answer.value ? rowsOf<Row>(answer.value) : [] };
 }
 

@@ -1,189 +1,30 @@
 // The collector's JSON API (collector-server/http/openapi.json). Ids are strings: they pass 2^53.
 
+import type { Answers, Schemas } from "./api_types"; // made of it when the dashboard is built
+
+type Rows<Path extends keyof Answers> = Answers[Path] extends { items: (infer Row)[] } ? Row : never;
+
 export interface List<T> {
     items: T[];
     truncated: boolean;
 }
 
-export interface SessionPage extends List<Session> {
-    totals: {
-        sessions: number; // in the database
-        matching: number;
-        recording: number;
-        devices: number;
-        calls: number;
-        most_calls: number;
-        lost_calls: number;
-    };
-}
-
-export interface Session {
-    id: string;
-    uuid: string;
-    name: string;
-    command: string;
-    mode: string;
-    state: string;
-    cause: string;
-    parent_session_id: string | null;
-    is_pinned: boolean;
-    tags: string; // JSON
-    started_realtime_ns: string;
-    ended_realtime_ns: string | null;
-    duration_ns: number | null;
-    stored_calls: number;
-    stored_events: number;
-    stored_blocks: number;
-    stored_bytes: number;
-    lost_calls: number;
-    lost_events: number;
-    sent_calls: number | null;
-    clock_name: string;
-    traced_cpu_ns: number | null;
-    estimated_probe_ns: number | null;
-    device_name: string;
-    device_model: string;
-    device_os: string;
-    device_machine: string;
-}
-
-export interface ThreadRow {
-    number: number;
-    tid: number;
-    name: string;
-    is_main: boolean;
-    calls: number;
-    run_time_ns: number | null;
-    max_depth: number;
-    dropped_calls: number;
-}
-
-export interface ProcessRow {
-    number: number;
-    pid: number;
-    executable: string;
-    command: string;
-    how: string;
-    exit_code: number | null;
-    exit_signal: number | null;
-    disarm_reason: string;
-}
-
-export interface ModuleRow {
-    number: number;
-    path: string;
-    machine: string;
-    build: string;
-    function_count: number;
-    hooked_count: number;
-}
-
-export interface LossRow {
-    reason: string;
-    gaps: number;
-    calls: number;
-    events: number;
-}
-
-export interface Overview extends Session {
-    counts: {
-        functions: number;
-        call_paths: number;
-        threads: number;
-        gaps: number;
-        unhooked: number;
-        untrusted_calls: number;
-        quarantined_blocks: number;
-    };
-    processes: List<ProcessRow>;
-    threads: List<ThreadRow>;
-    modules: List<ModuleRow>;
-    loss: List<LossRow>;
-}
-
-export interface FunctionRow {
-    id: string;
-    name: string;
-    module: string;
-    calls: number;
-    total_ns: number;
-    self_ns: number;
-    mean_ns: number | null;
-    min_ns: number | null;
-    max_ns: number | null;
-    p50_ns: number | null;
-    p90_ns: number | null;
-    p95_ns: number | null;
-    p99_ns: number | null;
-    unwound: number;
-    untrusted: number;
-}
-
-export interface FunctionPage extends List<FunctionRow> {
-    offset: number;
-    totals: { matching: number; calls: number; self_ns: number; session_self_ns: number };
-}
-
-export interface PathNode {
-    id: string;
-    parent_id: string | null;
-    function_id: string;
-    name: string;
-    module: string;
-    depth: number;
-    is_recursive: boolean;
-    calls: number;
-    total_ns: number;
-    self_ns: number;
-    known_ns: number;
-    p50_ns: number | null;
-    p95_ns: number | null;
-    unwound: number;
-    untrusted: number;
-    child_count: number;
-}
-
-export interface TreePage {
-    session_ns: number;
+export type Session = Schemas["Session"];
+export type SessionPage = Answers["get /api/v1/sessions"];
+export type Overview = Answers["get /api/v1/sessions/{id}"];
+export type LossRow = Overview["loss"]["items"][number];
+export type FunctionRow = Schemas["Function"];
+export type FunctionPage = Answers["get /api/v1/sessions/{id}/functions"];
+export type PathNode = Omit<Schemas["PathNode"], "min_ns" | "max_ns">; // no page shows those
+export type TreePage = Omit<Answers["get /api/v1/sessions/{id}/call-tree"], "items" | "focus"> & {
     items: PathNode[];
-    rest: { paths: number; calls: number; known_ns: number; self_ns: number };
-    focus?: PathNode[];
-}
-
-export interface GapRow {
-    id: string;
-    thread_number: number | null;
-    thread_name: string | null;
-    reason: string;
-    calls: number;
-    events: number;
-    start_ns: number;
-    end_ns: number;
-}
-
-export interface TimelineStep {
-    stream_id: string;
-    thread_number: number | null;
-    thread_name: string | null;
-    level: number;
-    steps: number; // merged into this one
-    start_ns: number;
-    end_ns: number;
-    calls: number;
-    max_depth: number;
-    path_id: string | null;
-    function_id: string | null;
-    function: string | null;
-}
-
-export interface UnhookedRow {
-    id: string;
-    name: string;
-    module: string;
-    offset: number;
-    size_bytes: number;
-    reason: string;
-}
+    focus?: PathNode[]; // when it was asked for
+};
+export type GapRow = Rows<"get /api/v1/sessions/{id}/gaps">;
+export type TimelineAnswer = Answers["get /api/v1/sessions/{id}/timeline"];
+export type TimelineStep = TimelineAnswer["items"][number];
+export type TimelinePath = TimelineAnswer["paths"][number];
+export type UnhookedRow = Rows<"get /api/v1/sessions/{id}/unhooked">;
 
 type Parameters = Record<string, string | number | undefined>;
 
@@ -224,32 +65,13 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
     return body as T;
 }
 
-export interface SqlAnswer {
-    columns: string[];
-    rows: unknown[][]; // integers beyond 2^53 are decimal strings
-    truncated: boolean;
-    is_full: boolean;
-    elapsed_us: number;
-    warnings: string;
-}
+export type SqlAnswer = Answers["get /api/v1/sql"]; // integers beyond 2^53 are decimal strings
 
-export interface ShippedQuery {
-    name: string;
-    title: string;
-    question: string;
-    parameters: string[]; // NAME = DEFAULT | meaning
-    columns: string[];
-    sql: string;
-}
+export type ShippedQuery = Rows<"get /api/v1/queries">; // parameters: NAME = DEFAULT | meaning
 
-export interface CallsAnswer {
+export type CallsAnswer = Omit<Answers["get /api/v1/sessions/{id}/calls"], "rows"> & {
     rows: [string, string, number, number, number | null, number | null, boolean, number, number][];
-    functions: Record<string, string>;
-    truncated: boolean;
-    is_too_many: boolean;
-    calls_in_blocks: number;
-    warnings: string;
-}
+};
 
 // askSql runs one statement; `values` are its parameters.
 export function askSql(
@@ -269,51 +91,13 @@ export function rowsOf<Row>(answer: SqlAnswer): Row[] {
     );
 }
 
-export interface Device {
-    id: string;
-    name: string;
-    model: string;
-    os: string;
-    build: string;
-    machine: string;
-    agent_version: string;
-    tags: string;
-    first_seen_realtime_ns: string;
-    last_seen_realtime_ns: string;
-    enrolled: string;
-    namesakes: number;
-    status: string; // JSON
-}
+export type Device = Schemas["Device"];
 
-export interface PolicyRule {
-    id: string;
-    scope: string;
-    subject: string;
-    app: string;
-    document: string;
-    set_by: string;
-    set_realtime_ns: string;
-}
+export type PolicyRule = Schemas["PolicyRule"];
 
-export interface Command {
-    id: string;
-    device_id: string;
-    device_name: string;
-    kind: string;
-    arguments: string;
-    state: string;
-    requested_by: string;
-    created_realtime_ns: string;
-    result: string | null;
-    file_bytes: number | null;
-}
+export type Command = Schemas["Command"];
 
-export interface Facet {
-    facet: string;
-    value: string;
-    label: string;
-    sessions: number;
-}
+export type Facet = Rows<"get /api/v1/sessions/facets">;
 
 export interface SessionChange {
     sessions: string[];
@@ -358,11 +142,11 @@ export const api = {
     policies: () => get<List<PolicyRule>>("policies"),
     commands: () => get<List<Command>>("commands", { limit: 100 }),
     giveCommand: (command: CommandRequest) =>
-        post<{ commands: { command: string; device_id: string; device: string }[] }>("commands", command),
+        post<Answers["post /api/v1/commands"]>("commands", command),
     import: (step: ImportStep) =>
-        post<{ import: string; bytes: number; sessions: string[]; known: number }>("imports", step),
+        post<Answers["post /api/v1/imports"]>("imports", step),
     checkPolicy: (policy: unknown) =>
-        post<{ name: string; version: number; mode: string }>("policies", { policy }),
+        post<Answers["post /api/v1/policies"]>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),
     calls: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<CallsAnswer>(`sessions/${id}/calls`, parameters, signal),
@@ -371,14 +155,14 @@ export const api = {
     facets: (filters: Record<string, string>, signal?: AbortSignal) =>
         get<List<Facet>>("sessions/facets", filters, signal),
     changeSessions: (change: SessionChange) =>
-        post<{ before: { id: string; is_pinned: boolean; tags: string }[] }>("sessions", change),
+        post<Answers["post /api/v1/sessions"]>("sessions", change),
     overview: (id: string) => get<Overview>(`sessions/${id}`),
     functions: (id: string, parameters: Parameters, signal?: AbortSignal) =>
         get<FunctionPage>(`sessions/${id}/functions`, parameters, signal),
     callTree: (id: string, parameters: Parameters) =>
         get<TreePage>(`sessions/${id}/call-tree`, parameters),
     timeline: (id: string, parameters: Parameters, signal?: AbortSignal) =>
-        get<List<TimelineStep>>(`sessions/${id}/timeline`, parameters, signal),
+        get<TimelineAnswer>(`sessions/${id}/timeline`, parameters, signal),
     gaps: (id: string, offset = 0) =>
         get<List<GapRow>>(`sessions/${id}/gaps`, { limit: 500, offset }),
     unhooked: (id: string, offset = 0) =>

@@ -28,6 +28,11 @@ export function count(value: number): string {
     return whole.format(value);
 }
 
+// counted is a number of things: "1 call", "2 calls".
+export function counted(value: number, noun: string): string {
+    return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
 const compactFormat = new Intl.NumberFormat("en", {
     notation: "compact",
     maximumFractionDigits: 1,

@@ -1,9 +1,10 @@
 // A session or a part of it as one page that needs no server. Its data stands in the page.
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { parse } from "./api";
 import { bytes, compact, count, dateTime, duration, fileName, percent } from "./format";
 import type { OneFile, OnePanel } from "./one_file_data";
-import { framesOfPaths, widthOf } from "./pages/flame_tree";
+import { type FlameRow, framesOfPaths, widthOf } from "./pages/flame_tree";
 import { Flame } from "./widgets/flame";
 import { StatePill, Tile } from "./widgets/small";
 
@@ -107,10 +108,17 @@ function Table({ panel }: { panel: OnePanel }) {
     );
 }
 
-function Graph({ data }: { data: OneFile }) {
+function rowsOfPanel<Row>({ columns, rows }: OnePanel): Row[] {
+    return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])) as Row);
+}
+
+function Graph({ panel }: { panel: OnePanel }) {
     const [chosen, setChosen] = useState("");
     const [search, setSearch] = useState("");
-    const frames = useMemo(() => framesOfPaths(data.flame, widthOf(data.flame)), [data]);
+    const frames = useMemo(() => {
+        const rows = rowsOfPanel<FlameRow>(panel);
+        return framesOfPaths(rows, widthOf(rows));
+    }, [panel]);
     return frames.length === 0 ? null : (
         <section class="lists" aria-label="Flame graph">
             <div class="title-line">
@@ -178,8 +186,9 @@ function Page({ data }: { data: OneFile }) {
                 <Tile label="Stored">{bytes(session.stored_bytes)}</Tile>
             </dl>
             <div class="lists">
-                <Graph data={data} />
+                <Graph panel={data.panels[0]!} />
                 {data.panels
+                    .slice(1)
                     .filter((panel) => panel.rows.length > 0)
                     .map((panel) => (
                         <Table key={panel.title} panel={panel} />
@@ -189,6 +198,6 @@ function Page({ data }: { data: OneFile }) {
     );
 }
 
-const data = JSON.parse(document.getElementById("data")!.textContent!) as OneFile;
+const data = parse(document.getElementById("data")!.textContent!) as OneFile;
 document.title = `${data.session.name || data.session.command} · Sojourn`;
 render(<Page data={data} />, document.getElementById("app")!);

@@ -1,4 +1,4 @@
-// The selection: a time, threads, a mark, functions. It stands in the address, and every panel of a
+// The selection: a device, a time, threads, a mark, functions. It stands in the address, and every panel of a
 // session shows what it leaves.
 import { computed } from "@preact/signals";
 import type { Values } from "./answers";
@@ -6,13 +6,14 @@ import type { Window } from "./canvas/scale";
 import { route, setParameters } from "./router";
 
 export interface Selection {
+    device: string; // device_id; sessions of others have nothing selected
     area: Window | null;
     threads: string[]; // thread_id
     mark: string; // each time between its begin and its end
     functions: string; // a part of their names; with * and ? a pattern of the whole name
 }
 
-export const selectionNames = ["area", "threads", "mark", "functions"] as const;
+export const selectionNames = ["device", "area", "threads", "mark", "functions"] as const;
 
 function readArea(text: string | null): Window | null {
     const ends = /^([0-9]{1,15})-([0-9]{1,15})$/.exec(text ?? "");
@@ -20,8 +21,14 @@ function readArea(text: string | null): Window | null {
     return area && area.to > area.from ? area : null;
 }
 
+export function deviceOf(parameters: URLSearchParams): string {
+    const id = parameters.get("device") ?? "";
+    return /^[0-9]{1,15}$/.test(id) ? id : "";
+}
+
 export function readSelection(parameters: URLSearchParams): Selection {
     return {
+        device: deviceOf(parameters),
         area: readArea(parameters.get("area")),
         threads: (parameters.get("threads") ?? "").split(",").filter((id) => /^[0-9]{1,15}$/.test(id)),
         mark: parameters.get("mark") ?? "",
@@ -40,12 +47,25 @@ export function addressOf(session: string, parameters: Record<string, string | n
         }
     }
     for (const name of selectionNames) {
-        const value = route.value.session === session ? route.value.parameters.get(name) : null;
+        const isKept = name === "device" || route.value.session === session;
+        const value = isKept ? route.value.parameters.get(name) : null;
         if (value) {
             address.set(name, value);
         }
     }
     return `/sessions/${session}?${address.toString()}`;
+}
+
+// onDevice is an address of another page, under the selected device.
+export function onDevice(address: string): string {
+    const device = selection.value.device;
+    return device === "" ? address : `${address}${address.includes("?") ? "&" : "?"}device=${device}`;
+}
+
+// setOnDevice narrows a set of sessions, in words, to the selected device.
+export function setOnDevice(set: string): string {
+    const device = selection.value.device;
+    return device === "" || set === "" ? set : set.split(",").map((group) => `${group}+device-id:${device}`).join(",");
 }
 
 export function clearSelection(): void {

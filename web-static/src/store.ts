@@ -26,6 +26,9 @@ export const looks = computed(() => `${theme.value} ${isDarkSystem.value}`);
 // changeOf counts the changes of each session that the server reported, so that pages can reload.
 export const changeOf = signal<Record<string, number>>({});
 
+// isFollowing: the server's events come since; what was loaded before may be older than they are.
+export const isFollowing = signal(false);
+
 // resyncs counts how often events may have been missed: whatever is shown loads again.
 export const resyncs = signal(0);
 
@@ -132,6 +135,11 @@ function adopt(changed: Session[]): void {
 
 function reloadAll(): void {
     resyncs.value++;
+    isFollowing.value = true;
+    reloadList();
+}
+
+function reloadList(): void {
     if (route.value.page === "sessions") {
         loadSessionsIn(0);
     }
@@ -143,10 +151,15 @@ function take(notice: Notice): void {
     } else if (notice.kind === "closed") {
         connected.value = false;
         missedEvents = true;
-    } else if (notice.kind === "resync" || missedEvents) {
+    } else if (notice.kind === "resync" || (missedEvents && isFollowing.value)) {
         connected.value = true;
         missedEvents = false;
         reloadAll();
+    } else if (missedEvents) {
+        connected.value = true;
+        missedEvents = false;
+        isFollowing.value = true;
+        reloadList();
     } else {
         connected.value = true;
     }

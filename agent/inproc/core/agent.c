@@ -13,6 +13,7 @@
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
+#include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
@@ -21,12 +22,15 @@
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/readable.h"
 #include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/zombies.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SJ_EXPORTED __attribute__((visibility("default")))
@@ -200,10 +204,21 @@ SJ_EXPORTED void sojourn_agent_bind(void)
     }
 }
 
+/* A JVM loads its agents (-agentpath, jcmd) while its threads run. */
+static bool is_loaded_by_jvm(void)
+{
+    enum { OWN_LINKS = 2 }; /* of a folder; each thread is one more */
+    struct stat status;
+    const long failed = SJ_SYS(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0, 0, 0);
+    return failed == 0 && status.st_nlink > OWN_LINKS + 1 &&
+           sj_definition_find("JNI_GetCreatedJavaVMs", NULL) != 0;
+}
+
 __attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
 {
     (void)argc;
     const uint64_t begun_ns = sj_recorder_cpu_ns();
+    const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
     publish_handle();
     if (__register_atfork == NULL) { /* musl passes nothing to constructors */
         environment = environ;
@@ -214,6 +229,9 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     }
     sj_link link;
     sj_modules_publish(&sojourn_agent_state);
+    if (is_late) {
+        sj_modules_pass_over();
+    }
     sj_program_environment = environment;
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_LAUNCHED);
     if (join(&link, SJ_OCCASION_START) != SJ_OK) {

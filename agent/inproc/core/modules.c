@@ -48,6 +48,7 @@ typedef struct sweep_state {
     bool found_new;
     bool is_loading; /* new modules are not relocated yet */
     bool is_first;   /* the program itself comes first */
+    bool passes_over; /* new modules are left as they are */
     uint64_t sum;    /* of the loader's list, as it was visited */
 } sweep_state;
 
@@ -400,6 +401,10 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
     if (entry == NULL) {
         return 0;
     }
+    if (state->passes_over) {
+        entry->is_excluded = true;
+        return 0;
+    }
     read_build_id(info, &module);
     const plan_manner as_loaded = state->is_loading ? PLAN_APPLY_LOADING : PLAN_APPLY;
     state->status =
@@ -546,6 +551,17 @@ sj_status sj_modules_announce(sj_link *link, bool is_loading)
     sojourn_agent_state.known_modules = visit.sum;
     end_change();
     return status;
+}
+
+void sj_modules_pass_over(void)
+{
+    sj_link none = {.socket = -1};
+    sweep_state state = {
+        .link = &none, .status = SJ_OK, .is_first = true, .passes_over = true};
+    begin_change();
+    sweep++;
+    (void)dl_iterate_phdr(visit_module, &state);
+    end_change();
 }
 
 void sj_modules_on_initialisation(void)

@@ -14,6 +14,10 @@
  * cannot be applied is reported, and its module stays unpatched. */
 SJ_MUST_CHECK sj_status sj_modules_announce(sj_link *link, bool is_loading);
 
+/* sj_modules_pass_over has the recorder never asked about the modules that are loaded: threads run
+ * their code, and nobody stops them. Before the first sj_modules_announce. */
+void sj_modules_pass_over(void);
+
 /* sj_modules_prepare_transition asks the recorder which further functions of the known modules it
  * wants, and prepares their hooks without writing them. Errors of the link. */
 SJ_MUST_CHECK sj_status sj_modules_prepare_transition(sj_link *link);

@@ -10,7 +10,9 @@
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/mono_lines.h"
+#include "agent/inproc/core/mono_tasks.h"
 #include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 
 #define OPTIONS "MONO_ENV_OPTIONS"
 #define COMPILE_ANEW "-O=-aot"
+#define SJ_EXPORTED __attribute__((visibility("default")))
 
 enum { OPTIONS_BYTES = 4096, PATH_BYTES = 4096, NAME_BYTES = 2048 };
 
@@ -328,6 +331,14 @@ static bool start_methods(void)
     const bool is_done = is_launched || sj_mono_plan_compiled();
     atomic_store(&sojourn_agent_state.bind_again, is_done ? 0 : 1);
     return true;
+}
+
+SJ_EXPORTED void sojourn_agent_select_mono(void)
+{
+    if (sj_recorder_is_armed() && is_started) {
+        const bool is_done = sj_mono_select_anew();
+        atomic_store(&sojourn_agent_state.bind_again, is_done ? 0 : 1);
+    }
 }
 
 static void want_precompiled(void)

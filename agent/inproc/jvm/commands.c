@@ -14,7 +14,12 @@ static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_en
     sj_jvm_text text = {0};
     char bytes[SJ_ARENA_MARK_BYTES];
     (void)class;
-    if (!sj_recorder_is_armed() || !sj_jvm_describe_string(env, name, &text)) {
+    if (!sj_recorder_is_armed() || !sj_jvm_begin_use()) {
+        return;
+    }
+    const bool is_text = sj_jvm_describe_string(env, name, &text);
+    sj_jvm_end_use();
+    if (!is_text) {
         return;
     }
     uint32_t used = text.used < MARK_BYTES ? text.used : (uint32_t)MARK_BYTES;

@@ -33,6 +33,21 @@ bool sj_jvm_describe_prepare(JNIEnv *env)
     return string_class != NULL && throwable_class != NULL && enum_name != NULL;
 }
 
+static void drop(JNIEnv *env, jclass *class)
+{
+    if (*class != NULL) {
+        (*env)->DeleteGlobalRef(env, *class);
+    }
+    *class = NULL;
+}
+
+void sj_jvm_describe_forget(JNIEnv *env)
+{
+    drop(env, &string_class);
+    drop(env, &enum_class);
+    drop(env, &throwable_class);
+}
+
 /* Adds the bytes of one character, whole or not at all. */
 static void add(sj_jvm_text *text, const char *bytes, uint32_t count)
 {

@@ -65,7 +65,7 @@ typedef bool (*sj_jvm_rewrite)(const sj_jvm_class *class, sj_jvm_rewritten *rewr
 typedef bool (*sj_jvm_choose)(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen);
 
 typedef struct sj_jvm_options {
-    sj_agent_state *agent_state; /* where `jvm` and the leaf stubs are told */
+    sj_agent_state *agent_state; /* where `jvm` and the leaf stubs are noted */
     sj_jvm_rewrite rewrite;
     sj_jvm_choose choose;
     /* The JVM ends, or a task is done; called in one of its threads, like `rewrite`. */

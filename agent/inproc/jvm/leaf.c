@@ -21,6 +21,7 @@ static jmethodID enter_method;
 static jmethodID leave_method;
 static uint8_t *stubs; /* NULL: none made yet */
 static uint32_t wrapper_count;
+static bool are_unreachable; /* no thread can come to the stubs */
 
 static bool is_known_version(jvmtiEnv *jvmti)
 {
@@ -106,9 +107,20 @@ static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
     return (uint64_t)(uintptr_t)stub;
 }
 
+void sj_jvm_leaf_close(bool is_proved)
+{
+    are_unreachable = is_proved;
+    if (stubs != NULL && sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0) {
+        for (uint32_t i = 0; i < wrapper_count; i++) {
+            sj_arch_leaf_close(stubs + (size_t)i * SJ_LEAF_STUB_BYTES);
+        }
+        (void)sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC);
+    }
+}
+
 void sj_jvm_leaf_forget(void)
 {
-    if (stubs != NULL) {
+    if (stubs != NULL && are_unreachable) {
         (void)sj_sys_unmap(stubs, PAGE);
         sj_jvm.options.agent_state->leaf_stubs = 0;
     }

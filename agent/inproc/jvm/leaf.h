@@ -15,7 +15,12 @@ bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);
 void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, const void *code,
                                 jint map_size, const jvmtiAddrLocationMap *map, const void *info);
 
-/* sj_jvm_leaf_forget frees the stubs. No thread is in one, and no wrapper leads to them. */
+/* sj_jvm_leaf_close ends the work of the stubs: from here on they lead into the wrappers.
+ * `is_proved`: no thread can come to them any more. */
+void sj_jvm_leaf_close(bool is_proved);
+
+/* sj_jvm_leaf_forget frees the stubs, if that was proved; else their page stays mapped. No thread
+ * is in one. */
 void sj_jvm_leaf_forget(void);
 
 /* The machine's part. */
@@ -27,6 +32,9 @@ uint32_t sj_arch_leaf_entry_bytes(uint64_t entry);
 
 /* sj_arch_leaf_emit writes the stub that records `kind` for the wrapper at `entry`. */
 void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry);
+
+/* sj_arch_leaf_close makes a stub lead into its wrapper by one store; threads may run in it. */
+void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES]);
 
 /* sj_arch_leaf_lead replaces the instruction at `entry` by a jump to `stub` with one store;
  * false when the stub is out of reach. */

@@ -15,6 +15,7 @@
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
+#include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/hooks/definition.h"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LASTING_MAGIC UINT64_C(0x31004d564a4a53) /* "SJJVM" */
+#define LASTING_MAGIC UINT64_C(0x32004d564a4a53) /* "SJJVM" */
 #define THREAD_NAME "sojourn"
 
 typedef jint (*find_vms)(JavaVM **vms, jsize capacity, jsize *count);
@@ -113,6 +114,8 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_follow_lineage(jvmti);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
@@ -129,8 +132,8 @@ static void drop_reference(JNIEnv *env, jobject *reference)
     *reference = NULL;
 }
 
-/* A thread that asks for probes may wait for the recorder. */
-static void wait_for_answers(void)
+/* A thread that asks for probes may wait for the recorder. False: one still does. */
+static bool wait_for_answers(void)
 {
     const uint64_t limit_ns = SJ_LINK_TIMEOUT_MS * UINT64_C(1000000);
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
@@ -138,6 +141,20 @@ static void wait_for_answers(void)
            sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns < limit_ns) {
         (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     }
+    return atomic_load(&sj_jvm.asking) == 0;
+}
+
+/* Stops all threads of the JVM for a moment, which none of them can spend between the entry of a
+ * wrapper and the end of its stub: those look for no safepoint. False: the JVM refused. */
+static bool pass_safepoint(jvmtiEnv *jvmti)
+{
+    jvmtiStackInfo *threads = NULL;
+    jint count = 0;
+    if ((*jvmti)->GetAllStackTraces(jvmti, 0, &threads, &count) != JVMTI_ERROR_NONE) {
+        return false;
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)threads);
+    return true;
 }
 
 /* In this order: no class gets probes any more; none has them, nor one that was being defined with
@@ -147,24 +164,30 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
+    sj_jvm_count_threads(env);
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
-    wait_for_answers();
+    const bool is_unused = wait_for_answers();
+    bool are_closed = false;
     sj_retransform_marked(jvmti, env, figures);
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class != NULL && has_lasting()) {
-        (void)sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
+        are_closed = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
         (*env)->DeleteLocalRef(env, probe_class);
     }
+    sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));
     (void)(*jvmti)->DisposeEnvironment(jvmti);
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);
     }
     sj_jvm_close_natives();
     sj_jvm_forget_pauses();
-    drop_reference(env, &sj_jvm.app_loader);
-    drop_reference(env, &sj_jvm.platform_loader);
+    if (is_unused) { /* else they are lost, which does less harm */
+        sj_jvm_describe_forget(env);
+        drop_reference(env, &sj_jvm.app_loader);
+        drop_reference(env, &sj_jvm.platform_loader);
+    }
     sj_jvm.jvmti = NULL;
 }
 

@@ -5,10 +5,13 @@
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/retransform.h"
+#include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
+#include <time.h>
 
 #define SJ_EXPORTED __attribute__((visibility("default")))
 
@@ -43,6 +46,8 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_follow_lineage(jvmti);
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
@@ -51,8 +56,8 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
 {
     static const sj_jvm_figures none;
     (void)jvmti;
-    (void)env;
     atomic_store(&sj_jvm.enabled, 0);
+    sj_jvm_count_threads(env);
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }
@@ -86,6 +91,11 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
     memcpy(&callbacks.ClassPrepare, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
     memcpy(&callbacks.VMDeath, &address, sizeof(address));
+    address =
+        lead(lasting, SJ_JVM_ON_THREAD_START, (uint64_t)(uintptr_t)sj_jvm_on_thread_start);
+    memcpy(&callbacks.ThreadStart, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_THREAD_END, (uint64_t)(uintptr_t)sj_jvm_on_thread_end);
+    memcpy(&callbacks.ThreadEnd, &address, sizeof(address));
     return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;
 }
 
@@ -114,6 +124,24 @@ SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void 
         join_vm(vm);
     }
     return JNI_OK;
+}
+
+/* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
+ * The calling thread is in native state and may wait. */
+SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    (void)vm;
+    (void)options;
+    (void)reserved;
+    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
+        return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
+    }
+    sj_jvm_begin(SJ_JVM_JOIN);
+    while (atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_BUSY) {
+        (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
+    }
+    return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;
 }
 
 void sj_jvm_use(const sj_jvm_options *options)

@@ -167,7 +167,12 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
     sj_jvm_text text = {0};
     (void)class;
     if (tell_recorder == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
-        !sj_recorder_may_call() || !sj_jvm_describe_string(env, name, &text) || text.used == 0) {
+        !sj_recorder_may_call() || !sj_jvm_begin_use()) {
+        return;
+    }
+    const bool is_text = sj_jvm_describe_string(env, name, &text);
+    sj_jvm_end_use();
+    if (!is_text || text.used == 0) {
         return;
     }
     const char *head = (*env)->GetStringUTFChars(env, json, NULL); /* ASCII */

@@ -5,6 +5,7 @@
  * exception (Thread.stop) may have left the code in between. */
 #include "agent/inproc/jvm/values.h"
 
+#include "agent/inproc/jvm/allocated.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/recorder/changes.h"
@@ -227,13 +228,30 @@ static jlong JNICALL give_result(JNIEnv *env, jclass class, jint what, jint func
     return (jlong)due_here.decision.bits;
 }
 
+static void JNICALL record_cost(JNIEnv *env, jclass class, jint what, jint function)
+{
+    const bool is_entry = what == SJ_JAVA_AT_ENTRY;
+    uint64_t bytes;
+    (void)class;
+    if (!sj_recorder_is_armed()) {
+        return;
+    }
+    if (sj_jvm_allocated(env, 0, &bytes)) {
+        const uint32_t position = sj_cost_reading(SJ_COUNTER_ALLOCATED_BYTES, is_entry);
+        sj_recorder_value((uint32_t)function, SJ_MANAGED_CALL,
+                          sj_value_descriptor(position, SJ_VALUE_COST), bytes);
+    }
+    sj_recorder_cpu((uint32_t)function, SJ_MANAGED_CALL, is_entry);
+}
+
 static void *const functions[SJ_JAVA_NATIVES] = {[SJ_JAVA_RECORD_NUMBER] = (void *)record_number,
                                                  [SJ_JAVA_RECORD_OBJECT] = (void *)record_object,
                                                  [SJ_JAVA_RECORD_THROWN] = (void *)record_thrown,
                                                  [SJ_JAVA_JUDGE] = (void *)judge_absent,
                                                  [SJ_JAVA_SET] = (void *)set_number,
                                                  [SJ_JAVA_DECIDE] = (void *)decide,
-                                                 [SJ_JAVA_RESULT] = (void *)give_result};
+                                                 [SJ_JAVA_RESULT] = (void *)give_result,
+                                                 [SJ_JAVA_COST] = (void *)record_cost};
 
 bool sj_jvm_define_values(JNIEnv *env)
 {
@@ -242,6 +260,7 @@ bool sj_jvm_define_values(JNIEnv *env)
         methods[i] =
             (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
     }
+    sj_jvm_find_allocated(env);
     return sj_jvm_describe_prepare(env) &&
            sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
                                  SJ_JVM_VALUE_NATIVES);

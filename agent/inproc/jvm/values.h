@@ -23,6 +23,9 @@ typedef struct sj_jvm_text {
 /* sj_jvm_describe_prepare finds what is needed of the JVM's classes. False: it is not there. */
 bool sj_jvm_describe_prepare(JNIEnv *env);
 
+/* sj_jvm_describe_forget gives back what that holds. No thread uses it (sj_jvm_begin_use). */
+void sj_jvm_describe_forget(JNIEnv *env);
+
 /* sj_jvm_describe_string gives the text of a String; false: `object` is another one. */
 bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_jvm_text *text);
 

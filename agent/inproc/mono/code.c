@@ -30,18 +30,16 @@ static bool put_all(int file, const sj_link_code_function *functions, uint32_t c
     return is_put && at <= SJ_LINK_CODE_BYTES;
 }
 
-/* Has the companion tell that a method whose values lie elsewhere is not hooked. */
-static void refuse(const sj_link_code_function *function)
+void sj_mono_refuse_code(const sj_link_code_function *functions, uint32_t count, uint32_t skip)
 {
-    const sj_link_code code = {
-        .count = 1, .file_bytes = sizeof(*function), .skip = SJ_SKIP_VALUES_ELSEWHERE};
-    const sj_link_code_function named = {.address = function->address,
-                                         .function = function->function};
+    const uint32_t bytes = count * (uint32_t)sizeof(*functions);
+    const sj_link_code code = {.count = count, .file_bytes = bytes, .skip = skip};
     const long file = SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
     uint8_t mark = 0;
     if (file >= 0) {
-        if (put((int)file, &named, sizeof(named), 0)) {
-            sj_mono_plan_code((int)file, &code, function->address, function->address, false, &mark);
+        if (put((int)file, functions, bytes, 0)) {
+            sj_mono_plan_code((int)file, &code, functions[0].address, functions[0].address, false,
+                              &mark);
         }
         (void)sj_sys_close((int)file);
     }
@@ -63,7 +61,7 @@ void sj_mono_hook_code(const sj_link_code_function *functions, void *const *meth
     }
     (void)sj_sys_close((int)file);
     for (uint32_t i = 0; i < count; i++) {
-        if (marks[i] != 0) {
+        if (methods != NULL && marks[i] != 0) {
             sj_mono_set_patched(methods[i]);
         }
     }
@@ -85,7 +83,9 @@ void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes)
         .address = (uint64_t)(uintptr_t)code, .bytes = (uint32_t)bytes, .function = wish.function};
     uint8_t mark = 0;
     if (wish.function != 0 && !sj_mono_can_place(method, &wish)) {
-        refuse(&function);
+        const sj_link_code_function named = {.address = function.address,
+                                             .function = function.function};
+        sj_mono_refuse_code(&named, 1, SJ_SKIP_VALUES_ELSEWHERE);
     } else if (wish.function != 0) {
         atomic_fetch_add(&compiled_count, 1);
         sj_mono_place_values(method, &wish, function.address);

@@ -30,6 +30,7 @@ typedef struct area {
 
 /* The methods of one area; one mapping. */
 typedef struct found_methods {
+    bool is_anew; /* what an earlier selection wants is recorded already */
     uint32_t count;
     sj_link_code_function functions[METHODS_PER_AREA];
     void *methods[METHODS_PER_AREA];
@@ -78,13 +79,23 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
     return end;
 }
 
-/* Only what no callback reports; dynamic methods have no token. */
+/* A method that no callback reports: of an attached process, one that is not in the table or was
+ * hooked by an earlier agent; of a changed selection, one that was not wanted until now. */
+static bool is_silent(const sj_mono_method *known, bool is_anew)
+{
+    if (known == NULL) {
+        return true;
+    }
+    const uint32_t state = atomic_load(&known->state);
+    return is_anew ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
+}
+
+/* Dynamic methods have no token. */
 static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
 {
-    const sj_mono_method *known = sj_mono_find_method(method);
     if (found->count == METHODS_PER_AREA ||
         sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
-        (known != NULL && atomic_load(&known->state) != SJ_MONO_IS_PATCHED)) {
+        !is_silent(sj_mono_find_method(method), found->is_anew)) {
         return;
     }
     const sj_mono_wish wish = sj_mono_wish_of(method);
@@ -116,28 +127,54 @@ static void find_methods(const area *where, found_methods *found)
     }
 }
 
-bool sj_mono_plan_compiled(void)
+static void plan_compiled(bool is_anew)
 {
-    static bool is_done;
     area areas[AREAS_MAX];
-    if (is_done || !sj_recorder_may_call() || sj_mono_runtime.is_shutting_down() != 0) {
-        return true;
-    }
-    if (sj_mono_runtime.current_domain() == NULL) {
-        return false;
-    }
-    is_done = true;
     const uint32_t count = find_areas(areas);
     for (uint32_t i = 0; i < count; i++) {
         found_methods *found = sj_sys_allocate(sizeof(*found));
         if (found == NULL) {
             break;
         }
+        found->is_anew = is_anew;
         find_methods(&areas[i], found);
         if (found->count != 0) {
             sj_mono_hook_code(found->functions, found->methods, found->count, true, found->marks);
         }
         (void)sj_sys_unmap(found, sizeof(*found));
     }
+}
+
+/* Nothing can be done, or needs to. */
+static bool is_over(void)
+{
+    return !sj_recorder_may_call() || sj_mono_runtime.is_shutting_down() != 0;
+}
+
+bool sj_mono_plan_compiled(void)
+{
+    static bool is_done;
+    if (is_done || is_over()) {
+        return true;
+    }
+    if (sj_mono_runtime.current_domain() == NULL) {
+        return false;
+    }
+    is_done = true;
+    sj_mono_learn_precompiled();
+    plan_compiled(false);
+    return true;
+}
+
+bool sj_mono_select_anew(void)
+{
+    if (is_over()) {
+        return true;
+    }
+    if (sj_mono_runtime.current_domain() == NULL) {
+        return false;
+    }
+    sj_mono_ask_anew();
+    plan_compiled(true);
     return true;
 }

@@ -11,6 +11,8 @@
 
 enum {
     IMAGES_MAX = 4096,
+    ANSWERS_MAX = 4 * IMAGES_MAX,
+    PATHS_BYTES = 512 * 1024,
     TOKEN_TABLE = 0x06, /* of method definitions */
     TOKEN_BITS = 24,
     NAMED_MAX = 20000, /* methods that no file lists: a module of the session each */
@@ -19,19 +21,29 @@ enum {
     ID_BYTES = 16
 };
 
+/* What was asked about an image, to ask it again. */
+typedef struct image_question {
+    const char *path; /* in `paths`; NULL: it has no file */
+    uint32_t id_bytes;
+    uint8_t id[ID_BYTES];
+    bool is_main;
+} image_question;
+
 typedef struct image_entry {
     const void *_Atomic image; /* NULL: unloaded, or its method definitions changed */
-    uint32_t first_function;   /* 0: left alone, or named one by one */
+    _Atomic uint32_t answer;   /* place in `answers` */
+    image_question question;
+    uint32_t first_function; /* as in the last answer that had one */
     uint32_t count;
-    bool is_unreadable;
-    bool has_lines;
-    uint8_t *wanted;
-    const sj_link_method_values *values; /* behind the bits */
-    uint32_t value_count;
 } image_entry;
 
 static image_entry images[IMAGES_MAX];
 static _Atomic uint32_t image_count;
+/* An answer is not changed any more: a new one takes its place. */
+static sj_mono_answer answers[ANSWERS_MAX];
+static uint32_t answer_count;
+static char paths[PATHS_BYTES];
+static uint32_t paths_used;
 static _Atomic uint32_t named_count;
 static const sj_mono_registrar *ask;
 
@@ -108,25 +120,68 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
     return used == ID_BYTES ? ID_BYTES : 0;
 }
 
-static const image_entry *keep_image(const void *image, const sj_mono_assembly *answer)
+static const sj_mono_answer *answer_of(const image_entry *entry)
+{
+    /* Pairs with the release store in set_answer. */
+    return &answers[atomic_load_explicit(&entry->answer, memory_order_acquire)];
+}
+
+static sj_mono_answer read_answer(const sj_mono_assembly *answer)
+{
+    return (sj_mono_answer){
+        .first_function = answer->first_function,
+        .count = answer->count,
+        .is_unreadable = answer->is_unreadable,
+        .has_lines = answer->has_lines,
+        .wanted = answer->wanted,
+        .value_count = answer->value_count,
+        .values = (const sj_link_method_values *)(const void *)(answer->wanted +
+                                                                (answer->count + 31) / 32 * 4)};
+}
+
+/* False: there is no room. The caller holds the lock. */
+static bool set_answer(image_entry *entry, const sj_mono_assembly *answer)
+{
+    if (answer_count == ANSWERS_MAX) {
+        return false;
+    }
+    answers[answer_count] = read_answer(answer);
+    if (answer->first_function != 0) {
+        entry->first_function = answer->first_function;
+        entry->count = answer->count;
+    }
+    atomic_store_explicit(&entry->answer, answer_count++, memory_order_release);
+    return true;
+}
+
+/* Paths are kept by themselves: an image may be unloaded while it is asked about again. */
+static const char *keep_path(const char *path)
+{
+    const size_t bytes = path != NULL ? strlen(path) + 1 : 0;
+    if (bytes == 0 || bytes > PATHS_BYTES - paths_used) {
+        return NULL;
+    }
+    char *kept = paths + paths_used;
+    memcpy(kept, path, bytes);
+    paths_used += (uint32_t)bytes;
+    return kept;
+}
+
+/* `*is_new`: the answer is used. */
+static const image_entry *keep_image(const void *image, const image_question *question,
+                                     const sj_mono_assembly *answer, bool *is_new)
 {
     const image_entry *known = find_image(image);
     const uint32_t place = atomic_load(&image_count);
-    if (known != NULL || place == IMAGES_MAX) {
+    if (known != NULL || place == IMAGES_MAX || !set_answer(&images[place], answer)) {
         return known;
     }
-    images[place].first_function = answer->first_function;
-    images[place].count = answer->count;
-    images[place].is_unreadable = answer->is_unreadable;
-    images[place].has_lines = answer->has_lines;
-    images[place].wanted = answer->wanted;
-    images[place].value_count = answer->value_count;
-    images[place].values =
-        (const sj_link_method_values *)(const void *)(answer->wanted +
-                                                      (answer->count + 31) / 32 * 4);
+    images[place].question = *question;
+    images[place].question.path = keep_path(question->path);
     atomic_store(&images[place].image, image);
     atomic_store_explicit(&image_count, place + 1, memory_order_release);
     atomic_fetch_add(&sj_mono_assembly_count, 1);
+    *is_new = true;
     return &images[place];
 }
 
@@ -137,30 +192,118 @@ static bool is_main(void *image)
                                  : sj_mono_runtime.image_entry_point(image) != 0;
 }
 
-/* Asks about an image that was not met before; NULL: nobody answered, or there is no room. */
-static const image_entry *learn_image(void *image)
+static void forget_answer(const sj_mono_assembly *answer)
 {
-    uint8_t id[ID_BYTES];
+    if (answer->wanted != NULL) {
+        (void)sj_sys_unmap(answer->wanted,
+                           sj_mono_assembly_bytes(answer->count, answer->value_count));
+    }
+}
+
+static bool ask_about(const image_question *question, sj_mono_assembly *answer)
+{
+    return ask->add_assembly(question->path, question->id, question->id_bytes, question->is_main,
+                             answer);
+}
+
+/* Asks about an image that was not met before; NULL: nobody answered, or there is no room. */
+static const image_entry *learn_image(void *image, bool *is_new)
+{
     sj_mono_assembly answer = {0};
+    image_question question = {.is_main = is_main(image)};
     const char *path = sj_mono_runtime.image_filename(image);
-    const uint32_t id_bytes = parse_id(sj_mono_runtime.image_guid(image), id);
-    const bool has_file =
-        sj_mono_runtime.image_is_dynamic(image) == 0 && path != NULL && path[0] == '/';
-    if (!has_file) {
+    question.id_bytes = parse_id(sj_mono_runtime.image_guid(image), question.id);
+    if (sj_mono_runtime.image_is_dynamic(image) == 0 && path != NULL && path[0] == '/') {
+        question.path = path;
+    }
+    if (question.path == NULL) {
         answer.is_unreadable = true;
-    } else if (!ask->add_assembly(path, id, id_bytes, is_main(image), &answer)) {
+    } else if (!ask_about(&question, &answer)) {
         return NULL;
     }
     const image_entry *kept = NULL;
     if (sj_owner_lock_take(&sj_mono_lock)) {
-        kept = keep_image(image, &answer);
+        kept = keep_image(image, &question, &answer, is_new);
         sj_owner_lock_free(&sj_mono_lock);
     }
-    if (answer.wanted != NULL && (kept == NULL || kept->wanted != answer.wanted)) {
-        (void)sj_sys_unmap(answer.wanted, /* another thread was first */
-                           sj_mono_assembly_bytes(answer.count, answer.value_count));
+    if (!*is_new) {
+        forget_answer(&answer); /* another thread was first */
     }
     return kept;
+}
+
+void sj_mono_learn_assembly(void *assembly)
+{
+    void *image = sj_mono_runtime.assembly_image(assembly);
+    bool is_new = false;
+    if (image == NULL || find_image(image) != NULL) {
+        return;
+    }
+    const image_entry *kept = learn_image(image, &is_new);
+    if (is_new && kept->question.path != NULL) {
+        sj_mono_hook_precompiled(kept->question.path, answer_of(kept), false);
+    }
+}
+
+bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer)
+{
+    static const char program[] = ".exe";
+    const size_t bytes = strlen(path);
+    sj_mono_assembly assembly = {0};
+    image_question question = {.path = path};
+    question.id_bytes = parse_id(id, question.id);
+    question.is_main =
+        bytes >= sizeof(program) && strcmp(path + bytes - (sizeof(program) - 1), program) == 0;
+    if (!ask_about(&question, &assembly)) {
+        return false;
+    }
+    *answer = read_answer(&assembly);
+    return true;
+}
+
+static bool is_wanted(const sj_mono_answer *answer, uint32_t row)
+{
+    return answer->first_function != 0 && row - 1 < answer->count &&
+           (answer->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
+}
+
+static void ask_again(image_entry *entry)
+{
+    sj_mono_assembly answer = {0};
+    bool is_kept = false;
+    if (entry->question.path == NULL || !ask_about(&entry->question, &answer)) {
+        return;
+    }
+    if (sj_owner_lock_take(&sj_mono_lock)) {
+        is_kept = set_answer(entry, &answer);
+        sj_owner_lock_free(&sj_mono_lock);
+    }
+    if (!is_kept) {
+        forget_answer(&answer);
+    }
+}
+
+/* Methods that were named by themselves stay as they are. */
+bool sj_mono_is_wanted(uint32_t function)
+{
+    for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
+        const image_entry *entry = &images[i];
+        if (entry->first_function != 0 && function - entry->first_function < entry->count) {
+            return is_wanted(answer_of(entry), function - entry->first_function + 1);
+        }
+    }
+    return true;
+}
+
+void sj_mono_ask_anew(void)
+{
+    for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
+        if (atomic_load(&images[i].image) != NULL) {
+            ask_again(&images[i]);
+        }
+    }
+    sj_mono_learn_precompiled();
+    sj_mono_mute_unwanted();
 }
 
 /* "(wrapper dynamic-method) object:Name (int)" or "Class:Name (int)", without blanks that the names
@@ -262,22 +405,33 @@ static uint32_t name_method(void *method, void *image)
 }
 
 /* What is recorded besides the calls of a method. */
-static void find_values(const image_entry *entry, uint32_t token, sj_mono_wish *wish)
+static void find_values(const sj_mono_answer *answer, uint32_t row, sj_mono_wish *wish)
 {
     uint32_t low = 0;
-    uint32_t high = entry->value_count;
+    uint32_t high = answer->value_count;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (entry->values[middle].token < token) {
+        if (answer->values[middle].token < row) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low < entry->value_count && entry->values[low].token == token) {
-        memcpy(&wish->descriptors, entry->values[low].descriptors, sizeof(wish->descriptors));
-        wish->in_place = entry->values[low].in_place != 0;
+    if (low < answer->value_count && answer->values[low].token == row) {
+        memcpy(&wish->descriptors, answer->values[low].descriptors, sizeof(wish->descriptors));
+        wish->in_place = answer->values[low].in_place != 0;
     }
+}
+
+sj_mono_wish sj_mono_wish_of_row(const sj_mono_answer *answer, uint32_t row)
+{
+    if (!is_wanted(answer, row)) {
+        return (sj_mono_wish){0};
+    }
+    sj_mono_wish wish = {.function = answer->first_function + row - 1,
+                         .has_lines = answer->has_lines};
+    find_values(answer, row, &wish);
+    return wish;
 }
 
 sj_mono_wish sj_mono_wish_of(void *method)
@@ -290,22 +444,14 @@ sj_mono_wish sj_mono_wish_of(void *method)
     }
     const image_entry *entry = find_image(image);
     if (entry == NULL) {
-        entry = learn_image(image);
+        bool is_new = false;
+        entry = learn_image(image, &is_new);
     }
     if (entry == NULL) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return (sj_mono_wish){0};
     }
-    if (entry->is_unreadable) {
-        return (sj_mono_wish){.function = name_method(method, image)};
-    }
-    const bool is_wanted = entry->first_function != 0 && row <= entry->count &&
-                           (entry->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
-    if (!is_wanted) {
-        return (sj_mono_wish){0};
-    }
-    sj_mono_wish wish = {.function = entry->first_function + row - 1,
-                         .has_lines = entry->has_lines};
-    find_values(entry, row, &wish);
-    return wish;
+    const sj_mono_answer *answer = answer_of(entry);
+    return answer->is_unreadable ? (sj_mono_wish){.function = name_method(method, image)}
+                                 : sj_mono_wish_of_row(answer, row);
 }

@@ -21,6 +21,7 @@ enum {
     SJ_MONO_IMAGE_UNLOADING,
     SJ_MONO_INITIALIZED,
     SJ_MONO_CODE_BUFFER,
+    SJ_MONO_ASSEMBLY_LOADED,
     SJ_MONO_FILTER,
     SJ_MONO_CALLBACKS
 };
@@ -51,6 +52,7 @@ typedef struct sj_mono_api {
     int32_t (*image_is_dynamic)(void *image);
     uint32_t (*image_entry_point)(void *image);
     void *(*image_assembly)(void *image);
+    void *(*assembly_image)(void *assembly);
     void *(*method_signature)(void *method);
     int32_t (*signature_is_instance)(void *signature);
     void *(*signature_params)(void *signature, void **iterator);
@@ -155,15 +157,55 @@ typedef struct sj_mono_wish {
     bool in_place;        /* rules decide what its calls return: its code is to be hooked */
 } sj_mono_wish;
 
+/* What is known of an assembly that has a file, as the recorder answered last. */
+typedef struct sj_mono_answer {
+    uint32_t first_function; /* 0: left alone, or named one by one */
+    uint32_t count;
+    bool is_unreadable;
+    bool has_lines;
+    const uint8_t *wanted;
+    const sj_link_method_values *values; /* behind the bits */
+    uint32_t value_count;
+} sj_mono_answer;
+
+/* sj_mono_wish_of_row is the wish of a method definition, by its row. */
+sj_mono_wish sj_mono_wish_of_row(const sj_mono_answer *answer, uint32_t row);
+
+/* sj_mono_learn_assembly asks about an assembly that has just been loaded, and has what of it was
+ * compiled ahead of time hooked. */
+void sj_mono_learn_assembly(void *assembly);
+
+/* sj_mono_learn_precompiled does so for those that were compiled ahead of time and run already. The
+ * runtime is not asked: it allocates, which a thread may be in that it has stopped. */
+void sj_mono_learn_precompiled(void);
+
+/* sj_mono_ask_by_path asks about an assembly by the path of its file and the text of its module
+ * id; false: nobody answered. */
+bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer);
+
+/* sj_mono_ask_anew asks again about every assembly; what callbacks record of methods that are not
+ * wanted any more is no longer recorded (sj_mono_mute_unwanted). */
+void sj_mono_ask_anew(void);
+bool sj_mono_is_wanted(uint32_t function);
+void sj_mono_mute_unwanted(void);
+
+/* sj_mono_hook_precompiled has those wanted methods of an assembly hooked whose code was compiled
+ * ahead of time, each once; those whose values are recorded are listed with that reason. `runs`:
+ * threads may run it already. */
+void sj_mono_hook_precompiled(const char *path, const sj_mono_answer *answer, bool runs);
+
 /* sj_mono_plan_code asks for a plan, as the registrar has it. */
 void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
                        uint8_t *marks);
 
-/* sj_mono_hook_code has code of functions hooked in place, and their methods set as patched where
- * that was done. Functions by rising address; `marks` has as many bytes, 0 at first; `runs` as the
- * registrar has it. */
+/* sj_mono_hook_code has code of functions hooked in place, and their methods (NULL: not known) set
+ * as patched where that was done. Functions by rising address; `marks` has as many bytes, 0 at
+ * first; `runs` as the registrar has it. sj_mono_refuse_code has the recorder tell that functions
+ * are not hooked; `skip` (sj_skip) is why. */
 void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
                        bool runs, uint8_t *marks);
+
+void sj_mono_refuse_code(const sj_link_code_function *functions, uint32_t count, uint32_t skip);
 
 /* sj_mono_can_hook: code that is compiled now for a method stays as long as the runtime does. That
  * of dynamic methods and of other domains is freed, and its bytes become another method's. */
@@ -287,9 +329,10 @@ uint64_t sj_mono_read_number(int32_t type, const void *place);
 void sj_mono_describe_string(sj_mono_text *text, void *string);
 
 /* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
- * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit. */
+ * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit; true:
+ * it is one that may have hit the call's frame before it told of its entry, or after its exit. */
 void sj_mono_note_throw(void *exception, uint64_t stack);
-void sj_mono_record_thrown(uint32_t function, uint64_t stack);
+bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
 /* sj_mono_add appends text; sj_mono_add_code a character of Unicode as UTF-8, whole or not at all.
  */

@@ -9,7 +9,7 @@
 
 static uint8_t has_counters[SJ_MONO_METHODS_ROOM]; /* by the place in sj_mono_methods */
 
-/* What is told next; used while the runtime shuts down, by one thread. */
+/* What is reported next; used while the runtime shuts down, by one thread. */
 static uint32_t words[SJ_LINK_LINES_WORDS];
 static uint32_t word_count;
 static uint32_t count_place; /* of the number of offsets of the method that is read */

@@ -58,6 +58,18 @@ void sj_mono_forget_method(const void *method)
     }
 }
 
+void sj_mono_mute_unwanted(void)
+{
+    for (uint32_t i = 0; i < SJ_MONO_METHODS_ROOM; i++) {
+        const uint32_t function = atomic_load(&sj_mono_methods[i].function);
+        const uint32_t state = atomic_load(&sj_mono_methods[i].state);
+        if (function != 0 && state != SJ_MONO_IS_PATCHED && !sj_mono_is_wanted(function)) {
+            atomic_store(&sj_mono_methods[i].function, 0);
+            atomic_store(&sj_mono_methods[i].state, SJ_MONO_NEVER_ENTERED);
+        }
+    }
+}
+
 void sj_mono_set_patched(const void *method)
 {
     sj_mono_method *known = sj_mono_find_method(method);

@@ -25,7 +25,7 @@ typedef struct sj_mono_assembly {
     uint8_t *wanted;    /* a bit each, in sj_mono_assembly_bytes mapped for it, which become the
                            receiver's; at their end the sj_link_method_values */
     bool is_unreadable; /* no file lists its methods: each is named by itself */
-    bool has_lines;     /* it is to be told which instructions of its methods ran */
+    bool has_lines;     /* it is to report which instructions of its methods ran */
 } sj_mono_assembly;
 
 /* sj_mono_assembly_bytes is the size of the memory that `wanted` leads to. */
@@ -76,6 +76,11 @@ bool sj_mono_count_lines(void);
  * has compiled without calls of ours; once, after sj_mono_start. False: the calling thread is none
  * of the runtime's, so that nothing was done. */
 bool sj_mono_plan_compiled(void);
+
+/* sj_mono_select_anew asks about all assemblies again, and obeys: methods that are not wanted any
+ * more are recorded no longer, and hooks are prepared of those that are wanted now and have been
+ * compiled. Again and again, after sj_mono_start; false as above. */
+bool sj_mono_select_anew(void);
 
 /* sj_mono_stop makes the runtime call nothing of ours any more. Calls under way may still be in
  * our code. One thread at a time. */

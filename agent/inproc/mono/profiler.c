@@ -176,12 +176,13 @@ static void on_exception_leave(void *ours, void *method, void *exception)
     const sj_mono_method *entry = sj_mono_find_method(method);
     (void)ours;
     (void)exception; /* NULL */
+    bool is_interrupted = false;
     if (entry != NULL && atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED &&
         atomic_load(&entry->function) != 0 && sj_recorder_is_armed()) {
-        sj_mono_record_thrown(atomic_load(&entry->function),
-                              (uint64_t)(uintptr_t)__builtin_frame_address(0));
+        is_interrupted = sj_mono_record_thrown(atomic_load(&entry->function),
+                                               (uint64_t)(uintptr_t)__builtin_frame_address(0));
     }
-    leave(method, SJ_MANAGED_THROWN, ticks);
+    leave(method, is_interrupted ? SJ_MANAGED_INTERRUPTED : SJ_MANAGED_THROWN, ticks);
 }
 
 static void on_exception_throw(void *ours, void *exception)
@@ -200,6 +201,15 @@ static void on_image_unloading(void *ours, void *image)
 {
     (void)ours;
     sj_mono_forget_image(image);
+}
+
+/* In front of everything that runs of it. */
+static void on_assembly_loaded(void *ours, void *assembly)
+{
+    (void)ours;
+    if (atomic_load(&enabled) != 0 && sj_recorder_is_armed() && sj_recorder_may_call()) {
+        sj_mono_learn_assembly(assembly);
+    }
 }
 
 static void on_initialized(void *ours)
@@ -237,6 +247,8 @@ static uint64_t address_of(uint32_t callback)
         return (uint64_t)(uintptr_t)on_image_unloading;
     case SJ_MONO_INITIALIZED:
         return (uint64_t)(uintptr_t)on_initialized;
+    case SJ_MONO_ASSEMBLY_LOADED:
+        return (uint64_t)(uintptr_t)on_assembly_loaded;
     case SJ_MONO_CODE_BUFFER:
         return (uint64_t)(uintptr_t)on_code_buffer;
     default:

@@ -42,7 +42,6 @@ static counted_method methods[METHODS] = {
     {.selector = "release", .door = SJ_DOOR_RELEASE, .replacement = release},
     {.selector = "autorelease", .door = SJ_DOOR_AUTORELEASE, .replacement = autorelease}};
 
-static __thread uint32_t own_tid __attribute__((tls_model("initial-exec"))); /* 0: not known */
 static kept_event *events;
 static _Atomic uint64_t event_count;
 static uint64_t *originals;
@@ -76,10 +75,7 @@ static __attribute__((noinline)) void note(const void *object, sj_zombie_event_k
     kept->event.kind = kind;
     kept->event.count = (uint32_t)owners;
     kept->event.trace.ticks = start;
-    if (own_tid == 0) {
-        own_tid = sj_sys_tid();
-    }
-    kept->event.trace.tid = own_tid;
+    kept->event.trace.tid = sj_thread_number();
     sj_trace_here(&kept->event.trace);
     sj_stack_take(&kept->event.trace, kept->event.stack, SJ_ZOMBIE_EVENT_STACK_BYTES);
     atomic_store_explicit(&kept->object, object, memory_order_release);
@@ -162,11 +158,6 @@ void sj_history_end(void)
         }
         counted->method = NULL;
     }
-}
-
-void sj_history_after_fork(void)
-{
-    own_tid = 0;
 }
 
 /* The event of that number, if it is of the object and whole. */

@@ -324,6 +324,5 @@ void sj_objc_zombies_shrink(void)
 void sj_objc_zombies_after_fork(void)
 {
     sj_queue_after_fork();
-    sj_history_after_fork();
     sj_methods_after_fork();
 }

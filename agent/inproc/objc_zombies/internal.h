@@ -142,8 +142,8 @@ typedef struct sj_method_words {
 } sj_method_words;
 
 /* sj_methods_begin has all methods of the program's own modules entered through doors;
- * sj_methods_follow those of the classes and categories that the runtime has just been told of by
- * `module`; sj_methods_end none. They take the runtime's lock. */
+ * sj_methods_follow those of the classes and categories that the runtime has just loaded
+ * from `module`; sj_methods_end none. They take the runtime's lock. */
 void sj_methods_begin(void);
 void sj_methods_follow(const void *module);
 void sj_methods_end(void);
@@ -239,7 +239,6 @@ void sj_objc_guard_end(void);
 bool sj_history_open(uint64_t *originals, uint64_t count_owners);
 void sj_history_begin(const sj_gcc_class *root);
 void sj_history_end(void);
-void sj_history_after_fork(void);
 
 /* sj_history_write writes the events of an object: the newest, and its allocation. */
 void sj_history_write(sj_zombie_object *target, const void *object);

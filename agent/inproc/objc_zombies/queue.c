@@ -1,11 +1,13 @@
 /* Design notes
  *
- * Kept objects lie in slabs of some dozen; each thread fills slabs of its own, in a queue: the
- * first one is let go as a whole when the room is needed. The slabs' number bounds that of all
- * objects. A thread works on its queue without a lock: it says that it is busy, then looks whether
- * it is to stop. Who wants another thread's queue says stop, has the kernel run a barrier in all
- * threads (membarrier; without it, owners run a barrier themselves), and waits until that thread is
- * not busy. A signal handler that finds its thread busy frees its objects at once. */
+ * Kept objects lie in slabs of some dozen; each thread fills slabs of its own, in a queue. When the
+ * room is needed, the first slab is filled again from its beginning, and each object that is kept
+ * lets the one go that lay in its place: the allocator gets as many blocks as it gives out, one by
+ * one, and keeps them in its fastest lists. The slabs' number bounds that of all objects. A thread
+ * works on its queue without a lock: it says that it is busy, then looks whether it is to stop. Who
+ * wants another thread's queue says stop, has the kernel run a barrier in all threads (membarrier;
+ * without it, owners run a barrier themselves), and waits until that thread is not busy. A signal
+ * handler that finds its thread busy frees its objects at once. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/recorder/owner_lock.h"
@@ -31,13 +33,17 @@ enum {
 
 #define NS_PER_MS UINT64_C(1000000)
 #define WAIT_NS UINT64_C(5000000000)
+#define LITTLE_WAIT_NS UINT64_C(100000000)
 
 typedef struct kept_slab {
     uint32_t next;          /* 1 + index; 0: the last */
     _Atomic uint32_t count; /* of objects that were put in */
     uint64_t bytes;         /* of their instances */
     uint64_t closed_ns;
-    uint64_t reserved[5]; /* records begin with a cache line */
+    uint64_t old_bytes; /* of what lay in it when it was begun anew, which counts until it closes */
+    uint32_t index;
+    _Atomic uint32_t old_count; /* of what lay in it then: from `count` on it still does */
+    uint32_t reserved[6];       /* records begin with a cache line */
 } kept_slab;
 
 typedef struct kept_queue {
@@ -68,6 +74,10 @@ static sj_owner_lock spare_lock; /* guards these: */
 static uint32_t fresh_slabs;
 static uint32_t spare;
 static bool needs_fence;
+static _Atomic bool are_used_freed; /* a use may let an object go, in any thread */
+static _Atomic bool are_all_met;    /* and all threads know */
+
+_Static_assert(sizeof(kept_slab) == LINE, "records begin with a cache line");
 
 static kept_slab *slab_at(uint32_t index)
 {
@@ -111,8 +121,47 @@ bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_let_go by)
         return false;
     }
     register_barrier();
+    atomic_store(&are_used_freed, settings->on_use == SJ_ZOMBIE_FREE);
+    atomic_store(&are_all_met, settings->on_use == SJ_ZOMBIE_FREE);
     slabs_base = mapped;
     return true;
+}
+
+/* The object of a record, for who lets it go; NULL: it is gone. A locked instruction would cost as
+ * much as the rest, and is needed only if others let objects go, too. */
+static inline void *take_object(sj_kept *kept)
+{
+    if (atomic_load_explicit(&are_used_freed, memory_order_relaxed)) {
+        return atomic_exchange(&kept->object, NULL);
+    }
+    void *object = atomic_load_explicit(&kept->object, memory_order_relaxed);
+    atomic_store_explicit(&kept->object, NULL, memory_order_relaxed);
+    return object;
+}
+
+static inline uint32_t let_place_go(kept_slab *slab, uint32_t place)
+{
+    sj_kept *kept = kept_at(slab, place);
+    void *object = take_object(kept);
+    if (object == NULL) {
+        return 0;
+    }
+    let_go(object, kept->class, (sj_objc_source)kept->source);
+    return 1;
+}
+
+/* What lay in a slab that was begun anew, from a place on; it no longer counts. */
+static void let_old_go(kept_slab *slab, uint32_t place)
+{
+    const uint32_t count = atomic_load_explicit(&slab->old_count, memory_order_relaxed);
+    uint32_t gone = 0;
+    for (uint32_t i = place; i < count; i++) {
+        gone += let_place_go(slab, i);
+    }
+    atomic_store(&slab->old_count, 0);
+    atomic_fetch_sub(&kept_bytes, slab->old_bytes);
+    sj_objects_count(kept_full, gone);
+    slab->old_bytes = 0;
 }
 
 /* Lets the objects of a slab go; the slab is in no queue. */
@@ -120,13 +169,9 @@ static void empty_slab(kept_slab *slab, sj_let_go why)
 {
     const uint32_t count = atomic_load(&slab->count);
     uint32_t gone = 0;
+    let_old_go(slab, count);
     for (uint32_t i = 0; i < count; i++) {
-        sj_kept *kept = kept_at(slab, i);
-        void *object = atomic_exchange(&kept->object, NULL);
-        if (object != NULL) {
-            let_go(object, kept->class, (sj_objc_source)kept->source);
-            gone++;
-        }
+        gone += let_place_go(slab, i);
     }
     if (slab->closed_ns != 0) {
         atomic_fetch_sub(&kept_bytes, slab->bytes);
@@ -159,16 +204,11 @@ static kept_slab *take_first(kept_queue *queue)
     return slab;
 }
 
-static uint32_t index_of(const kept_slab *slab)
-{
-    return (uint32_t)((uint64_t)((const uint8_t *)slab - slabs_base) / slab_stride);
-}
-
 static void put_spare(kept_slab *slab)
 {
     if (sj_owner_lock_take(&spare_lock)) {
         slab->next = spare;
-        spare = index_of(slab) + 1;
+        spare = slab->index + 1;
         sj_owner_lock_free(&spare_lock);
     }
 }
@@ -184,7 +224,8 @@ static kept_slab *take_spare(void)
         spare = slab->next;
         slab->next = 0;
     } else if (fresh_slabs < slab_count) {
-        slab = slab_at(fresh_slabs++);
+        slab = slab_at(fresh_slabs);
+        slab->index = fresh_slabs++;
     }
     sj_owner_lock_free(&spare_lock);
     return slab;
@@ -230,7 +271,14 @@ static inline bool begin(kept_queue *queue)
 }
 
 /* Cells of their own for the first threads: a locked instruction would be half of the cost. */
-static inline void count_kept(const kept_queue *queue)
+static inline void count_one(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+                          memory_order_relaxed);
+}
+
+/* An object was kept, and in its place as many let go. */
+static inline void count_kept(const kept_queue *queue, uint32_t gone)
 {
     sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_relaxed);
     const uint64_t place = (uint64_t)(queue - queues);
@@ -238,11 +286,11 @@ static inline void count_kept(const kept_queue *queue)
         return;
     }
     if (place < SJ_ZOMBIE_CELLS - 1) {
-        _Atomic uint64_t *cell = &region->kept[place].count;
-        atomic_store_explicit(cell, atomic_load_explicit(cell, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
+        count_one(&region->kept[place].count, 1);
+        count_one(&region->kept[place].full, gone);
     } else {
         atomic_fetch_add(&region->kept[SJ_ZOMBIE_CELLS - 1].count, 1);
+        atomic_fetch_add(&region->kept[SJ_ZOMBIE_CELLS - 1].full, gone);
     }
 }
 
@@ -325,9 +373,19 @@ static void close_tail(kept_queue *queue, uint64_t now_ns)
 {
     kept_slab *slab = queue->tail != 0 ? slab_at(queue->tail - 1) : NULL;
     if (slab != NULL && slab->closed_ns == 0) {
+        let_old_go(slab, atomic_load_explicit(&slab->count, memory_order_relaxed));
         slab->closed_ns = now_ns;
         atomic_fetch_add(&kept_bytes, slab->bytes);
     }
+}
+
+/* What lies in a closed slab is let go as its places are filled. */
+static void begin_anew(kept_slab *slab)
+{
+    slab->old_bytes = slab->bytes;
+    slab->bytes = 0;
+    atomic_store(&slab->old_count, atomic_load_explicit(&slab->count, memory_order_relaxed));
+    atomic_store(&slab->count, 0);
 }
 
 /* A new slab at the end of the calling thread's queue; NULL: there is no room. */
@@ -345,15 +403,19 @@ static kept_slab *open_slab(kept_queue *queue)
         if (slab == NULL) {
             return NULL;
         }
-        empty_slab(slab, SJ_LET_GO_FULL);
+        if (slab->closed_ns != 0) {
+            begin_anew(slab);
+        } else { /* another thread was filling it */
+            empty_slab(slab, SJ_LET_GO_FULL);
+        }
     }
     slab->closed_ns = 0;
     if (queue->tail != 0) {
-        slab_at(queue->tail - 1)->next = index_of(slab) + 1;
+        slab_at(queue->tail - 1)->next = slab->index + 1;
     } else {
-        queue->head = index_of(slab) + 1;
+        queue->head = slab->index + 1;
     }
-    queue->tail = index_of(slab) + 1;
+    queue->tail = slab->index + 1;
     queue->slabs++;
     return slab;
 }
@@ -372,11 +434,16 @@ static void write_hint(void *object, sj_objc_source source, uint64_t hint)
     }
 }
 
-static __attribute__((always_inline)) inline void
+/* Returns how many objects were let go. */
+static __attribute__((always_inline)) inline uint32_t
 fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source source)
 {
     const uint32_t place = atomic_load_explicit(&slab->count, memory_order_relaxed);
     sj_kept *kept = kept_at(slab, place);
+    uint32_t gone = 0;
+    if (place < atomic_load_explicit(&slab->old_count, memory_order_relaxed)) {
+        gone = let_place_go(slab, place);
+    }
     kept->class = class;
     kept->source = source;
     kept->bytes = (uint32_t) class->instance_bytes;
@@ -388,11 +455,12 @@ fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source so
         sj_trace_here(&kept->release);
         sj_stack_take(&kept->release, kept + 1, stack_bytes);
     }
-    write_hint(object, source, (uint64_t)index_of(slab) << 8 | place | UINT64_C(1) << 63);
+    write_hint(object, source, (uint64_t)slab->index << 8 | place | UINT64_C(1) << 63);
     slab->bytes += kept->bytes;
     atomic_store_explicit(&kept->object, object, memory_order_relaxed);
     atomic_store_explicit(&slab->count, place + 1, memory_order_release);
     *(const sj_gcc_class **)object = &sj_doors_now->zombie;
+    return gone;
 }
 
 bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source source)
@@ -406,8 +474,7 @@ bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source sourc
         slab = open_slab(queue);
     }
     if (slab != NULL) {
-        fill(slab, object, class, source);
-        count_kept(queue);
+        count_kept(queue, fill(slab, object, class, source));
     }
     end(queue);
     return slab != NULL;
@@ -417,7 +484,9 @@ static sj_kept *look_through(const void *object)
 {
     const uint32_t slabs = fresh_slabs < slab_count ? fresh_slabs : slab_count;
     for (uint32_t i = 0; i < slabs; i++) {
-        const uint32_t count = atomic_load(&slab_at(i)->count);
+        const uint32_t old_count = atomic_load(&slab_at(i)->old_count);
+        const uint32_t filled = atomic_load(&slab_at(i)->count);
+        const uint32_t count = filled > old_count ? filled : old_count;
         for (uint32_t j = 0; j < count && j < slab_objects; j++) {
             sj_kept *kept = kept_at(slab_at(i), j);
             if (atomic_load(&kept->object) == object) {
@@ -464,8 +533,33 @@ void sj_queue_empty(sj_let_go why, bool half)
     }
 }
 
+/* Threads that are letting objects go without regard to others are waited for, once. False: one is
+ * not to be had, or the calling thread is in its own queue. */
+static bool begin_to_free_used(void)
+{
+    const uint32_t count = atomic_load(&queue_count);
+    if (atomic_load(&are_all_met)) {
+        return true;
+    }
+    if (own != NULL && atomic_load(&own->is_busy) != 0) {
+        return false;
+    }
+    atomic_store(&are_used_freed, true);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!stop_queue(&queues[i], LITTLE_WAIT_NS)) {
+            return false;
+        }
+        atomic_store(&queues[i].is_stopped, 0);
+    }
+    atomic_store(&are_all_met, true);
+    return true;
+}
+
 void sj_queue_let_go_one(sj_kept *kept)
 {
+    if (!begin_to_free_used()) {
+        return;
+    }
     void *object = atomic_exchange(&kept->object, NULL);
     if (object != NULL) {
         let_go(object, kept->class, (sj_objc_source)kept->source);

@@ -156,6 +156,8 @@ static void fill_slot(sj_thread_slot *slot)
     atomic_store_explicit(&slot->dropped_events, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->waited_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->has_exited, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->cpu_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->allocated_bytes, 0, memory_order_relaxed);
 }
 
 static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)

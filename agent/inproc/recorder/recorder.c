@@ -16,6 +16,7 @@
 #include <time.h>
 
 #define CALLS_END_NS UINT64_C(1000000000)
+#define NS_PER_S UINT64_C(1000000000)
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -175,6 +176,36 @@ void sj_recorder_confine(void)
     }
 }
 
+/* A thread that is gone has no clock, and keeps what it had said before. */
+static void record_thread_cpu(sj_thread_slot *slot)
+{
+    struct timespec used;
+    /* The number of a thread's own clock, as the kernel makes it (pthread_getcpuclockid). */
+    const int64_t clock = (int64_t)(int32_t)(~slot->tid << 3 | 6);
+    if (SJ_SYS(SYS_clock_gettime, clock, (long)(uintptr_t)&used, 0, 0, 0, 0) == 0) {
+        const uint64_t cpu_ns = (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+        atomic_store_explicit(&slot->cpu_ns, cpu_ns + 1, memory_order_relaxed);
+    }
+}
+
+void sj_recorder_count_thread(uint32_t tid, const uint64_t *allocated_bytes)
+{
+    const uint32_t begun =
+        sj_recorder.arena != NULL ? atomic_load(&sj_recorder.arena->slots_begun) : 0;
+    for (uint32_t i = 0; i < begun; i++) {
+        sj_thread_slot *slot = &sj_recorder.slots[i];
+        if (atomic_load_explicit(&slot->state, memory_order_acquire) == SJ_THREAD_LIVE &&
+            slot->tid == tid && sj_recorder_begin_calls()) {
+            record_thread_cpu(slot);
+            sj_recorder_end_calls();
+            if (allocated_bytes != NULL) {
+                atomic_store_explicit(&slot->allocated_bytes, *allocated_bytes + 1,
+                                      memory_order_relaxed);
+            }
+        }
+    }
+}
+
 /* A signal 0 to a thread that is gone fails; one that is just ending may still be found, and then
  * its calls are recorded as open, which they were. */
 static void record_ended_threads(void)
@@ -183,9 +214,13 @@ static void record_ended_threads(void)
     const uint32_t begun = atomic_load(&sj_recorder.arena->slots_begun);
     for (uint32_t i = 0; i < begun; i++) {
         sj_thread_slot *slot = &sj_recorder.slots[i];
-        if (atomic_load_explicit(&slot->state, memory_order_acquire) == SJ_THREAD_LIVE &&
-            SJ_SYS(SYS_tgkill, pid, slot->tid, 0, 0, 0, 0) == -ESRCH) {
+        if (atomic_load_explicit(&slot->state, memory_order_acquire) != SJ_THREAD_LIVE) {
+            continue;
+        }
+        if (SJ_SYS(SYS_tgkill, pid, slot->tid, 0, 0, 0, 0) == -ESRCH) {
             atomic_store_explicit(&slot->has_exited, 1, memory_order_relaxed);
+        } else {
+            record_thread_cpu(slot);
         }
     }
 }
@@ -246,6 +281,9 @@ void sj_recorder_count_cpu(uint64_t since_ns)
 
 void sj_recorder_retire(void)
 {
+    if (sj_recorder.arena != NULL && !sj_recorder_is_forked() && sj_recorder_may_call()) {
+        record_ended_threads();
+    }
     sj_recorder_set_state(SJ_ARENA_ENDED);
     atomic_store(&sj_recorder.armed, 0);
 }

@@ -115,6 +115,10 @@ void sj_recorder_request(sj_request request);
  * the session. Also in a vforked child; async-signal-safe. */
 void sj_recorder_count_unrecorded(sj_unrecorded reason);
 
+/* sj_recorder_count_thread notes what a live thread has used so far, if it records: its CPU time
+ * and, unless NULL, what it allocated in the heap of a runtime. Any thread. */
+void sj_recorder_count_thread(uint32_t tid, const uint64_t *allocated_bytes);
+
 /* sj_recorder_cpu_ns returns the CPU time of the calling thread, and sj_recorder_count_cpu adds
  * what the agent has spent since to its account; nothing when no arena is there. */
 uint64_t sj_recorder_cpu_ns(void);

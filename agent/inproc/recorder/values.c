@@ -386,6 +386,11 @@ void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *du
     return_at_once(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, due);
 }
 
+void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry)
+{
+    put_cpu(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, is_entry);
+}
+
 void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits)
 {
     put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, descriptor, SJ_PART_VALUE,

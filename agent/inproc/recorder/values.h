@@ -47,6 +47,10 @@ void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, ui
 void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
                       uint32_t length, sj_value_note note);
 
+/* sj_recorder_cpu records the CPU time that the calling thread has had so far, for a call that it
+ * enters or leaves. */
+void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry);
+
 /* Values of generated code, of whose types and registers its runtime knows. The probes of a
  * function with a number call sj_recorder_values with that, SJ_VALUES_AT_EXIT or 0, and without
  * descriptors. */

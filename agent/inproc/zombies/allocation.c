@@ -9,6 +9,7 @@ __thread int64_t sj_zombie_countdown __attribute__((tls_model("initial-exec")));
 static __thread uint64_t random_state __attribute__((tls_model("initial-exec")));
 
 enum { SHIFT_MASK = 31 };
+enum { LOG_BITS = 30 };
 enum { UNWATCHED = 256 }; /* allocations between looks whether something is to be guarded again */
 
 typedef void *(*new_function)(size_t bytes);
@@ -28,21 +29,35 @@ static uint64_t next_random(void)
     return state * UINT64_C(0x2545f4914f6cdd1d) >> 32;
 }
 
+/* Bit by bit: a number between 1 and 2 that is squared doubles its logarithm. */
+static uint64_t negative_log2(uint32_t random)
+{
+    const uint32_t zeros = (uint32_t)__builtin_clz(random);
+    uint64_t number = (uint64_t)random << zeros; /* 31 bits behind the point, as many below */
+    uint64_t log = 0;
+    for (uint32_t i = 0; i < LOG_BITS; i++) {
+        number = number * number >> 31;
+        const uint64_t bit = number >> 32;
+        number >>= bit;
+        log = log << 1 | bit;
+    }
+    return ((uint64_t)(zeros + 1) << LOG_BITS) - log;
+}
+
+/* n minus a half times the negative logarithm of a random number in (0, 1), rounded up. */
+int64_t sj_sampling_distance(uint32_t random, uint64_t one_in)
+{
+    enum { LN_2 = 45426, LN_2_BITS = 16 };
+    const unsigned __int128 product =
+        (unsigned __int128)negative_log2(random | 1) * (2 * one_in - 1) * (uint64_t)LN_2;
+    return 1 + (int64_t)(product >> (LOG_BITS + LN_2_BITS + 1));
+}
+
 /* The distance to the next guarded allocation is geometric, so that each has the same chance,
- * whatever was guarded before and however the program repeats itself: n minus a half times the
- * negative logarithm of a random number in (0, 1), rounded up. Fixed point with 16 bits behind the
- * point; log2(1 + f) is f + 0.3437 f (1 - f), right to 0.01. */
+ * whatever was guarded before and however the program repeats itself. */
 static int64_t next_distance(uint64_t one_in)
 {
-    enum { POINT = 16, ONE = 1 << POINT, BEND = 22522, LN_2 = 45426, WORD = 32 };
-    const uint64_t random = (next_random() & UINT32_MAX) | 1;
-    const uint32_t zeros = (uint32_t)__builtin_clzll(random) - WORD;
-    const uint64_t fraction = (random << (zeros + 1) & UINT32_MAX) >> POINT;
-    const uint64_t bend = (BEND * (fraction * (ONE - fraction) >> POINT)) >> POINT;
-    const uint64_t negative_log = ((uint64_t)(zeros + 1) << POINT) - fraction - bend;
-    const unsigned __int128 product =
-        (unsigned __int128)negative_log * (2 * one_in - 1) * (uint64_t)LN_2;
-    return 1 + (int64_t)(product >> (2 * POINT + 1));
+    return sj_sampling_distance((uint32_t)next_random(), one_in);
 }
 
 /* The overhead budget may have made it more. */
@@ -90,10 +105,14 @@ static bool is_sampled(size_t bytes, uint64_t site)
         return is_named_or_sampled(region, bytes, site);
     }
     sj_zombie_countdown = one_in == 1 ? 1 : next_distance(one_in);
-    if (is_first && one_in > 1) {
-        return --sj_zombie_countdown == 0;
+    if (!is_first || one_in == 1) {
+        return true;
     }
-    return true;
+    if (--sj_zombie_countdown == 0) { /* the first is the one */
+        sj_zombie_countdown = next_distance(one_in);
+        return true;
+    }
+    return false;
 }
 
 static bool is_alignment(size_t alignment)

@@ -26,13 +26,18 @@ typedef struct sj_pool {
     uint32_t slots;
     uint32_t stack_bytes;
     uint32_t queue_mask;
-    uint8_t *records;            /* sj_pool_slot and two stacks each */
-    _Atomic uint32_t *queue;     /* 1 + slot: freed rooms, first in, first out */
-    _Atomic uint32_t fresh;      /* slots that were used at least once */
-    _Atomic uint32_t head;       /* of the queue: next to take */
-    _Atomic uint32_t tail;       /* next to put */
-    _Atomic uint64_t held_bytes; /* of memory, by all blocks */
-    uint32_t was_left;           /* rooms may be open although no block lives in them */
+    uint8_t *records;             /* sj_pool_slot and two stacks each */
+    _Atomic uint32_t *queue;      /* 1 + slot: freed rooms, first in, first out */
+    _Atomic uint32_t fresh;       /* slots that were used at least once */
+    _Atomic uint32_t head;        /* of the queue: next to take */
+    _Atomic uint32_t tail;        /* next to put */
+    _Atomic uint64_t held_bytes;  /* of memory, by all blocks */
+    uint32_t was_left;            /* rooms may be open although no block lives in them */
+    uint32_t has_guards;          /* pages are closed by guard regions (pages.c) */
+    uint8_t *saved;               /* then: a ring with the content of freed blocks */
+    uint64_t saved_bytes;         /* a power of two */
+    _Atomic uint64_t saved_next;  /* places count bytes from the first on */
+    _Atomic uint64_t saved_floor; /* what lies in front of this place was dropped */
 } sj_pool;
 
 typedef struct sj_custody {

@@ -222,7 +222,8 @@ static void take_fault(int signal, uint64_t address, const siginfo_t *info, void
 static void handle_fault(int signal, siginfo_t *info, void *context)
 {
     const uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
-    if (info->si_code == SEGV_ACCERR && sj_pool_has(address)) {
+    const bool is_fault = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
+    if (is_fault && sj_pool_has(address)) {
         take_fault(signal, address, info, context);
     } else {
         call_program(signal, info, context);

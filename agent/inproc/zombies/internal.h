@@ -32,7 +32,10 @@ typedef struct sj_pool_slot {
     _Atomic uint32_t is_told; /* a use of this block has been reported */
     uint32_t families;        /* sj_block_family: where the block is from */
     uint32_t size;
-    uint32_t held_bytes; /* of memory */
+    uint32_t held_bytes;  /* of memory */
+    uint32_t is_prepared; /* its room was closed once */
+    uint32_t reserved;
+    uint64_t saved_at; /* 1 + place of its content, which closing its pages dropped; 0: none */
     uint64_t address;
     uint64_t object;            /* of Objective-C, in the block; 0: none that is known */
     const char *class_name;     /* its class's */
@@ -47,6 +50,10 @@ typedef struct sj_pool_slot {
 extern __thread int64_t sj_zombie_countdown
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* sj_sampling_distance returns the geometric distance to the next guarded allocation, of which
+ * there is one in so many, by a random number. */
+int64_t sj_sampling_distance(uint32_t random, uint64_t one_in);
+
 /* sj_pool_open maps the pool of a new custody. False: no memory. sj_pool_go_on takes over the one
  * that an agent left: what lives in it lives on. */
 bool sj_pool_open(const sj_zombie_settings *settings);
@@ -59,6 +66,27 @@ void sj_pool_leave(void);
 /* sj_pool_take gives a zeroed block of `families`; NULL, counted: none. `alignment` is a power of
  * two, at least SJ_POOL_ALIGNMENT. Async-signal-safe. */
 void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families);
+
+/* Pages (pages.c). sj_pages_open_pool maps the rooms of a pool, closed; it may have fewer slots
+ * then. False: no memory. sj_pages_open_all opens all of it. */
+bool sj_pages_open_pool(sj_pool *pool, uint64_t memory_bytes);
+void sj_pages_open_all(sj_pool *pool);
+
+/* sj_pages_open and sj_pages_close change whole pages. What is closed may lose its content.
+ * sj_pages_open_met opens a page that a use has met, also of a room that was never used.
+ * sj_pages_close_room closes a room that was never used or may be open. False: refused. */
+bool sj_pages_open(uint64_t address, uint64_t bytes);
+void sj_pages_open_met(uint64_t page);
+bool sj_pages_close(uint64_t address, uint64_t bytes);
+bool sj_pages_close_room(uint64_t room);
+
+/* sj_pages_save keeps the content of a block that is about to be closed, where that drops it;
+ * sj_pages_is_saved: it is still known. sj_pages_restore writes it back to one open page.
+ * sj_pages_forget_half drops the older half of all content. */
+void sj_pages_save(sj_pool_slot *slot);
+bool sj_pages_is_saved(const sj_pool_slot *slot);
+void sj_pages_restore(const sj_pool_slot *slot, uint64_t page);
+void sj_pages_forget_half(sj_pool *pool);
 
 /* sj_pool_count_refused counts an allocation that is not guarded because no use of it could be
  * reported. */

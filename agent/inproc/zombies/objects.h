@@ -22,6 +22,11 @@ void sj_report_stop(void);
 /* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
+/* sj_thread_number returns the calling thread's number, which the kernel is asked for once;
+ * sj_thread_after_fork makes it ask again. */
+uint32_t sj_thread_number(void);
+void sj_thread_after_fork(void);
+
 /* sj_stack_take does the same for the calling thread, in most cases without a system call. */
 void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 

@@ -7,6 +7,7 @@
  * thread has stopped in the middle of taking one, is not used again. */
 #include "agent/inproc/zombies/internal.h"
 
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/trace.h"
 
@@ -56,19 +57,18 @@ bool sj_pool_open(const sj_zombie_settings *settings)
     sj_pool *pool = &sj_zombie_pool;
     pool->slots = settings->slots;
     pool->stack_bytes = settings->stack_bytes & ~(uint32_t)(SJ_POOL_ALIGNMENT - 1);
-    pool->shift = round_to_power((uint64_t)pool->slots * SJ_POOL_ROOM_BYTES + SJ_POOL_PAGE);
+    if (!sj_pages_open_pool(pool, (uint64_t)settings->memory_kib << 10)) {
+        return false;
+    }
     const uint32_t queue_shift = round_to_power((uint64_t)pool->slots * 2);
     pool->queue_mask = (UINT32_C(1) << queue_shift) - 1;
-    void *rooms = sj_sys_map(NULL, UINT64_C(1) << pool->shift, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pool->records =
         sj_sys_map(NULL, (uint64_t)pool->slots * record_bytes(pool), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pool->queue = sj_sys_allocate(sizeof(uint32_t) << queue_shift);
-    if (sj_sys_failed(rooms) || sj_sys_failed(pool->records) || pool->queue == NULL) {
+    if (sj_sys_failed(pool->records) || pool->queue == NULL) {
         return false; /* the little that was mapped stays */
     }
-    pool->base = (uint64_t)(uintptr_t)rooms;
     sj_custody_now->shared.pool_bytes = UINT64_C(1) << pool->shift;
     return true;
 }
@@ -92,8 +92,7 @@ void sj_pool_leave(void)
     sj_pool *pool = &sj_zombie_pool;
     uint32_t first = 0;
     const uint32_t fresh = atomic_load(&pool->fresh);
-    (void)sj_sys_protect((void *)(uintptr_t)pool->base, UINT64_C(1) << pool->shift,
-                         PROT_READ | PROT_WRITE);
+    sj_pages_open_all(pool);
     for (uint32_t i = 0; i < fresh; i++) {
         if (is_live(i)) {
             give_back_rooms(first, i);
@@ -206,7 +205,11 @@ static void empty_freed(uint32_t most, uint64_t limit_bytes)
 
 void sj_pool_shrink(void)
 {
-    const sj_pool *pool = &sj_zombie_pool;
+    sj_pool *pool = &sj_zombie_pool;
+    if (pool->has_guards != 0) {
+        sj_pages_forget_half(pool);
+        return;
+    }
     empty_freed((atomic_load(&pool->tail) - atomic_load(&pool->head)) / 2, 0);
 }
 
@@ -228,23 +231,37 @@ static bool has_memory(uint64_t bytes)
     if (region != NULL) {
         follow_shrinks(region);
     }
-    const uint64_t limit = region != NULL ? (uint64_t)region->settings.memory_kib << 10 : 0;
+    uint64_t limit = region != NULL ? (uint64_t)region->settings.memory_kib << 10 : 0;
+    /* The content of freed blocks has its part. */
+    limit -= sj_zombie_pool.saved_bytes < limit / 2 ? sj_zombie_pool.saved_bytes : limit / 2;
     if (limit < bytes) {
         return false;
     }
-    empty_freed(TRIES, limit - bytes);
+    if (sj_zombie_pool.has_guards == 0) {
+        empty_freed(TRIES, limit - bytes);
+    }
     return atomic_load(&sj_zombie_pool.held_bytes) <= limit - bytes;
 }
 
 static bool prepare_room(sj_pool_slot *slot, uint64_t first_page, uint64_t bytes)
 {
-    if (atomic_exchange(&slot->is_open, 0) != 0 || sj_zombie_pool.was_left != 0) {
-        (void)sj_sys_protect((void *)(uintptr_t)sj_pool_room(slot), SJ_POOL_ROOM_BYTES, PROT_NONE);
+    const bool has_guards = sj_zombie_pool.has_guards != 0;
+    const bool is_new = has_guards && slot->is_prepared == 0;
+    if (atomic_exchange(&slot->is_open, 0) != 0 || sj_zombie_pool.was_left != 0 || is_new) {
+        if (!sj_pages_close_room(sj_pool_room(slot))) {
+            atomic_store(&slot->is_open, 1); /* to be closed the next time */
+            return false;
+        }
+        slot->is_prepared = 1;
     }
+    if (has_guards && slot->saved_at != 0 && !sj_pages_is_saved(slot)) {
+        COUNT(emptied);
+    }
+    slot->saved_at = 0;
     empty_room(slot);
     slot->held_bytes = (uint32_t)bytes;
     atomic_fetch_add(&sj_zombie_pool.held_bytes, bytes);
-    return sj_sys_protect((void *)(uintptr_t)first_page, bytes, PROT_READ | PROT_WRITE) == 0;
+    return sj_pages_open(first_page, bytes);
 }
 
 static void fill_margins(const sj_pool_slot *slot, uint64_t page, uint64_t bytes)
@@ -254,11 +271,22 @@ static void fill_margins(const sj_pool_slot *slot, uint64_t page, uint64_t bytes
     memset((void *)(uintptr_t)end, PATTERN, page + bytes - end);
 }
 
+/* Most of a page is looked through: by words, but for those at its ends. */
 static bool has_pattern(uint64_t low, uint64_t high)
 {
-    for (const uint8_t *at = (const uint8_t *)(uintptr_t)low; at < (const uint8_t *)(uintptr_t)high;
-         at++) {
-        if (*at != PATTERN) {
+    const uint64_t words = UINT64_C(0x0101010101010101) * PATTERN;
+    for (; low < high && low % sizeof(words) != 0; low++) {
+        if (*(const uint8_t *)(uintptr_t)low != PATTERN) {
+            return false;
+        }
+    }
+    for (; high - low >= sizeof(words) && low < high; low += sizeof(words)) {
+        if (*(const uint64_t *)(uintptr_t)low != words) {
+            return false;
+        }
+    }
+    for (; low < high; low++) {
+        if (*(const uint8_t *)(uintptr_t)low != PATTERN) {
             return false;
         }
     }
@@ -274,8 +302,8 @@ static void take_trace(sj_zombie_trace *trace, const sj_zombie_trace *here, uint
 {
     *trace = *here;
     trace->ticks = sj_arch_ticks();
-    trace->tid = sj_sys_tid();
-    sj_trace_stack(trace, stack, sj_zombie_pool.stack_bytes);
+    trace->tid = sj_thread_number();
+    sj_stack_take(trace, stack, sj_zombie_pool.stack_bytes);
 }
 
 /* Where a block lies at the end of its pages. */
@@ -337,6 +365,10 @@ void *sj_pool_take(size_t bytes, size_t alignment, uint32_t families)
         COUNT(refused_size);
         return NULL;
     }
+    if (!sj_recorder_may_call()) { /* a filter may end the program for our system calls */
+        COUNT(refused_memory);
+        return NULL;
+    }
     const uint64_t start = sj_arch_ticks();
     sj_trace_here(&here);
     atomic_fetch_add(live, 1); /* before: who leaves waits for it, or finds it */
@@ -383,6 +415,19 @@ bool sj_zombies_name_object(void *object, const char *class_name, const void *cl
     return true;
 }
 
+/* Its room may be used again as soon as it is in the queue. */
+static void close_block(sj_pool_slot *slot, uint64_t page)
+{
+    const uint64_t bytes = bytes_of_pages(slot);
+    sj_pages_save(slot);
+    if (!sj_recorder_may_call() || !sj_pages_close(page, bytes)) {
+        atomic_store(&slot->is_open, 1);
+    } else if (sj_zombie_pool.has_guards != 0) {
+        atomic_fetch_sub(&sj_zombie_pool.held_bytes, slot->held_bytes);
+        slot->held_bytes = 0;
+    }
+}
+
 void sj_pool_put(void *block, uint64_t site, uint32_t families)
 {
     sj_zombie_trace here = {0};
@@ -404,11 +449,10 @@ void sj_pool_put(void *block, uint64_t site, uint32_t families)
         check_margins(slot, &here, site);
     }
     take_trace(&slot->release, &here, (uint8_t *)(slot + 1) + sj_zombie_pool.stack_bytes);
-    void *page = (void *)(uintptr_t)(address & ~(uint64_t)(SJ_POOL_PAGE - 1));
     if (slot->object != 0) {
         *(const void **)(uintptr_t)slot->object = freed_class;
     }
-    (void)sj_sys_protect(page, bytes_of_pages(slot), PROT_NONE);
+    close_block(slot, address & ~(uint64_t)(SJ_POOL_PAGE - 1));
     COUNT(released);
     put_freed(slot);
     atomic_fetch_sub(&sj_custody_now->shared.live, 1);
@@ -421,5 +465,8 @@ void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
     if (slot != NULL) {
         atomic_store(&slot->is_open, 1);
     }
-    (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
+    sj_pages_open_met(page);
+    if (slot != NULL && atomic_load(&slot->state) == SJ_SLOT_FREED) {
+        sj_pages_restore(slot, page);
+    }
 }

@@ -5,7 +5,8 @@
  * finds it owned, a signal handler or a thread that was overtaken by a whole round, frees its block
  * at once. The last word of what is filled is the record's number, which is verified: so a block in
  * quarantine is known without a search, and nothing is believed that the program has overwritten.
- */
+ * Where that word lies the allocator says, which may be asked about its blocks only: objects are
+ * found by a table of their own, since what calls a virtual function may be any copy of one. */
 #include "agent/inproc/zombies/quarantine.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -25,6 +26,9 @@ enum {
     USABLE_MOST = 1 << 20,
     FILL_MOST = 4096, /* a damaged header may claim any size: no more is written */
     STACK_MOST = 512,
+    MEASURED = 64, /* of so many blocks one is timed, for the overhead budget */
+    PLACES_PER_RECORD = 2,
+    SHIFT_MASK = 31,
     NUMBER_BITS = 24,
     ALIGNMENT = 16,
     WORD = sizeof(uint64_t)
@@ -34,9 +38,12 @@ typedef enum sj_kept_state { KEPT_NONE = 0, KEPT_OWNED = 1, KEPT_WHOLE = 2 } sj_
 
 typedef void (*free_function)(uint64_t block, uint64_t second, uint64_t third);
 typedef uint64_t (*size_function)(uint64_t block);
+typedef void *(*new_function)(uint64_t bytes);
 typedef void *(*resize_function)(uint64_t block, uint64_t second, uint64_t third);
 
 static uint8_t *records;
+static _Atomic uint32_t *places; /* 1 + number of an object's record, by address; 0: none */
+static uint32_t place_mask;
 static uint64_t stride;
 static uint32_t stack_bytes;
 static uint32_t record_count;
@@ -73,6 +80,37 @@ static uint64_t number_of(const sj_kept_block *kept)
 static uint64_t mark_of(const sj_kept_block *kept)
 {
     return MARK | number_of(kept);
+}
+
+static _Atomic uint32_t *place_of(uint64_t object)
+{
+    return &places[(object / ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 32) & place_mask];
+}
+
+static bool is_object_at(const sj_kept_block *kept, uint64_t address)
+{
+    return kept->address == address && kept->type != 0 && atomic_load(&kept->state) == KEPT_WHOLE;
+}
+
+/* Where two objects share a place, the one that was freed first is looked for in all records. */
+static sj_kept_block *look_through(uint64_t address)
+{
+    for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
+        if (is_object_at(record_at(i), address)) {
+            return record_at(i);
+        }
+    }
+    return NULL;
+}
+
+sj_kept_block *sj_quarantine_find_object(uint64_t address)
+{
+    const uint32_t place = records != NULL ? atomic_load(place_of(address)) : 0;
+    if (place == 0) {
+        return NULL;
+    }
+    sj_kept_block *kept = record_at(place - 1);
+    return is_object_at(kept, address) ? kept : look_through(address);
 }
 
 /* The address of the first word that is not as it was filled; 0: all are. */
@@ -179,26 +217,36 @@ static sj_kept_block *take_record(void)
     return take_state(kept, KEPT_NONE) ? kept : NULL;
 }
 
-static void fill(sj_kept_block *kept, bool with_tables)
+/* False, nothing is changed: a virtual call of the object would harm the program. */
+static bool fill(sj_kept_block *kept, bool with_tables)
 {
     uint64_t *words = (uint64_t *)(uintptr_t)kept->address;
     const uint64_t last = filled_bytes(kept->usable) / WORD - 1;
-    const uint64_t tables = with_tables ? sj_virtual_replace(words, last, &kept->type) : 0;
+    uint64_t tables = 0;
+    if (with_tables && !sj_virtual_replace(words, last, &kept->type, &tables)) {
+        return false;
+    }
     for (uint64_t i = 0; i < last; i++) {
         if (i >= SJ_VIRTUAL_WORDS || (tables >> i & 1) == 0) {
             words[i] = WORD_PATTERN;
         }
     }
     words[last] = mark_of(kept);
+    if (kept->type != 0) {
+        atomic_store(place_of(kept->address), (uint32_t)number_of(kept) + 1);
+    }
+    return true;
 }
 
 static __attribute__((noinline)) bool keep(uint64_t block, uint64_t usable, uint64_t site,
                                            const sj_zombie_region *region)
 {
+    const uint64_t start = sj_arch_ticks();
     sj_kept_block *kept = take_record();
     if (kept == NULL) {
         return false;
     }
+    const bool is_measured = number_of(kept) % MEASURED == 0;
     if (!atomic_load(&is_on)) {
         put_state(kept, KEPT_NONE);
         return false;
@@ -208,15 +256,22 @@ static __attribute__((noinline)) bool keep(uint64_t block, uint64_t usable, uint
     kept->site = site;
     kept->type = 0;
     atomic_store(&kept->is_told, 0);
-    kept->release.ticks = sj_arch_ticks();
-    kept->release.tid = sj_sys_tid();
+    kept->release.ticks = start;
+    kept->release.tid = sj_thread_number();
     sj_trace_here(&kept->release);
     sj_stack_take(&kept->release, kept + 1, stack_bytes);
-    fill(kept, region->settings.vtables != 0);
+    if (!fill(kept, region->settings.vtables != 0)) {
+        kept->address = 0;
+        put_state(kept, KEPT_NONE);
+        return false;
+    }
     atomic_fetch_add(&held_bytes, usable + stride);
     put_state(kept, KEPT_WHOLE);
     sj_objects_count(quarantined, 1);
     save_memory(region);
+    if (is_measured) {
+        sj_objects_count(quarantine_ticks, (sj_arch_ticks() - start) * MEASURED);
+    }
     return true;
 }
 
@@ -245,16 +300,20 @@ static sj_kept_block *find_marked(uint64_t block, uint64_t usable)
     return kept->address == block ? kept : NULL;
 }
 
-sj_kept_block *sj_quarantine_find(uint64_t address)
-{
-    return records != NULL && is_block(address) ? find_marked(address, usable_size(address)) : NULL;
-}
-
 static __attribute__((noinline)) void report_again(sj_kept_block *kept, uint64_t site)
 {
     sj_zombie_trace here = {0};
     sj_trace_here(&here);
     sj_report_follow(sj_report_kept(kept, SJ_ZOMBIE_DOUBLE_FREE, kept->address, &here, site));
+}
+
+/* The overhead budget leaves out all but one in so many frees of a thread. */
+static bool is_left_out(const sj_zombie_region *region)
+{
+    static __thread uint32_t frees __attribute__((tls_model("initial-exec")));
+    const uint32_t shift =
+        atomic_load_explicit(&region->quarantine_shift, memory_order_relaxed) & SHIFT_MASK;
+    return shift != 0 && (++frees & ((UINT32_C(1) << shift) - 1)) != 0;
 }
 
 /* True: nothing is left to be done for the block. */
@@ -277,7 +336,7 @@ static bool take_freed(uint64_t block, uint64_t site)
     }
     const uint64_t limit = (uint64_t)region->settings.quarantine_kib << 10;
     if (usable < USABLE_LEAST || usable > USABLE_MOST || usable + stride > limit ||
-        !keep(block, usable, site, region)) {
+        is_left_out(region) || !keep(block, usable, site, region)) {
         sj_objects_count(not_quarantined, 1);
         return false;
     }
@@ -288,7 +347,7 @@ static bool take_freed(uint64_t block, uint64_t site)
  * is given back to the allocator's care. */
 static void give_up(uint64_t block, uint64_t site)
 {
-    sj_kept_block *kept = sj_quarantine_find(block);
+    sj_kept_block *kept = is_block(block) ? find_marked(block, usable_size(block)) : NULL;
     if (kept != NULL) {
         report_again(kept, site);
     }
@@ -302,6 +361,36 @@ static void give_up(uint64_t block, uint64_t site)
     }
 }
 
+/* A block that has to grow moves, so that the old one is quarantined: what keeps a pointer to it is
+ * found, also where the allocator could have grown it in place. Larger ones are the allocator's
+ * matter, because a program may grow one byte by byte. NULL: so is this one. */
+static void *move(uint64_t block, uint64_t bytes, uint64_t site)
+{
+    const uint64_t usable = is_block(block) ? usable_size(block) : 0;
+    if (usable < USABLE_LEAST || usable > FILL_MOST || bytes <= usable || !atomic_load(&is_on)) {
+        return NULL;
+    }
+    void *moved = ((new_function)sj_zombie_originals[SJ_HEAD_MALLOC])(bytes);
+    if (moved == NULL) {
+        return NULL;
+    }
+    memcpy(moved, (const void *)(uintptr_t)block, usable);
+    if (!take_freed(block, site)) {
+        ((free_function)sj_zombie_originals[SJ_HEAD_FREE])(block, 0, 0);
+    }
+    return moved;
+}
+
+static void *resize_kept(uint64_t block, uint64_t bytes, uint64_t unused)
+{
+    const uint64_t site = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    (void)unused;
+    give_up(block, site);
+    void *moved = move(block, bytes, site);
+    return moved != NULL ? moved
+                         : ((resize_function)sj_zombie_originals[SJ_HEAD_REALLOC])(block, bytes, 0);
+}
+
 #define SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
 
 #define KEEPS(name, head)                                                                          \
@@ -312,12 +401,12 @@ static void give_up(uint64_t block, uint64_t site)
         }                                                                                          \
     }
 
-#define GIVES_UP(name, head)                                                                       \
-    static void *name(uint64_t block, uint64_t second, uint64_t third)                             \
-    {                                                                                              \
-        give_up(block, SITE);                                                                      \
-        return ((resize_function)sj_zombie_originals[head])(block, second, third);                 \
-    }
+/* Of jemalloc: flags say how the new block is to be aligned. */
+static void *resize_kept_x(uint64_t block, uint64_t bytes, uint64_t flags)
+{
+    give_up(block, SITE);
+    return ((resize_function)sj_zombie_originals[SJ_HEAD_RALLOCX])(block, bytes, flags);
+}
 
 KEEPS(keep_free, SJ_HEAD_FREE)
 KEEPS(keep_cfree, SJ_HEAD_CFREE)
@@ -337,8 +426,6 @@ KEEPS(keep_delete_array_sized, SJ_HEAD_DELETE_ARRAY_SIZED)
 KEEPS(keep_delete_array_aligned, SJ_HEAD_DELETE_ARRAY_ALIGNED)
 KEEPS(keep_delete_array_aligned_nothrow, SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW)
 KEEPS(keep_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
-GIVES_UP(resize_kept, SJ_HEAD_REALLOC)
-GIVES_UP(resize_kept_x, SJ_HEAD_RALLOCX)
 
 /* Operators that a program defines may have a heap of their own: only where the allocator gives
  * their blocks out, too, does its free take them. */
@@ -395,8 +482,15 @@ static void lead(const sj_zombie_region *region, bool is_resize)
     }
 }
 
+/* Places lie in front of the records. */
+static uint64_t mapped_bytes(void)
+{
+    return ((uint64_t)place_mask + 1) * sizeof(*places) + record_count * stride;
+}
+
 static bool open_records(const sj_zombie_settings *settings)
 {
+    uint64_t place_count = 1;
     if (records != NULL) {
         return true;
     }
@@ -404,10 +498,18 @@ static bool open_records(const sj_zombie_settings *settings)
     stack_bytes = wanted & ~(uint32_t)(ALIGNMENT - 1);
     stride = sizeof(sj_kept_block) + stack_bytes;
     record_count = settings->quarantine_blocks;
-    void *mapped = sj_sys_map(NULL, record_count * stride, PROT_READ | PROT_WRITE,
+    while (place_count < (uint64_t)record_count * PLACES_PER_RECORD) {
+        place_count *= 2;
+    }
+    place_mask = (uint32_t)(place_count - 1);
+    void *mapped = sj_sys_map(NULL, mapped_bytes(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    records = sj_sys_failed(mapped) ? NULL : mapped;
-    return records != NULL;
+    if (sj_sys_failed(mapped)) {
+        return false;
+    }
+    places = mapped;
+    records = (uint8_t *)mapped + place_count * sizeof(*places);
+    return true;
 }
 
 void sj_quarantine_begin(const sj_zombie_region *region)
@@ -492,7 +594,7 @@ void sj_quarantine_forget(void)
     if (records == NULL || atomic_load(&is_on)) {
         return; /* it was never ended: its blocks stay what they are */
     }
-    (void)sj_sys_unmap(records, record_count * stride);
+    (void)sj_sys_unmap((void *)places, mapped_bytes());
     records = NULL;
     atomic_store(&next, 0);
     atomic_store(&oldest, 0);

@@ -46,9 +46,10 @@ void sj_quarantine_check(void);
  */
 void sj_quarantine_shrink(void);
 
-/* sj_quarantine_find returns the block in quarantine that begins at an address that can be read;
- * NULL: none does. It may be let go at any time: what is read of it is right or old. */
-sj_kept_block *sj_quarantine_find(uint64_t address);
+/* sj_quarantine_find_object returns the block in quarantine that begins at an address, which may be
+ * any, and has an object; NULL: none does. Reads nothing there. It may be let go at any time: what
+ * is read of it is right or old. */
+sj_kept_block *sj_quarantine_find_object(uint64_t address);
 
 void sj_quarantine_after_fork(void);
 

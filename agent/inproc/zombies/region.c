@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_BYTES = 4096, SLOTS_MAX = 28000 };
+enum { PATH_BYTES = 4096, SLOTS_MAX = 1000000 };
 
 sj_zombie_region *_Atomic sj_zombie_region_now;
 
@@ -451,6 +451,7 @@ void sj_zombies_after_fork(void)
 {
     sj_zombie_region *region = atomic_exchange(&sj_zombie_region_now, NULL);
     sj_quarantine_after_fork();
+    sj_thread_after_fork();
     if (region != NULL && sj_recorder_may_call()) {
         (void)sj_sys_unmap(region, sizeof(*region));
     }

@@ -84,3 +84,18 @@ void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes)
     trace->stack_bytes = left < bytes ? (uint32_t)left & ~7U : bytes;
     copy_words(stack, (const void *)(uintptr_t)sp, trace->stack_bytes);
 }
+
+static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
+
+uint32_t sj_thread_number(void)
+{
+    if (own_number == 0) {
+        own_number = sj_sys_tid();
+    }
+    return own_number;
+}
+
+void sj_thread_after_fork(void)
+{
+    own_number = 0;
+}

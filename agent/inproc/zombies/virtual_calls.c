@@ -56,7 +56,7 @@ uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uin
     table = is_second ? sj_virtual_table_of(second) : table;
     const uint64_t object = is_second ? second : first;
     sj_kept_block *kept =
-        table != NULL ? sj_quarantine_find(object + (uint64_t)table->offset_to_top) : NULL;
+        table != NULL ? sj_quarantine_find_object(object + (uint64_t)table->offset_to_top) : NULL;
     if (kept != NULL && region != NULL) {
         if (atomic_exchange(&kept->is_told, 1) == 0) {
             report_call(kept, table, number, site);

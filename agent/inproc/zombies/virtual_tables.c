@@ -1,15 +1,18 @@
 /* Design notes
  *
  * Each table of the program's that an object in quarantine had gets one of ours, with the same type
- * information, so that typeid and dynamic_cast go on. How many functions a table has is not known:
- * ours has room for more than any. What is not certainly mapped is read by a system call that
- * cannot fault: a block may begin with any number. */
+ * information, so that typeid and dynamic_cast go on. A table ends in front of what is no code: a
+ * larger one than ours is known by that, once for all of its objects, which are then not kept. What
+ * is not certainly mapped is read by a system call that cannot fault: a block may begin with any
+ * number. */
 #include "agent/inproc/zombies/virtual_tables.h"
 
+#include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/internal.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 enum { TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
@@ -66,14 +69,59 @@ static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
            is_in_module(head->function) && is_type(head->type);
 }
 
-static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t offset)
+/* `*known` is a mapping of code, kept for the next question. */
+static bool is_code(uint64_t address, sj_mapping *known)
 {
+    char buffer[SJ_MAPS_LITTLE_BYTES];
+    sj_maps maps;
+    sj_mapping mapping = *known;
+    bool is_found = address >= known->low && address < known->high;
+    if (is_found || !sj_maps_open(&maps, buffer, sizeof(buffer))) {
+        return is_found;
+    }
+    while (!is_found && sj_maps_next(&maps, &mapping)) {
+        is_found = address >= mapping.low && address < mapping.high &&
+                   (mapping.protection & PROT_EXEC) != 0;
+    }
+    sj_maps_close(&maps);
+    *known = is_found ? mapping : *known;
+    return is_found;
+}
+
+/* Words from the table on, as many as ours has and one more, lie in modules, or are code. */
+static bool is_filled(uint64_t table, bool with_code)
+{
+    sj_mapping known = {0};
+    uint64_t function = 0;
+    for (uint64_t i = 0; i <= SJ_VIRTUAL_FUNCTIONS; i++) {
+        if (!sj_virtual_read(table + i * WORD, &function, WORD) || !is_in_module(function) ||
+            (with_code && !is_code(function, &known))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What follows a table may be type information, whose words lie in modules, too; what is code costs
+ * more to find out. */
+static bool is_too_large(uint64_t table)
+{
+    return is_filled(table, false) && is_filled(table, true);
+}
+
+static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t original,
+                       uint64_t offset)
+{
+    if (is_too_large(original)) {
+        atomic_store_explicit(&table->state, SJ_VIRTUAL_TOO_LARGE, memory_order_release);
+        return;
+    }
     table->offset_to_top = -(int64_t)offset;
     table->type = head->type;
     for (uint64_t i = 0; i < SJ_VIRTUAL_FUNCTIONS; i++) {
         table->functions[i] = (uint64_t)(uintptr_t)sj_arch_virtual_stubs + i * STUB_BYTES;
     }
-    atomic_store_explicit(&table->is_ready, 1, memory_order_release);
+    atomic_store_explicit(&table->state, SJ_VIRTUAL_READY, memory_order_release);
 }
 
 /* NULL: it is no table, or there is no room for ours. */
@@ -90,31 +138,40 @@ static const sj_virtual_table *table_for(uint64_t original, uint64_t offset)
                 return NULL;
             }
             if (atomic_compare_exchange_strong(&table->key, &held, key)) {
-                fill_table(table, &head, offset);
+                fill_table(table, &head, original, offset);
                 return table;
             }
         }
         if (held == key) {
-            return atomic_load_explicit(&table->is_ready, memory_order_acquire) != 0 ? table : NULL;
+            return atomic_load_explicit(&table->state, memory_order_acquire) != SJ_VIRTUAL_UNKNOWN
+                       ? table
+                       : NULL;
         }
     }
     return NULL;
 }
 
-uint64_t sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type)
+bool sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type, uint64_t *replaced)
 {
-    uint64_t replaced = 0;
+    const sj_virtual_table *found[SJ_VIRTUAL_WORDS] = {NULL};
+    *replaced = 0;
     for (uint64_t i = 0; tables != NULL && i < count && i < SJ_VIRTUAL_WORDS; i++) {
-        const sj_virtual_table *table = words[i] != 0 ? table_for(words[i], i * WORD) : NULL;
-        if (table != NULL) {
-            words[i] = (uint64_t)(uintptr_t)table->functions;
-            replaced |= UINT64_C(1) << i;
-            *type = i == 0 ? table->type : *type;
-        } else if (i == 0) {
-            return 0;
+        found[i] = words[i] != 0 ? table_for(words[i], i * WORD) : NULL;
+        if (found[i] == NULL && i == 0) {
+            return true;
+        }
+        if (found[i] != NULL && atomic_load(&found[i]->state) == SJ_VIRTUAL_TOO_LARGE) {
+            return false;
         }
     }
-    return replaced;
+    for (uint64_t i = 0; i < SJ_VIRTUAL_WORDS; i++) {
+        if (found[i] != NULL) {
+            words[i] = (uint64_t)(uintptr_t)found[i]->functions;
+            *replaced |= UINT64_C(1) << i;
+        }
+    }
+    *type = found[0] != NULL ? found[0]->type : *type;
+    return true;
 }
 
 bool sj_virtual_is_table(uint64_t word)

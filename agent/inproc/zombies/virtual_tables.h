@@ -10,14 +10,20 @@
 
 enum {
     SJ_VIRTUAL_WORDS = 16, /* of an object, in which pointers to tables are looked for */
-    SJ_VIRTUAL_FUNCTIONS = 256
+    SJ_VIRTUAL_FUNCTIONS = 1024
 };
+
+typedef enum sj_virtual_state {
+    SJ_VIRTUAL_UNKNOWN = 0, /* it is being filled */
+    SJ_VIRTUAL_READY = 1,
+    SJ_VIRTUAL_TOO_LARGE = 2 /* the program's has more functions than ours */
+} sj_virtual_state;
 
 /* What a program's table is replaced by. */
 typedef struct sj_virtual_table {
-    _Atomic uint64_t key; /* its address, and above SJ_VIRTUAL_ADDRESS its place in the object;
-                             0: not used */
-    _Atomic uint32_t is_ready;
+    _Atomic uint64_t key;   /* its address, and above SJ_VIRTUAL_ADDRESS its place in the object;
+                               0: not used */
+    _Atomic uint32_t state; /* sj_virtual_state */
     uint32_t reserved;
     int64_t offset_to_top; /* from here on as the C++ ABI has it */
     uint64_t type;
@@ -34,9 +40,10 @@ typedef struct sj_type_head {
 void sj_virtual_open(void);
 
 /* sj_virtual_replace puts our tables in the place of those of the object that `words` are, if it
- * begins with one that has type information: its address is written to `*type`. Returns a bit for
- * each word that was replaced. */
-uint64_t sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type);
+ * begins with one that has type information: its address is written to `*type`, and a bit for each
+ * word that was replaced to `*replaced`. False, nothing is changed: one of the tables has too many
+ * functions. */
+bool sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type, uint64_t *replaced);
 
 /* sj_virtual_answer is what every stub calls (arch/<machine>/virtual_stubs.S): the first arguments
  * of the call as integers, the function's place in the table, where it returns to. */

@@ -119,6 +119,9 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
         }
         file->constants[i] = at;
         i += tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE ? 1 : 0; /* these take two numbers */
+        if (i == file->constant_count) { /* the next constant would have a number that is taken */
+            return refuse(file, reader, "its last constant has half a number", error);
+        }
     }
     file->pool_end = offset_of(file, reader);
     return SJ_OK;

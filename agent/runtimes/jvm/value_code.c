@@ -248,9 +248,9 @@ static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
 }
 
 /* Records the value on top of the stack, and takes it from there. */
-static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor)
+static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor,
+                       bool is_first)
 {
-    const bool is_first = output->size <= 2; /* nothing but the load of this one */
     const bool is_object = type_of(type) == SJ_JAVA_REFERENCE;
     if (!is_object) {
         put_widening(draft, output, type);
@@ -271,9 +271,10 @@ static void put_argument(const code_draft *draft, const sj_java_value *value)
                      what_of('V', value->descriptor, output->size == 0));
         }
     } else if (fits(place.type, value->descriptor)) {
+        const bool is_first = output->size == 0;
         sj_be_put8(output, load_of(place.type));
         sj_be_put8(output, place.slot);
-        put_record(draft, output, place.type, value->descriptor);
+        put_record(draft, output, place.type, value->descriptor, is_first);
     }
 }
 
@@ -314,6 +315,25 @@ static bool is_number(char type)
     return type != '\0' && type_of(type) <= SJ_JAVA_DOUBLE;
 }
 
+/* Nearest to the call, so that it measures little of what recording values takes. */
+static void put_cost(const code_draft *draft, sj_be_output *output, uint32_t what)
+{
+    if (draft->values->costs) {
+        put_call(draft, output, SJ_JAVA_COST, what);
+    }
+}
+
+static void put_handler(const code_draft *draft)
+{
+    sj_be_output *output = &draft->code->handler;
+    put_cost(draft, output, 0);
+    if (draft->values->items[0].descriptor != 0) {
+        sj_be_put8(output, DUP);
+        put_call(draft, output, SJ_JAVA_RECORD_THROWN,
+                 sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN));
+    }
+}
+
 static void put_entry(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->entry;
@@ -324,6 +344,7 @@ static void put_entry(const code_draft *draft)
         }
     }
     if (output->size == 0) {
+        put_cost(draft, output, SJ_JAVA_AT_ENTRY);
         return; /* nothing is judged */
     }
     if (draft->values->may_leave && !sj_class_text_is(draft->method->name, "<init>")) {
@@ -339,21 +360,26 @@ static void put_entry(const code_draft *draft)
             sj_be_put8(output, place.slot);
         }
     }
+    put_cost(draft, output, SJ_JAVA_AT_ENTRY);
 }
 
 static void put_exit(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->exit;
     const char type = draft->places[0].type;
+    put_cost(draft, output, 0);
+    const size_t cost_bytes = output->size;
     for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
         const sj_java_value *value = &draft->values->items[i];
         if (value->descriptor != 0 && value->parameter == PARAMETER_NONE &&
             fits(type, value->descriptor)) {
+            const bool is_first = output->size == cost_bytes;
             sj_be_put8(output, is_wide(type) ? DUP2 : DUP);
-            put_record(draft, output, type, value->descriptor);
+            put_record(draft, output, type, value->descriptor, is_first);
         }
     }
-    if (output->size != 0 && (draft->values->sets & 1) != 0 && is_number(type)) {
+    const bool is_judged = output->size > cost_bytes;
+    if (is_judged && (draft->values->sets & 1) != 0 && is_number(type)) {
         put_setting(draft, output, type, 0);
     }
 }
@@ -374,9 +400,7 @@ sj_status sj_value_code_make(const sj_class_method *method, uint32_t function,
     SJ_TRY(read_places(&draft));
     put_entry(&draft);
     put_exit(&draft);
-    sj_be_put8(&code->handler, DUP);
-    put_call(&draft, &code->handler, SJ_JAVA_RECORD_THROWN,
-             sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN));
+    put_handler(&draft);
     return code->entry.bad || code->exit.bad || code->handler.bad ? SJ_ENOMEM : SJ_OK;
 }
 

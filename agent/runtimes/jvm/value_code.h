@@ -10,7 +10,11 @@
  *       dup; push what, id; invokestatic number                  <- exit
  *       dup; invokestatic set; xor                                  if a rule sets the result
  *
- *       dup; push what, id; invokestatic thrown                  <- handler */
+ *       dup; push what, id; invokestatic thrown                  <- handler
+ *
+ *       push at entry, id; invokestatic cost                     <- last of the entry; without
+ *                                                                   "at entry" first of the others
+ */
 #ifndef SJ_AGENT_RUNTIMES_JVM_VALUE_CODE_H
 #define SJ_AGENT_RUNTIMES_JVM_VALUE_CODE_H
 
@@ -31,11 +35,12 @@ typedef struct sj_java_values {
     sj_java_value items[SJ_VALUES_PER_FUNCTION];
     uint16_t sets;  /* bits: parameters that rules set; bit 0 the result */
     bool may_leave; /* rules leave calls out, or throw instead */
+    bool costs;     /* CPU time and allocated bytes */
 } sj_java_values;
 
 static inline bool sj_java_values_wanted(const sj_java_values *values)
 {
-    return values->items[0].descriptor != 0;
+    return values->items[0].descriptor != 0 || values->costs;
 }
 
 /* Methods of java.lang.Float and java.lang.Double. */

@@ -202,34 +202,70 @@ static sj_status find_metadata(sj_slice file, sj_slice *metadata)
     return fields.bad || metadata->data == NULL ? SJ_ECORRUPT : SJ_OK;
 }
 
-bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES])
+typedef struct debug_entry {
+    const uint8_t *stamp;
+    uint16_t minor;
+    uint32_t type;
+    sj_slice data;
+} debug_entry;
+
+/* Reads the next entry of a debug directory; false at its end. */
+static bool next_debug_entry(sj_slice file, sj_reader *entries, debug_entry *entry)
 {
-    enum { CODE_VIEW = 2, RSDS = 0x53445352, ENTRY_BYTES = 28, PORTABLE = 0x504d };
-    pe_file pe;
-    if (read_head(file, &pe) != SJ_OK) {
+    enum { ENTRY_BYTES = 28 };
+    if (sj_reader_left(entries) < ENTRY_BYTES) {
         return false;
     }
-    const sj_slice directory = find_directory(&pe, DEBUG_DIRECTORY);
-    sj_reader entries = sj_reader_of(directory.data, directory.size);
-    while (sj_reader_left(&entries) >= ENTRY_BYTES) {
-        (void)sj_read_u32(&entries);
-        const uint8_t *stamp = sj_reader_take(&entries, 4);
-        (void)sj_read_u16(&entries);
-        const uint16_t minor = sj_read_u16(&entries);
-        const uint32_t type = sj_read_u32(&entries);
-        const uint32_t bytes = sj_read_u32(&entries);
-        (void)sj_read_u32(&entries); /* address */
-        const sj_slice data = part_of(file, sj_read_u32(&entries), bytes);
-        sj_reader view = sj_reader_of(data.data, data.size);
+    (void)sj_read_u32(entries);
+    entry->stamp = sj_reader_take(entries, 4);
+    (void)sj_read_u16(entries);
+    entry->minor = sj_read_u16(entries);
+    entry->type = sj_read_u32(entries);
+    const uint32_t bytes = sj_read_u32(entries);
+    (void)sj_read_u32(entries); /* address */
+    entry->data = part_of(file, sj_read_u32(entries), bytes);
+    return true;
+}
+
+static sj_reader debug_entries(sj_slice file)
+{
+    pe_file pe;
+    const sj_slice directory =
+        read_head(file, &pe) == SJ_OK ? find_directory(&pe, DEBUG_DIRECTORY) : (sj_slice){0};
+    return sj_reader_of(directory.data, directory.size);
+}
+
+bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES])
+{
+    enum { CODE_VIEW = 2, RSDS = 0x53445352, PORTABLE = 0x504d };
+    debug_entry entry;
+    for (sj_reader entries = debug_entries(file); next_debug_entry(file, &entries, &entry);) {
+        sj_reader view = sj_reader_of(entry.data.data, entry.data.size);
         const uint32_t signature = sj_read_u32(&view);
         const uint8_t *guid = sj_reader_take(&view, SJ_ASSEMBLY_ID_BYTES);
-        if (type == CODE_VIEW && minor == PORTABLE && signature == RSDS && guid != NULL) {
+        if (entry.type == CODE_VIEW && entry.minor == PORTABLE && signature == RSDS &&
+            guid != NULL) {
             memcpy(id, guid, SJ_ASSEMBLY_ID_BYTES);
-            memcpy(id + SJ_ASSEMBLY_ID_BYTES, stamp, 4);
+            memcpy(id + SJ_ASSEMBLY_ID_BYTES, entry.stamp, 4);
             return true;
         }
     }
     return false;
+}
+
+sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size)
+{
+    enum { EMBEDDED = 17, MPDB = 0x4244504d };
+    debug_entry entry;
+    for (sj_reader entries = debug_entries(file); next_debug_entry(file, &entries, &entry);) {
+        sj_reader data = sj_reader_of(entry.data.data, entry.data.size);
+        const uint32_t signature = sj_read_u32(&data);
+        *size = sj_read_u32(&data);
+        if (entry.type == EMBEDDED && signature == MPDB && !data.bad) {
+            return (sj_slice){.data = data.at, .size = sj_reader_left(&data)};
+        }
+    }
+    return (sj_slice){0};
 }
 
 /* The heap index sizes are bits of the table stream's header. */

@@ -21,6 +21,7 @@ enum {
     SJ_TABLE_TYPE_DEF = 0x02,
     SJ_TABLE_METHOD_DEF = 0x06,
     SJ_TABLE_TYPE_SPEC = 0x1b,
+    SJ_TABLE_ASSEMBLY = 0x20,
     SJ_TABLE_NESTED_CLASS = 0x29,
     SJ_TABLE_GENERIC_PARAM = 0x2a
 };
@@ -74,6 +75,10 @@ const uint8_t *sj_assembly_id(const sj_assembly *assembly);
 /* sj_assembly_pdb_id finds the id of the portable PDB that was made with an assembly: the GUID and
  * the time stamp of its debug directory. False: there is none. */
 bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
+
+/* sj_assembly_embedded_pdb finds the portable PDB that an assembly's file holds itself, deflated;
+ * empty: it holds none. `*size` is what it says of its size. */
+sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size);
 
 /* sj_assembly_compressed reads a number as signatures hold it (II.23.2). */
 uint32_t sj_assembly_compressed(sj_reader *reader);

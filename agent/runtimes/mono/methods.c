@@ -1,6 +1,7 @@
 #include "agent/runtimes/mono/methods.h"
 
 #include "agent/runtimes/mono/file.h"
+#include "agent/runtimes/mono/key_token.h"
 #include "agent/runtimes/mono/type_names.h"
 
 #include <stdlib.h>
@@ -113,4 +114,13 @@ sj_status sj_mono_read_classes(const char *path, sj_slice id, sj_container_class
     }
     free(loaded.bytes);
     return status;
+}
+
+bool sj_mono_is_framework(const char *path, sj_slice id)
+{
+    loaded_assembly loaded;
+    const bool is_framework =
+        load_assembly(path, id, &loaded) == SJ_OK && sj_assembly_is_framework(&loaded.assembly);
+    free(loaded.bytes);
+    return is_framework;
 }

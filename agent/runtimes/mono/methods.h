@@ -22,4 +22,7 @@ SJ_MUST_CHECK sj_status sj_mono_read_classes(const char *path, sj_slice id,
 SJ_MUST_CHECK sj_status sj_mono_read_file(const char *path, sj_slice id, sj_container_sink sink,
                                           void *context);
 
+/* sj_mono_is_framework is is_system_container (runtime.h): by the public key of the assembly. */
+bool sj_mono_is_framework(const char *path, sj_slice id);
+
 #endif

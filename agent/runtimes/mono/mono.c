@@ -62,5 +62,6 @@ const sj_runtime sj_runtime_mono = {
     .is_system_class = is_system_class,
     .read_container = sj_mono_read_file,
     .read_container_classes = sj_mono_read_classes,
+    .is_system_container = sj_mono_is_framework,
     .read_container_lines = sj_mono_read_lines,
 };

@@ -34,26 +34,30 @@ static sj_status read_mdb(const char *path, sj_slice id, sj_container_line_sink 
     return read_file(sj_mdb_read, symbols, id, sink, context);
 }
 
-/* NAME.pdb, which has the id that the assembly's file names. */
+/* The one in the assembly's file, or NAME.pdb; both have the id that the file names. */
 static sj_status read_portable_pdb(const char *path, sj_container_line_sink sink, void *context)
 {
     char symbols[PATH_MAX];
-    uint8_t id[SJ_PORTABLE_PDB_ID_BYTES];
+    uint8_t id_bytes[SJ_PORTABLE_PDB_ID_BYTES];
     uint8_t *bytes = NULL;
     size_t size = 0;
+    const sj_slice id = {.data = id_bytes, .size = sizeof(id_bytes)};
     const char *end = strrchr(path, '.');
     const int stem = end != NULL ? (int)(end - path) : (int)strlen(path);
     if (snprintf(symbols, sizeof(symbols), "%.*s.pdb", stem, path) >= (int)sizeof(symbols)) {
         return SJ_ENOTFOUND;
     }
-    const sj_status status = sj_mono_load_file(path, &bytes, &size);
-    const bool has_id =
-        status == SJ_OK && sj_assembly_pdb_id((sj_slice){.data = bytes, .size = size}, id);
+    sj_status status = sj_mono_load_file(path, &bytes, &size);
+    const sj_slice file = {.data = bytes, .size = size};
+    bool has_id = false;
+    if (status == SJ_OK) {
+        has_id = sj_assembly_pdb_id(file, id_bytes);
+        status = has_id ? sj_embedded_pdb_read(file, id, sink, context) : SJ_ENOTFOUND;
+    }
     free(bytes);
-    SJ_TRY(status);
-    return has_id ? read_file(sj_portable_pdb_read, symbols,
-                              (sj_slice){.data = id, .size = sizeof(id)}, sink, context)
-                  : SJ_ENOTFOUND;
+    return has_id && status == SJ_ENOTFOUND
+               ? read_file(sj_portable_pdb_read, symbols, id, sink, context)
+               : status;
 }
 
 sj_status sj_mono_read_lines(const char *path, sj_slice id, sj_container_line_sink sink,

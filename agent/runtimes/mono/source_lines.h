@@ -1,5 +1,5 @@
 /* Where the code of an assembly's methods is written: sequence points of its symbol file, a Mono
- * symbol file (NAME.exe.mdb) or a portable PDB (NAME.pdb) beside it.
+ * symbol file (NAME.exe.mdb) or a portable PDB (NAME.pdb) beside it, or a portable PDB in it.
  *
  * The bytes are foreign: a damaged file gives wrong lines or fewer, never wrong memory. No state;
  * any thread. */
@@ -25,6 +25,11 @@ SJ_MUST_CHECK sj_status sj_mdb_read(sj_slice file, sj_slice id, sj_container_lin
 /* sj_portable_pdb_read does the same with a portable PDB; its id is that of the assembly's debug
  * directory (sj_assembly_pdb_id). SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_portable_pdb_read(sj_slice file, sj_slice id,
+                                             sj_container_line_sink sink, void *context);
+
+/* sj_embedded_pdb_read does the same with the portable PDB in an assembly's own file.
+ * SJ_ENOTFOUND: it holds none. */
+SJ_MUST_CHECK sj_status sj_embedded_pdb_read(sj_slice file, sj_slice id,
                                              sj_container_line_sink sink, void *context);
 
 #endif

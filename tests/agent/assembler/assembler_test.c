@@ -285,7 +285,7 @@ static void test_calls_open_before_recording_are_entered_at_its_beginning(void *
     close_story(&told);
 }
 
-static void test_other_stacks_are_told_apart_among_records_that_come_together(void **state)
+static void test_other_stacks_are_reported_apart_among_records_that_come_together(void **state)
 {
     (void)state;
     static const step_record steps[] = {
@@ -365,7 +365,7 @@ static void test_coroutines_have_streams_of_their_own_and_unwind_nothing(void **
     close_story(&told);
 }
 
-static void test_adjacent_small_coroutine_stacks_are_told_apart(void **state)
+static void test_adjacent_small_coroutine_stacks_are_reported_apart(void **state)
 {
     (void)state;
     enum { STACK = 16 * 1024 };
@@ -588,7 +588,7 @@ static void test_ticks_beyond_48_bits_and_after_a_long_sleep(void **state)
     close_story(&told);
 }
 
-static void test_blocks_are_told_in_steps_of_the_clock_that_fit(void **state)
+static void test_blocks_are_reported_in_steps_of_the_clock_that_fit(void **state)
 {
     (void)state;
     story told = open_story();
@@ -764,11 +764,11 @@ int main(void)
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
-        cmocka_unit_test(test_other_stacks_are_told_apart_among_records_that_come_together),
+        cmocka_unit_test(test_other_stacks_are_reported_apart_among_records_that_come_together),
         cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
         cmocka_unit_test(test_nor_does_a_call_open_below_the_stack),
         cmocka_unit_test(test_coroutines_have_streams_of_their_own_and_unwind_nothing),
-        cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_told_apart),
+        cmocka_unit_test(test_adjacent_small_coroutine_stacks_are_reported_apart),
         cmocka_unit_test(test_a_handler_on_an_alternate_stack),
         cmocka_unit_test(test_a_handler_between_clock_and_reservation_runs_before_the_call),
         cmocka_unit_test(test_a_clock_that_goes_back_keeps_the_order_of_records),
@@ -779,7 +779,7 @@ int main(void)
         cmocka_unit_test(test_notes_of_unwinding_marks_and_pauses),
         cmocka_unit_test(test_torn_records_are_a_gap_that_ends_at_the_next),
         cmocka_unit_test(test_ticks_beyond_48_bits_and_after_a_long_sleep),
-        cmocka_unit_test(test_blocks_are_told_in_steps_of_the_clock_that_fit),
+        cmocka_unit_test(test_blocks_are_reported_in_steps_of_the_clock_that_fit),
         cmocka_unit_test(test_a_thread_that_ends_unwinds_and_a_killed_one_does_not),
         cmocka_unit_test(test_a_million_calls_deep),
         cmocka_unit_test(test_many_dead_coroutines_are_retired),

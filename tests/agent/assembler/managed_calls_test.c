@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 enum { LOW = 0xf0000, TOP = 0x100000, OTHER = 0x800000, TEXT_BYTES = 4096, STEPS = 20000 };
-enum { CALL = SJ_MANAGED_CALL, THROWN = SJ_MANAGED_THROWN };
+enum { CALL = SJ_MANAGED_CALL, THROWN = SJ_MANAGED_THROWN, HIT = SJ_MANAGED_INTERRUPTED };
 
 typedef struct step {
     char kind; /* + enters, - leaves, n a note of lost calls */
@@ -209,6 +209,20 @@ static void test_exits_without_entries_are_orphans(void **state)
     EXPECT_ORPHANS(steps, "+1 - ", 3);
 }
 
+static void test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan(void **state)
+{
+    (void)state;
+    /* 3 was hit in front of its entry, then 2, called by itself. */
+    static const step other[] = {
+        {'+', 1, CALL}, {'+', 2, CALL}, {'-', 3, HIT}, {'-', 2, HIT}, {'-', 1, CALL}};
+    static const step same[] = {
+        {'+', 1, CALL}, {'+', 2, CALL}, {'-', 2, HIT}, {'-', 2, HIT}, {'-', 1, CALL}};
+    static const step inside[] = {{'+', 1, CALL}, {'+', 2, CALL}, {'-', 2, HIT}, {'-', 1, CALL}};
+    EXPECT(other, "+1 +2 ~ - ");
+    EXPECT(same, "+1 +2 ~ - ");
+    EXPECT(inside, "+1 +2 ~ - ");
+}
+
 static void test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit(void **state)
 {
     (void)state;
@@ -318,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later),
         cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_goes_on),
         cmocka_unit_test(test_exits_without_entries_are_orphans),
+        cmocka_unit_test(test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),
         cmocka_unit_test(test_a_handler_on_another_stack_takes_no_managed_calls),
         cmocka_unit_test(test_what_ended_among_lost_records_is_truncated),

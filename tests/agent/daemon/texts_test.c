@@ -91,7 +91,7 @@ static void mistakes_in_the_catalogue_are_named(void **state)
     expect_refusals(sj_apps_check_catalogue, mistakes, sizeof(mistakes) / sizeof(mistakes[0]));
 }
 
-static void a_catalogue_is_read_anew_and_its_place_is_told(void **state)
+static void a_catalogue_is_read_anew_and_its_place_is_reported(void **state)
 {
     (void)state;
     json_t *apps = NULL;
@@ -221,7 +221,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(mistakes_in_the_catalogue_are_named),
-        CASE(a_catalogue_is_read_anew_and_its_place_is_told),
+        CASE(a_catalogue_is_read_anew_and_its_place_is_reported),
         CASE(invitations_that_cannot_be_good_are_refused_before_anyone_is_asked),
         CASE(names_and_tags_are_checked_and_kept),
         CASE(rules_of_the_collector_are_checked_as_a_whole),

@@ -1,5 +1,5 @@
 /* How a program is started that an emulator runs: a script stands for the emulator and writes down
- * what it was told. */
+ * what it was asked to. */
 #include "agent/launch/launch.h"
 
 #include <setjmp.h>

@@ -126,7 +126,7 @@ static void toggle(uint32_t function, bool on)
     assert_int_equal(sj_hook_functions(getpid(), &function, 1, on, freed, &report, &error), SJ_OK);
 }
 
-static void functions_are_told_to_be_free_before_threads_run_on(void **state)
+static void functions_are_reported_to_be_free_before_threads_run_on(void **state)
 {
     (void)state;
     toggle(FREED, false);
@@ -139,7 +139,7 @@ static void functions_are_told_to_be_free_before_threads_run_on(void **state)
 }
 
 /* Their calls may lack an exit, and may have one. */
-static void those_that_may_not_be_free_are_told_to_have_been(void **state)
+static void those_that_may_not_be_free_are_reported_to_have_been(void **state)
 {
     (void)state;
     refused = 1;
@@ -167,7 +167,7 @@ static sj_status reselect(void)
     return status;
 }
 
-static void another_selection_is_told_before_threads_run_on(void **state)
+static void another_selection_is_reported_before_threads_run_on(void **state)
 {
     (void)state;
     assert_int_equal(reselect(), SJ_OK);
@@ -177,7 +177,7 @@ static void another_selection_is_told_before_threads_run_on(void **state)
     assert_false(other_is_free_at_resumption);
 }
 
-static void what_a_failed_selection_has_set_free_is_told(void **state)
+static void what_a_failed_selection_has_set_free_is_reported(void **state)
 {
     (void)state;
     hooking_fails = true;
@@ -225,13 +225,13 @@ static void changes_have_their_own_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(functions_are_told_to_be_free_before_threads_run_on, set_up,
+        cmocka_unit_test_setup_teardown(functions_are_reported_to_be_free_before_threads_run_on, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_told_to_have_been, set_up,
+        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_reported_to_have_been, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(another_selection_is_told_before_threads_run_on, set_up,
+        cmocka_unit_test_setup_teardown(another_selection_is_reported_before_threads_run_on, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_told, set_up,
+        cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_reported, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_told_as_of_another_function_are_of_the_hooked_one,
                                         set_up, tear_down),

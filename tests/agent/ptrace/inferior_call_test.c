@@ -127,7 +127,7 @@ static void test_others_stay_stopped_unless_that_is_asked_for(void **state)
 }
 
 /* A thread in such a call has all signals held back but this one. */
-static void test_a_process_that_is_told_to_stop_meanwhile_stops(void **state)
+static void test_a_process_that_is_reported_to_stop_meanwhile_stops(void **state)
 {
     const outcome told = call(ALONE_MS, LONG_MS, SIGSTOP);
     (void)state;
@@ -140,7 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_run_on_when_the_call_waits_for_one_of_them),
         cmocka_unit_test(test_others_stay_stopped_unless_that_is_asked_for),
-        cmocka_unit_test(test_a_process_that_is_told_to_stop_meanwhile_stops),
+        cmocka_unit_test(test_a_process_that_is_reported_to_stop_meanwhile_stops),
     };
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static void contradictions_are_refused(void **state)
     assert_false(sj_clock_offset_of(&odd, &offset));
 }
 
-static void the_first_the_better_and_one_in_ten_minutes_are_told(void **state)
+static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **state)
 {
     (void)state;
     sj_clock_offsets offsets = {0};
@@ -95,7 +95,7 @@ int main(void)
         cmocka_unit_test(the_truth_lies_within_the_bound_however_lopsided_the_way),
         cmocka_unit_test(the_time_in_the_collector_does_not_count),
         cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(the_first_the_better_and_one_in_ten_minutes_are_told),
+        cmocka_unit_test(the_first_the_better_and_one_in_ten_minutes_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

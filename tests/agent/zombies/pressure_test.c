@@ -6,10 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PID = 77 };
 
 static char root[64];
+static uint32_t unseen;
+
+static bool is_high(void)
+{
+    return sj_pressure_is_high(root, PID, &unseen);
+}
 
 static void write_file(const char *path, const char *text)
 {
@@ -46,30 +53,63 @@ static int tear_down(void **state)
 static void nothing_known_is_no_pressure(void **state)
 {
     (void)state;
-    assert_false(sj_pressure_is_high(root, PID));
+    assert_false(is_high());
+    assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE);
+    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* the first version only */
+    assert_false(is_high());
+    assert_int_equal(unseen,
+                     SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE | SJ_PRESSURE_NO_GROUP);
     write_file("/proc/meminfo", "MemTotal: many\n");
     write_file("/proc/pressure/memory", "none\n");
     write_file("/proc/77/cgroup", "0::/a\n");
     write_file("/sys/fs/cgroup/a/memory.max", "max\n");
-    assert_false(sj_pressure_is_high(root, PID));
+    assert_false(is_high());
+    assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE);
 }
 
 static void a_full_machine_is_pressure(void **state)
 {
     (void)state;
     write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 50 kB\n");
-    assert_false(sj_pressure_is_high(root, PID));
+    assert_false(is_high());
     write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 49 kB\n");
-    assert_true(sj_pressure_is_high(root, PID));
+    assert_true(is_high());
+}
+
+/* A link to itself cannot be opened by anybody, root included. */
+static void forbid(const char *path)
+{
+    char full[256];
+    snprintf(full, sizeof(full), "%s%s", root, path);
+    (void)unlink(full);
+    assert_int_equal(symlink(full, full), 0);
+}
+
+static void what_is_forbidden_is_said_and_the_rest_counts(void **state)
+{
+    (void)state;
+    write_file("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n");
+    write_file("/proc/77/cgroup", "0::/a\n");
+    write_file("/sys/fs/cgroup/a/memory.max", "max\n");
+    write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 900 kB\n");
+    assert_false(is_high());
+    assert_int_equal(unseen, 0);
+    forbid("/proc/pressure/memory");
+    forbid("/sys/fs/cgroup/a/memory.max");
+    assert_false(is_high());
+    assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_GROUP);
+    write_file("/proc/meminfo", "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable: 49 kB\n");
+    assert_true(is_high());
+    assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_GROUP);
 }
 
 static void waiting_tasks_are_pressure(void **state)
 {
     (void)state;
     write_file("/proc/pressure/memory", "some avg10=9.99 avg60=50.00 avg300=0.00 total=1\n");
-    assert_false(sj_pressure_is_high(root, PID));
+    assert_false(is_high());
     write_file("/proc/pressure/memory", "some avg10=10.00 avg60=0.00 avg300=0.00 total=1\n");
-    assert_true(sj_pressure_is_high(root, PID));
+    assert_true(is_high());
 }
 
 static void a_full_control_group_is_pressure(void **state)
@@ -78,9 +118,9 @@ static void a_full_control_group_is_pressure(void **state)
     write_file("/proc/77/cgroup", "1:cpu:/other\n0::/a/b\n");
     write_file("/sys/fs/cgroup/a/b/memory.max", "1000\n");
     write_file("/sys/fs/cgroup/a/b/memory.current", "900\n");
-    assert_false(sj_pressure_is_high(root, PID));
+    assert_false(is_high());
     write_file("/sys/fs/cgroup/a/b/memory.current", "901\n");
-    assert_true(sj_pressure_is_high(root, PID));
+    assert_true(is_high());
 }
 
 int main(void)
@@ -88,6 +128,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nothing_known_is_no_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_machine_is_pressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_forbidden_is_said_and_the_rest_counts, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(waiting_tasks_are_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_control_group_is_pressure, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,9 +54,27 @@ static void what_was_left_out_is_tried_again(void **state)
     }
 }
 
+/* What costs most is left out first, the quarantine too; it comes back in its turn. */
+static void the_quarantine_is_governed_too(void **state)
+{
+    (void)state;
+    sj_zombie_budget budget = {0};
+    const sj_zombie_costs most = {.program = 1000000, .heap = 6000, .quarantine = 30000};
+    assert_true(sj_zombie_budget_look(&budget, &most, 10));
+    assert_true(budget.quarantine_shift == 2 && budget.shift == 0 && !budget.is_paused);
+    const sj_zombie_costs sampled = {.program = 1000000, .heap = 12000, .quarantine = 7500};
+    assert_true(sj_zombie_budget_look(&budget, &sampled, 10));
+    assert_true(budget.quarantine_shift == 2 && budget.shift == 1);
+    (void)looks_until_more(&budget);
+    assert_true(budget.quarantine_shift == 2 && budget.shift == 0);
+    (void)looks_until_more(&budget);
+    assert_true(budget.quarantine_shift == 1 && budget.shift == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_costs_too_much_is_left_out),
-                                       cmocka_unit_test(what_was_left_out_is_tried_again)};
+                                       cmocka_unit_test(what_was_left_out_is_tried_again),
+                                       cmocka_unit_test(the_quarantine_is_governed_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static void wrong_arguments_are_usage_errors(void **state)
     assert_non_null(strstr(last_message, "Examples:"));
 }
 
-static void files_that_cannot_be_shown_are_told_apart(void **state)
+static void files_that_cannot_be_shown_are_reported_apart(void **state)
 {
     (void)state;
     assert_int_equal(run_with("--no-open", "no_such_file.db", NULL), SJ_EXIT_NOT_FOUND);
@@ -121,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_usage_errors),
-        cmocka_unit_test(files_that_cannot_be_shown_are_told_apart),
+        cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
         cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""What report, tree and replay print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and
-without a terminal; colours; the pager.
+"""What report, tree, replay, sessions, diff, bench and the end of record print: golden screens on a
+pseudo-terminal of 60, 100 and 200 columns, and without a terminal; colours; the pager.
 
 screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING   (SJ_GOLDEN=write writes them anew)
 """
 import fcntl
 import glob
+import json
 import os
 import pty
+import re
 import sqlite3
 import struct
 import subprocess
@@ -44,6 +46,13 @@ def make_database(path, migrations):
            started_realtime_ns=START, ended_realtime_ns=START + 2_500_000_000, started_ticks=0,
            tick_ns_numerator=1, tick_ns_denominator=1, lost_calls=3)
     insert(connection, "threads", thread_id=1, session_id=1, number=1, name="server", is_main=1)
+    for number, steps in ((1, [[1, 2_400_000_000, 1_000_000_000, 250_000_000, 5_000_000]]),
+                          (2, [[1, 1_900_000_000, 1_400_000_000, 0, 0]])):
+        sums = {"cpu_ns": 250_000_000, "ready_ns": 5_000_000, "watched_ns": 1_000_000_000 if number == 1 else 2_400_000_000}
+        insert(connection, "reports", session_id=1, number=number, at_ns=1_500_000_000 + number * 500_000_000,
+               process_number=1, monitor="threads", kind="times", payload=json.dumps({**sums, "steps": steps}))
+    insert(connection, "call_costs", session_id=1, call_id=1, function_id=7, cpu_ns=400_000_000, cpu_self_ns=400_000_000,
+           is_nested=0)
     insert(connection, "modules", module_id=1, build_id=b"b", functions_digest=b"f",
            path="/usr/bin/server", first_function_id=1, function_count=40)
     for number in range(40):
@@ -126,6 +135,10 @@ def screens_are_golden(sojourn, database):
                            env={**sojourn.environment, "TZ": "UTC"})
         check(done.returncode == 0, f"{command}: {done.stderr}")
         golden(f"{command}-piped", done.stdout)
+    for columns in (60, 100, 200):
+        screen, _ = on_terminal(sojourn, ["report", "--waiting", "--limit", "8", database], columns, NO_COLOR="1")
+        golden(f"report-waiting-{columns}", screen)
+        check(all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
     golden("report-self", on_terminal(sojourn, ["report", "--sort", "self", "--limit", "3",
                                                 "--columns", "share,self,calls,module,function",
                                                 database], 100, NO_COLOR="1")[0])
@@ -149,6 +162,77 @@ def replay_is_golden(sojourn, recording):
     done = sojourn.run(["replay", "--count", "40", database], capture_output=True, text=True)
     check(done.returncode == 0, f"replay: {done.stderr}")
     golden("replay-piped", done.stdout)
+
+
+def make_comparison(path, migrations):
+    """Four sessions called before and four called after, in which helper_9 takes three times as long."""
+    make_database(path, migrations)
+    connection = sqlite3.connect(path)
+    for number in range(2, 10):
+        name = "before" if number < 6 else "after"
+        insert(connection, "sessions", session_id=number, uuid=bytes([number]) * 16, device_id=1, state="completed",
+               command="./server --port 8080", name=name, started_realtime_ns=START + number * 60_000_000_000,
+               ended_realtime_ns=START + number * 60_000_000_000 + 2_500_000_000, started_ticks=0,
+               tick_ns_numerator=1, tick_ns_denominator=1, stored_calls=123456 * number, stored_bytes=1000 * number)
+        # The path of helper_9, and what is above it, takes longer in sessions called after.
+        connection.execute(
+            "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth, calls, total_ns, self_ns, min_ns, "
+            "max_ns, unwound, untrusted, recursive, state) SELECT path_id + (?1 << 32), ?1, parent_path_id + (?1 << 32), "
+            "function_id, depth, calls, total_ns + ?1 * 1000 + iif(?1 > 5 AND function_id <= 10, 150000000, 0), "
+            "self_ns + ?1 * 1000 + iif(?1 > 5 AND function_id = 10, 150000000, 0), min_ns, max_ns, unwound, untrusted, "
+            "recursive, state FROM call_paths WHERE session_id = 1", (number,))
+    connection.commit()
+    connection.close()
+
+
+def tables_are_golden(sojourn, migrations):
+    """Sessions, and comparisons of one session a side, which cannot know, and of four."""
+    database = sojourn.path("compare.db")
+    make_comparison(database, migrations)
+    for name, command in (("sessions", ["sessions"]), ("diff-two", ["diff", "2", "6"]),
+                          ("diff", ["diff", "name:before", "name:after"])):
+        for columns in (60, 100, 200):
+            screen, code = on_terminal(sojourn, [*command, database], columns, NO_COLOR="1")
+            check(code == 0, f"{name}: {code}: {screen}")
+            golden(f"{name}-{columns}", screen)
+            check(all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
+        done = sojourn.run([*command, database], capture_output=True, text=True)
+        golden(f"{name}-piped", done.stdout)
+
+
+def without_figures(screen):
+    """What a recording prints, with what differs from run to run replaced: numbers by 0, names of functions
+    and how lines are broken."""
+    screen = re.sub(r"sojourn: waiting for .*\n", "", screen) # of a loaded machine
+    screen = re.sub(r"[0-9a-f]{32}", "0" * 32, re.sub(r"/\S*/", "", screen))
+    screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
+    screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)
+    screen = re.sub(r"(about|more than) +[0-9.]+ times", "about 0 times", screen)
+    screen = re.sub(r"\b(ns|us|ms)\b", "s", screen)
+    return re.sub(r" *[0-9]+(\.[0-9]+)?", " 0", screen)
+
+
+def recordings_are_golden(sojourn):
+    """The end of a recording and a bench: on a terminal lines are broken to fit, whatever the program left of
+    a line stays, and no more than 12 lines are printed where they are not broken."""
+    os.chdir(sojourn.path("."))
+    database = "recorded.db"
+    crash = ["--", "/usr/bin/perl", "-e", "print 'unended'; $| = 1; kill 11, $$"]
+    fine = ["--", "/usr/bin/perl", "-e", "$x .= $_ for 1..9999"]
+    for name, command in (("record", ["record", *fine]), ("record-crash", ["record", *crash]),
+                          ("bench", ["bench", "-n", "2", "--name", "before", *fine])):
+        for columns in (60, 100, 200):
+            screen, _ = on_terminal(sojourn, [command[0], "-o", database, *command[1:]], columns, NO_COLOR="1")
+            # What the terminal shows of a line is what came behind the last return to its begin.
+            lines = [re.sub(r"\x1b\[K", "", line.rsplit("\r", 1)[-1]) for line in screen.split("\n")]
+            check(all(len(line) <= columns for line in lines), f"wider than {columns}:\n{screen}")
+            check("crash" not in name or screen.startswith("unended" + " " * columns + "\r\x1b[K"), f"the program's line: {screen!r}")
+            if columns == 200:
+                golden(f"{name}-200", without_figures("\n".join(lines)))
+        done = sojourn.run([command[0], "-o", database, *command[1:]], capture_output=True, text=True)
+        check(sum("waiting for" not in line for line in done.stderr.splitlines()) <= 12, f"more than 12 lines:\n{done.stderr}")
+        check("\x1b" not in done.stderr and "\r" not in done.stderr, f"sequences without a terminal: {done.stderr!r}")
+        golden(f"{name}-piped", without_figures(done.stderr if name != "bench" else done.stdout))
 
 
 def the_most_costly_are_left(sojourn, database):
@@ -218,6 +302,8 @@ def test(sojourn, arguments):
         sojourn.environment.pop(variable, None)
     screens_are_golden(sojourn, database)
     replay_is_golden(sojourn, arguments[1])
+    tables_are_golden(sojourn, arguments[0])
+    recordings_are_golden(sojourn)
     the_most_costly_are_left(sojourn, database)
     colours_are_for_terminals(sojourn, database)
     pager_as_git_does(sojourn, database)

@@ -1,4 +1,4 @@
-/* RowBinary: the bytes of values at their limits, and of texts of any size. */
+/* The bytes of values at their limits, and of texts of any size. */
 #include "collector-server/forward/row_buffer.h"
 
 #include <setjmp.h>

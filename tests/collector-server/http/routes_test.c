@@ -445,9 +445,23 @@ static void the_timeline_comes_in_steps_as_fine_as_the_width_wants(void **state)
     json_decref(coarse);
     json_t *fine = client_json(server, "/api/v1/sessions/1/timeline?width=4000", 200);
     assert_int_equal(json_array_size(items_of(fine)), 4);
+    /* with the paths of its steps, up to the outermost calls, once each */
+    const json_t *paths = json_object_get(fine, "paths");
+    assert_int_equal(json_array_size(paths), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *path = json_array_get(paths, i);
+        const bool is_inner = number_of(path, "depth") == 1;
+        assert_string_equal(text_of(path, "path_id"), is_inner ? "4294967298" : "4294967297");
+        if (is_inner) {
+            assert_string_equal(text_of(path, "parent_path_id"), "4294967297");
+        } else {
+            assert_true(json_is_null(json_object_get(path, "parent_path_id")));
+        }
+        assert_string_not_equal(text_of(path, "function"), "");
+    }
     json_decref(fine);
     json_t *part =
-        client_json(server, "/api/v1/sessions/1/timeline?from_ns=2500&to_ns=2600&width=2", 200);
+        client_json(server, "/api/v1/sessions/1/timeline?from_ns=2500&to_ns=2600&width=4", 200);
     assert_int_equal(json_array_size(items_of(part)), 1);
     assert_int_equal(number_of(json_array_get(items_of(part), 0), "level"), 14);
     json_decref(part);

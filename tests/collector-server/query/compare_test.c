@@ -76,7 +76,7 @@ static int open_database(void **state)
     unlink(path);
     unlink("compare_test.db-wal");
     if (sj_database_open(path, SJ_DATABASE_CREATE, &database, &error) != SJ_OK ||
-        sj_query_register(database, &error) != SJ_OK) {
+        sj_query_register(database, NULL, &error) != SJ_OK) {
         fprintf(stderr, "%s\n", error.text);
         return -1;
     }

@@ -121,7 +121,7 @@ static void quantiles_are_nanoseconds_near_the_exact_ones(void **state)
     assert_true(ticks > exact * 0.94 && ticks < exact * 1.06);
 }
 
-static void wrong_arguments_of_histograms_are_told(void **state)
+static void wrong_arguments_of_histograms_are_reported(void **state)
 {
     (void)state;
     assert_fails("SELECT histogram_quantile(x'ff00ff', 0.5)");
@@ -360,7 +360,7 @@ int main(void)
         cmocka_unit_test(durations_are_written_as_people_read_them),
         cmocka_unit_test(tick_bounds_are_exact_at_every_clock),
         cmocka_unit_test(quantiles_are_nanoseconds_near_the_exact_ones),
-        cmocka_unit_test(wrong_arguments_of_histograms_are_told),
+        cmocka_unit_test(wrong_arguments_of_histograms_are_reported),
         cmocka_unit_test(percentiles_of_any_values_are_near_the_exact_ones),
         cmocka_unit_test(histograms_open_into_bins_that_add_up),
         cmocka_unit_test(symbols_become_names),

@@ -163,7 +163,7 @@ static void a_rolled_back_batch_leaves_nothing(void **state)
     frame_maker_deinit(&fresh);
 }
 
-static void liars_are_told_and_the_batch_goes_on(void **state)
+static void liars_are_refused_and_the_batch_goes_on(void **state)
 {
     lab_file *lab = *state;
     bool duplicate = false;
@@ -289,8 +289,8 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "2|2|3|1|\n");
 }
 
-/* Nothing but the database finds out that these calls are those of no function: the sender is told
- * so, and not to wait for a disk, as it would for ever, and with it all whose frames come along. */
+/* Nothing but the database finds out that these calls are those of no function: the answer says so,
+ * and not to wait for a disk, as the sender would for ever, and with it all whose frames come along. */
 static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
 {
     lab_file *lab = *state;
@@ -493,7 +493,7 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_rolled_back_batch_leaves_nothing, lab_file_set_up,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(liars_are_told_and_the_batch_goes_on, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
                                         lab_file_set_up, lab_file_tear_down),

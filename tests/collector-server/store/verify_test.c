@@ -137,7 +137,7 @@ static void every_damaged_byte_of_a_block_is_found(void **state)
     }
 }
 
-static void wrong_sums_are_told_and_made_anew(void **state)
+static void wrong_sums_are_reported_and_made_anew(void **state)
 {
     lab_file *lab = *state;
     told all;
@@ -200,7 +200,7 @@ static void what_cannot_be_made_anew_is_left_alone(void **state)
 }
 
 /* Whatever page of the file is overwritten, looking at it ends, and with a finding. */
-static void damaged_pages_are_told(void **state)
+static void damaged_pages_are_reported(void **state)
 {
     enum { PAGE = 16384 };
     lab_file *lab = *state;
@@ -243,7 +243,7 @@ int main(void)
                                         set_up_blocks, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_block_is_found, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_sums_are_told_and_made_anew, set_up_blocks,
+        cmocka_unit_test_setup_teardown(wrong_sums_are_reported_and_made_anew, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sessions_of_older_versions_get_timeline_and_slow_calls,
                                         set_up_blocks, lab_file_tear_down),
@@ -251,7 +251,7 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_made_anew_is_left_alone, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(damaged_pages_are_told, set_up_blocks, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(damaged_pages_are_reported, set_up_blocks, lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void frame_types_of_a_later_version_are_refused_by_name(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM blocks", "1|\n");
 }
 
-static void another_major_version_is_told_as_such(void **state)
+static void another_major_version_is_reported_as_such(void **state)
 {
     lab_file *lab = *state;
     static uint8_t copy[4096];
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(frame_types_of_a_later_version_are_refused_by_name,
                                         lab_file_set_up, lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(another_major_version_is_told_as_such, lab_file_set_up,
+        cmocka_unit_test_setup_teardown(another_major_version_is_reported_as_such, lab_file_set_up,
                                         lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

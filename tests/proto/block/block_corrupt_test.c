@@ -174,7 +174,7 @@ static void an_unknown_column_is_skipped(void **state)
     check_accepted(&block);
 }
 
-static void a_block_of_another_version_is_told_apart(void **state)
+static void a_block_of_another_version_is_reported_apart(void **state)
 {
     damaged_block *sample = *state;
     make_sample(sample, 4, 100);
@@ -207,7 +207,7 @@ int main(void)
         CORRUPT_TEST(every_cut_is_refused),
         CORRUPT_TEST(any_changed_byte_with_a_fitting_crc_does_no_harm),
         CORRUPT_TEST(an_unknown_column_is_skipped),
-        CORRUPT_TEST(a_block_of_another_version_is_told_apart),
+        CORRUPT_TEST(a_block_of_another_version_is_reported_apart),
         CORRUPT_TEST(a_column_that_claims_to_be_huge_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

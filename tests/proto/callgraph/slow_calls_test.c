@@ -67,7 +67,7 @@ static void a_session_keeps_a_bounded_number(void **state)
     sj_slow_calls_deinit(&slow);
 }
 
-static void changed_lists_are_told_once(void **state)
+static void changed_lists_are_reported_once(void **state)
 {
     (void)state;
     sj_slow_calls slow = {0};
@@ -88,7 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_keeps_its_longest_calls_in_order),
         cmocka_unit_test(a_session_keeps_a_bounded_number),
-        cmocka_unit_test(changed_lists_are_told_once),
+        cmocka_unit_test(changed_lists_are_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void any_changed_byte_is_refused_or_read_to_the_end(void **state)
     }
 }
 
-static void another_version_is_told_apart(void **state)
+static void another_version_is_reported_apart(void **state)
 {
     (void)state;
     const uint8_t bytes[2] = {SJ_FUNCTION_TABLE_VERSION + 1, 0};
@@ -137,7 +137,7 @@ int main(void)
         cmocka_unit_test(an_empty_table_has_no_entries),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(any_changed_byte_is_refused_or_read_to_the_end),
-        cmocka_unit_test(another_version_is_told_apart),
+        cmocka_unit_test(another_version_is_reported_apart),
         cmocka_unit_test(a_count_beyond_the_bytes_is_refused_at_once),
         cmocka_unit_test(a_table_that_does_not_fit_is_not_written),
     };

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 
-/** Threads that call without end, and one that collects garbage when it is told to. */
+/** Threads that call without end, and one that collects garbage when it is asked to. */
 public class Safepoint {
     static volatile boolean isOver;
     static volatile int warm;

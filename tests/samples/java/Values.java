@@ -31,4 +31,8 @@ public class Values {
     public static long result(int what, int function) {
         return 0;
     }
+
+    public static void cost(int what, int function) {
+        taken++;
+    }
 }

@@ -1,4 +1,5 @@
-// Writes an assembly again with a portable PDB that says what its .mdb says: PortablePdb IN.exe OUT.exe
+// Writes an assembly again with a portable PDB that says what its .mdb says, in it or beside it:
+// PortablePdb IN.exe OUT.exe [embedded]
 using System.Collections.Generic;
 using System.Linq;
 using Mono.Cecil;
@@ -23,6 +24,8 @@ static class PortablePdb
                 }
             }
         }
-        module.Write(words[1], new WriterParameters { SymbolWriterProvider = new PortablePdbWriterProvider() });
+        ISymbolWriterProvider writer = new PortablePdbWriterProvider();
+        if (words.Length > 2) { writer = new EmbeddedPortablePdbWriterProvider(); }
+        module.Write(words[1], new WriterParameters { SymbolWriterProvider = writer });
     }
 }

@@ -1,5 +1,5 @@
 /* Sends every kind of message and checks what comes back; exit status 0: all is as it must be.
- * objc_torture [ROUNDS]. A switch library, when preloaded, is told to hook and unhook meanwhile
+ * objc_torture [ROUNDS]. A switch library, when preloaded, is asked to hook and unhook meanwhile
  * (tests/agent/runtimes/objc_switch.c): OBJC_SWITCH=start, late or loop. */
 #import "objc_kinds.h"
 #include "../truth.h"

@@ -131,12 +131,9 @@ static int obey(const char *word)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* "-": at each line of the input, as often as there are lines. */
+static void use_freed(void)
 {
-    NSAutoreleasePool *pool = [[NSAutoreleasePool alloc] init];
-    if (argc > 1) {
-        return obey(argv[1]);
-    }
     Egg *first = make_egg();
     Egg *second = make_egg();
     Egg *third = make_egg();
@@ -150,6 +147,23 @@ int main(int argc, char **argv)
     write_days(second);
     printf("%d\n", ask_warmth(third));
     fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    NSAutoreleasePool *pool = [[NSAutoreleasePool alloc] init];
+    if (argc > 1 && strcmp(argv[1], "-") != 0) {
+        return obey(argv[1]);
+    }
+    if (argc == 1) {
+        use_freed();
+    } else {
+        puts("ready");
+        fflush(stdout);
+        while (getchar() == '\n') {
+            use_freed();
+        }
+    }
     [pool release];
     return 0;
 }

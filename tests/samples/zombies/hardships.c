@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -132,14 +133,104 @@ static void run_out_of_memory(void)
     use_freed();
 }
 
+/* What a kernel may refuse to give up. */
+static void lock_memory(void)
+{
+    char *before = make_block(50);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+        exit(6);
+    }
+    drop_block(before);
+    for (int i = 0; i < 200; i++) {
+        drop_block(make_block((size_t)i + 1));
+    }
+    use_freed();
+}
+
+static void keep_alive(size_t count)
+{
+    char **blocks = calloc(count, sizeof(*blocks));
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = make_block(i % 100 + 1);
+        blocks[i][0] = (char)i;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i][0] != (char)i) {
+            exit(7);
+        }
+        drop_block(blocks[i]);
+    }
+    free(blocks);
+    use_freed();
+}
+
+/* More than a process may have mappings. */
+static void keep_many_alive(void)
+{
+    keep_alive(40000);
+}
+
+static void keep_very_many_alive(void)
+{
+    keep_alive(100000);
+}
+
+/* The program goes on with what it finds in a freed block, as it does without us. */
+static void go_on_with_content(void)
+{
+    static const size_t sizes[] = {20, 4096, 9000};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        volatile char *block = make_block(sizes[i]);
+        block[sizes[i] - 1] = 'z';
+        drop_block((char *)block);
+        read_block(block);
+        if (sink != 'x' || block[sizes[i] - 1] != 'z' || block[sizes[i] / 2] != 'x') {
+            exit(8);
+        }
+    }
+}
+
+/* Closed pages are closed in the child, too, and open ones hold what they held. */
+static void use_in_children(void)
+{
+    for (int i = 0; i < 3; i++) {
+        char *lives = make_block(30);
+        char *gone = make_block(40);
+        drop_block(gone);
+        const pid_t child = fork();
+        if (child == 0) {
+            if (lives[29] != 'x') {
+                _exit(9);
+            }
+            drop_block(lives);
+            read_block(gone);
+            exit(sink != 'x');
+        }
+        int status = 1;
+        waitpid(child, &status, 0);
+        if (status != 0 || lives[29] != 'x') {
+            exit(10);
+        }
+        drop_block(lives);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *word;
         void (*run)(void);
-    } hardships[] = {{"vfork", fork_in_place},           {"descriptors", close_everything},
-                     {"handlers", allocate_in_handlers}, {"module", free_in_module},
-                     {"memory", run_out_of_memory},      {"use", use_freed}};
+    } hardships[] = {{"vfork", fork_in_place},
+                     {"descriptors", close_everything},
+                     {"handlers", allocate_in_handlers},
+                     {"module", free_in_module},
+                     {"memory", run_out_of_memory},
+                     {"use", use_freed},
+                     {"locked", lock_memory},
+                     {"many", keep_many_alive},
+                     {"very_many", keep_very_many_alive},
+                     {"content", go_on_with_content},
+                     {"children", use_in_children}};
     for (size_t i = 0; argc == 2 && i < sizeof(hardships) / sizeof(hardships[0]); i++) {
         if (strcmp(argv[1], hardships[i].word) == 0) {
             hardships[i].run();

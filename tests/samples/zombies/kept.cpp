@@ -192,6 +192,83 @@ KEPT static void read_of_site() // what this function asks for is
     read_block(block, 7);
 }
 
+// The old block of one that grows is written to by a pointer that was kept.
+KEPT static char *grow(char *block)
+{
+    char *grown = (char *)realloc(block, 3000);
+    sink = 5;
+    return grown;
+}
+
+KEPT static void write_after_growing()
+{
+    char *block = make_block(120);
+    char *grown = grow(block);
+    write_block(block, 50);
+    drop_block(grown);
+}
+
+// Eight virtual functions more than the class before.
+template <int number> struct many : many<number - 1> {
+    template <int place> using same = char (*)[number * 8 + place];
+    virtual long call(same<0>) const
+    {
+        return 0;
+    }
+    virtual long call(same<1>) const
+    {
+        return 1;
+    }
+    virtual long call(same<2>) const
+    {
+        return 2;
+    }
+    virtual long call(same<3>) const
+    {
+        return 3;
+    }
+    virtual long call(same<4>) const
+    {
+        return 4;
+    }
+    virtual long call(same<5>) const
+    {
+        return 5;
+    }
+    virtual long call(same<6>) const
+    {
+        return 6;
+    }
+    virtual long call(same<7>) const
+    {
+        return 7;
+    }
+};
+
+template <> struct many<0> {
+    virtual ~many() = default;
+};
+
+enum { MANY = 50, LAST = MANY * 8 + 7 };
+
+KEPT static void ask_last(const many<MANY> *one) // its 402nd virtual function
+{
+    sink = (int)one->call((char(*)[LAST]) nullptr) + 1;
+}
+
+KEPT static void drop_many(many<MANY> *gone)
+{
+    delete gone;
+    sink = 4;
+}
+
+KEPT static void call_last()
+{
+    many<MANY> *one = new many<MANY>;
+    drop_many(one);
+    ask_last(one);
+}
+
 KEPT static void no_mistake()
 {
     for (int i = 0; i < 20000; i++) {
@@ -222,10 +299,11 @@ KEPT static void threads_without_mistake()
     }
 }
 
-static void (*const mistakes[])() = {no_mistake,   write_after_free, free_twice,
-                                     resize_freed, call_name,        call_count,
-                                     call_speed,   call_measures,    delete_again,
-                                     read_of_size, read_of_site,     threads_without_mistake};
+static void (*const mistakes[])() = {no_mistake,          write_after_free, free_twice,
+                                     resize_freed,        call_name,        call_count,
+                                     call_speed,          call_measures,    delete_again,
+                                     read_of_size,        read_of_site,     threads_without_mistake,
+                                     write_after_growing, call_last};
 
 static int obey(const char *word)
 {

@@ -3,7 +3,7 @@
 which the C library has taken the agent's handler's address but not called it; in the agent, for a
 module that is being loaded; in the loader, whose lock whoever unloads the agent would wait for, or
 which will call the agent when it initialises a module. The process goes on as ever. What cannot be
-unloaded then stays and is told, and goes the next time. attach_moments.py BUILD_FOLDER SAMPLE"""
+unloaded then stays and is reported, and goes the next time. attach_moments.py BUILD_FOLDER SAMPLE"""
 import json
 import os
 import re

@@ -266,7 +266,7 @@ done
 ls /proc/$$/task | wc -l"""
 
 
-def refusals_are_told_in_the_log(sojourn, direct):
+def refusals_are_reported_in_the_log(sojourn, direct):
     budget = sojourn.path("budget.json")
     with open(budget, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "budget": "3%"}, file)
@@ -400,7 +400,7 @@ def many_programs_at_once(sojourn, direct):
 def test(sojourn, _):
     direct = Direct(sojourn)
     for situation in (it_serves_where_nothing_is_asked, the_doctor_tries_it,
-                      refusals_are_told_in_the_log,
+                      refusals_are_reported_in_the_log,
                       one_thread_more_and_no_descriptor, programs_that_it_runs_see_nothing,
                       replaced_programs_go_on, forks_join, the_first_thread_may_leave,
                       descriptors_are_not_shared, the_collector_may_be_killed,

@@ -3,7 +3,7 @@
 the end every row of every lab is there once, and questions over all shards answer as the labs do. A
 shard that is away makes answers partial, and they say so.
 
-cluster.py BUILD_FOLDER [SEED [ROUNDS]]: 200 rounds; a few without SJ_LONG=1.
+cluster.py BUILD_FOLDER [SEED]: SJ_ROUNDS rounds, else 200; a few without SJ_LONG=1.
 """
 import os
 import random
@@ -14,11 +14,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from clickhouse_node import Keeper, Node, lasting_port
+from clickhouse_node import SERVER_PATIENCE_S, Keeper, Node, lasting_port
 from forward import Lab, SUMS, answers, rounded
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import check, main, wait_for
 
-ROUNDS = 200 if os.environ.get("SJ_LONG") else 5
+ROUNDS = int(os.environ.get("SJ_ROUNDS") or (200 if os.environ.get("SJ_LONG") else 5))
 LABS = 3
 
 
@@ -53,17 +53,19 @@ def one_round(number, nodes, keeper, labs, dice):
     lab = dice.choice(labs)
     if number % 8 == 0:
         lab.record(dice.choice(["return", "throw"]))
-    with sqlite3.connect(lab.database, timeout=PATIENCE_S) as database:
+    if number % 3 == 0:
+        lab.command(f"in round {number}")
+    with sqlite3.connect(lab.database, timeout=SERVER_PATIENCE_S) as database:
         database.execute("UPDATE sessions SET name = 'round ' || ? WHERE random() % 2", (number,))
     sender = send(lab, dice.choice(nodes))
     time.sleep(dice.uniform(0, 0.4))
     victim = dice.choice([*nodes, keeper, sender, sender, sender])
     if victim is sender:
         sender.kill()
-        sender.wait(PATIENCE_S)
+        sender.wait(SERVER_PATIENCE_S)
     else:
         victim.stop(signal.SIGKILL)
-        sender.wait(PATIENCE_S)
+        sender.wait(SERVER_PATIENCE_S)
         victim.start()
 
 
@@ -71,11 +73,11 @@ def settle(nodes, labs):
     """All that is owed is given, as soon as the cluster takes it; then every node has it."""
     for lab in labs:
         wait_for("the cluster takes what is owed",
-                 lambda one=lab: send(one, nodes[0]).wait(PATIENCE_S) == 0)
+                 lambda one=lab: send(one, nodes[0]).wait(SERVER_PATIENCE_S) == 0, SERVER_PATIENCE_S)
     here = sums_here(labs)
     for node in nodes:
         wait_for(lambda one=node: f"{one.folder}: {sums_there(one)}, not {here}",
-                 lambda one=node: sums_there(one) == here)
+                 lambda one=node: sums_there(one) == here, SERVER_PATIENCE_S)
 
 
 def a_shard_is_away(sojourn, nodes, labs):
@@ -87,7 +89,7 @@ def a_shard_is_away(sojourn, nodes, labs):
     check(0 < rows[0]["n"] < whole, f"{rows[0]['n']} sessions of one shard, {whole} of both")
     with sqlite3.connect(labs[0].database) as database:
         database.execute("UPDATE sessions SET name = 'while a shard is away'")
-    check(send(labs[0], nodes[0]).wait(PATIENCE_S) == 1, "a batch was taken in part")
+    check(send(labs[0], nodes[0]).wait(SERVER_PATIENCE_S) == 1, "a batch was taken in part")
     for node in nodes[2:]:
         node.start()
 
@@ -106,8 +108,7 @@ def questions_agree(sojourn, node, labs):
 
 def test(sojourn, arguments):
     seed = int(arguments[0]) if arguments else random.randrange(1 << 30)
-    rounds = int(arguments[1]) if len(arguments) > 1 else ROUNDS
-    print(f"seed {seed}, {rounds} rounds", flush=True)
+    print(f"seed {seed}, {ROUNDS} rounds", flush=True)
     dice = random.Random(seed)
     ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
     keeper = Keeper(sojourn.path("keeper"))
@@ -124,7 +125,7 @@ def test(sojourn, arguments):
                 lab.record(how)
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         settle(nodes, labs)
-        for number in range(rounds):
+        for number in range(ROUNDS):
             one_round(number, nodes, keeper, labs, dice)
         settle(nodes, labs)
         questions_agree(sojourn, nodes[3], labs)

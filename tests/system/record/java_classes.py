@@ -45,6 +45,22 @@ def loaders(sojourn, classes):
     check_accounts(sojourn, database)
 
 
+def lines(sojourn, samples):
+    """Methods have the lines at which they are written, from their class files."""
+    database = sojourn.path("loaders.db")
+    with open(os.path.join(samples, "Loaders.java"), encoding="utf-8") as file:
+        source = file.read().splitlines()
+    rows = {row["name"]: row for row in sojourn.sql(
+        database, "SELECT name, file, line FROM function_lines JOIN functions USING (function_id)")}
+    for name, code in (("Loaders$Square.area()", "return"), ("Loaders.main(java.lang.String[])", "")):
+        row = rows[name]
+        written = source[row["line"] - 2] + source[row["line"] - 1]
+        check(row["file"] == "Loaders.java" and name.split(".")[1].split("(")[0] in written and code in written,
+              f"{row}: {written}")
+    told = sojourn.run(["report", database], capture_output=True, text=True).stdout
+    check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
+
+
 def choices(sojourn, classes):
     square = {"Loaders$Square.<init>(int)", "Loaders$Square.area()"}
     base = {"Loaders$Base.<init>()", "Loaders$Base.twice()"}
@@ -150,6 +166,7 @@ def test(sojourn, arguments):
     compile_java(sojourn, arguments[0], "Rewriter", options=[INTERNAL_ASM])
     classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
     loaders(sojourn, classes)
+    lines(sojourn, arguments[0])
     choices(sojourn, classes)
     any_names(sojourn, classes)
     jar = make_agent(sojourn, classes)

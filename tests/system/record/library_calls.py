@@ -29,7 +29,7 @@ def recorded(sojourn, database, module):
 
 def check_initialised(sojourn, database, folder, linking, plugin):
     """Modules are bound before their first code runs, by whatever they initialise themselves; those
-    that initialise nothing are told, and so is what nothing defines."""
+    that initialise nothing are reported, and so is what nothing defines."""
     reasons = {(os.path.basename(row["module"]), row["name"].split("!")[1]): row["reason"]
                for row in sojourn.sql(database, REASONS)}
     for module, calls, reason in (("library_plugin.so", plugin, None), ("library_array.so", 32, None),
@@ -114,7 +114,7 @@ def real_programs(sojourn):
 
 
 def attach_goes_on_without(sojourn, folder):
-    """In a program that is attached to, everything else is recorded, and what is not is told with the
+    """In a program that is attached to, everything else is recorded, and what is not is reported with the
     reason: whether the policy that asks for library calls is the first or a later one."""
     target = Target([os.path.join(folder, "library_policy"), os.path.join(folder, "library_plugin.so")]).ready()
     database = sojourn.path("attached.db")
@@ -198,7 +198,7 @@ def stub_bytes(pid):
 
 def patched_targets_are_left_alone(sojourn, folder):
     """A policy that comes later does not bind calls of functions that were patched without a look at
-    who calls: they would be told as unwound. The reason is told, and policies do not pile up stubs."""
+    who calls: they would be counted as unwound. The reason is reported, and policies do not pile up stubs."""
     database = sojourn.path("patched.db")
     own = ["--module", "library_policy", "--module", "libcalled.so"]
     recorder, pid = start_recorded(sojourn, folder, database, own)
@@ -223,9 +223,9 @@ def patched_targets_are_left_alone(sojourn, folder):
     os.unlink(database)
 
 
-def a_call_that_waits_is_told(sojourn, folder):
+def a_call_that_waits_is_reported(sojourn, folder):
     """Who binds a call while a module is loaded may write over its hook afterwards: that it may is
-    told, and the next policy, which wants the same, makes it good."""
+    reported, and the next policy, which wants the same, makes it good."""
     database = sojourn.path("waits.db")
     own = ["--module", "near.so"]
     recorder, pid = start_recorded(sojourn, folder, database, own, ("library_waits", "far.so", "near.so", "slow.so"))
@@ -255,7 +255,7 @@ def test(sojourn, _):
     for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
-    a_call_that_waits_is_told(sojourn, os.path.join(samples, "library-waits"))
+    a_call_that_waits_is_reported(sojourn, os.path.join(samples, "library-waits"))
     attach_goes_on_without(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now"):
         one_variant(sojourn, os.path.join(samples, f"library-aarch64-{linking}"), linking)

@@ -19,17 +19,20 @@ NOT_ENTERED = {("carrot", "box"): {8, 13, 24, 30}, ("leaf",): {8, 11, 12, 21, 22
 
 
 def compile_all(sojourn):
-    program, folder = sojourn.path("Covered.exe"), sojourn.path("portable")
+    program = sojourn.path("Covered.exe")
     subprocess.run(["mcs", "-debug", SOURCE, f"-out:{program}"], check=True, timeout=PATIENCE_S)
     converter = sojourn.path("PortablePdb.exe")
     subprocess.run(["mcs", f"-r:{CECIL}/Mono.Cecil.dll", "-r:Mono.CompilerServices.SymbolWriter",
                     os.path.join(SAMPLES, "PortablePdb.cs"), f"-out:{converter}"], check=True, timeout=PATIENCE_S)
-    os.mkdir(folder)
-    portable = os.path.join(folder, "Covered.exe")
-    subprocess.run(["mono", converter, program, portable], check=True, timeout=PATIENCE_S,
-                   env=dict(os.environ, MONO_PATH=CECIL))
-    check(os.path.exists(os.path.join(folder, "Covered.pdb")), "no portable PDB was written")
-    return program, portable
+    made = []
+    for folder, options in (("portable", []), ("embedded", ["embedded"])):
+        os.mkdir(sojourn.path(folder))
+        made.append(os.path.join(sojourn.path(folder), "Covered.exe"))
+        subprocess.run(["mono", converter, program, made[-1], *options], check=True, timeout=PATIENCE_S,
+                       env=dict(os.environ, MONO_PATH=CECIL))
+        check(os.path.exists(os.path.join(sojourn.path(folder), "Covered.pdb")) == (folder == "portable"),
+              f"what was written is not {folder}")
+    return program, *made
 
 
 def report(sojourn, database, *options):
@@ -60,8 +63,8 @@ def record(sojourn, database, command, options=("--lines",), like=None):
     check((done.returncode, done.stdout) == (alone.returncode, alone.stdout), f"it did otherwise: {done}")
 
 
-def both_kinds_of_symbols(sojourn, program, portable):
-    for name, path in (("mdb.db", program), ("pdb.db", portable)):
+def all_kinds_of_symbols(sojourn, program, portable, embedded):
+    for name, path in (("mdb.db", program), ("embedded.db", embedded), ("pdb.db", portable)):
         database = sojourn.path(name)
         for words, missing in NOT_ENTERED.items():
             record(sojourn, database, ["mono", path, *words])
@@ -81,7 +84,7 @@ def both_kinds_of_symbols(sojourn, program, portable):
         text = file.read()
     check(done.returncode == 0 and "<td>22<td>26<td>0<td>8, 13, 24-30" in text, f"the page: {text}")
     done = sojourn.run(["report", "--coverage=line", "--over", "last+mark:x", database], capture_output=True)
-    check(done.returncode != 0, "lines between marks were told")
+    check(done.returncode != 0, "lines between marks were given")
 
 
 def where_it_is_not_known(sojourn, program):
@@ -138,8 +141,8 @@ def a_report_lost(sojourn, program):
 
 
 def test(sojourn, _arguments):
-    program, portable = compile_all(sojourn)
-    both_kinds_of_symbols(sojourn, program, portable)
+    program, portable, embedded = compile_all(sojourn)
+    all_kinds_of_symbols(sojourn, program, portable, embedded)
     where_it_is_not_known(sojourn, program)
     killed(sojourn)
     a_report_lost(sojourn, program)

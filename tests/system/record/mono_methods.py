@@ -122,6 +122,45 @@ def a_policy_chooses_by_class_and_method(sojourn):
     check("System.Threading.Thread:Abort()" in names, f"a class of the framework: {names}")
 
 
+ECMA_KEY = bytes.fromhex("00000000000000000400000000000000")
+
+
+def classes_under(sojourn, library, options):
+    """The classes of a library of which methods are recorded, when it is loaded by its path."""
+    database = sojourn.path("spaces.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, _ = sojourn.record(["mono", sojourn.path("Waits.exe")], database, ["--allow-unmatched", *options],
+                             input=(library + "\n").encode())
+    check(done.stdout == b"ready\n105\n", f"{options}: it said {done}")
+    check_accounts(sojourn, database)
+    names = [row["name"] for row in sojourn.sql(database, CALLS + " WHERE s.calls > 0")]
+    return {name.split(":")[0] for name in names if not name.startswith("Waits:")}
+
+
+def what_is_the_system_s_is_left_out(sojourn):
+    """By the key that an assembly is signed with, wherever it lies; by prefixes, which can be changed."""
+    source, key = os.path.join(SAMPLES, "Spaces.cs"), sojourn.path("ecma.pub")
+    with open(key, "wb") as file:
+        file.write(ECMA_KEY)
+    signed, plain = sojourn.path("Signed.dll"), sojourn.path("Spaces.dll")
+    for command in ([f"-out:{sojourn.path('Waits.exe')}", os.path.join(SAMPLES, "Waits.cs")],
+                    ["-target:library", f"-out:{plain}", source],
+                    ["-target:library", f"-keyfile:{key}", "-delaysign+", f"-out:{signed}", source]):
+        subprocess.run(["mcs", *command], check=True, timeout=PATIENCE_S)
+    own, system = {"Victim", "Acme.Game.Npc", "Acme.Game.Troll"}, {"System.Acme.Inner"}
+    for library, options, wanted in (
+            (plain, [], own), (plain, ["--libs", "--module", "Spaces.dll"], own | system),
+            (plain, ["--mono-system", "Acme.*"], {"Victim"} | system),
+            (plain, ["--mono-class", "Acme.*"], own - {"Victim"}),
+            (plain, ["--mono-subclasses-of", "Acme.Game.Npc"], own - {"Victim"}),
+            (plain, ["--mono-subclasses-of", "Acme.Game.Troll"], {"Acme.Game.Troll"}),
+            (signed, [], set()), (signed, ["--module", "Signed.dll"], own | system)):
+        found = classes_under(sojourn, library, options)
+        check(found == wanted, f"{os.path.basename(library)} {options}: recorded {found}")
+
+
 VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Join(1:string)",
           "Npc:Join(2:string)", "Npc:Join(result:string)", "Npc:Scale(1:double)", "Npc:Scale(2:float)",
           "Npc:Scale(result:double)", "Npc:Wide(1:long)", "Npc:Wide(2:bool)", "Npc:Wide(3:int)",
@@ -187,6 +226,7 @@ def test(sojourn, _arguments):
     methods_are_recorded(sojourn)
     only_what_is_asked_for(sojourn)
     a_policy_chooses_by_class_and_method(sojourn)
+    what_is_the_system_s_is_left_out(sojourn)
     values_are_in_function_txt(sojourn)
     a_compiler_that_was_compiled_ahead_of_time(sojourn)
 

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcs_version_function.txt")
 CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.calls > 0 AND f.name LIKE '%:%' GROUP BY 1"""
 MANAGED = ["--module", "*.exe", "--module", "*.dll", "--profile"]
@@ -52,6 +53,23 @@ def the_compiler(sojourn):
     check(made.stdout == again.stdout, f"what it made says {made.stdout}, not {again.stdout}")
 
 
+def the_compilers_version_line_by_line(sojourn):
+    """function.txt of `mcs --version`, as it was once looked at; times stand for themselves."""
+    database, option = sojourn.path("golden.db"), "Mono.CSharp.CommandLineParser:ParseOptionUnix"
+    options = ["--function", "Mono.CSharp.*", "--allow-unmatched", "--value", f"{option}(1:string)", "--value",
+               f"{option}(result:object)"]
+    done, _ = sojourn.record(["mono", "/usr/lib/mono/4.5/mcs.exe", "--version"], database, options, text=True)
+    check(done.stdout == "Mono C# compiler version 6.8.0.105\n", f"the golden file is of Mono 6.8.0.105: {done.stdout}")
+    text = sojourn.run(["export", database], capture_output=True, text=True).stdout
+    times = [(int(s), int(n)) for s, n in re.findall(r"^\d+\[(\d+),(\d{1,9})\]", text, re.M)]
+    found = re.sub(r"^(\d+)\[\d+,\d+\]", r"\1[SECONDS,NANOSECONDS]", text, flags=re.M).splitlines()
+    with open(GOLDEN, encoding="utf-8") as file:
+        golden = file.read().splitlines()
+    differ = next((pair for pair in zip(golden, found) if pair[0] != pair[1]), None)
+    check(differ is None and len(found) == len(golden), f"{len(found)} lines of {len(golden)}; first other: {differ}")
+    check(len(times) == len(golden) and times == sorted(times), "its times do not rise")
+
+
 def the_disassembler(sojourn):
     """A native program that has the runtime's reader of assemblies in it, and no methods of its own."""
     program = sojourn.path("Counts.exe")
@@ -81,6 +99,7 @@ def the_builder(sojourn):
 
 def test(sojourn, _arguments):
     the_compiler(sojourn)
+    the_compilers_version_line_by_line(sojourn)
     the_disassembler(sojourn)
     the_shell(sojourn)
     the_builder(sojourn)

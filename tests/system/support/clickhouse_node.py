@@ -21,11 +21,13 @@ CONFIG = """<yandex>
  <path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
  <users_config>{folder}/users.xml</users_config>
  <default_profile>default</default_profile><default_database>default</default_database>
- <mark_cache_size>67108864</mark_cache_size>
+ <mark_cache_size>8388608</mark_cache_size><max_connections>64</max_connections>
 {more}</yandex>
 """
 USERS = """<yandex>
- <profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries></default></profiles>
+ <profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries>
+  <max_threads>2</max_threads><background_pool_size>2</background_pool_size>
+  <background_schedule_pool_size>4</background_schedule_pool_size></default></profiles>
  <users><default><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
   <profile>default</profile><quota>default</quota></default></users>
  <quotas><default></default></quotas>
@@ -39,7 +41,8 @@ TLS = """ <https_port>{https}</https_port>
 """
 
 STARTS = 60
-
+# A machine under load takes minutes to start a server; one that ended is seen at once.
+SERVER_PATIENCE_S = 1200
 
 def lasting_port():
     """A port that nobody gets as the near end of a connection while its server is down."""
@@ -89,7 +92,7 @@ class Node:
         again."""
         self.left = STARTS
         self.launch()
-        wait_for("ClickHouse", self.answers)
+        wait_for(f"ClickHouse in {self.folder}", self.answers, SERVER_PATIENCE_S)
 
     def answers(self):
         if self.process.poll() is not None:
@@ -116,7 +119,7 @@ class Node:
                                          headers={"X-ClickHouse-User": "default",
                                                   "X-ClickHouse-Key": self.password})
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(request, timeout=SERVER_PATIENCE_S) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as refused:
             check(False, f"{sql}: {refused.read().decode()}")
@@ -128,7 +131,7 @@ class Node:
     def stop(self, number=signal.SIGTERM):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
-            self.process.wait(PATIENCE_S)
+            self.process.wait(SERVER_PATIENCE_S)
 
 
 class Keeper:
@@ -149,7 +152,7 @@ class Keeper:
             self.process = subprocess.Popen(
                 ["java", "-Xmx256m", "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
                  os.path.join(self.folder, "zoo.cfg")], stdout=out, stderr=out)
-        wait_for("ZooKeeper", self.answers)
+        wait_for(f"ZooKeeper in {self.folder}", self.answers, SERVER_PATIENCE_S)
 
     def answers(self):
         check(self.process.poll() is None, f"ZooKeeper ended with {self.process.returncode}, see {self.folder}")
@@ -163,4 +166,4 @@ class Keeper:
     def stop(self, number=signal.SIGTERM):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
-            self.process.wait(PATIENCE_S)
+            self.process.wait(SERVER_PATIENCE_S)

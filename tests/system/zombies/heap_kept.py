@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import check_left, code_bytes, set_policy, start_attach
+from attaching import Target, check_left, code_bytes, set_policy, start_attach
 from heap_attached import Heap, Recorded, leave
 from sojourn_testing import check, main
 
@@ -27,6 +27,9 @@ KEPT = {
     8: ("virtual_call_on_freed", "drop_duck(named*)", "drop_duck(named*)", DUCK, "zoo::duck::~duck()"),
     9: ("use_after_free", "read_block(char const volatile*, long)", DROP, "", ""),
     10: ("use_after_free", "read_block(char const volatile*, long)", DROP, "", ""),
+    12: ("write_after_free", "", "grow(char*)", "", ""),
+    13: ("virtual_call_on_freed", "ask_last(many<50> const*)", "drop_many(many<50>*)", "many<50>",
+         "many<50>::call(char (*) [407]) const"),
 }
 FOUND = ("SELECT z.kind, z.used_in, z.freed_in, z.class, z.selector FROM zombie_reports r"
          " JOIN zombies z USING (zombie_id) ORDER BY r.report_id")
@@ -67,7 +70,7 @@ def account_of(sojourn, database):
 def common(row):
     """What optimisation does not change: without it destructors are frames, and leave a base's table."""
     kind, used, freed, name, function = row
-    freed = "drop_duck(named*)" if freed == "zoo::duck::~duck()" else freed
+    freed = {"zoo::duck::~duck()": "drop_duck(named*)", "many<50>::~many()": "drop_many(many<50>*)"}.get(freed, freed)
     return (kind, used, freed, name, bool(function))
 
 
@@ -160,11 +163,31 @@ def test_classes(sojourn, folder):
     policy = write_zombies(sojourn, "classes", {"heap": {"guard": {"class": ["Egg"]}}, "objc": True})
     done, database = record(sojourn, [os.path.join(folder, "guarded")], f"classes-{os.path.basename(folder)}", policy)
     check((done.returncode, done.stdout) == (0, b"40\n39\n2\n"), f"{done}")
+    check_classes(sojourn, database, folder)
+
+
+def check_classes(sojourn, database, what):
     found = [row[:4] for row in found_in(sojourn, database)]
     wanted = [("use_after_free", function, "drop_egg", "Egg") for function in ("read_warmth", "write_days", "ask_warmth")]
-    check(found == wanted, f"{folder}: {found}")
+    check(found == wanted, f"{what}: {found}")
     # The first allocation of a class makes the runtime allocate, too.
-    check(3 <= account_of(sojourn, database)["guarded"] <= 5, f"{account_of(sojourn, database)}")
+    check(3 <= account_of(sojourn, database)["guarded"] <= 5, f"{what}: {account_of(sojourn, database)}")
+
+
+def test_classes_attached(sojourn, folder):
+    """The same in a program that is attached to, left, and attached to again."""
+    policy = write_zombies(sojourn, "classes", {"heap": {"guard": {"class": ["Egg"]}}, "objc": True})
+    target = Target([os.path.join(folder, "guarded"), "-"]).ready()
+    for turn in range(2):
+        database = sojourn.path(f"classes-attached-{turn}.db")
+        recorder = start_attach(sojourn, target.pid, database, ["--policy", policy])
+        target.process.stdin.write("\n")
+        target.process.stdin.flush()
+        said = [target.process.stdout.readline().strip() for _ in range(3)]
+        check(said == ["40", "39", "2"], f"attached, turn {turn}: {said}")
+        leave(recorder, target.pid)
+        check_classes(sojourn, database, f"attached, turn {turn}")
+    check(target.finish()[0] == 0, "the program did not end well")
 
 
 def test(sojourn, arguments):
@@ -179,6 +202,7 @@ def test(sojourn, arguments):
     test_set(sojourn, os.path.join(folder, "kept"))
     for level in range(4):
         test_classes(sojourn, os.path.join(samples, f"gcc-O{level}"))
+    test_classes_attached(sojourn, folder)
 
 
 if __name__ == "__main__":

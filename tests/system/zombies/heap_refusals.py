@@ -6,32 +6,82 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from attaching import Target, start_attach
+from heap_attached import Recorded, leave
 from sojourn_testing import check, main
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 WATCH = ["--profile", "--zombies", "heap"]
 WHY = "SELECT DISTINCT not_watched FROM zombie_accounts"
 
 
-def compare(sojourn, command, name, reason, **environment):
-    """Same output and status as without Sojourn; `reason` None: not recorded at all."""
+def reasons(sojourn, database):
+    return [row["not_watched"] for row in sojourn.sql(database, WHY)]
+
+
+def test_valgrind(sojourn, sample):
+    """What runs under valgrind is not recorded at all; output and status are the same."""
+    command = ["valgrind", "-q", sample, "0"]
+    plain = subprocess.run(command, capture_output=True, check=False)
+    done, _ = sojourn.record(command, sojourn.path("valgrind.db"), WATCH)
+    check((done.returncode, done.stdout) == (plain.returncode, plain.stdout), f"{done}, not {plain}")
+
+
+def attach_refused(sojourn, command, name, reason, **environment):
+    """Attached to, the program goes on, unwatched, and the account says why."""
     database = sojourn.path(f"{name}.db")
-    wrapped = ["env", *(f"{key}={value}" for key, value in environment.items()), *command]
-    plain = subprocess.run(wrapped, capture_output=True, check=False)
-    done, _ = sojourn.record(wrapped, database, WATCH)
-    check((done.returncode, done.stdout) == (plain.returncode, plain.stdout), f"{name}: {done}, not {plain}")
-    found = {row["not_watched"] for row in sojourn.sql(database, WHY)}
-    check(reason is None or any(reason in text for text in found), f"{name}: {found}")
-    return found
+    target = Target(command, env=dict(os.environ, **environment)).ready()
+    recorder = start_attach(sojourn, target.pid, database, WATCH)
+    target.process.stdin.write("0\n")
+    target.process.stdin.flush()
+    check(target.process.stdout.readline() == "0\n", f"{name} does not go on")
+    leave(recorder, target.pid)
+    check(target.finish() == (0, ""), f"{name} did not end well")
+    check(reasons(sojourn, database) == [reason], f"{name}: {reasons(sojourn, database)}")
+
+
+def test_sanitizer(sojourn):
+    sanitized = sojourn.path("sanitized")
+    subprocess.run(["gcc", "-O1", "-w", "-fsanitize=address", "-pthread", "-o", sanitized,
+                    os.path.join(HERE, "..", "..", "samples", "zombies", "heap.c")], check=True)
+    done, _ = sojourn.record([sanitized, "0"], sojourn.path("launched.db"), WATCH)
+    check(done.returncode != 0 and b"AddressSanitizer" in done.stderr, f"{done}")
+    attach_refused(sojourn, [sanitized, "-"], "sanitizer", "malloc is a sanitizer's")
+
+
+def test_collector(sojourn, folder):
+    """A collector that replaces malloc would not see pointers in guarded blocks."""
+    preload = os.path.join(folder, "collector.so")
+    attach_refused(sojourn, [os.path.join(folder, "heap"), "-"], "collector", "malloc is a garbage collector's",
+                   LD_PRELOAD=preload)
+    database = sojourn.path("collected.db")
+    done, _ = sojourn.record(["env", f"LD_PRELOAD={preload}", os.path.join(folder, "heap"), "0", "1"], database, WATCH)
+    check((done.returncode, done.stdout) == (0, b"0\n1\n"), f"{done}")
+
+
+def test_two_monitors(sojourn, folder):
+    """A second recorder is refused with the reason, the first goes on watching; so is a program in which
+    another version has left its blocks."""
+    database, second = sojourn.path("first.db"), sojourn.path("second.db")
+    target = Recorded(sojourn, os.path.join(folder, "heap"), database, *WATCH)
+    target.obey(0)
+    done = sojourn.run(["attach", "-q", "-o", second, *WATCH, str(target.program)], capture_output=True, text=True)
+    check(done.returncode != 0 and "recorded" in done.stderr, f"the second monitor: {done}")
+    target.obey(0, 1)
+    target.end()
+    kinds = sojourn.sql(database, "SELECT kind, reports FROM zombies")
+    check(kinds == [{"kind": "use_after_free", "reports": 1}], f"the first monitor: {kinds}")
+    attach_refused(sojourn, [os.path.join(folder, "other_version")], "version",
+                   "another version of Sojourn has left guarded blocks in it")
 
 
 def test(sojourn, arguments):
-    sample = [os.path.join(arguments[0], "gcc-O2", "heap"), "0"]
-    compare(sojourn, ["valgrind", "-q", *sample], "valgrind", None)
-    sanitized = sojourn.path("sanitized")
-    subprocess.run(["gcc", "-O1", "-w", "-fsanitize=address", "-pthread", "-o", sanitized,
-                    os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "zombies",
-                                 "heap.c")], check=True)
-    compare(sojourn, [sanitized, "0"], "sanitizer", None)
+    folder = os.path.join(arguments[0], "gcc-O2")
+    test_valgrind(sojourn, os.path.join(folder, "heap"))
+    test_sanitizer(sojourn)
+    test_collector(sojourn, folder)
+    test_two_monitors(sojourn, folder)
 
 
 if __name__ == "__main__":

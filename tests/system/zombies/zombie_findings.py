@@ -50,7 +50,7 @@ def record(sojourn, collector, device, program, *words):
 
 
 def test_one_row(sojourn, collector, devices, program):
-    """Builds are told apart by their build-id, wherever they lie."""
+    """Builds are distinguished by their build-id, wherever they lie."""
     os.mkdir(sojourn.path("new"))
     newer = sojourn.path("new/heap")
     another_build(program, newer)

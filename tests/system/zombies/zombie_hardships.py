@@ -45,6 +45,47 @@ def test_heap(sojourn, folder):
             os.remove(database + ".done")
 
 
+def record_within(sojourn, wrapper, command, name, zombies):
+    """The recorder, and so the program, within a wrapper; none: []."""
+    path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, "zombies": zombies}, file)
+    done = subprocess.run([*wrapper, sojourn.program, "record", "-q", "--allow-unmatched", "-o", database, "--policy", path,
+                           "--", *command], capture_output=True, env=sojourn.environment, timeout=PATIENCE_S, check=False)
+    return done, database
+
+
+def test_pages(sojourn, folder):
+    """Content, children and locked memory, where guard regions close pages and where protection does."""
+    program = os.path.join(folder, "hardships")
+    for word, uses in (("locked", 1), ("content", 3), ("children", 3)):
+        for wrapper in ([], [os.path.join(folder, "no_guards")]):
+            done, database = record_within(sojourn, wrapper, [program, word], f"{word}-{len(wrapper)}", {"heap": True})
+            check((done.returncode, done.stdout.decode()) == (0, word), f"{wrapper} {word}: {done}")
+            found = found_in(sojourn, database)
+            check(found == [("use_after_free", "read_block", "drop_block", "")] * uses, f"{wrapper} {word}: {found}")
+
+
+GUARDED = "SELECT guarded, refused_room, uses FROM zombie_accounts ORDER BY guarded DESC LIMIT 1"
+
+
+def has_guard_regions():
+    """Linux 6.13 has them."""
+    return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 13)
+
+
+def test_alive(sojourn, folder):
+    """More blocks live than a process may have mappings; 28,000 where protection closes them."""
+    program = os.path.join(folder, "hardships")
+    count, word, memory = (100000, "very_many", "1G") if os.environ.get("SJ_LONG") == "1" else (40000, "many", "400M")
+    for wrapper, most in (([], count if has_guard_regions() else 28000), ([os.path.join(folder, "no_guards")], 28000)):
+        zombies = {"heap": {"one_in": 1, "blocks": 120000, "memory": memory, "stack_bytes": 0}}
+        done, database = record_within(sojourn, wrapper, [program, word], f"{word}-{len(wrapper)}", zombies)
+        check((done.returncode, done.stdout.decode()) == (0, word), f"{wrapper} {word}: {done}")
+        account = sojourn.sql(database, GUARDED)[0]
+        check(most <= account["guarded"] <= most + 100 and account["uses"] == 1, f"{wrapper}: {account}")
+
+
 def test_no_memory(sojourn, folder):
     """A program without memory is not harmed, and the account says what was not guarded."""
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
@@ -91,6 +132,8 @@ def test_recorder_dies(sojourn, folder):
 def test(sojourn, arguments):
     folder = os.path.join(arguments[0], "gcc-O2")
     test_heap(sojourn, folder)
+    test_pages(sojourn, folder)
+    test_alive(sojourn, folder)
     test_no_memory(sojourn, folder)
     test_objects(sojourn, folder)
     test_recorder_dies(sojourn, folder)

@@ -10,17 +10,27 @@ export interface Bar {
     label?: string; // instead of the name
     hue?: string; // instead of the name's own colour
     striped?: boolean; // its time is not exact
-    faded?: boolean;
     count?: number; // of calls merged into it
 }
 
+const colours = new Map<string, string>();
+
 // The same function has the same colour in every session and picture.
 export function colourOf(name: string): string {
+    const known = colours.get(name);
+    if (known) {
+        return known;
+    }
     let hash = 0;
     for (let i = 0; i < name.length; i++) {
         hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
     }
-    return `hsl(${hash % 360} 62% ${70 + ((hash >> 9) % 10)}%)`;
+    const colour = `hsl(${hash % 360} 62% ${70 + ((hash >> 9) % 10)}%)`;
+    if (colours.size > 20000) {
+        colours.clear();
+    }
+    colours.set(name, colour);
+    return colour;
 }
 
 const INK = "#14172a"; // on every bar, in both themes: bars are light
@@ -114,18 +124,25 @@ export interface Axis {
     top: number;
     chosen?: Bar | null;
     outline: string; // colour of the chosen bar's edge
+    rows: number; // shown
+    isFaded?: (bar: Bar) => boolean;
 }
 
+// A bar that lies in the pixels of the one drawn before in its row does not show.
 export function drawBars(context: CanvasRenderingContext2D, bars: readonly Bar[], axis: Axis): void {
+    const drawn = Array.from({ length: axis.rows }, () => ({ from: 0, to: -Infinity }));
     for (const bar of bars) {
         const x = Math.max(-2, axis.place(bar.left));
         const end = Math.min(axis.width + 2, axis.place(bar.right));
-        if (end < 0 || x > axis.width) {
+        const before = drawn[bar.row];
+        if (end < 0 || x > axis.width || !before || (x >= before.from && end <= before.to)) {
             continue;
         }
         const width = Math.max(1, end - x - (end - x > 3 ? 0.5 : 0));
         const y = axis.top + bar.row * ROW;
-        context.globalAlpha = bar.faded ? 0.22 : 1;
+        before.from = x;
+        before.to = x + width;
+        context.globalAlpha = axis.isFaded?.(bar) ? 0.22 : 1;
         context.fillStyle = bar.hue ?? colourOf(bar.name);
         context.fillRect(x, y, width, ROW - 1);
         if (bar.striped && width > 2) {

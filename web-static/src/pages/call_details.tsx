@@ -1,12 +1,12 @@
 // One call: where it stands, what it was given, who called it.
+import { Fragment } from "preact";
 import { useSql } from "../answers";
-import { count, duration } from "../format";
+import { bytes, count, duration } from "../format";
 import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
 import { Problem } from "../widgets/small";
 
-const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, m.path AS module, t.name AS thread, c.depth,
-       c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+const CALL_SQL = `SELECT c.*, f.name, m.path AS module, t.name AS thread
 FROM calls c LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
@@ -31,8 +31,11 @@ interface Call {
     end_ns: number | null;
     duration_ns: number | null;
     self_ns: number | null;
+    cpu_ns: number | null;
+    cpu_self_ns: number | null;
     ending: string;
     flags: number;
+    [measured: string]: unknown; // whatever else was measured of it
 }
 
 interface Caller {
@@ -67,6 +70,18 @@ const doubts: readonly (readonly [number, string])[] = [
 
 function doubtsOf(flags: number): string[] {
     return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
+}
+
+// What was measured of it in bytes, as far as it was.
+function memoryOf(call: Call): [string, number][] {
+    return Object.entries(call).filter(
+        (entry): entry is [string, number] => entry[0].endsWith("_bytes") && typeof entry[1] === "number",
+    );
+}
+
+function titleOf(column: string): string {
+    const words = column.replace(/_bytes$/, "").replaceAll("_", " ");
+    return words[0]!.toUpperCase() + words.slice(1);
 }
 
 export function callAddress(session: string, call: Pick<Caller, "call_id" | "start_ns" | "duration_ns">): string {
@@ -106,6 +121,23 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     {known.duration_ns === null ? "not ended" : duration(known.duration_ns)}
                     {known.self_ns === null ? "" : `, ${duration(known.self_ns)} of it itself`}
                 </dd>
+                {known.cpu_ns === null ? null : (
+                    <>
+                        <dt>CPU time</dt>
+                        <dd>
+                            {duration(known.cpu_ns)}, {duration(known.cpu_self_ns)} of it itself
+                            {known.duration_ns === null
+                                ? ""
+                                : `; it waited ${duration(Math.max(0, known.duration_ns - known.cpu_ns))}`}
+                        </dd>
+                    </>
+                )}
+                {memoryOf(known).map(([column, value]) => (
+                    <Fragment key={column}>
+                        <dt>{titleOf(column)}</dt>
+                        <dd>{bytes(value)}</dd>
+                    </Fragment>
+                ))}
                 <dt>Began</dt>
                 <dd title={`${count(known.start_ns)} ns`}>{duration(known.start_ns)}</dd>
                 <dt>Thread</dt>

@@ -3,6 +3,8 @@ import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
 import { count, duration, fileName } from "../format";
 import { route, setParameters } from "../router";
+import { setOnDevice } from "../selection";
+import { DeviceBar } from "../widgets/device_chip";
 import { Flame, type Frame } from "../widgets/flame";
 import { Panel, RowTable } from "../widgets/panel";
 import { SetFields, SetHelp } from "../widgets/session_sets";
@@ -278,12 +280,13 @@ export function ComparePage() {
         document.title = "Compare · Sojourn";
     }, []);
     const parameters = route.value.parameters;
-    const a = parameters.get("a") ?? "";
-    const b = parameters.get("b") ?? "";
+    const a = setOnDevice(parameters.get("a") ?? "");
+    const b = setOnDevice(parameters.get("b") ?? "");
     return (
         <div class="page">
             <h1>Compare</h1>
             <SetFields titles={["A, before", "B, after"]} action="Compare" clears={["function", "frame", "side"]} />
+            <DeviceBar />
             {a && b ? (
                 <>
                     <Summary key={`s ${a} ${b}`} a={a} b={b} />

@@ -3,6 +3,8 @@ import { useEffect } from "preact/hooks";
 import { useSql } from "../answers";
 import { compact, count, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
+import { setOnDevice } from "../selection";
+import { DeviceBar } from "../widgets/device_chip";
 import { RowTable, Panel } from "../widgets/panel";
 import { SetFields, SetHelp } from "../widgets/session_sets";
 import { Bar, Chip, Problem, Tile } from "../widgets/small";
@@ -171,12 +173,13 @@ export function CoveragePage() {
     useEffect(() => {
         document.title = "Coverage · Sojourn";
     }, []);
-    const a = route.value.parameters.get("a") ?? "";
-    const b = route.value.parameters.get("b") ?? "";
+    const a = setOnDevice(route.value.parameters.get("a") ?? "");
+    const b = setOnDevice(route.value.parameters.get("b") ?? "");
     return (
         <div class="page">
             <h1>Coverage</h1>
             <SetFields titles={["Sessions", "Against (optional)"]} action="Show" clears={["module"]} />
+            <DeviceBar />
             {a ? (
                 <>
                     {b ? <CoverageDifference key={`d ${a} ${b}`} a={a} b={b} /> : null}

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
-import { count, duration, percent } from "../format";
+import { count, counted, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { addressOf, isPart, PART_MS, pickedSql, type Selection, selection, treeArguments, valuesOf } from "../selection";
 import { Flame, type Frame } from "../widgets/flame";
@@ -54,7 +54,7 @@ interface PathFrame extends Frame {
 }
 
 function say(name: string, ns: number, calls: number, whole: number): string {
-    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${count(calls)} calls`;
+    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${counted(calls, "call")}`;
 }
 
 export function widthOf(rows: readonly FlameRow[]): number {

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
-import { ago, bytes, count, dateTime, duration } from "../format";
+import { ago, bytes, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
@@ -330,7 +330,7 @@ export function FleetPage() {
             <div class="title-line">
                 <h1>Fleet</h1>
                 <span class="dim">
-                    {count(items.length)} devices, {count(online)} online
+                    {counted(items.length, "device")}, {count(online)} online
                 </span>
             </div>
             {problem ? <Problem message={problem} /> : null}

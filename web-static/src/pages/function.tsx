@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
-import { compact, count, duration, percent } from "../format";
+import { compact, count, counted, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
@@ -212,7 +212,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
             <Panel title={known.name} sql={statSql} values={values}>
                 <p class="dim">
                     {known.module}
-                    {known.file ? ` · ${known.file}:${known.line}` : ""} · {count(known.calls)} calls,{" "}
+                    {known.file ? ` · ${known.file}:${known.line}` : ""} · {counted(known.calls, "call")},{" "}
                     {duration(known.total_ns)} total, {duration(known.self_ns)} self
                     {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
                     {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}

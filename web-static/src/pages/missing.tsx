@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type GapRow, type List, type Overview, type UnhookedRow } from "../api";
-import { bytes, count, duration, fileName } from "../format";
+import { bytes, count, counted, duration, fileName } from "../format";
 import { Problem } from "../widgets/small";
 
 function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
@@ -33,31 +33,34 @@ function Gaps({ session, changes }: { session: Overview; changes: number }) {
     return (
         <section class="card">
             <h2>Gaps: calls that happened and are not here</h2>
-            {list.items.length === 0 ? <p class="dim">None.</p> : null}
-            <div class="scroll-x" tabIndex={0} role="region" aria-label="Gaps">
-                <table>
-                    <thead>
-                        <tr>
-                            <th scope="col">Thread</th>
-                            <th scope="col">Reason</th>
-                            <th scope="col">Calls</th>
-                            <th scope="col">From</th>
-                            <th scope="col">Lasted</th>
-                        </tr>
-                    </thead>
-                    <tbody>
-                        {list.items.map((gap) => (
-                            <tr key={gap.id}>
-                                <td>{gap.thread_name || (gap.thread_number === null ? "–" : `thread ${gap.thread_number}`)}</td>
-                                <td>{gap.reason.replaceAll("_", " ")}</td>
-                                <td>{count(gap.calls)}</td>
-                                <td>{duration(gap.start_ns)}</td>
-                                <td>{duration(gap.end_ns - gap.start_ns)}</td>
+            {list.items.length === 0 ? (
+                <p class="dim">None.</p>
+            ) : (
+                <div class="scroll-x" tabIndex={0} role="region" aria-label="Gaps">
+                    <table>
+                        <thead>
+                            <tr>
+                                <th scope="col">Thread</th>
+                                <th scope="col">Reason</th>
+                                <th scope="col">Calls</th>
+                                <th scope="col">From</th>
+                                <th scope="col">Lasted</th>
                             </tr>
-                        ))}
-                    </tbody>
-                </table>
-            </div>
+                        </thead>
+                        <tbody>
+                            {list.items.map((gap) => (
+                                <tr key={gap.id}>
+                                    <td>{gap.thread_name || (gap.thread_number === null ? "–" : `thread ${gap.thread_number}`)}</td>
+                                    <td>{gap.reason.replaceAll("_", " ")}</td>
+                                    <td>{count(gap.calls)}</td>
+                                    <td>{duration(gap.start_ns)}</td>
+                                    <td>{duration(gap.end_ns - gap.start_ns)}</td>
+                                </tr>
+                            ))}
+                        </tbody>
+                    </table>
+                </div>
+            )}
             {list.truncated ? (
                 <button type="button" class="quiet" onClick={more}>
                     Show more
@@ -77,7 +80,7 @@ function Unhooked({ session, changes }: { session: Overview; changes: number }) 
     }
     return (
         <section class="card">
-            <h2>{count(session.counts.unhooked)} functions that were not instrumented, and why</h2>
+            <h2>{counted(session.counts.unhooked, "function")} that {session.counts.unhooked === 1 ? "was" : "were"} not instrumented, and why</h2>
             <div class="scroll-x" tabIndex={0} role="region" aria-label="Functions not instrumented">
                 <table>
                     <thead>

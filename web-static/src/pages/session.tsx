@@ -1,14 +1,16 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
-import { bytes, compact, count, dateTime, duration } from "../format";
+import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
-import { changeOf, resyncs } from "../store";
+import { changeOf, isFollowing, resyncs } from "../store";
 import { Problem, StatePill, Tile } from "../widgets/small";
 import { lazy } from "../widgets/lazy";
 import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
 import { FunctionsView } from "./functions";
 import { addressOf, selection } from "../selection";
+import { prepareTimeline } from "./timeline_data";
 import { MissingView } from "./missing";
 
 const TimelineView = lazy(() => import("./timeline").then((page) => page.TimelineView));
@@ -17,6 +19,15 @@ const OverviewView = lazy(() => import("./overview").then((page) => page.Overvie
 const FunctionView = lazy(() => import("./function").then((page) => page.FunctionView));
 const LiveView = lazy(() => import("./live").then((page) => page.LiveView));
 const WhyView = lazy(() => import("./why").then((page) => page.WhyView));
+
+const lazyViews: Record<string, { prepare: () => void }> = {
+    timeline: TimelineView,
+    flame: FlameView,
+    overview: OverviewView,
+    function: FunctionView,
+    live: LiveView,
+    why: WhyView,
+};
 
 const views: readonly (readonly [string, string])[] = [
     ["", "Functions"],
@@ -40,10 +51,6 @@ const reasons: Record<string, string> = {
     orphan: "a leave without its enter",
 };
 
-function countOf(value: number, noun: string): string {
-    return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
-}
-
 // What the numbers allow to be said, and no more.
 function losslessText(session: Overview): string {
     if (session.state === "recording") {
@@ -63,9 +70,9 @@ function notArrived(session: Overview): number {
 
 function countsOf(loss: LossRow): string {
     return [
-        ...(loss.calls > 0 ? [countOf(loss.calls, "call")] : []),
-        ...(loss.calls === 0 && loss.events > 0 ? [countOf(loss.events, "event")] : []),
-        countOf(loss.gaps, "gap"),
+        ...(loss.calls > 0 ? [counted(loss.calls, "call")] : []),
+        ...(loss.calls === 0 && loss.events > 0 ? [counted(loss.events, "event")] : []),
+        counted(loss.gaps, "gap"),
     ].join(", ");
 }
 
@@ -79,16 +86,16 @@ function lossOf(session: Overview): string[] {
     const missing = notArrived(session);
     return [
         ...session.loss.items.filter((loss) => loss.calls > 0 || loss.events > 0).map(explain),
-        ...(blocks > 0 ? [`${countOf(blocks, "block")} cannot be read`] : []),
+        ...(blocks > 0 ? [`${counted(blocks, "block")} cannot be read`] : []),
         ...(missing > 0
-            ? [`${countOf(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
+            ? [`${counted(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
             : []),
     ];
 }
 
 function lossTitle(session: Overview): string {
     if (session.lost_calls > 0) {
-        return `${countOf(session.lost_calls, "call")} lost.`;
+        return `${counted(session.lost_calls, "call")} lost.`;
     }
     return session.loss.items.some((loss) => loss.events > 0)
         ? "Events were lost."
@@ -157,11 +164,12 @@ const formats: readonly (readonly [string, string])[] = [
 ];
 
 // What is selected, as words for a page that has no chips.
-async function wordsOf(id: string): Promise<string[]> {
-    const { area, threads, mark, functions } = selection.value;
+async function wordsOf(session: Overview): Promise<string[]> {
+    const { device, area, threads, mark, functions } = selection.value;
     const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
-    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: id })) : [];
+    const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: session.id })) : [];
     return [
+        ...(device ? [`Device: ${session.device_name}`] : []),
         ...(area ? [`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`] : []),
         ...known
             .filter((thread) => threads.includes(String(thread.thread_id)))
@@ -190,7 +198,7 @@ function OnePage({ session }: { session: Overview }) {
                 import("../one_file_data"),
                 fetch("/one_file.html").then((answer) => answer.text()),
             ]);
-            const data = await gather(session, selection.value, await wordsOf(session.id));
+            const data = await gather(session, selection.value, await wordsOf(session));
             save(`session-${session.id}.html`, pageOf(template, data));
             setSaid("");
         } catch (failure) {
@@ -299,22 +307,75 @@ function useCalm(changes: number): number {
     return calm;
 }
 
-export function SessionPage({ id }: { id: string }) {
+// A session is one device's: under another one's selection it has no call.
+function OnDevice({ session, children }: { session: Overview; children: ComponentChildren }) {
+    const { device } = selection.value;
+    return device !== "" && device !== session.device_id ? (
+        <p class="empty">No call here is of the selected device: the session is of {session.device_name}.</p>
+    ) : (
+        <>{children}</>
+    );
+}
+
+// Loads what a view needs while the session is still being asked for.
+function prepareView(id: string): Promise<Overview> {
+    const parameters = route.value.parameters;
+    const view = parameters.get("view") ?? "";
+    lazyViews[view]?.prepare();
+    if (view === "timeline") {
+        const changes = (changeOf.value[id] ?? 0) + resyncs.value;
+        prepareTimeline(id, changes, parameters.get("from") === null);
+    }
+    return api.overview(id);
+}
+
+// The overview, and how often it was seen to change: by events, and once when the events began to
+// come, if it had changed since it was loaded.
+function useOverview(id: string, prepared: Promise<Overview>) {
+    const first = useRef<Promise<Overview> | null>(prepared);
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
+    const [missed, setMissed] = useState(0);
+    const text = useRef("");
     const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
+    const follows = isFollowing.value;
+    const followed = useRef(follows);
     useEffect(() => {
-        api.overview(id).then(
+        const begins = follows && !followed.current;
+        followed.current = follows;
+        const asked = first.current ?? api.overview(id);
+        first.current = null;
+        asked.then(
             (loaded) => {
-                setSession(loaded);
+                const before = text.current;
+                text.current = JSON.stringify(loaded);
+                if (begins && before !== "" && before !== text.current) {
+                    setMissed((count) => count + 1);
+                }
+                if (before !== text.current) {
+                    setSession(loaded);
+                }
                 setProblem("");
                 document.title = `${loaded.name || loaded.command} · Sojourn`;
             },
             (failure: Error) => setProblem(failure.message),
         );
-    }, [id, changes]);
+    }, [id, changes, follows]);
+    return { session, problem, changes: changes + missed };
+}
+
+export function SessionPage({ id }: { id: string }) {
+    const [prepared] = useState(() => prepareView(id));
+    const { session, problem, changes } = useOverview(id, prepared);
     if (!session) {
-        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
+        return problem ? (
+            <div class="page">
+                <h1>Session {id}</h1>
+                <Problem message={problem} />
+            </div>
+        ) : (
+            <p class="empty">Loading…</p>
+        );
     }
     const view = route.value.parameters.get("view") ?? "";
     return (
@@ -323,7 +384,13 @@ export function SessionPage({ id }: { id: string }) {
             <SessionHeader session={session} />
             <Tabs id={id} view={view} />
             {unselected.has(view) ? null : <SelectionBar session={id} changes={changes} />}
-            <View session={session} view={view} changes={changes} />
+            {unselected.has(view) ? (
+                <View session={session} view={view} changes={changes} />
+            ) : (
+                <OnDevice session={session}>
+                    <View session={session} view={view} changes={changes} />
+                </OnDevice>
+            )}
         </div>
     );
 }

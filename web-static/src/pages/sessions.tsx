@@ -14,6 +14,7 @@ import {
 import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
 import { Import, takeDrop } from "./session_import";
+import { onDevice } from "../selection";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
 
 function Lost({ session }: { session: Session }) {
@@ -104,7 +105,7 @@ function SessionRow({ session, most, now }: { session: Session; most: number; no
                 <StatePill state={session.state} />
             </td>
             <td class="what">
-                <a href={`/sessions/${session.id}`}>{title}</a>
+                <a href={onDevice(`/sessions/${session.id}`)}>{title}</a>
                 {session.name && session.command ? <span class="dim">{session.command}</span> : null}
                 {session.is_pinned ? <span class="tag">pinned</span> : null}
                 {tagsOf(session).map((tag) => (

@@ -4,6 +4,8 @@ import { type Values, useAnswer } from "../answers";
 import { api, askSql, type ShippedQuery, type SqlAnswer } from "../api";
 import { count, duration } from "../format";
 import { route, setParameters } from "../router";
+import { selection } from "../selection";
+import { DeviceChip } from "../widgets/device_chip";
 import { LineChart } from "../widgets/line_chart";
 import { Panel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
@@ -36,7 +38,8 @@ export function parametersOf(sql: string): string[] {
 }
 
 function valuesInAddress(): Values {
-    const values: Values = {};
+    const { device } = selection.value;
+    const values: Values = device ? { device } : {};
     for (const [name, value] of route.value.parameters) {
         if (name.startsWith("p.")) {
             values[name.slice(2)] = value;
@@ -250,6 +253,11 @@ export function SqlPage() {
     return (
         <div class="page">
             <h1>SQL</h1>
+            {selection.value.device ? (
+                <div class="chips selection" role="group" aria-label="Selection">
+                    <DeviceChip /> <span class="dim">it is :device in statements</span>
+                </div>
+            ) : null}
             <div class="console">
                 <div class="lists">
                     <Editor text={sql} schema={schema} onRun={run} />

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview } from "../api";
 import type { Window } from "../canvas/scale";
-import { compact, count, duration, percent } from "../format";
+import { compact, count, counted, duration, percent } from "../format";
 import { route, setParameters } from "../router";
 import { looks } from "../store";
 import { RowTable, SqlPanel } from "../widgets/panel";
@@ -69,6 +69,10 @@ function clamp(bounds: Window, from: number, length: number): Window {
     const start = Math.round(Math.min(Math.max(from, bounds.from), bounds.to - span));
     return { from: start, to: start + span };
 }
+
+// Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
+// that it need not read those again that lie within an area.
+const ALL_SUMS_SQL = "SELECT count(*) FROM call_aggregate(:session)";
 
 const FOLLOWED_NS = 5e9;
 
@@ -136,7 +140,7 @@ function describe(track: Track, bar: CallBar | null): string {
         return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
     }
     if (bar.count) {
-        return `${where}: ${count(bar.count)} calls at depth ${bar.row} within ${took}, the first of ${bar.name}`;
+        return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
     }
     return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
 }
@@ -266,6 +270,7 @@ function Canvas(properties: CanvasProperties) {
     const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width };
     useEffect(() => {
         const measure = () => setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0)));
+        measure();
         const observer = new ResizeObserver(measure);
         observer.observe(canvas.current!);
         return () => observer.disconnect();
@@ -447,7 +452,7 @@ function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readon
         <details class="threads">
             <summary>
                 {shown.length === streams.length
-                    ? `${count(streams.length)} threads`
+                    ? counted(streams.length, "thread")
                     : `${count(shown.length)} of ${count(streams.length)} threads`}
             </summary>
             <ul class="card">
@@ -485,12 +490,13 @@ function shownStreams(streams: readonly Stream[]): Stream[] {
 }
 
 export function TimelineView({ session, changes }: { session: Overview; changes: number }) {
-    const [width, setWidth] = useState(1000);
+    const [width, setWidth] = useState(0); // not measured yet: nothing is asked for
     const { streams, bounds, problem } = useStreams(session.id, changes);
     const { view, show } = useView(bounds);
     const shown = shownStreams(streams);
     const chosen = selection.value;
-    const loaded = useTracks(session.id, shown, view, width, changes);
+    const loaded = useTracks(session.id, shown, view, bounds, width, changes);
+    useSql(loaded.value ? ALL_SUMS_SQL : "", { session: session.id }, 0, { ms: 30000 });
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
     const gaps = useSql<GapMark>(
         bounds ? GAPS_SQL : "",

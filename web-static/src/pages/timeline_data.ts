@@ -1,15 +1,15 @@
 // What a timeline shows, as bars: single calls where a window holds few enough, else what was open
 // at the start of each of the stored steps.
-import { useEffect, useState } from "preact/hooks";
-import { type Answer, useAnswer, useSql } from "../answers";
-import { api, askSql, rowsOf, type CallsAnswer, type List, type TimelineStep } from "../api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
+import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
 
 // A window with more calls of a stream is drawn from steps.
 const CALLS_MAX = 250000;
+const STREAM_LIMITS = { rows: 5000 };
 const ROWS_MAX = 60;
-const PATHS_AT_ONCE = 400;
 
 export interface Stream {
     stream_id: number;
@@ -86,7 +86,7 @@ export function trackName(stream: Stream): string {
 }
 
 export function useStreams(id: string, changes: number) {
-    const answer = useSql<Stream>(STREAMS_SQL, { session: id }, changes, { rows: 5000 });
+    const answer = useSql<Stream>(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
     const known = answer.rows.filter((stream) => stream.from_ns !== null);
     const from = known.reduce((least, stream) => Math.min(least, stream.from_ns!), Infinity);
     const to = known.reduce((most, stream) => Math.max(most, stream.to_ns ?? 0), 0);
@@ -115,43 +115,44 @@ function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): 
 }
 
 interface PathFrame {
-    leaf: number;
-    function_id: number;
+    function_id: string;
     name: string;
-    path_id: number;
+    path_id: string;
     depth: number;
 }
 
 // The calls that were open where each step begins, by path.
-async function framesOf(paths: string[], signal: AbortSignal): Promise<Map<string, PathFrame[]>> {
-    const found = new Map<string, PathFrame[]>();
-    for (let at = 0; at < paths.length; at += PATHS_AT_ONCE) {
-        const ids = paths.slice(at, at + PATHS_AT_ONCE).join(",");
-        const answer = await askSql(
-            `WITH RECURSIVE up(leaf, path_id) AS (SELECT path_id, path_id FROM call_paths
-             WHERE path_id IN (${ids}) UNION ALL SELECT up.leaf, p.parent_path_id FROM up
-             JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL)
-             SELECT up.leaf, p.path_id, p.depth, p.function_id, f.name FROM up
-             JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id)
-             WHERE p.depth < ${ROWS_MAX}`,
-            {},
-            { rows: 20000 },
-            signal,
-        );
-        for (const frame of rowsOf<PathFrame>(answer)) {
-            const leaf = String(frame.leaf);
-            found.set(leaf, [...(found.get(leaf) ?? []), frame]);
-        }
+class Frames {
+    private readonly paths: Map<string, TimelinePath>;
+    private readonly known = new Map<string, PathFrame[]>();
+
+    constructor(paths: readonly TimelinePath[]) {
+        this.paths = new Map(paths.map((path) => [path.path_id, path]));
     }
-    return found;
+
+    of(leaf: string): PathFrame[] {
+        const known = this.known.get(leaf);
+        if (known) {
+            return known;
+        }
+        const found: PathFrame[] = [];
+        for (let path = this.paths.get(leaf); path; path = this.paths.get(path.parent_path_id ?? "")) {
+            const name = path.function ?? `function ${path.function_id}`;
+            if (path.depth < ROWS_MAX) {
+                found.push({ function_id: path.function_id, name, path_id: path.path_id, depth: path.depth });
+            }
+        }
+        this.known.set(leaf, found);
+        return found;
+    }
 }
 
 // stepBars joins what neighbouring steps have in common: the same path at the same depth.
-function stepBars(steps: TimelineStep[], frames: Map<string, PathFrame[]>): CallBar[] {
+function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
     const bars: CallBar[] = [];
-    const open: ({ path: number; bar: CallBar } | undefined)[] = [];
+    const open: ({ path: string; bar: CallBar } | undefined)[] = [];
     for (const step of steps) {
-        const stack = frames.get(step.path_id ?? "") ?? [];
+        const stack = frames.of(step.path_id ?? "");
         const at = new Map(stack.map((frame) => [frame.depth, frame]));
         for (let depth = 0; depth < Math.max(open.length, stack.length); depth++) {
             const frame = at.get(depth);
@@ -167,7 +168,7 @@ function stepBars(steps: TimelineStep[], frames: Map<string, PathFrame[]>): Call
                     name: frame.name,
                     count: step.steps,
                     call: "",
-                    function: String(frame.function_id),
+                    function: frame.function_id,
                     self: null,
                     flags: 0,
                     isOpen: false,
@@ -185,7 +186,7 @@ function stepBars(steps: TimelineStep[], frames: Map<string, PathFrame[]>): Call
 
 interface Steps {
     steps: Map<number, TimelineStep[]>;
-    frames: Map<string, PathFrame[]>;
+    frames: Frames;
 }
 
 function inWindow(steps: readonly TimelineStep[], view: Window): number {
@@ -203,21 +204,31 @@ export function quantised(view: Window): Window {
     };
 }
 
-async function loadSteps(id: string, view: Window, width: number, signal: AbortSignal): Promise<Steps> {
-    const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, 1200) };
-    const list: List<TimelineStep> = await api.timeline(id, parameters, signal);
+const STEPS_MAX = 1200; // of a stream
+let whole: { id: string; answer: Promise<TimelineAnswer> } | null = null;
+
+// prepareTimeline asks for what the timeline begins with, before it is shown: its code comes meanwhile.
+export function prepareTimeline(id: string, changes: number, isWhole: boolean): void {
+    prepareSql(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
+    whole = isWhole ? { id, answer: api.timeline(id, { width: STEPS_MAX }) } : null;
+    whole?.answer.catch(() => (whole = null));
+}
+
+function takeWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
+    const prepared = whole;
+    whole = null;
+    return prepared?.id === id && view.from <= bounds.from && view.to >= bounds.to ? prepared.answer : null;
+}
+
+async function loadSteps(id: string, view: Window, bounds: Window, width: number, signal: AbortSignal): Promise<Steps> {
+    const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, STEPS_MAX) };
+    const answer = await (takeWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
     const steps = new Map<number, TimelineStep[]>();
-    for (const step of list.items) {
+    for (const step of answer.items) {
         const stream = Number(step.stream_id);
-        steps.set(stream, [...(steps.get(stream) ?? []), step]);
+        steps.get(stream)?.push(step) ?? steps.set(stream, [step]);
     }
-    const paths = new Set<string>();
-    for (const some of steps.values()) {
-        if (inWindow(some, view) > CALLS_MAX) {
-            some.forEach((step) => step.path_id && paths.add(step.path_id));
-        }
-    }
-    return { steps, frames: await framesOf([...paths], signal) };
+    return { steps, frames: new Frames(answer.paths) };
 }
 
 async function loadTrack(
@@ -273,10 +284,11 @@ async function loadTracks(
     id: string,
     streams: readonly Stream[],
     view: Window,
+    bounds: Window,
     width: number,
     signal: AbortSignal,
 ): Promise<Tracks> {
-    const all = await loadSteps(id, view, width, signal);
+    const all = await loadSteps(id, view, bounds, width, signal);
     const tracks = await Promise.all(
         streams.map((stream) =>
             loadTrack(id, stream, view, width, all, signal).catch((failure: Error): Track => {
@@ -298,9 +310,16 @@ async function loadTracks(
     return { view, tracks };
 }
 
+// The first key comes at once.
 function useDelayed(key: string, delayMs: number): string {
     const [late, setLate] = useState(key);
+    const isFirst = useRef(true);
     useEffect(() => {
+        if (isFirst.current && key !== "") {
+            isFirst.current = false;
+            setLate(key);
+            return undefined;
+        }
         const timer = setTimeout(() => setLate(key), delayMs);
         return () => clearTimeout(timer);
     }, [key, delayMs]);
@@ -311,13 +330,14 @@ export function useTracks(
     id: string,
     streams: readonly Stream[],
     view: Window | null,
+    bounds: Window | null,
     width: number,
     changes: number,
 ): Answer<Tracks> {
     const wide = view && view.to > view.from ? quantised(view) : null;
     const ids = streams.map((stream) => stream.stream_id).join(",");
-    const key = wide && ids ? `${id} ${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
+    const key = wide && ids && width > 0 ? `${id} ${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
     const late = useDelayed(key, 40);
-    const answer = useAnswer(late, (signal) => loadTracks(id, streams, wide!, width, signal));
+    const answer = useAnswer(late, (signal) => loadTracks(id, streams, wide!, bounds!, width, signal));
     return { ...answer, isCurrent: answer.isCurrent && late === key };
 }

@@ -1,5 +1,5 @@
 // Where the tracks of a timeline lie on its canvas, and how they are drawn.
-import { barAt, drawBars, hatch, prepare, ROW } from "../canvas/bars";
+import { type Bar, barAt, drawBars, hatch, prepare, ROW } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
 import { type CallBar, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
 
@@ -124,13 +124,12 @@ function drawTrack(
 ): void {
     const place = placeOf(picture.view, picture.width);
     const search = picture.search.toLowerCase();
-    const bars = track.bars
-        .filter((bar) => bar.row < track.rows)
-        .map((bar) => ({ ...bar, faded: search !== "" && !bar.name.toLowerCase().includes(search) }));
+    const isFaded = (bar: Bar) => search !== "" && !bar.name.toLowerCase().includes(search);
     context.fillStyle = colours.line;
     context.fillRect(0, top - HEAD, picture.width, 1);
     const chosen = picture.chosen && track.bars.includes(picture.chosen) ? picture.chosen : null;
-    drawBars(context, bars, { place, width: picture.width, top, chosen, outline: colours.text });
+    const { rows, bars } = track;
+    drawBars(context, bars, { place, width: picture.width, top, rows, chosen, outline: colours.text, isFaded });
     let drawn = -Infinity; // gaps come in order: those within the last one's pixels are drawn
     for (const gap of picture.gaps) {
         const left = Math.max(-2, place(gap.start_ns));

@@ -2,7 +2,7 @@
 // width. Below it the same frames as a table.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Bar, barAt, drawBars, prepare, ROW } from "../canvas/bars";
-import { count } from "../format";
+import { count, counted } from "../format";
 import { looks } from "../store";
 import { type ListColumn, RowTable } from "./panel";
 
@@ -59,14 +59,9 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     const place = (value: number) => (value - from) * factor;
     const wanted = search.toLowerCase();
     void looks.value; // drawn again in other colours
-    const drawn = frames
-        .filter((frame) => frame.row < ROWS_MAX && frame.right > from && frame.left < to)
-        .map((frame) => ({
-            ...frame,
-            faded:
-                (wanted !== "" && !frame.name.toLowerCase().includes(wanted)) ||
-                (focus !== null && frame.row < focus.row),
-        }));
+    const drawn = frames.filter((frame) => frame.row < ROWS_MAX && frame.right > from && frame.left < to);
+    const isFaded = (bar: Bar) =>
+        (wanted !== "" && !bar.name.toLowerCase().includes(wanted)) || (focus !== null && bar.row < focus.row);
     const rows = drawn.reduce((most, frame) => Math.max(most, frame.row), 0) + 1;
     useEffect(() => {
         const observer = new ResizeObserver(() =>
@@ -82,14 +77,11 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
             }
             const context = prepare(canvas.current, width, rows * ROW);
             const outline = getComputedStyle(canvas.current).getPropertyValue("--text").trim();
-            drawBars(context, drawn, { place, width, top: 0, chosen: null, outline });
+            drawBars(context, drawn, { place, width, top: 0, rows, chosen: null, outline, isFaded });
         });
         return () => cancelAnimationFrame(frame);
     });
-    const at = (event: MouseEvent) => {
-        const hit = barAt(drawn, { place, top: 0 }, event.offsetX, event.offsetY);
-        return hit ? (frames.find((frame) => frame.key === hit.key) ?? null) : null;
-    };
+    const at = (event: MouseEvent) => barAt(drawn, { place, top: 0 }, event.offsetX, event.offsetY);
     const onKeyDown = (event: KeyboardEvent) => {
         const next = keysFrom(event, frames, focus);
         if (next !== undefined) {
@@ -114,7 +106,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
                     />
                 </div>
                 <p class="dim" role="status">
-                    {said || focus?.hint || `${count(drawn.length)} frames; a click or the arrow keys show one over the whole width`}
+                    {said || focus?.hint || `${counted(drawn.length, "frame")}; a click or the arrow keys show one over the whole width`}
                 </p>
             </div>
             <details class="card panel twin">

@@ -1,4 +1,5 @@
 import { type PageName, route } from "../router";
+import { onDevice } from "../selection";
 import { connected, helpOpen, paletteOpen, setTheme, theme, type Theme } from "../store";
 
 const places: readonly (readonly [PageName, string, string])[] = [
@@ -36,7 +37,7 @@ export function Header() {
                 {places.map(([page, address, title]) => (
                     <a
                         key={page}
-                        href={address}
+                        href={onDevice(address)}
                         {...(isAt(page) ? { "aria-current": "page" as const } : {})}
                     >
                         {title}
@@ -63,7 +64,7 @@ export function Header() {
                 </select>
             </label>
             <button
-                class="quiet"
+                class="quiet keys"
                 type="button"
                 aria-haspopup="dialog"
                 onClick={() => (helpOpen.value = true)}

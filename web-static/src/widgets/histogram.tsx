@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
 import { useSql } from "../answers";
-import { count, duration } from "../format";
+import { counted, duration } from "../format";
 import { looks } from "../store";
 import { Problem } from "./small";
 
@@ -121,7 +121,7 @@ function summary(bins: readonly Bin[]): string {
     const whole = bins.reduce((sum, bin) => sum + bin.count, 0);
     let seen = 0;
     const half = bins.find((bin) => (seen += bin.count) * 2 >= whole);
-    return half ? `${count(whole)} calls, half of them up to ${duration(half.high)}` : "no calls";
+    return half ? `${counted(whole, "call")}, half of them up to ${duration(half.high)}` : "no calls";
 }
 
 export function Histograms({ a, b, row }: HistogramsProperties) {

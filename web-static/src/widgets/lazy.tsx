@@ -5,7 +5,7 @@ import { Problem } from "./small";
 
 export function lazy<Properties extends object>(load: () => Promise<ComponentType<Properties>>) {
     let ready: ComponentType<Properties> | null = null;
-    return function Lazy(properties: Properties) {
+    function Lazy(properties: Properties) {
         const [Page, setPage] = useState<ComponentType<Properties> | null>(() => ready);
         const [problem, setProblem] = useState("");
         useEffect(() => {
@@ -23,5 +23,8 @@ export function lazy<Properties extends object>(load: () => Promise<ComponentTyp
             return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
         }
         return <Page {...properties} />;
-    };
+    }
+    // Loads the code before the page is shown.
+    Lazy.prepare = () => void load().catch(() => undefined);
+    return Lazy;
 }

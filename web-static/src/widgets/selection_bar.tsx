@@ -3,7 +3,8 @@ import { useSql } from "../answers";
 import { duration } from "../format";
 import { route, setParameters } from "../router";
 import { clearSelection, selection, selectionNames } from "../selection";
-import { Chip } from "./small";
+import { DeviceChip } from "./device_chip";
+import { Adder, Chip } from "./small";
 
 const THREADS_SQL = `SELECT thread_id, coalesce(nullif(name, ''), 'thread ' || number) AS name, tid, is_main
 FROM threads WHERE session_id = :session ORDER BY is_main DESC, number LIMIT 500`;
@@ -16,32 +17,6 @@ interface ThreadName {
     name: string;
     tid: number;
     is_main: number;
-}
-
-interface Choice {
-    value: string;
-    text: string;
-}
-
-function Adder({ label, choices, onAdd }: { label: string; choices: Choice[]; onAdd: (value: string) => void }) {
-    if (choices.length === 0) {
-        return null;
-    }
-    return (
-        <select
-            class="adder"
-            aria-label={`Select a ${label}`}
-            value=""
-            onChange={(event) => onAdd(event.currentTarget.value)}
-        >
-            <option value="">{`+ ${label}`}</option>
-            {choices.map(({ value, text }) => (
-                <option key={value} value={value}>
-                    {text}
-                </option>
-            ))}
-        </select>
-    );
 }
 
 function Chips({ names }: { names: readonly ThreadName[] }) {
@@ -82,6 +57,7 @@ export function SelectionBar({ session, changes }: { session: string; changes: n
     return (
         <div class="chips selection" role="group" aria-label="Selection">
             <span class="dim">{isEmpty ? "All calls" : "Only calls of"}</span>
+            <DeviceChip />
             <Chips names={threads.rows} />
             <Adder
                 label="thread"

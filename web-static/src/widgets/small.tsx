@@ -62,3 +62,30 @@ export function Chip({ label, onRemove }: { label: string; onRemove: () => void 
         </span>
     );
 }
+
+interface Choice {
+    value: string;
+    text: string;
+}
+
+// Adder adds one more condition.
+export function Adder({ label, choices, onAdd }: { label: string; choices: Choice[]; onAdd: (value: string) => void }) {
+    if (choices.length === 0) {
+        return null;
+    }
+    return (
+        <select
+            class="adder"
+            aria-label={`Select a ${label}`}
+            value=""
+            onChange={(event) => onAdd(event.currentTarget.value)}
+        >
+            <option value="">{`+ ${label}`}</option>
+            {choices.map(({ value, text }) => (
+                <option key={value} value={value}>
+                    {text}
+                </option>
+            ))}
+        </select>
+    );
+}

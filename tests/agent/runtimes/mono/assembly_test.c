@@ -1,4 +1,5 @@
 /* A whole assembly of the framework, read and damaged: names as they are, and no wrong memory. */
+#include "agent/runtimes/mono/key_token.h"
 #include "agent/runtimes/mono/methods.h"
 
 #include <setjmp.h>
@@ -70,6 +71,28 @@ static void classes_tell_what_they_extend(void **state)
     assert_string_equal(super, "System.ArgumentException");
 }
 
+static uint64_t token_of(const char *text)
+{
+    return sj_key_token_of((sj_slice){.data = (const uint8_t *)text, .size = strlen(text)});
+}
+
+/* The standard's examples of the hash, and the key of the ECMA. */
+static void tokens_are_those_of_the_keys(void **state)
+{
+    (void)state;
+    static const uint8_t ecma[16] = {[8] = 4};
+    char long_text[201] = "";
+    memset(long_text, 'a', sizeof(long_text) - 1);
+    assert_int_equal(token_of("abc"), UINT64_C(0x9dd8d09c6cc25078));
+    assert_int_equal(token_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+                     UINT64_C(0xf17046e5e52951f9));
+    assert_int_equal(token_of(long_text), UINT64_C(0x404ac21971d7a26c));
+    assert_int_equal(sj_key_token_of((sj_slice){.data = ecma, .size = sizeof(ecma)}),
+                     UINT64_C(0xb77a5c561934e089));
+    assert_true(sj_mono_is_framework(ASSEMBLY, (sj_slice){0}));
+    assert_false(sj_mono_is_framework("/bin/sh", (sj_slice){0}));
+}
+
 static void other_files_are_refused(void **state)
 {
     (void)state;
@@ -137,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_method_has_its_name),
         cmocka_unit_test(classes_tell_what_they_extend),
+        cmocka_unit_test(tokens_are_those_of_the_keys),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(damaged_tables_are_no_wrong_memory),
     };

@@ -83,6 +83,37 @@ static void check_lines(const seen_lines *seen)
     assert_int_equal(seen->main_offset, 18);
 }
 
+static void read_embedded(const symbol_file *file, seen_lines *seen, sj_status expected)
+{
+    uint8_t bytes[SJ_PORTABLE_PDB_ID_BYTES];
+    assert_true(sj_assembly_pdb_id(whole(file), bytes));
+    const sj_slice id = {.data = bytes, .size = sizeof(bytes)};
+    assert_int_equal(sj_embedded_pdb_read(whole(file), id, take, seen), expected);
+}
+
+/* Of another build than the others: the first line's offset in Main is the same. */
+static void the_one_in_the_assembly_tells_them_too(void **state)
+{
+    static symbol_file file, pdb;
+    uint32_t size = 0;
+    seen_lines seen = {0};
+    (void)state;
+    load("embedded", &file);
+    load("portable_pdb", &pdb);
+    read_embedded(&file, &seen, SJ_OK);
+    check_lines(&seen);
+    assert_int_equal(sj_embedded_pdb_read(whole(&pdb), pdb_id(&pdb), take, &seen), SJ_ENOTFOUND);
+    /* It says that it is larger, smaller, or larger than it can be. */
+    const sj_slice packed = sj_assembly_embedded_pdb(whole(&file), &size);
+    assert_true(packed.size > 100 && size > packed.size);
+    uint8_t *told = file.bytes + (packed.data - file.bytes) - sizeof(size);
+    static const uint32_t others[] = {1, 0, UINT32_MAX, 1 << 27, 1 << 20};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        memcpy(told, &others[i], sizeof(size));
+        read_embedded(&file, &seen, SJ_ECORRUPT);
+    }
+}
+
 static void both_kinds_tell_the_same_lines(void **state)
 {
     static symbol_file mdb, pdb;
@@ -146,6 +177,24 @@ static void damage(const symbol_file *file, bool is_mdb)
     assert_true(told > 0);
 }
 
+static void damage_embedded(const symbol_file *file)
+{
+    uint8_t bytes[SJ_PORTABLE_PDB_ID_BYTES];
+    size_t told = 0;
+    assert_true(sj_assembly_pdb_id(whole(file), bytes));
+    const sj_slice id = {.data = bytes, .size = sizeof(bytes)};
+    for (size_t place = 0; place < file->size; place++) {
+        uint8_t *copy = malloc(file->size);
+        assert_non_null(copy);
+        memcpy(copy, file->bytes, file->size);
+        copy[place] ^= (uint8_t)(place % 3 == 0 ? 0xff : 1 << place % 8);
+        const sj_slice damaged = {.data = copy, .size = place % 5 == 0 ? place : file->size};
+        (void)!sj_embedded_pdb_read(damaged, id, count_only, &told);
+        free(copy);
+    }
+    assert_true(told > 0);
+}
+
 static void damaged_files_are_no_wrong_memory(void **state)
 {
     static symbol_file file;
@@ -154,12 +203,15 @@ static void damaged_files_are_no_wrong_memory(void **state)
     damage(&file, true);
     load("portable_pdb", &file);
     damage(&file, false);
+    load("embedded", &file);
+    damage_embedded(&file);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_kinds_tell_the_same_lines),
+        cmocka_unit_test(the_one_in_the_assembly_tells_them_too),
         cmocka_unit_test(other_builds_and_files_are_refused),
         cmocka_unit_test(damaged_files_are_no_wrong_memory),
     };

@@ -14,6 +14,11 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
     (void)entry;
 }
 
+void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
+{
+    (void)stub;
+}
+
 bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub)
 {
     (void)entry;

@@ -71,6 +71,15 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
     (void)put_jump(at, entry + BANG_BYTES);
 }
 
+void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
+{
+    enum { SHORT_JUMP = 0xeb, JUMP_IF_FULL_AT = 23, SHORT_BYTES = 2 };
+    /* Where the branch for a full ring leads, from the stub's start. */
+    const uint32_t wrapper_at = JUMP_IF_FULL_AT + SHORT_BYTES + stub[JUMP_IF_FULL_AT + 1];
+    const uint16_t jump = (uint16_t)(SHORT_JUMP | (wrapper_at - SHORT_BYTES) << 8);
+    atomic_store((_Atomic uint16_t *)(void *)stub, jump);
+}
+
 static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t was)
 {
     const int32_t displacement = (int32_t)(stub - (entry + JUMP_BYTES));

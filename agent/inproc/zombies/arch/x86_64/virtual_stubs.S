@@ -8,7 +8,7 @@
 sj_arch_virtual_stubs:
     .cfi_startproc
     .set number, 0
-    .rept 256
+    .rept 1024
     .p2align 4
     endbr64
     mov $number, %edx

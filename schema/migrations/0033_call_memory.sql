@@ -1,4 +1,4 @@
--- Sojourn store, version 28: what calls allocate and free.
+-- Sojourn store, version 33: what calls allocate and free.
 
 DROP VIEW function_costs;
 ALTER TABLE call_costs RENAME TO call_costs_before;
@@ -10,7 +10,7 @@ CREATE TABLE call_costs ( -- CPU time and memory of calls, of functions for whic
     cpu_ns INTEGER,                -- of the call's thread; here and below, NULL: not measured
     cpu_self_ns INTEGER,           -- without calls below that are measured, too
     allocations INTEGER,           -- blocks that its thread got while it ran
-    allocated_bytes INTEGER,       -- of them, usable ones
+    allocated_bytes INTEGER,       -- of them, usable ones; or in the heap of a runtime
     frees INTEGER,
     freed_bytes INTEGER,
     allocations_self INTEGER,      -- likewise, without calls below that are measured, too
@@ -19,8 +19,10 @@ CREATE TABLE call_costs ( -- CPU time and memory of calls, of functions for whic
     freed_self_bytes INTEGER,
     PRIMARY KEY (session_id, call_id)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO call_costs (session_id, call_id, function_id, is_nested, cpu_ns, cpu_self_ns)
-SELECT session_id, call_id, function_id, is_nested, cpu_ns, cpu_self_ns FROM call_costs_before;
+INSERT INTO call_costs (session_id, call_id, function_id, is_nested, cpu_ns, cpu_self_ns,
+                        allocated_bytes)
+SELECT session_id, call_id, function_id, is_nested, cpu_ns, cpu_self_ns, allocated_bytes
+FROM call_costs_before;
 DROP TABLE call_costs_before;
 
 CREATE VIEW function_costs AS -- sums of call_costs; nested calls are not counted twice

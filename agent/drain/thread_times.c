@@ -1,0 +1,124 @@
+#include "agent/drain/thread_times.h"
+
+#include "agent/host/clock.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A step of rest is reported at the latest then. */
+#define LONGEST_REST_NS UINT64_C(10000000000)
+
+enum {
+    COUNTERS_BYTES = 128,
+    NUMBER_BYTES = 21, /* of 64 bits, and what stands behind it */
+    STEP_BYTES = 5 * NUMBER_BYTES + 3,
+    SUMS_BYTES = 128
+};
+
+_Static_assert(SUMS_BYTES + SJ_THREAD_STEPS * STEP_BYTES <= 256 * 1024, "a report holds all steps");
+
+sj_status sj_thread_times_read(pid_t pid, uint32_t tid, uint64_t *cpu_ns, uint64_t *ready_ns)
+{
+    char path[64];
+    char text[COUNTERS_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/task/%" PRIu32 "/schedstat", (int)pid, tid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return SJ_ENOTFOUND;
+    }
+    const ssize_t size = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (size <= 0) {
+        return SJ_ENOTFOUND;
+    }
+    text[size] = '\0';
+    return sscanf(text, "%" SCNu64 " %" SCNu64, cpu_ns, ready_ns) == 2 ? SJ_OK : SJ_ENOTFOUND;
+}
+
+static void add_step(sj_thread_times *times, uint64_t thread, uint64_t from_ns, uint64_t to_ns,
+                     uint64_t cpu_ns, uint64_t ready_ns)
+{
+    if (to_ns <= from_ns || times->count == SJ_THREAD_STEPS) {
+        return;
+    }
+    times->steps[times->count++] = (sj_thread_step){.thread = thread,
+                                                    .from_ns = from_ns,
+                                                    .length_ns = to_ns - from_ns,
+                                                    .cpu_ns = cpu_ns,
+                                                    .ready_ns = ready_ns};
+    times->cpu_ns += cpu_ns;
+    times->ready_ns += ready_ns;
+    times->watched_ns += to_ns - from_ns;
+}
+
+/* Noting a thread takes two steps at most. */
+static bool is_full(const sj_thread_times *times)
+{
+    return times->count + 2 > SJ_THREAD_STEPS;
+}
+
+bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread,
+                          uint64_t now_ns, uint64_t cpu_ns, uint64_t ready_ns)
+{
+    const bool is_same = cpu_ns >= clock->cpu_ns && ready_ns >= clock->ready_ns;
+    if (clock->from_ns != 0 && clock->cpu_ns == cpu_ns && clock->ready_ns == ready_ns) {
+        clock->seen_ns = now_ns;
+        return now_ns - clock->from_ns >= LONGEST_REST_NS
+                   ? sj_thread_times_rest(times, clock, thread)
+                   : is_full(times);
+    }
+    (void)sj_thread_times_rest(times, clock, thread);
+    if (clock->from_ns != 0 && is_same) {
+        add_step(times, thread, clock->from_ns, now_ns, cpu_ns - clock->cpu_ns,
+                 ready_ns - clock->ready_ns);
+    }
+    *clock = (sj_thread_clock){
+        .from_ns = now_ns, .seen_ns = now_ns, .cpu_ns = cpu_ns, .ready_ns = ready_ns};
+    return is_full(times);
+}
+
+bool sj_thread_times_rest(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread)
+{
+    add_step(times, thread, clock->from_ns, clock->seen_ns, 0, 0);
+    clock->from_ns = clock->seen_ns;
+    return is_full(times);
+}
+
+sj_status sj_thread_times_send(sj_thread_times *times, sj_frame_writer *writer, uint64_t process)
+{
+    if (times->count == 0) {
+        return SJ_OK;
+    }
+    const size_t capacity = SUMS_BYTES + times->count * STEP_BYTES;
+    char *json = malloc(capacity);
+    if (json == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_clock_pair now;
+    sj_clock_take_pair(0, &now);
+    int size = snprintf(json, capacity,
+                        "{\"cpu_ns\":%" PRIu64 ",\"ready_ns\":%" PRIu64 ",\"watched_ns\":%" PRIu64
+                        ",\"steps\":[",
+                        times->cpu_ns, times->ready_ns, times->watched_ns);
+    for (uint32_t i = 0; i < times->count; i++) {
+        const sj_thread_step *step = &times->steps[i];
+        size += snprintf(json + size, capacity - (size_t)size,
+                         "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                         i == 0 ? "" : ",", step->thread, now.monotonic_ns - step->from_ns, step->length_ns,
+                         step->cpu_ns, step->ready_ns);
+    }
+    size += snprintf(json + size, capacity - (size_t)size, "]}");
+    const sj_report report = {.ticks = now.ticks,
+                              .process = process,
+                              .monitor = "threads",
+                              .kind = "times",
+                              .json = json,
+                              .json_bytes = (size_t)size};
+    const sj_status status = sj_frame_writer_report(writer, &report);
+    free(json);
+    times->count = 0;
+    return status == SJ_EFULL ? SJ_OK : status;
+}

@@ -1,0 +1,41 @@
+/* Design notes
+ *
+ * libjvm gives its management library a table of functions by version. One of them counts what the
+ * calling thread has allocated, its unfinished buffer included, without running Java code. The
+ * place of that function in the table has changed between versions: only the one that was tested
+ * is asked for, and it has to name itself by that version. */
+#include "agent/inproc/jvm/allocated.h"
+
+#include "agent/inproc/hooks/definition.h"
+
+enum { VERSION = 0x20030000, GET_VERSION = 2, GET_ALLOCATED = 9 };
+
+typedef void **(*get_management)(jint version);
+typedef jint (*get_version)(JNIEnv *env);
+typedef jlong (*get_allocated)(JNIEnv *env, jlong thread); /* 0: the calling one; -1: unknown */
+
+static get_allocated of_thread; /* NULL: not known */
+
+static bool is_known_specification(JNIEnv *env)
+{
+    enum { JAVA_17 = 0x000a0000 };
+    return (*env)->GetVersion(env) == JAVA_17;
+}
+
+void sj_jvm_find_allocated(JNIEnv *env)
+{
+    const get_management find =
+        (get_management)(uintptr_t)sj_definition_find("JVM_GetManagement", NULL);
+    void **table = find != NULL && is_known_specification(env) ? find(VERSION) : NULL;
+    const bool is_known = table != NULL && table[GET_VERSION] != NULL &&
+                          table[GET_ALLOCATED] != NULL &&
+                          ((get_version)table[GET_VERSION])(env) == VERSION;
+    of_thread = is_known ? (get_allocated)table[GET_ALLOCATED] : NULL;
+}
+
+bool sj_jvm_allocated(JNIEnv *env, int64_t thread, uint64_t *bytes)
+{
+    const jlong counted = of_thread != NULL ? of_thread(env, thread) : -1;
+    *bytes = counted >= 0 ? (uint64_t)counted : 0;
+    return counted >= 0;
+}

@@ -1,0 +1,104 @@
+/* Design notes
+ *
+ * A thread that ends asks the JVM for its own figures. Those of threads that live when the JVM ends
+ * are asked for by the JVM's number of a thread; which thread of the kernel's that is, it has told
+ * us when it started. Threads beyond the table, and those that an attached agent found, are known
+ * only when they end. */
+#include "agent/inproc/jvm/threads.h"
+
+#include "agent/inproc/jvm/allocated.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <stdatomic.h>
+
+enum { THREADS = 1024 };
+
+typedef struct known_thread {
+    _Atomic uint32_t tid; /* 0: free; 1: being written */
+    int64_t number;       /* the JVM's */
+} known_thread;
+
+enum { BEING_WRITTEN = 1 };
+
+static known_thread threads[THREADS];
+
+/* 0: not to be had. */
+static int64_t number_of(JNIEnv *env, jthread thread)
+{
+    const jclass class = (*env)->FindClass(env, "java/lang/Thread");
+    const jfieldID field = class != NULL ? (*env)->GetFieldID(env, class, "tid", "J") : NULL;
+    const int64_t number = field != NULL ? (*env)->GetLongField(env, thread, field) : 0;
+    if ((*env)->ExceptionCheck(env)) {
+        (*env)->ExceptionClear(env);
+    }
+    if (class != NULL) {
+        (*env)->DeleteLocalRef(env, class);
+    }
+    return number;
+}
+
+static bool can_count(void)
+{
+    return sj_recorder_is_armed() && sj_recorder_may_call();
+}
+
+void JNICALL sj_jvm_on_thread_start(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+{
+    (void)jvmti;
+    if (!can_count()) {
+        return;
+    }
+    const uint32_t tid = sj_sys_tid();
+    const int64_t number = number_of(env, thread);
+    for (uint32_t i = 0; number != 0 && i < THREADS; i++) {
+        uint32_t expected = 0;
+        if (atomic_load(&threads[i].tid) == 0 &&
+            atomic_compare_exchange_strong(&threads[i].tid, &expected, BEING_WRITTEN)) {
+            threads[i].number = number;
+            atomic_store(&threads[i].tid, tid);
+            return;
+        }
+    }
+}
+
+static void count(uint32_t tid, bool is_known, uint64_t bytes)
+{
+    sj_recorder_count_thread(tid, is_known ? &bytes : NULL);
+}
+
+void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+{
+    uint64_t bytes;
+    (void)jvmti;
+    (void)thread;
+    if (!can_count()) {
+        return;
+    }
+    const uint32_t tid = sj_sys_tid();
+    const bool is_known = sj_jvm_allocated(env, 0, &bytes);
+    count(tid, is_known, bytes);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        uint32_t expected = tid;
+        if (atomic_compare_exchange_strong(&threads[i].tid, &expected, 0)) {
+            return;
+        }
+    }
+}
+
+void sj_jvm_count_threads(JNIEnv *env)
+{
+    uint64_t bytes;
+    if (!can_count()) {
+        return;
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        const uint32_t tid = atomic_load(&threads[i].tid);
+        if (tid > BEING_WRITTEN && sj_jvm_allocated(env, threads[i].number, &bytes)) {
+            count(tid, true, bytes);
+        }
+    }
+    if (sj_jvm_allocated(env, 0, &bytes)) { /* the calling one may have been there before us */
+        count(sj_sys_tid(), true, bytes);
+    }
+}

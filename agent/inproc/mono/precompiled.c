@@ -1,0 +1,302 @@
+/* Design notes
+ *
+ * The runtime compiles a method ahead of time into a shared object beside the assembly, which says
+ * where each method's code lies (MonoAotFileInfo of Mono 6.8: version 171): a list of calls, one a
+ * method definition, each to its code, or to the list itself where there is none. The runtime is
+ * not asked: it would load classes, and with them run code of the program. The code is hooked in
+ * place like that of any function, as soon as its assembly is loaded. */
+#include "agent/inproc/mono/internal.h"
+
+#include "agent/abi/plan.h"
+#include "agent/inproc/hooks/dynamic_view.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+
+enum {
+    INFO_VERSION = 171,
+    INFO_CODE = 0x30, /* where it begins; its end and the list follow */
+    INFO_METHODS = 0x144,
+    INFO_BYTES = 0x148,
+    CALL_BYTES = 5,
+    CALL = 0xe8,
+    INFO_ID = 0xb8, /* text of the module id */
+    ID_BYTES = 36,
+    METHODS_MAX = 65536, /* of an assembly */
+    ASSEMBLIES_MAX = 256,
+    PATH_BYTES = 1024,
+    ENDING_BYTES = 7, /* of ".dll.so" */
+    SO_BYTES = 3
+};
+
+#define CACHE "/aot-cache/"
+
+typedef struct precompiled {
+    const char *path; /* of the assembly */
+    uint64_t code_low;
+    uint64_t code_high;
+    const uint8_t *calls;
+    uint32_t count; /* of calls */
+    char id[ID_BYTES + 1];
+} precompiled;
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* Beside the assembly, or by its name in the system's cache. */
+static bool belongs_to(const char *module, const char *assembly)
+{
+    static const char ending[] = ".so";
+    const bool is_cached = strstr(module, CACHE) != NULL;
+    const char *left = is_cached ? file_name(module) : module;
+    const char *right = is_cached ? file_name(assembly) : assembly;
+    const size_t bytes = strlen(right);
+    return strncmp(left, right, bytes) == 0 && strcmp(left + bytes, ending) == 0;
+}
+
+static bool lies_in(const struct dl_phdr_info *info, uint64_t address, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const uint64_t low = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && address >= low && bytes <= part->p_memsz &&
+            address - low <= part->p_memsz - bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_info(const struct dl_phdr_info *info, precompiled *found)
+{
+    sj_dynamic_view view;
+    static const char name[] = "mono_aot_file_info";
+    uint32_t index = 0;
+    uint32_t version = 0;
+    uint64_t places[3]; /* of the code, its end, and the list */
+    uint64_t id = 0;
+    if (!sj_dynamic_view_read(info, &view) ||
+        !sj_symbol_next(&view, name, sj_symbol_hash(name), &index)) {
+        return false;
+    }
+    const uint64_t address = view.bias + view.symbols[index].st_value;
+    if (!lies_in(info, address, INFO_BYTES)) {
+        return false;
+    }
+    const uint8_t *bytes = (const uint8_t *)(uintptr_t)address;
+    memcpy(&version, bytes, sizeof(version));
+    memcpy(places, bytes + INFO_CODE, sizeof(places));
+    memcpy(&found->count, bytes + INFO_METHODS, sizeof(found->count));
+    memcpy(&id, bytes + INFO_ID, sizeof(id));
+    if (lies_in(info, id, ID_BYTES)) {
+        memcpy(found->id, (const char *)(uintptr_t)id, ID_BYTES);
+    }
+    found->code_low = places[0];
+    found->code_high = places[1];
+    found->calls = (const uint8_t *)(uintptr_t)places[2];
+    return version == INFO_VERSION && places[0] < places[1] &&
+           lies_in(info, places[0], places[1] - places[0]) && found->count < METHODS_MAX &&
+           lies_in(info, places[2], (uint64_t)found->count * CALL_BYTES);
+}
+
+static int find_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    precompiled *found = context;
+    (void)size;
+    return info->dlpi_name != NULL && belongs_to(info->dlpi_name, found->path) &&
+           read_info(info, found);
+}
+
+/* Where the code of a method definition (a row) lies; 0: nowhere. */
+static uint64_t code_of(const precompiled *image, uint32_t row)
+{
+    int32_t distance = 0;
+    if (row == 0 || row > image->count) {
+        return 0;
+    }
+    const uint8_t *call = image->calls + (size_t)(row - 1) * CALL_BYTES;
+    memcpy(&distance, call + 1, sizeof(distance));
+    const uint64_t target = (uint64_t)(uintptr_t)call + CALL_BYTES + (uint64_t)(int64_t)distance;
+    return call[0] == CALL && target >= image->code_low && target < image->code_high ? target : 0;
+}
+
+/* By rising address. */
+static void sort(sj_link_code_function *functions, uint32_t count)
+{
+    for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
+        for (uint32_t i = gap; i < count; i++) {
+            const sj_link_code_function moved = functions[i];
+            uint32_t at = i;
+            for (; at >= gap && functions[at - gap].address > moved.address; at -= gap) {
+                functions[at] = functions[at - gap];
+            }
+            functions[at] = moved;
+        }
+    }
+}
+
+/* Keeps those that are recorded, each once; a method ends where the next one begins, at most. */
+static uint32_t bound(sj_link_code_function *functions, uint32_t count, uint64_t end)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t next = i + 1;
+        while (next < count && functions[next].address == functions[i].address) {
+            next++; /* one code for several methods: whose call it is, nobody knows */
+        }
+        if (next == i + 1 && functions[i].function != 0) {
+            const uint64_t bytes =
+                (next < count ? functions[next].address : end) - functions[i].address;
+            functions[kept] = functions[i];
+            functions[kept++].bytes = (uint32_t)bytes;
+        }
+        i = next - 1;
+    }
+    return kept;
+}
+
+/* Of one assembly; one mapping. */
+typedef struct found_code {
+    uint32_t count;
+    uint32_t refused_count;
+    sj_link_code_function functions[METHODS_MAX];
+    sj_link_code_function refused[METHODS_MAX];
+    uint8_t marks[METHODS_MAX];
+} found_code;
+
+/* Which methods of an assembly were planned, or refused: never again. */
+typedef struct known_assembly {
+    uint64_t calls; /* by which an image is known */
+    uint8_t *rows;  /* a bit each */
+} known_assembly;
+
+static known_assembly known[ASSEMBLIES_MAX];
+static uint32_t known_count;
+
+/* NULL: there is no room. */
+static uint8_t *rows_of(const precompiled *image)
+{
+    uint8_t *rows = NULL;
+    if (!sj_owner_lock_take(&sj_mono_lock)) {
+        return NULL;
+    }
+    const uint64_t calls = (uint64_t)(uintptr_t)image->calls;
+    for (uint32_t i = 0; i < known_count && rows == NULL; i++) {
+        rows = known[i].calls == calls ? known[i].rows : NULL;
+    }
+    if (rows == NULL && known_count < ASSEMBLIES_MAX) {
+        rows = sj_sys_allocate(image->count / 8 + 1);
+        known[known_count] = (known_assembly){.calls = calls, .rows = rows};
+        known_count += rows != NULL;
+    }
+    sj_owner_lock_free(&sj_mono_lock);
+    return rows;
+}
+
+static bool take_row(uint8_t *rows, uint32_t row)
+{
+    const uint8_t bit = (uint8_t)(1 << row % 8);
+    const bool is_first = (rows[row / 8] & bit) == 0;
+    rows[row / 8] |= bit;
+    return is_first;
+}
+
+/* Of all methods with code, since each ends the one before; one that is not hooked has function 0.
+ * Values need what the runtime says of a method. */
+static void collect(const precompiled *image, const sj_mono_answer *answer, uint8_t *rows,
+                    found_code *found)
+{
+    for (uint32_t row = 1; row <= image->count; row++) {
+        const uint64_t address = code_of(image, row);
+        if (address == 0) {
+            continue;
+        }
+        const sj_mono_wish wish = sj_mono_wish_of_row(answer, row);
+        const bool is_due = wish.function != 0 && take_row(rows, row);
+        const bool has_values = wish.descriptors != 0;
+        if (is_due && has_values) {
+            found->refused[found->refused_count++] =
+                (sj_link_code_function){.address = address, .function = wish.function};
+        }
+        found->functions[found->count++] = (sj_link_code_function){
+            .address = address, .function = is_due && !has_values ? wish.function : 0};
+    }
+    sort(found->functions, found->count);
+    found->count = bound(found->functions, found->count, image->code_high);
+}
+
+static void hook(const precompiled *image, const sj_mono_answer *answer, bool runs)
+{
+    uint8_t *rows = rows_of(image);
+    found_code *found = rows != NULL ? sj_sys_allocate(sizeof(*found)) : NULL;
+    if (found == NULL) {
+        return;
+    }
+    collect(image, answer, rows, found);
+    if (found->count != 0) {
+        sj_mono_hook_code(found->functions, NULL, found->count, runs, found->marks);
+    }
+    if (found->refused_count != 0) {
+        sj_mono_refuse_code(found->refused, found->refused_count, SJ_SKIP_PRECOMPILED);
+    }
+    (void)sj_sys_unmap(found, sizeof(*found));
+}
+
+void sj_mono_hook_precompiled(const char *path, const sj_mono_answer *answer, bool runs)
+{
+    precompiled image = {.path = path};
+    if (answer->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
+        hook(&image, answer, runs);
+    }
+}
+
+/* Images of assemblies beside them. */
+typedef struct found_images {
+    uint32_t count;
+    struct {
+        precompiled image;
+        char path[PATH_BYTES];
+    } of[ASSEMBLIES_MAX];
+} found_images;
+
+static int list_image(struct dl_phdr_info *info, size_t size, void *context)
+{
+    found_images *found = context;
+    const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
+    const size_t bytes = strlen(name);
+    (void)size;
+    if (bytes < ENDING_BYTES || bytes >= PATH_BYTES || found->count == ASSEMBLIES_MAX ||
+        (strcmp(name + bytes - ENDING_BYTES, ".dll.so") != 0 &&
+         strcmp(name + bytes - ENDING_BYTES, ".exe.so") != 0)) {
+        return 0;
+    }
+    precompiled *image = &found->of[found->count].image;
+    char *path = found->of[found->count].path;
+    if (strstr(name, CACHE) == NULL && read_info(info, image)) {
+        memcpy(path, name, bytes - SO_BYTES);
+        path[bytes - SO_BYTES] = '\0';
+        found->count++;
+    }
+    return 0;
+}
+
+void sj_mono_learn_precompiled(void)
+{
+    found_images *found = sj_sys_allocate(sizeof(*found));
+    if (found == NULL) {
+        return;
+    }
+    (void)dl_iterate_phdr(list_image, found);
+    for (uint32_t i = 0; i < found->count; i++) {
+        sj_mono_answer answer;
+        const precompiled *image = &found->of[i].image;
+        if (sj_mono_ask_by_path(found->of[i].path, image->id, &answer) &&
+            answer.first_function != 0) {
+            hook(image, &answer, true);
+        }
+    }
+    (void)sj_sys_unmap(found, sizeof(*found));
+}

@@ -1,0 +1,57 @@
+#include "agent/runtimes/jvm/line_table.h"
+
+#include "agent/runtimes/jvm/big_endian.h"
+
+enum { EXCEPTION_BYTES = 8 };
+
+sj_slice sj_line_table_source(const sj_class_file *file)
+{
+    sj_reader reader =
+        sj_reader_of(file->bytes.data + file->methods_end, file->bytes.size - file->methods_end);
+    for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
+        const sj_slice name = sj_class_utf8(file, sj_read_be16(&reader));
+        const uint32_t size = sj_read_be32(&reader);
+        if (sj_class_text_is(name, "SourceFile") && size == sizeof(uint16_t)) {
+            const uint16_t source = sj_read_be16(&reader);
+            return reader.bad ? (sj_slice){0} : sj_class_utf8(file, source);
+        }
+        sj_reader_take(&reader, size);
+    }
+    return (sj_slice){0};
+}
+
+/* Takes the line of the lowest place in one table; `*place` is the lowest of those before. */
+static void take_table(sj_reader *reader, uint32_t *place, uint32_t *line)
+{
+    for (uint16_t left = sj_read_be16(reader); left > 0 && !reader->bad; left--) {
+        const uint32_t at = sj_read_be16(reader);
+        const uint32_t number = sj_read_be16(reader);
+        if (!reader->bad && at < *place) {
+            *place = at;
+            *line = number;
+        }
+    }
+}
+
+uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method)
+{
+    uint32_t place = UINT32_MAX;
+    uint32_t line = 0;
+    if (method->code == 0) {
+        return 0;
+    }
+    sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
+    sj_reader_take(&reader, 4); /* stack and locals */
+    sj_reader_take(&reader, sj_read_be32(&reader));
+    sj_reader_take(&reader, (size_t)sj_read_be16(&reader) * EXCEPTION_BYTES);
+    for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
+        const sj_slice name = sj_class_utf8(file, sj_read_be16(&reader));
+        const uint32_t size = sj_read_be32(&reader);
+        const uint8_t *table = sj_reader_take(&reader, size);
+        if (table != NULL && sj_class_text_is(name, "LineNumberTable")) {
+            sj_reader lines = sj_reader_of(table, size);
+            take_table(&lines, &place, &line);
+        }
+    }
+    return line;
+}

@@ -1,0 +1,141 @@
+/* Design notes. A command is a few hundred bytes and changes a handful of times, so that one row of
+ * the newest version is all there is: the cluster replaces rows by (lab, number). What is owed is a
+ * query, as for sessions. */
+#include "collector-server/forward/forward_commands.h"
+
+#include "collector-server/forward/forward_lab.h"
+#include "collector-server/store/database.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 500, CONTENT_BYTES = 160 };
+
+static const char owed_sql[] =
+    "SELECT command_id, content, at FROM (SELECT c.command_id, printf('%s %d %d %d %d', c.state,"
+    " coalesce(c.sent_realtime_ns, 0), coalesce(c.finished_realtime_ns, 0), length(c.arguments),"
+    " length(c.result)) AS content, f.content AS given, c.created_realtime_ns AS at FROM commands"
+    " AS c LEFT JOIN forwarded_commands AS f ON f.target = ?1 AND f.command_id = c.command_id)"
+    " WHERE content IS NOT given UNION ALL SELECT f.command_id, '', 0 FROM forwarded_commands AS f"
+    " WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS (SELECT 1 FROM commands AS c"
+    " WHERE c.command_id = f.command_id) LIMIT ?2";
+
+typedef struct owed_command {
+    int64_t command_id;
+    char content[CONTENT_BYTES];
+    int64_t at_ns;
+} owed_command;
+
+typedef struct command_batch {
+    owed_command owed[BATCH];
+    size_t count;
+    sj_native_rows rows;
+    uint8_t lab[SJ_LAB_ID_BYTES];
+} command_batch;
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(sqlite3_errcode(database)), "forwarding commands: %s",
+                   sqlite3_errmsg(database));
+}
+
+static sj_status list_owed(const sj_forward_way *way, command_batch *batch, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(way->reader, owed_sql, -1, &row, NULL);
+    batch->count = 0;
+    if (result == SQLITE_OK) {
+        sqlite3_bind_text(row, 1, way->name, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(row, 2, BATCH);
+        while ((result = sqlite3_step(row)) == SQLITE_ROW && batch->count < BATCH) {
+            owed_command *owed = &batch->owed[batch->count++];
+            owed->command_id = sqlite3_column_int64(row, 0);
+            owed->at_ns = sqlite3_column_int64(row, 2);
+            snprintf(owed->content, sizeof(owed->content), "%s",
+                     (const char *)sqlite3_column_text(row, 1));
+        }
+    }
+    sqlite3_finalize(row);
+    return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail_sql(way->reader, error);
+}
+
+static sj_status collect(const sj_forward_way *way, command_batch *batch, sj_error *error)
+{
+    const sj_slice lab = {.data = batch->lab, .size = sizeof(batch->lab)};
+    uint64_t there = 0;
+    SJ_TRY(way->kind->newest_version(way->target, &sj_forward_commands, lab, &there, error));
+    sj_native_rows_clear(&batch->rows);
+    const uint64_t version = sj_forward_newer_than(there);
+    sqlite3_stmt *select = NULL;
+    sj_status status = sj_forward_prepare(way->reader, &sj_forward_commands, &select, error);
+    for (size_t i = 0; i < batch->count && status == SJ_OK; i++) {
+        sj_forward_place place = {.version = version, .day = sj_forward_day(batch->owed[i].at_ns)};
+        sj_forward_place_own(&place, batch->lab);
+        status = sj_forward_collect(select, &sj_forward_commands, batch->owed[i].command_id, &place,
+                                    &batch->rows, error);
+    }
+    sqlite3_finalize(select);
+    return status;
+}
+
+static sj_status note_all(const sj_forward_way *way, const command_batch *batch, sj_error *error)
+{
+    sqlite3_stmt *insert = NULL;
+    bool is_noted = sqlite3_prepare_v2(
+                        way->writer, "INSERT OR REPLACE INTO forwarded_commands VALUES (?1,?2,?3)",
+                        -1, &insert, NULL) == SQLITE_OK;
+    for (size_t i = 0; is_noted && i < batch->count; i++) {
+        sqlite3_bind_text(insert, 1, way->name, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(insert, 2, batch->owed[i].command_id);
+        sqlite3_bind_text(insert, 3, batch->owed[i].content, -1, SQLITE_STATIC);
+        is_noted = sqlite3_step(insert) == SQLITE_DONE;
+        sqlite3_reset(insert);
+    }
+    const sj_status status = is_noted ? SJ_OK : fail_sql(way->writer, error);
+    sqlite3_finalize(insert);
+    return status;
+}
+
+static sj_status note_given(const sj_forward_way *way, const command_batch *batch, sj_error *error)
+{
+    if (sqlite3_exec(way->writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(way->writer, error);
+    }
+    sj_status status = note_all(way, batch, error);
+    if (status == SJ_OK && sqlite3_exec(way->writer, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+        status = fail_sql(way->writer, error);
+    }
+    if (status != SJ_OK) {
+        sqlite3_exec(way->writer, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+static sj_status send_batch(const sj_forward_way *way, command_batch *batch, sj_error *error)
+{
+    SJ_TRY(list_owed(way, batch, error));
+    if (batch->count == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(collect(way, batch, error));
+    SJ_TRY(way->kind->write(way->target, &sj_forward_commands, &batch->rows, error));
+    return note_given(way, batch, error);
+}
+
+sj_status sj_forward_commands_send(const sj_forward_way *way, uint64_t *given, sj_error *error)
+{
+    command_batch *batch = calloc(1, sizeof(*batch));
+    *given = 0;
+    if (batch == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory to forward commands");
+    }
+    sj_status status = sj_forward_lab_read(way->reader, batch->lab, error);
+    do {
+        status = status == SJ_OK ? send_batch(way, batch, error) : status;
+        *given += status == SJ_OK ? batch->count : 0;
+    } while (status == SJ_OK && batch->count != 0);
+    sj_native_rows_deinit(&batch->rows);
+    free(batch);
+    return status;
+}

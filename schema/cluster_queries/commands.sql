@@ -1,0 +1,20 @@
+-- title: Commands
+-- question: What was asked of which device, by whom, and what became of it?
+-- parameter: device = * | its name, * and ? match any letters
+-- parameter: limit = 100 | how many, the newest
+-- column: command_id | number of the command in its lab
+-- column: device | name of the device
+-- column: kind | of the command
+-- column: state | queued, sent, done, failed, timed_out
+-- column: requested_by | who asked
+-- column: created_realtime_ns | when, ns since the Unix epoch
+-- column: finished_realtime_ns | when it ended; NULL: it has not
+-- column: arguments | JSON object
+-- column: result | the device's words
+-- example: sojourn sql --cluster URL --query commands --param device='lab-*'
+SELECT command_id, device_name AS device, kind, state, requested_by, created_realtime_ns,
+       finished_realtime_ns, arguments, result
+FROM commands
+WHERE device_name LIKE :device
+ORDER BY created_realtime_ns DESC, command_id DESC
+LIMIT :limit

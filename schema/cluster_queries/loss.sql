@@ -1,0 +1,17 @@
+-- title: Loss
+-- question: What is missing, when, why, and how many calls does that make untrustworthy?
+-- parameter: session = last | the session
+-- column: reason | ring_full, no_thread_slot, torn, paused, spool_full, waited, orphan
+-- column: gaps | number of gaps
+-- column: calls | entries lost
+-- column: events | entries and exits lost
+-- column: first_ns | begin of the first, ns since the session's start
+-- column: last_ns | end of the last, ns since the session's start
+-- column: untrusted | calls of the session whose time a gap or a wait makes inexact
+-- example: sojourn sql --cluster URL --query loss
+SELECT reason, gaps, calls, events, first_ns, last_ns, untrusted
+FROM (SELECT reason, count() AS gaps, sum(calls) AS calls, sum(events) AS events, min(start_ns) AS first_ns,
+             max(end_ns) AS last_ns, 1 AS one
+      FROM gaps WHERE session = :session GROUP BY reason)
+ANY LEFT JOIN (SELECT sum(untrusted) AS untrusted, 1 AS one FROM function_stats WHERE session = :session) USING one
+ORDER BY calls DESC

@@ -1,0 +1,119 @@
+/* Steps of threads: they follow each other, rest is one step, and a tid that was given to another
+ * thread makes none. */
+#include "agent/drain/thread_times.h"
+#include "tests/support/check.h"
+
+#include <unistd.h>
+
+enum { THREAD = 7, FIRST_NS = 1000 };
+
+/* What send does is shown by system.waits. */
+static sj_thread_times times;
+
+static void check_step(uint32_t at, uint64_t from_ns, uint64_t length_ns, uint64_t cpu_ns,
+                       uint64_t ready_ns)
+{
+    assert_true(at < times.count);
+    assert_int_equal(times.steps[at].thread, THREAD);
+    assert_int_equal(times.steps[at].from_ns, from_ns);
+    assert_int_equal(times.steps[at].length_ns, length_ns);
+    assert_int_equal(times.steps[at].cpu_ns, cpu_ns);
+    assert_int_equal(times.steps[at].ready_ns, ready_ns);
+}
+
+static void steps_follow_each_other(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    times = (sj_thread_times){0};
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 50, 5));
+    assert_int_equal(times.count, 0); /* what was before is not known */
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, 110, 10));
+    check_step(0, FIRST_NS, 100, 60, 5);
+    /* three looks that show nothing are one step, which ends where the last of them was */
+    for (uint64_t look = 200; look <= 400; look += 100) {
+        assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + look, 110, 10));
+        assert_int_equal(times.count, 1);
+    }
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 500, 111, 10));
+    check_step(1, FIRST_NS + 100, 300, 0, 0);
+    check_step(2, FIRST_NS + 400, 100, 1, 0);
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 600, 111, 10));
+    assert_false(sj_thread_times_rest(&times, &clock, THREAD));
+    check_step(3, FIRST_NS + 500, 100, 0, 0);
+    assert_false(sj_thread_times_rest(&times, &clock, THREAD));
+    assert_int_equal(times.count, 4);
+    assert_int_equal(times.watched_ns, 600);
+    assert_int_equal(times.cpu_ns, 61);
+    assert_int_equal(times.ready_ns, 5);
+}
+
+static void another_thread_makes_no_step(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    times = (sj_thread_times){0};
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 500, 5));
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, 3, 5));
+    assert_int_equal(times.count, 0);
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 200, 4, 5));
+    check_step(0, FIRST_NS + 100, 100, 1, 0);
+}
+
+static void a_long_rest_is_reported_before_it_ends(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    times = (sj_thread_times){0};
+    const uint64_t long_ns = UINT64_C(10000000000);
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 1, 1));
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + long_ns, 1, 1));
+    check_step(0, FIRST_NS, long_ns, 0, 0);
+}
+
+static void a_full_list_says_so(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    times = (sj_thread_times){0};
+    uint64_t now_ns = FIRST_NS;
+    uint64_t noted = 0;
+    while (!sj_thread_times_note(&times, &clock, THREAD, now_ns, noted, 0)) {
+        now_ns += 100;
+        noted++;
+    }
+    assert_in_range(times.count, SJ_THREAD_STEPS - 2, SJ_THREAD_STEPS);
+    /* Without being sent, further steps are left out; the sums are those of what is kept. */
+    for (int i = 0; i < 5; i++) {
+        now_ns += 100;
+        (void)sj_thread_times_note(&times, &clock, THREAD, now_ns, ++noted, 0);
+    }
+    assert_int_equal(times.count, SJ_THREAD_STEPS);
+    assert_int_equal(times.watched_ns, 100 * SJ_THREAD_STEPS);
+}
+
+static void own_counters_rise(void **state)
+{
+    (void)state;
+    uint64_t cpu_ns = 0;
+    uint64_t ready_ns = 0;
+    uint64_t later_ns = 0;
+    assert_int_equal(sj_thread_times_read(getpid(), (uint32_t)getpid(), &cpu_ns, &ready_ns), SJ_OK);
+    do { /* the kernel counts at its ticks */
+        assert_int_equal(sj_thread_times_read(getpid(), (uint32_t)getpid(), &later_ns, &ready_ns),
+                         SJ_OK);
+    } while (later_ns <= cpu_ns);
+    assert_int_equal(sj_thread_times_read(getpid(), 0x7ffffffe, &cpu_ns, &ready_ns), SJ_ENOTFOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_follow_each_other),
+        cmocka_unit_test(another_thread_makes_no_step),
+        cmocka_unit_test(a_long_rest_is_reported_before_it_ends),
+        cmocka_unit_test(a_full_list_says_so),
+        cmocka_unit_test(own_counters_rise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

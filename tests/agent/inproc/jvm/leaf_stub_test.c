@@ -1,0 +1,62 @@
+/* A leaf stub records where there is room, goes on into the wrapper where there is none, and always
+ * once it is closed. */
+#include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+enum { PAGE = 4096, ENTRY_AT = 1024, FROM_WRAPPER = 42, FUNCTION = 7 };
+
+/* What a compiled wrapper begins with, and what tells that it ran. */
+static const uint8_t wrapper[] = {0x89, 0x84, 0x24, 0x00, 0xf0, 0xff, 0xff, /* mov %eax, -4096(%rsp) */
+                                  0xb8, FROM_WRAPPER, 0, 0, 0,              /* mov $42, %eax */
+                                  0xc3};                                    /* ret */
+
+/* As compiled Java code calls it: the number in %esi. */
+static uint32_t call(const uint8_t *stub)
+{
+    uint32_t result = 0;
+    uint32_t function = FUNCTION;
+    __asm__ volatile("sub $8192, %%rsp; call *%2; add $8192, %%rsp"
+                     : "=&a"(result), "+S"(function)
+                     : "r"(stub)
+                     : "rcx", "rdx", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+    return result;
+}
+
+static void test_a_stub_records_until_it_is_closed(void **state)
+{
+    static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
+    uint64_t *room = window + PAGE / sizeof(uint64_t); /* bits of its address say: room */
+    (void)state;
+    uint8_t *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(code, MAP_FAILED);
+    memcpy(code + ENTRY_AT, wrapper, sizeof(wrapper));
+    assert_int_equal(sj_arch_leaf_entry_bytes((uint64_t)(uintptr_t)(code + ENTRY_AT)), 7);
+    sj_arch_leaf_emit(code, SJ_RECORD_ENTER, (uint64_t)(uintptr_t)(code + ENTRY_AT));
+
+    sj_recorder_self.cursor = 0;
+    assert_int_equal(call(code), FROM_WRAPPER);
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    (void)call(code);
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
+    assert_int_equal(room[1] >> 32, FUNCTION);
+
+    sj_arch_leaf_close(code);
+    assert_int_equal(call(code), FROM_WRAPPER);
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
+    sj_recorder_self.cursor = 0;
+    munmap(code, PAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_stub_records_until_it_is_closed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* Which share of the sessions watches freed memory. */
+#include "agent/policy/policy.h"
+
+#include "tests/support/check.h"
+
+#include <math.h>
+
+enum { SESSIONS = 20000, KINDS = 3 };
+
+/* As identities are made: at random; one after the other; of moments and a device. */
+static sj_session_id session_of(uint32_t kind, uint64_t number)
+{
+    sj_session_id session = {0};
+    uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    for (size_t i = 0; i < sizeof(session.bytes); i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        const uint64_t moment = 1764000000000 + number * 1009;
+        session.bytes[i] = kind == 0   ? (uint8_t)(state >> 32)
+                           : kind == 1 ? (uint8_t)(number >> 8 * (sizeof(session.bytes) - 1 - i))
+                           : i < 8     ? (uint8_t)(moment >> 8 * (7 - i))
+                                       : 0x5a;
+        if (kind == 1 && sizeof(session.bytes) - 1 - i >= 8) {
+            session.bytes[i] = 0;
+        }
+    }
+    return session;
+}
+
+static bool does_watch(uint32_t percent, const sj_session_id *session)
+{
+    static sj_policy policy;
+    policy.zombies.one_in = 7;
+    policy.zombies.objects.is_on = 1;
+    policy.zombie_sessions_percent = percent;
+    const sj_zombie_settings settings = sj_policy_zombies_of(&policy, session);
+    assert_true((settings.one_in == 7) == (settings.objects.is_on == 1));
+    return settings.one_in == 7;
+}
+
+/* In the binomial 99 % band, for every kind of identities; who watches by a small share does by a
+ * larger one, and always. */
+static void the_share_is_what_the_policy_says(void **state)
+{
+    (void)state;
+    static const uint32_t percents[] = {0, 1, 30, 70, 100};
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+            uint32_t watching = 0;
+            for (uint64_t number = 0; number < SESSIONS; number++) {
+                const sj_session_id session = session_of(kind, number);
+                const bool watches = does_watch(percents[i], &session);
+                assert_true(watches == does_watch(percents[i], &session));
+                assert_true(!watches || does_watch(percents[i] / 2 + 50, &session));
+                watching += watches ? 1 : 0;
+            }
+            const double share = percents[i] / 100.0;
+            const double band = 2.58 * sqrt(SESSIONS * share * (1 - share));
+            if (fabs(watching - SESSIONS * share) > band) {
+                fail_msg("kind %u: %u of %d watch, not %u %%", kind, watching, SESSIONS,
+                         percents[i]);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_share_is_what_the_policy_says)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Java: without `sojourn record` and `attach`, a JVM loads the recorder itself: by -agentpath, and while it runs by jcmd.
+What the environment says is recorded, into a folder; native code of the JVM, whose threads run, is left alone.
+
+java_doors.py BUILD_FOLDER SAMPLES_FOLDER
+"""
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from java_programs import Program, compile_java
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+CALLS = "SELECT name, count(*) AS n FROM calls JOIN functions USING (function_id) GROUP BY name"
+
+
+def direct(sojourn, folder):
+    os.makedirs(folder)
+    return dict(sojourn.environment, SOJOURN_DIRECT=f"file://{folder}")
+
+
+def library(sojourn):
+    return os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib/libsojourn-direct.so")
+
+
+def delivered(sojourn, folder):
+    done = sojourn.run(["flush", "--spool", folder], capture_output=True, text=True)
+    check(done.returncode == 0, f"flush: {done}")
+    database = os.path.join(folder, "sessions.db")
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, "SELECT count(*) AS n FROM modules WHERE path NOT LIKE 'jvm:%'")
+    check(rows[0]["n"] == 0, f"{rows} native modules are hooked under running threads")
+    return {row["name"]: row["n"] for row in sojourn.sql(database, CALLS)}
+
+
+def by_agentpath(sojourn, classes):
+    folder = sojourn.path("started")
+    done = subprocess.run(["java", f"-agentpath:{library(sojourn)}", "-Xverify:all", "-cp", classes, "Counted", "300", "2"],
+                          capture_output=True, text=True, check=True, env=direct(sojourn, folder), timeout=PATIENCE_S)
+    check(done.stderr == "", f"it says {done.stderr}")
+    calls = delivered(sojourn, folder)
+    check(calls["Counted.leaf(int)"] == int(re.search(r"leaf=(\d+)", done.stdout)[1]), f"{calls}, {done.stdout}")
+
+
+def load(program, path):
+    return subprocess.run(["jcmd", str(program.pid), "JVMTI.agent_load", path], capture_output=True, text=True,
+                          check=True, timeout=PATIENCE_S).stdout
+
+
+def by_jcmd(sojourn, classes):
+    folder = sojourn.path("loaded")
+    program = Program(classes, environment=direct(sojourn, folder))
+    program.tell("early", 2)
+    told = load(program, library(sojourn))
+    check("return code: 0" in told, f"jcmd says {told}")
+    check("return code: 0" in load(program, library(sojourn)), "a second time")
+    program.tell("early", 4)
+    program.finish()
+    calls = delivered(sojourn, folder)
+    check(calls.get("Attached.early(int)") == 5, f"{calls}")
+
+
+def without_a_destination(sojourn, classes):
+    """Nobody said where to: the JVM says so, and goes on."""
+    program = Program(classes)
+    told = load(program, library(sojourn))
+    check("return code: -1" in told, f"jcmd says {told}")
+    program.tell("early", 1)
+    program.finish()
+
+
+def test(sojourn, arguments):
+    classes = compile_java(sojourn, arguments[0], "Counted", "Attached")
+    by_agentpath(sojourn, classes)
+    by_jcmd(sojourn, classes)
+    without_a_destination(sojourn, classes)
+
+
+main(test)

@@ -1,0 +1,58 @@
+// What a page for one file holds, as questions in SQL. The dashboard asks them of a selection; those
+// of all calls are built into the program (build.mjs), for `sojourn export`.
+import { flameSql } from "./pages/flame_tree";
+import {
+    decisionsSql,
+    marksSql,
+    OPEN_SQL,
+    slowSql,
+    threadsSql,
+    triggersSql,
+    UNHOOKED_SQL,
+} from "./pages/overview_sql";
+import { selectedFunctionsSql } from "./pages/selected_functions";
+import { readSelection, type Selection } from "./selection";
+
+export interface Question {
+    title: string;
+    sql: string;
+    rows: number; // at most
+    isOfEnded: boolean; // only of a session that did not end by itself
+}
+
+export const ENDED = ["crashed", "killed", "lost", "interrupted"];
+
+// Of the flame graph: all of its width.
+export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
+
+// Slow calls with their callers, which nobody can ask for later.
+function slowWithCallersSql(chosen: Selection): string {
+    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns,
+    (SELECT group_concat(f.name, ' ← ') FROM ancestors(x.call_id) a LEFT JOIN functions f USING (function_id)) AS callers
+FROM (${slowSql(chosen)}) x`;
+}
+
+function functionsSql(chosen: Selection): string {
+    return `SELECT name, module, calls, total_ns, self_ns, mean_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns
+FROM (${selectedFunctionsSql(chosen)}) ORDER BY self_ns DESC`;
+}
+
+// questionsOf begins with that of the flame graph.
+export function questionsOf(chosen: Selection): Question[] {
+    const of = (title: string, sql: string, rows: number, isOfEnded = false) => ({ title, sql, rows, isOfEnded });
+    return [
+        of("Call paths", flameSql(chosen, null), 20000),
+        of("Functions", functionsSql(chosen), 5000),
+        of("Single calls with most time of their own", slowWithCallersSql(chosen), 100),
+        of("Open at the end, innermost first", OPEN_SQL, 500, true),
+        of("Threads", threadsSql(chosen), 200),
+        of("Marks", marksSql(chosen), 200),
+        of("Triggers that fired", triggersSql(chosen), 200),
+        of("Decisions of the overhead budget", decisionsSql(chosen), 200),
+        of("Functions that were not instrumented, by reason", UNHOOKED_SQL, 200),
+    ];
+}
+
+export function questionsOfAll(): { ended: string[]; values: typeof EVERYTHING; questions: Question[] } {
+    return { ended: ENDED, values: EVERYTHING, questions: questionsOf(readSelection(new URLSearchParams())) };
+}
