@@ -150,6 +150,9 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     if (strcmp(option->name, "cpu-time") == 0) {
         return sj_policy_draft_cpu(draft, value, error);
     }
+    if (strcmp(option->name, "prototypes") == 0) {
+        return sj_policy_draft_prototypes(draft, value, error);
+    }
     if (strcmp(option->name, "memory") == 0) {
         return sj_policy_draft_memory(draft, value, error);
     }
@@ -214,6 +217,9 @@ const sj_option sj_policy_options[] = {
                      "debug data have them, or in source order,\n"
                      "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_POLICY_OPTION("prototypes", "FILE",
+                     "signatures of functions that --value names alone, a line each\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
                      "measure the CPU time of the calls of matching functions, beside the\n"
                      "time that passes (repeatable)"),

@@ -223,6 +223,31 @@ def test_changed(sojourn, program):
     check(done.returncode != 0 and "does not allow rule \"bytes\"" in done.stderr, f"{done.stderr}")
 
 
+def test_prototypes(sojourn):
+    """A file of prototypes says what functions of a library without debug data have."""
+    library, user, prototypes = (sojourn.path(name) for name in ("libtiny.so", "user", "tiny.txt"))
+    with open(sojourn.path("tiny.c"), "w", encoding="utf-8") as file:
+        file.write("int tiny_sum(int a, const char *t, double x) { return a + t[0] + (int)x; }\n")
+    with open(sojourn.path("user.c"), "w", encoding="utf-8") as file:
+        file.write("int tiny_sum(int, const char *, double); int main(void) { return tiny_sum(1, \"abc\", 2.5) - 100; }\n")
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", sojourn.path("tiny.c"), "-o", library], check=True)
+    subprocess.run(["gcc", "-O1", sojourn.path("user.c"), library, "-o", user], check=True)
+    with open(prototypes, "w", encoding="utf-8") as file:
+        file.write("# a library\n\n  tiny_sum (a:int, text:str, x:double) -> int  \nother(_:int) -> str\n")
+    database = sojourn.path("tiny.db")
+    options = ["--libs", "--allow-unmatched", "--prototypes", prototypes, "--value", "tiny_sum"]
+    done, _ = sojourn.record([user], database, options, text=True)
+    check(done.returncode == 0, f"{done.stderr}")
+    found = [row["value"] for row in sojourn.sql(database, "SELECT value FROM arguments ORDER BY position")]
+    check(found == [100, 1, "abc", 2.5], f"{found}")
+    for line, sentence in [("tiny_sum a:int", "tiny.txt:1: NAME(NAME:KIND, ...)"), ("\nf(a:strange)", "tiny.txt:2:"),
+                           ("f(" + 600 * "a" + ")", "tiny.txt:1: the line is too long")]:
+        with open(prototypes, "w", encoding="utf-8") as file:
+            file.write(line)
+        done, _ = sojourn.record([user], database, options, text=True)
+        check(done.returncode != 0 and sentence in done.stderr, f"{line[:40]}: {done.stderr}")
+
+
 def test_mistakes(sojourn):
     """One sentence each, with its place."""
     change = {"set": 1}
@@ -254,6 +279,7 @@ def test(sojourn, arguments):
     program = build(sojourn)
     test_kept(sojourn, program)
     test_changed(sojourn, program)
+    test_prototypes(sojourn)
     test_mistakes(sojourn)
 
 
