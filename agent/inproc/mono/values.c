@@ -80,7 +80,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
     sj_recorder_value(value->function, value->stack, value->descriptor, bits);
     return sj_recorder_changes != NULL &&
-           sj_recorder_judge(value->function, value->descriptor, bits, due);
+           sj_recorder_judge(value->function, value->descriptor, bits, NULL, due);
 }
 
 bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
