@@ -186,16 +186,15 @@ void sj_mono_learn_precompiled(void);
  * id; false: nobody answered. */
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer);
 
-/* sj_mono_ask_anew asks again about every assembly; what callbacks record of methods that are not
- * wanted any more is no longer recorded (sj_mono_mute_unwanted). */
+/* sj_mono_ask_anew asks again about every assembly. sj_mono_mute_unwanted then has callbacks record
+ * no longer what is not wanted any more (sj_mono_is_wanted). */
 void sj_mono_ask_anew(void);
 bool sj_mono_is_wanted(uint32_t function);
 void sj_mono_mute_unwanted(void);
 
-/* sj_mono_hook_precompiled has those wanted methods of an assembly hooked whose code was compiled
- * ahead of time, each once; those whose values are recorded are listed with that reason. `runs`:
- * threads may run it already. */
-void sj_mono_hook_precompiled(const char *path, const sj_mono_answer *answer, bool runs);
+/* sj_mono_learn_image asks about the image of an assembly; the answer, and the path of its file, if
+ * it was not known before and has one. */
+const sj_mono_answer *sj_mono_learn_image(void *image, const char **path);
 
 /* sj_mono_plan_code asks for a plan, as the registrar has it. */
 void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
