@@ -283,7 +283,8 @@ sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode, uint6
     return status;
 }
 
-/* has_ended_first: a main thread may end while its process goes on, and is there until that ends. */
+/* has_ended_first: a main thread may end while its process goes on, and is there until that ends.
+ */
 static bool has_ended_first(const sj_thread_drain *thread, uint64_t cpu_ns)
 {
     const pid_t pid = thread->process->tracked.pid;

@@ -272,7 +272,8 @@ void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *st
     snprintf(origin, capacity, "%s:%u:%u", draft->name, place.line, place.column);
 }
 
-/* Nobody has seen the document: instead of a place in it, an error names the line that stands there.
+/* Nobody has seen the document: instead of a place in it, an error names the line that stands
+ * there.
  */
 static void name_line(const char *text, sj_error *error)
 {
