@@ -159,7 +159,7 @@ typedef struct sj_zombie_objects {
     uint32_t with_system;        /* classes of system libraries, too */
     uint32_t stack_bytes;        /* kept of each release's stack; 0: not even registers */
     uint32_t queue_objects;      /* that are kept at once */
-    uint32_t queue_kib;          /* of their instances */
+    uint32_t queue_kib;          /* of their instances, with what is noted of each */
     uint32_t queue_age_ms;       /* 0: any */
     uint32_t history;            /* 1: allocation, retain, release and autorelease are kept */
     uint32_t on_use;             /* sj_zombie_on_use */

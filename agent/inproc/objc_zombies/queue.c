@@ -39,7 +39,7 @@ enum {
 typedef struct kept_slab {
     uint32_t next;          /* 1 + index; 0: the last */
     _Atomic uint32_t count; /* of objects that were put in */
-    uint64_t bytes;         /* of their instances */
+    uint64_t bytes;         /* of their instances, and of what is kept of them */
     uint64_t closed_ns;
     uint64_t old_bytes; /* of what lay in it when it was begun anew, which counts until it closes */
     uint32_t index;
@@ -469,7 +469,7 @@ fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source so
         sj_stack_take(&kept->release, kept + 1, stack_bytes);
     }
     write_hint(object, source, (uint64_t)slab->index << 8 | place | UINT64_C(1) << 63);
-    slab->bytes += kept->bytes;
+    slab->bytes += kept->bytes + kept_stride;
     atomic_store_explicit(&kept->object, object, memory_order_relaxed);
     atomic_store_explicit(&slab->count, place + 1, memory_order_release);
     *(const sj_gcc_class **)object = &sj_doors_now->zombie;

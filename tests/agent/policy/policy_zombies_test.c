@@ -7,23 +7,30 @@
 
 enum { SESSIONS = 20000, KINDS = 3 };
 
+static void write_number(uint8_t *bytes, uint64_t number)
+{
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(number >> 8 * (7 - i));
+    }
+}
+
 /* As identities are made: at random; one after the other; of moments and a device. */
 static sj_session_id session_of(uint32_t kind, uint64_t number)
 {
     sj_session_id session = {0};
     uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (kind == 1) {
+        write_number(session.bytes + sizeof(session.bytes) - 8, number);
+        return session;
+    }
     for (size_t i = 0; i < sizeof(session.bytes); i++) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        const uint64_t moment = 1764000000000 + number * 1009;
-        session.bytes[i] = kind == 0   ? (uint8_t)(state >> 32)
-                           : kind == 1 ? (uint8_t)(number >> 8 * (sizeof(session.bytes) - 1 - i))
-                           : i < 8     ? (uint8_t)(moment >> 8 * (7 - i))
-                                       : 0x5a;
-        if (kind == 1 && sizeof(session.bytes) - 1 - i >= 8) {
-            session.bytes[i] = 0;
-        }
+        session.bytes[i] = kind == 0 ? (uint8_t)(state >> 32) : 0x5a;
+    }
+    if (kind == 2) {
+        write_number(session.bytes, UINT64_C(1764000000000) + number * 1009);
     }
     return session;
 }
