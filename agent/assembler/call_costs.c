@@ -64,8 +64,8 @@ bool sj_call_costs_leave(sj_call_costs *costs, uint64_t call_index, uint64_t cpu
     cost->cpu_ns = cpu_ns > ended.cpu_ns ? cpu_ns - ended.cpu_ns : 0;
     cost->self_ns = cost->cpu_ns > ended.below_ns ? cost->cpu_ns - ended.below_ns : 0;
     cost->is_nested = is_nested(costs, ended.function);
-    cost->bytes = bytes != SJ_COST_UNKNOWN && bytes >= ended.bytes ? bytes - ended.bytes
-                                                                   : SJ_COST_UNKNOWN;
+    cost->bytes =
+        bytes != SJ_COST_UNKNOWN && bytes >= ended.bytes ? bytes - ended.bytes : SJ_COST_UNKNOWN;
     if (costs->count != 0) {
         costs->open[costs->count - 1].below_ns += cost->cpu_ns;
     }

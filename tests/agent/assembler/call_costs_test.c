@@ -45,7 +45,9 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     assert_int_equal(costs.count, 2);
     assert_false(sj_call_costs_leave(&costs, 3, 40, &cost));
     assert_false(sj_call_costs_leave(&costs, 99, 40, &cost));
-    check_cost(&costs, 1, 50, (sj_call_cost){50, 50, false, SJ_COST_UNKNOWN}); /* over one that was thrown out of */
+    check_cost(
+        &costs, 1, 50,
+        (sj_call_cost){50, 50, false, SJ_COST_UNKNOWN}); /* over one that was thrown out of */
     assert_false(sj_call_costs_leave(&costs, 4, 60, &cost));
     sj_call_costs_deinit(&costs);
 }
