@@ -64,11 +64,10 @@ typedef struct policy_switch {
     bool value;
 } policy_switch;
 
-static const policy_switch policy_switches[] = {{"libs", "modules.system", true},
-                                                {"library-calls", "modules.library_calls", true},
-                                                {"receivers", "objc.receivers", true},
-                                                {"lines", "mono.lines", true},
-                                                {"no-system-classes", "objc.system", false}};
+static const policy_switch policy_switches[] = {
+    {"libs", "modules.system", true},      {"library-calls", "modules.library_calls", true},
+    {"receivers", "objc.receivers", true}, {"lines", "mono.lines", true},
+    {"lines", "java.lines", true},         {"no-system-classes", "objc.system", false}};
 
 /* Options whose value is a number of a key. */
 typedef struct policy_number {
@@ -84,12 +83,17 @@ static const policy_number policy_numbers[] = {{"depth", "calls.depth", 1000000}
 static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name, const char *value,
                                         sj_error *error)
 {
+    bool is_switch = false; /* one option may switch several keys */
     for (size_t i = 0; i < sizeof(policy_switches) / sizeof(policy_switches[0]); i++) {
         const policy_switch *row = &policy_switches[i];
         if (strcmp(row->option, name) == 0) {
-            return row->value ? sj_policy_draft_true(draft, row->key)
-                              : sj_policy_draft_false(draft, row->key);
+            is_switch = true;
+            SJ_TRY(row->value ? sj_policy_draft_true(draft, row->key)
+                              : sj_policy_draft_false(draft, row->key));
         }
+    }
+    if (is_switch) {
+        return SJ_OK;
     }
     for (size_t i = 0; i < sizeof(policy_numbers) / sizeof(policy_numbers[0]); i++) {
         const policy_number *row = &policy_numbers[i];
@@ -270,7 +274,8 @@ const sj_option sj_policy_options[] = {
                      "Mono: callbacks (default: the runtime calls the recorder) or\n"
                      "in_place (its code is hooked; what cannot be is listed)"),
     SJ_POLICY_OPTION("lines", NULL,
-                     "which lines of Mono methods run, where a symbol file (.mdb, portable\n"
-                     ".pdb) lies beside the assembly; stack traces of the program have lines"),
+                     "which lines of methods run: of Mono, where a symbol file (.mdb,\n"
+                     "portable .pdb) lies beside the assembly (stack traces of the program\n"
+                     "have lines then), and of Java, where classes name their lines"),
     SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
     {0}};

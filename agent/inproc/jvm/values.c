@@ -5,8 +5,9 @@
  * exception (Thread.stop) may have left the code in between. */
 #include "agent/inproc/jvm/values.h"
 
-#include "agent/inproc/jvm/allocated.h"
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/lines.h"
+#include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
@@ -251,7 +252,8 @@ static void *const functions[SJ_JAVA_NATIVES] = {[SJ_JAVA_RECORD_NUMBER] = (void
                                                  [SJ_JAVA_SET] = (void *)set_number,
                                                  [SJ_JAVA_DECIDE] = (void *)decide,
                                                  [SJ_JAVA_RESULT] = (void *)give_result,
-                                                 [SJ_JAVA_COST] = (void *)record_cost};
+                                                 [SJ_JAVA_COST] = (void *)record_cost,
+                                                 [SJ_JAVA_LINE] = (void *)sj_jvm_line};
 
 bool sj_jvm_define_values(JNIEnv *env)
 {
@@ -260,7 +262,7 @@ bool sj_jvm_define_values(JNIEnv *env)
         methods[i] =
             (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
     }
-    sj_jvm_find_allocated(env);
+    sj_jvm_find_management(env);
     return sj_jvm_describe_prepare(env) &&
            sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
                                  SJ_JVM_VALUE_NATIVES);

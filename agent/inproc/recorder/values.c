@@ -6,6 +6,7 @@
 #include "agent/inproc/recorder/readable.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -15,18 +16,6 @@ const sj_generated_values *sj_recorder_generated_values;
 
 __thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
-
-static void put_value(uint32_t tag, uint64_t stack, uint8_t descriptor, sj_record_part part,
-                      uint64_t value)
-{
-    const uint64_t address = sj_recorder_reserve(tag);
-    volatile uint32_t *words = (volatile uint32_t *)address;
-    words[0] = (uint32_t)value;
-    words[1] = (uint32_t)(value >> 32);
-    words[2] = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
-    /* A tag other than 0 means a complete record. */
-    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
-}
 
 /* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
  * their page. */
@@ -117,9 +106,9 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const tex
     if (got == 0 && most != 0) {
         note = place->pointer != 0 ? SJ_VALUE_UNREADABLE : SJ_VALUE_NULL;
     }
-    put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
     for (size_t i = 0; i * WORD_BYTES < length; i++) {
-        put_value(tag, stack, descriptor, SJ_PART_TEXT, text.words[i]);
+        sj_recorder_put_value(tag, stack, descriptor, SJ_PART_TEXT, text.words[i]);
     }
 }
 
@@ -188,8 +177,8 @@ static void set_register(uint8_t descriptor, uint32_t shift, sj_value_registers 
 
 static void put_change(uint32_t tag, uint64_t stack, const sj_due_change *due)
 {
-    put_value(tag, stack, due->target, SJ_PART_CHANGED, due->bits);
-    put_value(tag, stack, due->target, SJ_PART_RULE, due->rule);
+    sj_recorder_put_value(tag, stack, due->target, SJ_PART_CHANGED, due->bits);
+    sj_recorder_put_value(tag, stack, due->target, SJ_PART_RULE, due->rule);
 }
 
 /* return_at_once records the whole call of a function that does not run. */
@@ -266,19 +255,18 @@ static sj_values_outcome change(uint32_t tag, uint64_t stack, uint32_t shift,
     return SJ_VALUES_RETURN;
 }
 
-/* The registers are given back in any case: the runtime's code may use them. */
 static uint32_t record_generated(uint32_t number, uint64_t stack, sj_value_registers *registers)
 {
-    const sj_values_outcome outcome = sj_recorder_generated_values->record(
+    return sj_recorder_generated_values->record(
         number & SJ_VALUES_NUMBER_MASK, (number & SJ_VALUES_AT_EXIT) != 0, stack, registers);
-    return outcome > SJ_VALUES_CHANGED ? outcome : SJ_VALUES_CHANGED;
 }
 
 static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, bool at_entry,
                         uint64_t reading)
 {
-    put_value(tag, stack, sj_value_descriptor(sj_cost_reading(counter, at_entry), SJ_VALUE_COST),
-              SJ_PART_VALUE, reading);
+    sj_recorder_put_value(tag, stack,
+                          sj_value_descriptor(sj_cost_reading(counter, at_entry), SJ_VALUE_COST),
+                          SJ_PART_VALUE, reading);
 }
 
 /* put_memory records what the thread has allocated and freed so far. */
@@ -325,8 +313,8 @@ static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
         put_memory(tag, stack, place == SJ_PLACE_MEMORY_ENTRY);
         return true;
     case SJ_PLACE_ERRNO:
-        put_value(tag, stack, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), SJ_PART_VALUE,
-                  (uint32_t)errno);
+        sj_recorder_put_value(tag, stack, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO),
+                              SJ_PART_VALUE, (uint32_t)errno);
         return true;
     default:
         return false;
@@ -363,7 +351,7 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
             put_text(tag, stack,
                      sj_value_descriptor(sj_value_position(descriptor), SJ_VALUE_STRING), &text);
         } else {
-            put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
+            sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
         }
         if (sj_recorder_changes != NULL &&
             sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &call, &due)) {
@@ -393,20 +381,23 @@ void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry)
 
 void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits)
 {
-    put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, descriptor, SJ_PART_VALUE,
-              bits);
+    sj_recorder_put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, descriptor,
+                          SJ_PART_VALUE, bits);
 }
 
 void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
                       uint32_t length, sj_value_note note)
 {
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function);
-    put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
     for (uint32_t at = 0; at < length; at += WORD_BYTES) {
         uint64_t word = 0;
-        for (uint32_t i = 0; i < WORD_BYTES && at + i < length; i++) {
+        if (length - at >= WORD_BYTES) {
+            memcpy(&word, text + at, WORD_BYTES);
+        }
+        for (uint32_t i = 0; i < WORD_BYTES && length - at < WORD_BYTES && at + i < length; i++) {
             word |= (uint64_t)(uint8_t)text[at + i] << (8 * i);
         }
-        put_value(tag, stack, descriptor, SJ_PART_TEXT, word);
+        sj_recorder_put_value(tag, stack, descriptor, SJ_PART_TEXT, word);
     }
 }
