@@ -295,7 +295,7 @@ def from_python(sojourn, database, paths):
 
 # Letters of the columns of `calls` in the plans of calls_plan.c that leave blocks out.
 NARROWING = {"a": "call_id", "e": "function_id", "f": "parent_id", "h": "start_ns", "i": "end_ns", "j": "duration_ns"}
-LONGEST_FIRST = 1 << 21
+LONGEST_FIRST = 1 << 29
 
 
 def plans_are_narrow(sojourn, database, paths):
