@@ -63,8 +63,7 @@ static sj_status reserve(block_walk *walk)
                             (size_t)block->header.call_count + 1, sizeof(*summer->stack)));
     SJ_TRY(sj_array_reserve(&sums->functions, &sums->function_capacity, 0, entries,
                             sizeof(*sums->functions)));
-    SJ_TRY(
-        sj_array_reserve(&sums->sums, &sums->sum_capacity, 0, entries, sizeof(*sums->sums)));
+    SJ_TRY(sj_array_reserve(&sums->sums, &sums->sum_capacity, 0, entries, sizeof(*sums->sums)));
     SJ_TRY(sj_array_reserve(&sums->frames, &sums->frame_capacity, 0, block->frame_count,
                             sizeof(*sums->frames)));
     const uint32_t most_ends = block->header.open_depth < block->header.event_count
