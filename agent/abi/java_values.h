@@ -36,7 +36,8 @@ typedef enum sj_java_native {
                                   its result. Throws the exception that a rule wants */
     SJ_JAVA_RESULT = 6,        /* what a call that is left out returns */
     SJ_JAVA_COST = 7,          /* CPU time and bytes so far; what: SJ_JAVA_AT_ENTRY or 0 */
-    SJ_JAVA_NATIVES = 8
+    SJ_JAVA_LINE = 8,          /* a line begins to run; what: its place in the method's old code */
+    SJ_JAVA_NATIVES = 9
 } sj_java_native;
 
 typedef struct sj_java_native_name {
@@ -52,6 +53,7 @@ static const sj_java_native_name sj_java_natives[SJ_JAVA_NATIVES] = {
     [SJ_JAVA_SET] = {"set", "(JII)J"},
     [SJ_JAVA_DECIDE] = {"decide", "(II)I"},
     [SJ_JAVA_RESULT] = {"result", "(II)J"},
-    [SJ_JAVA_COST] = {"cost", "(II)V"}};
+    [SJ_JAVA_COST] = {"cost", "(II)V"},
+    [SJ_JAVA_LINE] = {"line", "(II)V"}};
 
 #endif

@@ -480,12 +480,41 @@ static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48
     case SJ_REQUEST_WAIT:
         if (filter->woke != 0) {
             sj_triggers_loop(filter->triggers, filter->thread_name, age(ticks48, filter->woke),
-                             whole_ticks(filter->now_ticks, ticks48), filter->thread);
+                             whole_ticks(filter->now_ticks, ticks48), filter->thread,
+                             &filter->judged);
         }
         filter->woke = 0;
+        filter->judged = 0;
         break;
     default:
         break;
+    }
+}
+
+/* How long ago a record was made; 0: it was made later. */
+static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t now_ticks)
+{
+    const uint64_t begun = whole_ticks(filter->now_ticks, ticks48);
+    return begun < now_ticks ? now_ticks - begun : 0;
+}
+
+void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
+{
+    if (filter->triggers == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < filter->depth; i++) {
+        sj_filtered_call *call = &filter->calls[i];
+        if (call->triggers != 0) {
+            call->triggers &= ~sj_triggers_overdue(filter->triggers, call->triggers,
+                                                   open_ticks(filter, call->ticks48, now_ticks),
+                                                   now_ticks, filter->thread);
+        }
+    }
+    if (filter->woke != 0) {
+        sj_triggers_loop(filter->triggers, filter->thread_name,
+                         open_ticks(filter, filter->woke, now_ticks), now_ticks, filter->thread,
+                         &filter->judged);
     }
 }
 

@@ -176,8 +176,9 @@ static void take_signals(sj_drain *drain)
         drain_signal *gone = signals;
         signals = gone->next;
         if (gone->event == SJ_TRIGGER_JANK) {
+            uint32_t judged = 0; /* each is of its own */
             sj_triggers_loop(drain->shared.triggers, gone->name, gone->value_ticks,
-                             sj_clock_ticks(), 0);
+                             sj_clock_ticks(), 0, &judged);
         } else {
             sj_triggers_event(drain->shared.triggers, gone->event, gone->name, 0, sj_clock_ticks(),
                               0);

@@ -184,6 +184,7 @@ static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *
 static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, bool flush,
                            uint64_t now_ns, uint64_t *records)
 {
+    const uint64_t now_ticks = sj_clock_ticks();
     /* Pairs with the release of the thread that filled the slot. */
     const sj_thread_slot *shown = sj_arena_view_slot(&process->view, slot);
     const uint32_t state = atomic_load_explicit(&shown->state, memory_order_acquire);
@@ -204,6 +205,9 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         sj_thread_drain_follow_name(thread);
     }
     SJ_TRY(sj_thread_drain_read(thread, look ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
+    if (look) {
+        sj_call_filter_watch(&thread->reader.filter, now_ticks);
+    }
     if (flush) {
         SJ_TRY(sj_thread_drain_flush(thread));
     }
@@ -248,17 +252,17 @@ static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t n
     if (process->times == NULL) {
         return SJ_OK;
     }
-    if (now_ns >= process->next_watch_ns &&
-        !sj_tracked_process_has_ended(&process->tracked)) {
+    if (now_ns >= process->next_watch_ns && !sj_tracked_process_has_ended(&process->tracked)) {
         process->next_watch_ns = now_ns + (share_ns > least_ns ? share_ns : least_ns);
         for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
             SJ_TRY(process->threads[slot] != NULL ? sj_thread_drain_watch(process->threads[slot])
                                                   : SJ_OK);
         }
     }
-    return flush && !process->is_finishing ? sj_thread_times_send(process->times, process->shared->options.writer,
-                                        process->number)
-                 : SJ_OK;
+    return flush && !process->is_finishing
+               ? sj_thread_times_send(process->times, process->shared->options.writer,
+                                      process->number)
+               : SJ_OK;
 }
 
 /* look_for_ends gives slots back soon when a thread waits for one, or few are left while threads
@@ -386,10 +390,10 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
         }
     }
     /* Of a process shorter than a look there is nothing to report. */
-    SJ_TRY(process->times != NULL && process->times->watched_ns >= WATCH_NS
-               ? sj_thread_times_send(process->times, process->shared->options.writer,
-                                      process->number)
-               : SJ_OK);
+    SJ_TRY(
+        process->times != NULL && process->times->watched_ns >= WATCH_NS
+            ? sj_thread_times_send(process->times, process->shared->options.writer, process->number)
+            : SJ_OK);
     process_end->disarm_reason = atomic_load(&header->disarm_reason);
     if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
         process_end->disarm_reason = SJ_DISARM_CONFINED;

@@ -107,8 +107,8 @@ sj_status sj_thread_times_send(sj_thread_times *times, sj_frame_writer *writer, 
         const sj_thread_step *step = &times->steps[i];
         size += snprintf(json + size, capacity - (size_t)size,
                          "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
-                         i == 0 ? "" : ",", step->thread, now.monotonic_ns - step->from_ns, step->length_ns,
-                         step->cpu_ns, step->ready_ns);
+                         i == 0 ? "" : ",", step->thread, now.monotonic_ns - step->from_ns,
+                         step->length_ns, step->cpu_ns, step->ready_ns);
     }
     size += snprintf(json + size, capacity - (size_t)size, "]}");
     const sj_report report = {.ticks = now.ticks,

@@ -1,6 +1,7 @@
 #include "agent/launch/policy_check.h"
 
 #include "agent/registry/module_plan.h"
+#include "agent/runtimes/runtime.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -99,8 +100,24 @@ static char *library_of(char *line)
     return path;
 }
 
+/* is_of_methods returns whether a library is that of a runtime whose methods come at run time. */
+static bool is_of_methods(const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const bool comes_later =
+            sj_runtimes[i]->filters_classes || sj_runtimes[i]->read_container != NULL;
+        if (comes_later && sj_runtime_has_file(sj_runtimes[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* take_libraries does so for the libraries that the program is linked with; `*has_methods`: among
+ * them is a runtime whose methods nobody knows yet. */
 static uint64_t take_libraries(const sj_selection *selection, sj_function_rules *rules,
-                               const char *program, const char *cache_directory)
+                               const char *program, const char *cache_directory, bool *has_methods)
 {
     uint64_t selected = 0;
     char line[PATH_MAX + 64];
@@ -110,6 +127,7 @@ static uint64_t take_libraries(const sj_selection *selection, sj_function_rules 
     while (listing != NULL && fgets(line, sizeof(line), listing) != NULL) {
         const char *path = library_of(line);
         if (path != NULL && realpath(path, real) != NULL) {
+            *has_methods = *has_methods || is_of_methods(real);
             selected += take_module(selection, rules, real, false, cache_directory);
         }
     }
@@ -161,8 +179,13 @@ sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
     }
     SJ_TRY(sj_function_rules_new(policy, &rules));
     uint64_t selected = take_module(selection, rules, program->binary, true, cache_directory);
-    selected += take_libraries(selection, rules, program->binary, cache_directory);
+    bool has_methods = false;
+    selected += take_libraries(selection, rules, program->binary, cache_directory, &has_methods);
     sj_function_rules_each_unmatched(rules, &modules, note_module);
+    if (has_methods) { /* what is still unmatched at the end is told there */
+        sj_function_rules_free(rules);
+        return SJ_OK;
+    }
     if (!modules.found) {
         sj_function_rules_each_unmatched(rules, &visitor, visit_unmatched);
     }

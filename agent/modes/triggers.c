@@ -187,6 +187,20 @@ void sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ti
     }
 }
 
+uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
+                             uint64_t now_ticks, uint64_t thread)
+{
+    uint32_t overdue = 0;
+    for (uint32_t left = bits; left != 0; left &= left - 1) {
+        const size_t place = (size_t)__builtin_ctz(left);
+        const sj_trigger *trigger = &triggers->options.policy->triggers[place];
+        const bool is_late = to_ns(triggers, age_ticks) > trigger->limit_ns;
+        overdue |= trigger->event == SJ_TRIGGER_JANK && is_late ? left & -left : 0;
+    }
+    sj_triggers_call(triggers, overdue, age_ticks, now_ticks, thread);
+    return overdue;
+}
+
 void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char *subject,
                        uint64_t value_ticks, uint64_t now_ticks, uint64_t thread)
 {
@@ -208,13 +222,18 @@ void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char
 }
 
 void sj_triggers_loop(sj_triggers *triggers, const char *thread_name, uint64_t duration_ticks,
-                      uint64_t now_ticks, uint64_t thread)
+                      uint64_t now_ticks, uint64_t thread, uint32_t *judged)
 {
     const sj_policy *policy = triggers->options.policy;
     for (size_t i = 0; i < policy->trigger_count; i++) {
-        const sj_pattern *loop = &policy->triggers[i].loop;
-        if (loop->text != NULL && sj_pattern_matches(loop, thread_name) &&
-            is_met(triggers, i, duration_ticks, now_ticks)) {
+        const sj_trigger *trigger = &policy->triggers[i];
+        if (trigger->loop.text == NULL || (*judged >> i & 1) != 0 ||
+            to_ns(triggers, duration_ticks) <= trigger->limit_ns ||
+            !sj_pattern_matches(&trigger->loop, thread_name)) {
+            continue;
+        }
+        *judged |= UINT32_C(1) << i;
+        if (is_met(triggers, i, duration_ticks, now_ticks)) {
             fire(triggers, i, thread_name, duration_ticks, now_ticks, thread);
         }
     }

@@ -25,13 +25,20 @@ void sj_triggers_free(sj_triggers *triggers);
 void sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
                       uint64_t now_ticks, uint64_t thread);
 
+/* sj_triggers_overdue reports a call that is open for so long, to those of its function's triggers
+ * that do not wait for its end: "jank" whose time has passed. Returns which they were; they are not
+ * to hear of the call again. */
+uint32_t sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
+                             uint64_t now_ticks, uint64_t thread);
+
 /* sj_triggers_event reports anything else. `subject`: mark, command; "" when none. */
 void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char *subject,
                        uint64_t value_ticks, uint64_t now_ticks, uint64_t thread);
 
-/* sj_triggers_loop reports a turn of an event loop: from waking up to waiting again. */
+/* sj_triggers_loop reports a turn of an event loop: from waking up to waiting again, or, while it
+ * lasts, to now. `*judged`, 0 at its beginning: triggers that have heard of it. */
 void sj_triggers_loop(sj_triggers *triggers, const char *thread_name, uint64_t duration_ticks,
-                      uint64_t now_ticks, uint64_t thread);
+                      uint64_t now_ticks, uint64_t thread, uint32_t *judged);
 
 /* sj_triggers_finish sends what was held back since each trigger fired last. */
 void sj_triggers_finish(sj_triggers *triggers, uint64_t now_ticks);

@@ -106,11 +106,10 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                                 {"system", read_system_patterns},
                                                 {"lines", read_lines},
                                                 {"engine", read_engine}};
-    static const sj_policy_key of_classes[] = {{"classes", read_classes},
-                                               {"exclude", read_exclude},
-                                               {"subclasses_of", read_subclasses},
-                                               {"loaders", read_loaders},
-                                               {"system", read_system_patterns}};
+    static const sj_policy_key of_classes[] = {
+        {"classes", read_classes},          {"exclude", read_exclude},
+        {"subclasses_of", read_subclasses}, {"loaders", read_loaders},
+        {"system", read_system_patterns},   {"lines", read_lines}};
     reader->runtime = runtime;
     if (sj_runtimes[runtime]->filters_classes) {
         return sj_policy_object(reader, value, of_classes,

@@ -415,13 +415,18 @@ static void stop_rooms(sj_recording *recording)
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
     sj_recording_summary *summary = &recording->summary;
-    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    uint64_t acknowledged = 0;
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
         const size_t waiting = sj_frame_writer_retry(recording->writer);
         const sj_status status = sj_uplink_drain(recording->uplink, TICK_MS);
         sj_uplink_get_status(recording->uplink, &uplink);
+        if (link->waits_from_last && uplink.acknowledged_frames != acknowledged) {
+            start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+            acknowledged = uplink.acknowledged_frames;
+        }
         if (status == SJ_OK && waiting == 0) {
             summary->delivered = uplink.rejected_frames == 0;
             break;

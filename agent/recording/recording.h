@@ -68,6 +68,7 @@ typedef struct sj_recording_link {
     const char *certificate; /* of the collector (PEM), for tls+tcp://; NULL: none */
     uint32_t window;         /* frames under way at most; 0: the uplink's default */
     int64_t wait_ms;         /* for acknowledgements after the program's end; -1: forever */
+    bool waits_from_last;    /* wait_ms counts from the last acknowledgement, not from the end */
     bool stays_for_spool;    /* wait longer, however long, while a full disk keeps the last frames
                                 in memory: with them the session's end would be lost */
 } sj_recording_link;

@@ -64,9 +64,46 @@ sj_status sj_class_lines_report(const sj_class_file *file, sj_frame_writer *writ
                               .kind = "class",
                               .json = json,
                               .json_bytes = strlen(json)};
-    const sj_status status = report.json_bytes <= SJ_REPORT_MAX_BYTES
-                                 ? sj_frame_writer_report(writer, &report)
-                                 : SJ_OK;
+    const sj_status status =
+        report.json_bytes <= SJ_REPORT_MAX_BYTES ? sj_frame_writer_report(writer, &report) : SJ_OK;
     free(json);
     return status == SJ_EFULL ? SJ_OK : status; /* counted there */
+}
+
+typedef struct method_lines {
+    sj_source_lines *lines;
+    uint32_t method;
+    const char *path;
+    sj_status status;
+} method_lines;
+
+static void add_line(void *context, uint32_t place, uint32_t line)
+{
+    method_lines *of = context;
+    const sj_container_line added = {
+        .token = of->method, .offset = place, .line = line, .file = of->path};
+    if (of->status == SJ_OK && line != 0) {
+        of->status = sj_source_lines_add(of->lines, &added);
+    }
+}
+
+sj_status sj_class_lines_read(const sj_class_file *file, sj_source_lines **lines)
+{
+    char path[2 * SJ_JAVA_NAME_BYTES];
+    method_lines of = {.path = path, .status = SJ_OK};
+    *lines = NULL;
+    if (!name_source(file, path)) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_source_lines_new(&of.lines));
+    for (of.method = 0; of.method < file->method_count; of.method++) {
+        sj_line_table_visit(file, &file->methods[of.method], &of, add_line);
+    }
+    if (of.status == SJ_ENOMEM || sj_source_lines_is_empty(of.lines)) {
+        sj_source_lines_free(of.lines);
+        return of.status == SJ_ENOMEM ? SJ_ENOMEM : SJ_OK;
+    }
+    sj_source_lines_sort(of.lines);
+    *lines = of.lines;
+    return SJ_OK;
 }

@@ -45,6 +45,7 @@ void sj_registry_free(sj_registry *registry)
     free(registry->containers);
     for (size_t i = 0; i < registry->class_count; i++) {
         free(registry->classes[i].names);
+        sj_source_lines_free(registry->classes[i].lines);
     }
     free(registry->classes);
     free(registry->descendants);

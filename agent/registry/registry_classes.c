@@ -88,6 +88,7 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
 {
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const uint32_t matched = rules != NULL ? sj_value_rules_match(rules, name) : 0;
+    values->lines = selection != NULL && selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
     for (size_t i = 0; i < SJ_VALUE_RULES && matched >> i != 0; i++) {
         const sj_value_rule *rule = &rules->items[i];
         sj_java_value *value = values->items;
@@ -107,7 +108,7 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
         }
         value->descriptor = rule->descriptor;
         value->parameter = (uint8_t)sj_value_position(rule->stored);
-        value->has_condition |= rule->changes && rule->comparison != SJ_VALUE_ALWAYS;
+        value->has_condition |= rule->changes && sj_value_rule_has_condition(rule);
         if (rule->changes && rule->change.action == SJ_CHANGE_SET) {
             values->sets |= (uint16_t)(1U << sj_value_position(rule->change.target));
         }
@@ -129,8 +130,8 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
         mixed = (mixed ^ bits) * UINT32_C(0x9e3779b1) + (uint32_t)i;
     }
     if (sj_java_values_wanted(values)) {
-        mixed = (mixed ^ ((uint32_t)values->sets << 2 | (values->costs ? 2U : 0U) |
-                          (values->may_leave ? 1U : 0U))) *
+        mixed = (mixed ^ ((uint32_t)values->sets << 3 | (values->lines ? 4U : 0U) |
+                          (values->costs ? 2U : 0U) | (values->may_leave ? 1U : 0U))) *
                 UINT32_C(0x9e3779b1);
     }
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
@@ -262,13 +263,24 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, uint
     }
 }
 
+/* Whether a process still has a class, or none of its methods was ever wanted. */
+static bool is_there(const sj_registry *registry, const sj_registry_class *class)
+{
+    bool is_mapped = class->module == 0;
+    for (size_t i = 0; i < registry->mapping_count && !is_mapped; i++) {
+        is_mapped = registry->mappings[i].module == class->module;
+    }
+    return is_mapped;
+}
+
+/* A class that has gone with its loader is another one when it comes again, with other ids. */
 static sj_registry_class *find_class(const sj_registry *registry, const class_draft *draft)
 {
     const uint64_t path_hash = hash_text(draft->path);
     for (size_t i = 0; i < registry->class_count; i++) {
         sj_registry_class *class = &registry->classes[i];
         if (class->id[0] == draft->id[0] && class->id[1] == draft->id[1] &&
-            class->path_hash == path_hash) {
+            class->path_hash == path_hash && is_there(registry, class)) {
             return class;
         }
     }
@@ -301,6 +313,27 @@ static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
     return SJ_OK;
 }
 
+static bool wants_lines(const sj_registry *registry)
+{
+    return registry->options.selection != NULL &&
+           registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
+}
+
+/* tell_lines sends where the methods of a class are written: all lines, or the first of each. */
+static sj_status tell_lines(const class_draft *draft, sj_registry_class *class, uint64_t now_ticks)
+{
+    sj_frame_writer *writer = draft->registry->options.writer;
+    if (!wants_lines(draft->registry)) {
+        return sj_class_lines_report(&draft->file, writer, class->module, now_ticks);
+    }
+    SJ_TRY(sj_class_lines_read(&draft->file, &class->lines));
+    const sj_status status = class->lines != NULL
+                                 ? sj_source_lines_report(class->lines, SJ_SOURCE_LINES_THERE,
+                                                          writer, class->module, now_ticks)
+                                 : SJ_OK;
+    return status == SJ_EFULL ? SJ_OK : status; /* counted there */
+}
+
 static sj_status add_new(class_draft *draft, sj_registry_class *class,
                          const sj_registry_mapping *mapping, uint32_t *first_function)
 {
@@ -317,8 +350,7 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     }
     free(group);
     SJ_TRY(status);
-    return sj_class_lines_report(&draft->file, registry->options.writer, class->module,
-                                 mapping->loaded_ticks);
+    return tell_lines(draft, class, mapping->loaded_ticks);
 }
 
 /* send_again says which functions have probes since the policy has changed. */
@@ -461,7 +493,9 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                                 sj_slice loader, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_answer *answer)
 {
-    const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
+    /* What is told when the loader goes, with all of its classes. */
+    const sj_registry_mapping mapping = {
+        .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);

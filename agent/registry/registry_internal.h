@@ -61,12 +61,13 @@ typedef struct sj_registry_container {
 
 /* A Java class that was seen. */
 typedef struct sj_registry_class {
-    uint64_t id[2];      /* of its bytes and its loader */
-    uint64_t path_hash;  /* of its module's path */
-    uint32_t module;     /* number; 0: none of its methods has been wanted */
-    uint32_t selection;  /* sj_class_selection that its functions were sent with */
-    uint32_t name_count; /* of its methods */
-    char *names;         /* each '+' with code or '-' without, and terminated; owned */
+    uint64_t id[2];         /* of its bytes and its loader */
+    uint64_t path_hash;     /* of its module's path */
+    uint32_t module;        /* number; 0: none of its methods has been wanted */
+    uint32_t selection;     /* sj_class_selection that its functions were sent with */
+    uint32_t name_count;    /* of its methods */
+    char *names;            /* each '+' with code or '-' without, and terminated; owned */
+    sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
 } sj_registry_class;
 
 /* A function that stands for the code of another one, under a method's name. */

@@ -43,6 +43,36 @@ static sj_registry_container *container_of(sj_registry *registry, uint32_t funct
     return NULL;
 }
 
+static const sj_registry_class *class_of(const sj_registry *registry, uint32_t function)
+{
+    for (size_t i = 0; i < registry->class_count; i++) {
+        const sj_registry_class *class = &registry->classes[i];
+        const sj_registry_module *module =
+            class->lines != NULL ? &registry->modules[class->module - 1] : NULL;
+        if (module != NULL && function >= module->first_function &&
+            function - module->first_function < module->function_count) {
+            return class;
+        }
+    }
+    return NULL;
+}
+
+/* The lines of a function, and its number in them. */
+static sj_source_lines *lines_of(sj_registry *registry, uint32_t function, uint32_t *token)
+{
+    const sj_registry_container *container = container_of(registry, function);
+    if (container != NULL) {
+        *token = function - registry->modules[container->module - 1].first_function + 1;
+        return container->lines;
+    }
+    const sj_registry_class *class = class_of(registry, function);
+    if (class == NULL) {
+        return NULL;
+    }
+    *token = function - registry->modules[class->module - 1].first_function;
+    return class->lines;
+}
+
 /* Words come from another process: counts that do not fit them end the list. */
 static void enter_all(sj_registry *registry, const uint32_t *words, uint32_t count)
 {
@@ -53,12 +83,10 @@ static void enter_all(sj_registry *registry, const uint32_t *words, uint32_t cou
         if (offsets > count - at) {
             return;
         }
-        const sj_registry_container *container = container_of(registry, function);
-        if (container != NULL && container->lines != NULL) {
-            const uint32_t first = registry->modules[container->module - 1].first_function;
-            for (uint32_t i = 0; i < offsets; i++) {
-                sj_source_lines_enter(container->lines, function - first + 1, words[at + i]);
-            }
+        uint32_t token = 0;
+        sj_source_lines *lines = lines_of(registry, function, &token);
+        for (uint32_t i = 0; lines != NULL && i < offsets; i++) {
+            sj_source_lines_enter(lines, token, words[at + i]);
         }
         at += offsets;
     }
@@ -75,6 +103,13 @@ sj_status sj_registry_add_lines(sj_registry *registry, const uint32_t *words, ui
         if (container->lines != NULL) {
             status = sj_source_lines_report(container->lines, SJ_SOURCE_LINES_ENTERED,
                                             registry->options.writer, container->module, now_ticks);
+        }
+    }
+    for (size_t i = 0; is_last && i < registry->class_count && status == SJ_OK; i++) {
+        const sj_registry_class *class = &registry->classes[i];
+        if (class->lines != NULL) {
+            status = sj_source_lines_report(class->lines, SJ_SOURCE_LINES_ENTERED,
+                                            registry->options.writer, class->module, now_ticks);
         }
     }
     pthread_mutex_unlock(&registry->mutex);

@@ -97,6 +97,27 @@ static int by_place(const void *left, const void *right)
     return compare((uint64_t)a->token << 32 | a->offset, (uint64_t)b->token << 32 | b->offset);
 }
 
+sj_status sj_source_lines_new(sj_source_lines **lines)
+{
+    *lines = calloc(1, sizeof(**lines));
+    return *lines != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line)
+{
+    return take_point(lines, line);
+}
+
+void sj_source_lines_sort(sj_source_lines *lines)
+{
+    qsort(lines->points, lines->count, sizeof(*lines->points), by_place);
+}
+
+bool sj_source_lines_is_empty(const sj_source_lines *lines)
+{
+    return lines->count == 0;
+}
+
 sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path, sj_slice id,
                                sj_source_lines **lines)
 {

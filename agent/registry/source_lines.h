@@ -13,6 +13,14 @@ typedef struct sj_source_lines sj_source_lines;
  * is none, or it is damaged; SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path,
                                              sj_slice id, sj_source_lines **lines);
+
+/* sj_source_lines_new makes an empty list, sj_source_lines_add adds a place to it. Then
+ * sj_source_lines_sort, once. SJ_ENOMEM; SJ_ELIMIT: it has as many as one may have. */
+SJ_MUST_CHECK sj_status sj_source_lines_new(sj_source_lines **lines);
+SJ_MUST_CHECK sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line);
+void sj_source_lines_sort(sj_source_lines *lines);
+bool sj_source_lines_is_empty(const sj_source_lines *lines);
+
 void sj_source_lines_free(sj_source_lines *lines); /* NULL is fine */
 
 /* sj_source_lines_enter notes that the instruction at an offset of a method's code was run. */

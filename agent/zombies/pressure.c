@@ -99,10 +99,39 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
            now > most - most / GROUP_PARTS;
 }
 
+/* The limit of a line of /proc/PID/limits; false: there is none. */
+static bool find_limit(const char *text, const char *name, uint64_t *bytes)
+{
+    const char *at = strstr(text, name);
+    return at != NULL && sscanf(at + strlen(name), "%lu", bytes) == 1;
+}
+
+/* Its next allocation may fail: of addresses, or of memory that it may write to. */
+static bool is_process_full(const char *root, pid_t pid)
+{
+    char path[PATH_MAX];
+    char limits[TEXT_BYTES];
+    char status[TEXT_BYTES];
+    uint64_t most = 0;
+    uint64_t kib = 0;
+    snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
+    if (!read_text(root, path, limits)) {
+        return false;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    if (!read_text(root, path, status)) {
+        return false;
+    }
+    return (find_limit(limits, "Max address space", &most) &&
+            find_number(status, "VmSize:", &kib) && kib * 1024 > most - most / GROUP_PARTS) ||
+           (find_limit(limits, "Max data size", &most) && find_number(status, "VmData:", &kib) &&
+            kib * 1024 > most - most / GROUP_PARTS);
+}
+
 bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen)
 {
     *unseen = 0;
     const bool do_wait = do_tasks_wait(root, unseen);
     const bool is_full = is_machine_full(root, unseen);
-    return is_group_full(root, pid, unseen) || do_wait || is_full;
+    return is_group_full(root, pid, unseen) || do_wait || is_full || is_process_full(root, pid);
 }

@@ -115,8 +115,8 @@ static int print_diff(sqlite3 *database, const diff_request *request)
 
 static int run_diff(int argc, char **argv)
 {
-    static const char *const hidden_first[] = {"decided_by",   "p",         "calls_[ab]", "95 % CI",
-                                               "calls_change", "total_[ab]", "calls",      NULL};
+    static const char *const hidden_first[] = {
+        "decided_by", "p", "calls_[ab]", "95 % CI", "calls_change", "total_[ab]", "calls", NULL};
     diff_request request = {.limit = -1, .options.hidden_first = hidden_first};
     int first = 0;
     const int code = sj_options_parse(&sj_command_diff, argc, argv, &request, &first);

@@ -25,7 +25,13 @@
 #define DEFAULT_MAX_BYTES (UINT64_C(4) << 30)
 #define DEFAULT_FUNCTION_TXT_BYTES (UINT64_C(64) << 20)
 
-enum { DEFAULT_WAIT_MS = 10000, SIGNAL_EXIT_BASE = 128, STOPPED_EXIT = 130 };
+enum {
+    USUAL_WAIT = -1, /* as follows: for a collector, and for a file that takes nothing any more */
+    DEFAULT_WAIT_MS = 10000,
+    FILE_WAIT_MS = 60000,
+    SIGNAL_EXIT_BASE = 128,
+    STOPPED_EXIT = 130
+};
 
 /* `record` or `attach`: they differ in what is recorded, not in how. */
 static const sj_command *command = &sj_command_record;
@@ -237,7 +243,10 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
                                                             : options->collector,
                                     .token = getenv("SOJOURN_TOKEN"),
                                     .window = embedded != NULL ? SJ_EMBEDDED_WINDOW : 0,
-                                    .wait_ms = embedded != NULL ? -1 : options->wait_ms};
+                                    .wait_ms = options->wait_ms != USUAL_WAIT ? options->wait_ms
+                                               : embedded != NULL             ? FILE_WAIT_MS
+                                                                              : DEFAULT_WAIT_MS,
+                                    .waits_from_last = embedded != NULL};
     const sj_status status = sj_recording_run(recording, &link, &summary, &exec_errno, &error);
     sj_recording_free(recording);
     sj_embedded_stop(embedded, status != SJ_OK);
@@ -245,7 +254,7 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
         return sj_command_error(command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : failure_code(),
                                 "%s", error.text);
     }
-    if (embedded != NULL) {
+    if (embedded != NULL && summary.delivered) {
         settle_earlier(options);
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
@@ -297,12 +306,11 @@ static int start_recording(sj_record_values *options, const char *program_path)
     if (!options->has_output) {
         choose_output(options, program_path);
     }
-    sj_report_text text = {.quiet = options->quiet,
-                           .has_terminal = options->recording.attach_pid != 0 &&
-                                           isatty(STDERR_FILENO) == 1,
-                           .drops = options->policy.drop_when_full,
-                           .target =
-                               options->collector != NULL ? options->collector : options->output};
+    sj_report_text text = {
+        .quiet = options->quiet,
+        .has_terminal = options->recording.attach_pid != 0 && isatty(STDERR_FILENO) == 1,
+        .drops = options->policy.drop_when_full,
+        .target = options->collector != NULL ? options->collector : options->output};
     options->recording.destination = options->destination;
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
@@ -436,7 +444,7 @@ static int run_record(int argc, char **argv)
                                               .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
                                               .asks_user_for_changes = true,
                                               .children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC},
-                                .wait_ms = DEFAULT_WAIT_MS};
+                                .wait_ms = USUAL_WAIT};
     int code = parse_options(argc, argv, &options);
     if (code < 0) {
         code = launch_recording(&options);
@@ -456,7 +464,7 @@ static int run_attach(int argc, char **argv)
                                               .function_txt_bytes = DEFAULT_FUNCTION_TXT_BYTES,
                                               .asks_user_for_changes = true,
                                               .children = SJ_FOLLOW_FORK},
-                                .wait_ms = DEFAULT_WAIT_MS};
+                                .wait_ms = USUAL_WAIT};
     command = &sj_command_attach;
     int code = parse_options(argc, argv, &options);
     if (code < 0) {

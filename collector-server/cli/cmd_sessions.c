@@ -31,8 +31,8 @@ static int print_sessions(const sj_query_options *options)
 
 static int run_sessions(int argc, char **argv)
 {
-    static const char *const hidden_first[] = {"bytes", "lost_events", "folded", "device", "uuid",
-                                               "started_utc", "lost", "state", NULL};
+    static const char *const hidden_first[] = {
+        "bytes", "lost_events", "folded", "device", "uuid", "started_utc", "lost", "state", NULL};
     sj_query_options options = {.hidden_first = hidden_first};
     int first = 0;
     const int code = sj_options_parse(&sj_command_sessions, argc, argv, &options, &first);

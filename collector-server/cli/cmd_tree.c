@@ -107,8 +107,7 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
                format_calls(options, path->calls, path->open_calls, calls));
     }
     if (options->waiting) {
-        printf("%10s %10s ",
-               path->is_divided ? sj_format_duration(path->working_ns, working) : "",
+        printf("%10s %10s ", path->is_divided ? sj_format_duration(path->working_ns, working) : "",
                path->is_divided ? sj_format_duration(path->waiting_ns, waiting) : "");
     }
     putchar(' ');
@@ -225,9 +224,8 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_pa
     while (status == SJ_OK && !ferror(stdout) && (result = sqlite3_step(row)) == SQLITE_ROW) {
         sj_tree_path path = read_path(row, &modules);
         sj_waits_parts parts;
-        if (options->waits != NULL &&
-            sj_waits_enter(options->waits, &walk, path.depth, sqlite3_column_int64(row, 8),
-                           &parts)) {
+        if (options->waits != NULL && sj_waits_enter(options->waits, &walk, path.depth,
+                                                     sqlite3_column_int64(row, 8), &parts)) {
             path.is_divided = true;
             path.working_ns = parts.working_ns;
             path.waiting_ns = parts.waiting_ns;
@@ -287,8 +285,8 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
         return sj_command_failed(&sj_command_tree, &error);
     }
     const bool table = options->query.format == SJ_RESULT_TABLE;
-    if (options->waiting && sj_waits_read(database, session_id, &options->choice, &options->waits,
-                                          &error) != SJ_OK) {
+    if (options->waiting &&
+        sj_waits_read(database, session_id, &options->choice, &options->waits, &error) != SJ_OK) {
         sj_call_choice_deinit(&options->choice);
         return sj_command_failed(&sj_command_tree, &error);
     }
@@ -423,10 +421,9 @@ static int run_tree(int argc, char **argv)
         return sj_command_usage_error(&sj_command_tree,
                                       "--by-thread prints a tree for each thread, as text");
     }
-    if (options.waiting &&
-        (options.query.format != SJ_RESULT_TABLE || options.physical ||
-         options.choice.callers != NULL || options.choice.function != NULL ||
-         options.choice.module != NULL)) {
+    if (options.waiting && (options.query.format != SJ_RESULT_TABLE || options.physical ||
+                            options.choice.callers != NULL || options.choice.function != NULL ||
+                            options.choice.module != NULL)) {
         return sj_command_usage_error(&sj_command_tree,
                                       "--waiting prints whole paths, as text: without --function, "
                                       "--module, --callers and --physical");

@@ -64,11 +64,10 @@ typedef struct policy_switch {
     bool value;
 } policy_switch;
 
-static const policy_switch policy_switches[] = {{"libs", "modules.system", true},
-                                                {"library-calls", "modules.library_calls", true},
-                                                {"receivers", "objc.receivers", true},
-                                                {"lines", "mono.lines", true},
-                                                {"no-system-classes", "objc.system", false}};
+static const policy_switch policy_switches[] = {
+    {"libs", "modules.system", true},      {"library-calls", "modules.library_calls", true},
+    {"receivers", "objc.receivers", true}, {"lines", "mono.lines", true},
+    {"lines", "java.lines", true},         {"no-system-classes", "objc.system", false}};
 
 /* Options whose value is a number of a key. */
 typedef struct policy_number {
@@ -84,12 +83,17 @@ static const policy_number policy_numbers[] = {{"depth", "calls.depth", 1000000}
 static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name, const char *value,
                                         sj_error *error)
 {
+    bool is_switch = false; /* one option may switch several keys */
     for (size_t i = 0; i < sizeof(policy_switches) / sizeof(policy_switches[0]); i++) {
         const policy_switch *row = &policy_switches[i];
         if (strcmp(row->option, name) == 0) {
-            return row->value ? sj_policy_draft_true(draft, row->key)
-                              : sj_policy_draft_false(draft, row->key);
+            is_switch = true;
+            SJ_TRY(row->value ? sj_policy_draft_true(draft, row->key)
+                              : sj_policy_draft_false(draft, row->key));
         }
+    }
+    if (is_switch) {
+        return SJ_OK;
     }
     for (size_t i = 0; i < sizeof(policy_numbers) / sizeof(policy_numbers[0]); i++) {
         const policy_number *row = &policy_numbers[i];
@@ -149,6 +153,12 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     }
     if (strcmp(option->name, "cpu-time") == 0) {
         return sj_policy_draft_cpu(draft, value, error);
+    }
+    if (strcmp(option->name, "prototypes") == 0) {
+        return sj_policy_draft_prototypes(draft, value, error);
+    }
+    if (strcmp(option->name, "memory") == 0) {
+        return sj_policy_draft_memory(draft, value, error);
     }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
@@ -211,9 +221,15 @@ const sj_option sj_policy_options[] = {
                      "debug data have them, or in source order,\n"
                      "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_POLICY_OPTION("prototypes", "FILE",
+                     "signatures of functions that --value names alone, a line each\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
                      "measure the CPU time of the calls of matching functions, beside the\n"
                      "time that passes (repeatable)"),
+    SJ_POLICY_OPTION("memory", "FUNCTION",
+                     "count what the calls of matching functions allocate and free\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"
@@ -258,7 +274,8 @@ const sj_option sj_policy_options[] = {
                      "Mono: callbacks (default: the runtime calls the recorder) or\n"
                      "in_place (its code is hooked; what cannot be is listed)"),
     SJ_POLICY_OPTION("lines", NULL,
-                     "which lines of Mono methods run, where a symbol file (.mdb, portable\n"
-                     ".pdb) lies beside the assembly; stack traces of the program have lines"),
+                     "which lines of methods run: of Mono, where a symbol file (.mdb,\n"
+                     "portable .pdb) lies beside the assembly (stack traces of the program\n"
+                     "have lines then), and of Java, where classes name their lines"),
     SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
     {0}};

@@ -117,7 +117,8 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_TIME,
      .offset = offsetof(sj_record_values, wait_ms),
      .most = MAX_WAIT_MS,
-     .help = "wait so long for the server at the end (default 10s)"},
+     .help = "wait so long for the server at the end (default 10s), or for a database that\n"
+             "takes nothing more (1m)"},
     {.name = "spool",
      .argument = "DIR",
      .kind = SJ_ARG_TEXT,

@@ -50,9 +50,11 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
     sqlite3_stmt *row = NULL;
     *summary = (sj_session_summary){0};
     char *sql = sqlite3_mprintf(
-        "SELECT count(*), coalesce(sum(calls), 0), coalesce(sum(untrusted), 0), "
-        "max(coalesce(sum(self_ns), 0), %s) FROM %s WHERE session_id = ?1 AND (?12 IS NULL OR "
-        "function_id IN (SELECT value FROM json_each(?12)))",
+        "SELECT count(*) FILTER (WHERE chosen), coalesce(sum(calls) FILTER (WHERE chosen), 0), "
+        "coalesce(sum(untrusted) FILTER (WHERE chosen), 0), max(coalesce(sum(self_ns), 0), %s) "
+        "FROM (SELECT *, ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12)) AS "
+        "chosen "
+        "FROM %s WHERE session_id = ?1)",
         /* a call that began in a window may end, and call others, behind it */
         choice != NULL && choice->selection != NULL ? "coalesce(max(total_ns), 0)" : "0",
         sj_report_source(choice));

@@ -33,7 +33,8 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
                                                 sj_session_summary *summary, sj_error *error);
 
 /* sj_session_header_print prints SJ_SESSION_HEADER_LINES lines at most: program and session; when,
- * how long, state; calls, threads, losses; what threads did, if that is known. SJ_EIO. Blocks on the database. */
+ * how long, state; calls, threads, losses; what threads did, if that is known. SJ_EIO. Blocks on
+ * the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);

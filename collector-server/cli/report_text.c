@@ -136,8 +136,8 @@ static void report_cost(FILE *file, const sj_recording_cost *cost)
     fprintf(file, "  cost       CPU: about %.3f s in probes, %.3f s hooking, %.3f s starting",
             seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns), seconds(cost->start_cpu_ns));
     if (times > 0) {
-        fprintf(file, " (%s%.1f times the CPU of a plain run)",
-                at_least ? "more than " : "about ", times);
+        fprintf(file, " (%s%.1f times the CPU of a plain run)", at_least ? "more than " : "about ",
+                times);
     }
     fprintf(file, "; waits: %.3f s for plans, %.3f s for room; recorder: %.3f s CPU\n",
             seconds(cost->plan_wall_ns), seconds(cost->waited_ns), seconds(cost->recorder_cpu_ns));
@@ -224,13 +224,11 @@ static void tell_calls(FILE *file, const sj_report_text *text, const sj_recordin
     const uint64_t stored = summary->writer.block_calls;
     fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %.2f s (%.2f s CPU)",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
-            summary->drain.threads == 1 ? "" : "s",
-            (unsigned long long)summary->registry.processes,
+            summary->drain.threads == 1 ? "" : "s", (unsigned long long)summary->registry.processes,
             summary->registry.processes == 1 ? "" : "es", seconds(summary->elapsed_ns),
             seconds(summary->traced_cpu_ns));
     if (stored != 0) {
-        fprintf(file, "; %llu bytes sent, %.2f per call",
-                (unsigned long long)summary->writer.bytes,
+        fprintf(file, "; %llu bytes sent, %.2f per call", (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);
     }
     fputc('\n', file);
@@ -242,7 +240,8 @@ static void tell_calls(FILE *file, const sj_report_text *text, const sj_recordin
 }
 
 /* report_function_log says what became of a live function.txt. */
-static void report_function_log(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+static void report_function_log(FILE *file, const sj_report_text *text,
+                                const sj_recording_summary *summary)
 {
     const sj_function_log_counters *log = &summary->function_log;
     if (log->lines != 0 && !text->quiet) {
@@ -326,7 +325,8 @@ static void tell_unchanging(FILE *file, const char *lines)
     }
 }
 
-static void tell_problems(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+static void tell_problems(FILE *file, const sj_report_text *text,
+                          const sj_recording_summary *summary)
 {
     if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "

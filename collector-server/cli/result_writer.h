@@ -29,8 +29,9 @@ typedef struct sj_result_writer {
     bool failed;  /* memory */
     bool wide;    /* never cut a cell */
     int room;     /* columns of the terminal; 0: any */
-    const char *const *hidden_first; /* columns of a table (patterns) that go, in this order, until
-                                        it fits the room; NULL at the end; NULL: tables may be wider */
+    const char *const
+        *hidden_first; /* columns of a table (patterns) that go, in this order, until
+                          it fits the room; NULL at the end; NULL: tables may be wider */
 } sj_result_writer;
 
 void sj_result_writer_init(sj_result_writer *writer, FILE *output, sj_result_format format);

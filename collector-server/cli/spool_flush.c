@@ -36,9 +36,10 @@ static sj_status drain_moving(sj_uplink *uplink, int64_t wait_ms)
     }
 }
 
-/* send_spool delivers one spool and deletes it. SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
-static sj_status send_spool(const char *directory, const char *url, bool is_file, int64_t wait_ms,
-                            sj_error *error)
+/* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL.
+ * SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
+static sj_status send_spool(const char *directory, const char *url, const char *file,
+                            int64_t wait_ms, sj_error *error)
 {
     const sj_spool_options options = {.directory = directory};
     sj_device device;
@@ -59,17 +60,17 @@ static sj_status send_spool(const char *directory, const char *url, bool is_file
         const sj_uplink_options link = {.channel = &sj_channel_nng,
                                         .url = url,
                                         .hello = {.data = hello, .size = hello_bytes},
-                                        .window = is_file ? SJ_EMBEDDED_WINDOW : 0};
+                                        .window = file != NULL ? SJ_EMBEDDED_WINDOW : 0};
         status = sj_uplink_start(spool, &link, &uplink, error);
     }
     free(hello);
     if (status == SJ_OK) {
         sj_uplink_status reported;
-        status = is_file ? drain_moving(uplink, wait_ms) : sj_uplink_drain(uplink, wait_ms);
+        status = file != NULL ? drain_moving(uplink, wait_ms) : sj_uplink_drain(uplink, wait_ms);
         sj_uplink_get_status(uplink, &reported);
         sj_uplink_stop(uplink);
         if (status != SJ_OK) {
-            sj_fail(error, status, "%s has not taken everything: %s", url,
+            sj_fail(error, status, "%s has not taken everything: %s", file != NULL ? file : url,
                     reported.message[0] != '\0' ? reported.message : "no answer");
         }
     }
@@ -86,12 +87,12 @@ static sj_status deliver_spool(const char *directory, const char *destination, i
     static const char file_prefix[] = "file ";
     sj_embedded *embedded = NULL;
     if (strncmp(destination, file_prefix, sizeof(file_prefix) - 1) != 0) {
-        return send_spool(directory, destination, false,
+        return send_spool(directory, destination, NULL,
                           wait_ms != SJ_FLUSH_USUAL_WAIT ? wait_ms : DEFAULT_WAIT_MS, error);
     }
     SJ_TRY(sj_embedded_start(destination + sizeof(file_prefix) - 1, &embedded, error));
     const sj_status status =
-        send_spool(directory, sj_embedded_url(embedded), true,
+        send_spool(directory, sj_embedded_url(embedded), destination + sizeof(file_prefix) - 1,
                    wait_ms != SJ_FLUSH_USUAL_WAIT ? wait_ms : FILE_WAIT_MS, error);
     sj_embedded_stop(embedded, false);
     return status;

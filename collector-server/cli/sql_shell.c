@@ -287,9 +287,8 @@ int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
     while (!shell.done && (statement = read_statement(&shell)) != NULL) {
         if (statement[strspn(statement, " \t")] != '\0') {
             remember_statement(&shell, statement);
-            const int code = statement[0] == '.' ? run_dot_command(&shell, statement)
-                                                 : run_statements(runner, statement);
-            shell.exit_code = shell.exit_code != SJ_EXIT_OK ? shell.exit_code : code;
+            shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
+                                                  : run_statements(runner, statement);
             fflush(stdout);
         }
         free(statement);

@@ -60,6 +60,10 @@ static const char pauses_sql[] =
     "SELECT count(*), coalesce(sum(p.value ->> 'ns'), 0), coalesce(max(p.value ->> 'ns'), 0)"
     " FROM reports r, json_each(r.payload, '$.pauses') p WHERE r.report_id = ?1";
 
+static const char stops_sql[] =
+    "SELECT payload ->> '$.safepoints.count', payload ->> '$.safepoints.ms' FROM reports"
+    " WHERE report_id = ?1";
+
 static const char list_sql[] = "SELECT value FROM json_each(?1)";
 
 static double in_ms(int64_t ns)
@@ -197,6 +201,19 @@ static sj_status print_pauses(sqlite3 *database, int64_t report)
     return finish(row);
 }
 
+static sj_status print_stops(sqlite3 *database, int64_t report)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(database, stops_sql, &row));
+    sqlite3_bind_int64(row, 1, report);
+    if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL) {
+        printf("  safepoints (all threads of the JVM stopped), those included: %" PRId64
+               ", %" PRId64 " ms together\n",
+               (int64_t)sqlite3_column_int64(row, 0), (int64_t)sqlite3_column_int64(row, 1));
+    }
+    return finish(row);
+}
+
 static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
 {
     const bool is_dumped = sqlite3_column_type(stall, DUMP) != SQLITE_NULL;
@@ -214,7 +231,8 @@ static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
         return SJ_OK;
     }
     SJ_TRY(print_stacks(database, sqlite3_column_int64(stall, REPORT)));
-    return print_pauses(database, sqlite3_column_int64(stall, REPORT));
+    SJ_TRY(print_pauses(database, sqlite3_column_int64(stall, REPORT)));
+    return print_stops(database, sqlite3_column_int64(stall, REPORT));
 }
 
 static sj_status print_all(sqlite3 *database, const char *sql, uint64_t *count)

@@ -30,15 +30,15 @@ static const char whole_sql[] =
     "WHERE x.session_id = ?1 AND x.reported_ns >= (SELECT min(from_ns) FROM chosen) "              \
     "AND x.from_ns < c.to_ns AND x.to_ns > c.from_ns AND x.to_ns > x.from_ns) "
 #define SUMS                                                                                       \
-    "sum(inside_ns), CAST(sum(1.0 * cpu_ns * inside_ns / length_ns) AS INTEGER), "                 \
-    "CAST(sum(1.0 * ready_ns * inside_ns / length_ns) AS INTEGER)"
+    "sum(p.inside_ns), CAST(sum(1.0 * p.cpu_ns * p.inside_ns / p.length_ns) AS INTEGER), "         \
+    "CAST(sum(1.0 * p.ready_ns * p.inside_ns / p.length_ns) AS INTEGER)"
 
-static const char chosen_sql[] = CHOSEN_PARTS "SELECT " SUMS " FROM parts";
+static const char chosen_sql[] = CHOSEN_PARTS "SELECT " SUMS " FROM parts AS p";
 
-static const char threads_sql[] = CHOSEN_PARTS
-    "SELECT " SUMS ", t.number, t.tid, t.name, count(*) OVER () FROM parts AS p "
-    "JOIN threads AS t ON t.session_id = ?1 AND t.number = p.thread_number "
-    "GROUP BY p.thread_number ORDER BY 2 DESC, t.number LIMIT ?2";
+static const char threads_sql[] =
+    CHOSEN_PARTS "SELECT " SUMS ", t.number, t.tid, t.name, count(*) OVER () FROM parts AS p "
+                 "JOIN threads AS t ON t.session_id = ?1 AND t.number = p.thread_number "
+                 "GROUP BY p.thread_number ORDER BY 2 DESC, t.number LIMIT ?2";
 
 static sj_status prepare(sqlite3 *database, const char *sql, int64_t session_id,
                          const sj_call_choice *choice, sqlite3_stmt **row, sj_error *error)

@@ -13,8 +13,8 @@ static int64_t at_least_0(int64_t ns)
     return ns > 0 ? ns : 0;
 }
 
-/* Steps that overlap, by the precision of their times or by what a device says, are cut to what lies
- * behind the one before; those without a length that a session can have are not taken. */
+/* Steps that overlap, by the precision of their times or by what a device says, are cut to what
+ * lies behind the one before; those without a length that a session can have are not taken. */
 static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
 {
     sj_wait_step step = {.thread_id = sqlite3_column_int64(row, 0),
@@ -35,8 +35,8 @@ static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
     }
     const int64_t length_ns = step.to_ns - step.from_ns;
     step.cpu_ns = at_least_0(step.cpu_ns < length_ns ? step.cpu_ns : length_ns);
-    SJ_TRY(sj_array_reserve(&steps->steps, &steps->capacity, steps->count, 1,
-                            sizeof(*steps->steps)));
+    SJ_TRY(
+        sj_array_reserve(&steps->steps, &steps->capacity, steps->count, 1, sizeof(*steps->steps)));
     steps->steps[steps->count++] = step;
     return SJ_OK;
 }

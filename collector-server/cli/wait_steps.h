@@ -13,7 +13,7 @@
 typedef struct sj_wait_step {
     int64_t thread_id;
     int64_t from_ns, to_ns;
-    int64_t cpu_ns;                        /* of it; 0 to its length */
+    int64_t cpu_ns;                         /* of it; 0 to its length */
     int64_t working_before, waiting_before; /* sums over the thread's steps before it */
 } sj_wait_step;
 

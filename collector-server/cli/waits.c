@@ -70,8 +70,8 @@ static sj_status take_callee(sj_waits *waits, uint32_t node, int64_t function_id
     SJ_TRY(sj_array_reserve(&waits->nodes, &waits->node_capacity, waits->node_count, 1,
                             sizeof(*waits->nodes)));
     *callee = (uint32_t)waits->node_count++;
-    waits->nodes[*callee] = (wait_node){.function_id = function_id,
-                                        .next = waits->nodes[node].first_callee};
+    waits->nodes[*callee] =
+        (wait_node){.function_id = function_id, .next = waits->nodes[node].first_callee};
     waits->nodes[node].first_callee = *callee;
     return SJ_OK;
 }
@@ -247,8 +247,8 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, const sj_call_c
     sj_waits *waits = walk->waits;
     const bool all = choice == NULL || choice->selection == NULL;
     SJ_TRY(sj_wait_steps_read(database, session_id, &walk->steps, error));
-    sj_status status = sj_array_reserve(&waits->nodes, &waits->node_capacity, 0, 1,
-                                        sizeof(*waits->nodes));
+    sj_status status =
+        sj_array_reserve(&waits->nodes, &waits->node_capacity, 0, 1, sizeof(*waits->nodes));
     waits->node_count = 1;
     if (status == SJ_OK && walk->steps.count != 0) {
         status = sqlite3_prepare_v2(database,
@@ -263,8 +263,7 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, const sj_call_c
     merge_functions(waits);
     return status == SJ_OK || status == SJ_ENOMEM || status == SJ_ELIMIT
                ? status
-               : sj_fail(error, status, "cannot read the long calls: %s",
-                         sqlite3_errmsg(database));
+               : sj_fail(error, status, "cannot read the long calls: %s", sqlite3_errmsg(database));
 }
 
 sj_status sj_waits_read(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
@@ -305,10 +304,9 @@ static const function_parts *find_function(sqlite3_context *context, sqlite3_val
 {
     const sj_waits *waits = sqlite3_user_data(context);
     const function_parts key = {.function_id = sqlite3_value_int64(id)};
-    return waits->function_count != 0
-               ? bsearch(&key, waits->functions, waits->function_count, sizeof(key),
-                         compare_functions)
-               : NULL;
+    return waits->function_count != 0 ? bsearch(&key, waits->functions, waits->function_count,
+                                                sizeof(key), compare_functions)
+                                      : NULL;
 }
 
 static void working_ns(sqlite3_context *context, int count, sqlite3_value **arguments)

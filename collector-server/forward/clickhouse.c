@@ -283,9 +283,10 @@ static sj_status refuse(const sj_forward_target *target, long http, const answer
         return sj_fail(error, SJ_EPERM, "%s does not let %s in: %.*s", target->url, target->user,
                        length < 300 ? length : 300, words);
     }
-    const sj_status status = is_missing               ? SJ_ENOTFOUND
-                             : is_passing(code, http) ? SJ_EAGAIN
-                                                      : SJ_EINVAL;
+    const bool is_full = strstr(text, "No space left on device") != NULL; /* of many codes */
+    const sj_status status = is_missing                          ? SJ_ENOTFOUND
+                             : is_full || is_passing(code, http) ? SJ_EAGAIN
+                                                                 : SJ_EINVAL;
     return sj_fail(error, status, "%s refuses (%ld): %.*s", target->url, http,
                    length < 600 ? length : 600, words);
 }

@@ -7,6 +7,8 @@
 
 enum { NS_A_S = 1000000000, S_A_DAY = 86400 };
 
+#define RANDOM_MASK ((UINT64_C(1) << 40) - 1)
+
 sj_status sj_forward_lab_make(sqlite3 *writer, sj_error *error)
 {
     static const char sql[] =
@@ -36,7 +38,12 @@ uint64_t sj_forward_newer_than(uint64_t version)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t ns = (uint64_t)now.tv_sec * NS_A_S + (uint64_t)now.tv_nsec;
-    return ns > version ? ns : version + 1;
+    if (ns > version) {
+        return ns;
+    }
+    uint64_t random = 0;
+    sqlite3_randomness(sizeof(random), &random);
+    return version + 1 + (random & RANDOM_MASK);
 }
 
 uint16_t sj_forward_day(int64_t realtime_ns)

@@ -17,7 +17,8 @@ SJ_MUST_CHECK sj_status sj_forward_lab_read(sqlite3 *reader, uint8_t lab[SJ_LAB_
                                             sj_error *error);
 
 /* sj_forward_newer_than is now in ns since 1970, and greater than `version`: a clock that was set
- * back makes no version that was there. */
+ * back makes no version that was there. Then it is another one each time: rows of a try that failed
+ * would be seen with those of the next that had its version. */
 uint64_t sj_forward_newer_than(uint64_t version);
 
 /* sj_forward_day is the day since 1970; 0 for times that make no sense. */

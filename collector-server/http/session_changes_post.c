@@ -16,14 +16,15 @@ typedef struct session_change {
     sqlite3 *database;
     const json_t *input;
     const char *key; /* of a tag; NULL: none was given */
-    const char *value;
+    const char *value; /* of a tag; a note */
+    const json_t *from_ns, *to_ns; /* of a note, or NULL */
 } session_change;
 
 typedef struct change_kind {
     const char *name;
     bool needs_key;
     bool needs_value;
-    const char *sql; /* ?1 session, ?2 key, ?3 value; NULL: removes */
+    const char *sql; /* ?1 session, ?2 key, ?3 value, ?4 from_ns, ?5 to_ns; NULL: removes */
 } change_kind;
 
 /* Those of a session that was imported may be anything. */
@@ -37,6 +38,12 @@ static const change_kind kinds[] = {
     {"untag", true, false,
      "UPDATE sessions SET tags = json_patch(" TAGS
      ", json_object(?2, NULL)) WHERE session_id = ?1"},
+    {"note", false, true,
+     "INSERT INTO annotations (session_id, start_ns, end_ns, author, note, created_realtime_ns)"
+     " VALUES (?1, ?4, ?5, 'http', ?3, unixepoch() * 1000000000)"},
+    {"unnote", false, true,
+     "DELETE FROM annotations WHERE annotation_id = (SELECT max(annotation_id) FROM annotations"
+     " WHERE session_id = ?1 AND author = 'http' AND note = ?3)"},
     {"remove", false, false, NULL},
 };
 
@@ -52,7 +59,7 @@ static sj_status find_kind(const json_t *input, const change_kind **kind, sj_err
             return SJ_OK;
         }
     }
-    return sj_fail(error, SJ_EINVAL, "\"do\" has to be pin, unpin, tag, untag or remove");
+    return sj_fail(error, SJ_EINVAL, "\"do\" has to be pin, unpin, tag, untag, note, unnote or remove");
 }
 
 static sj_status read_text(const json_t *input, const char *name, size_t bytes_max,
@@ -92,6 +99,27 @@ static sj_status take_before(const session_change *change, int64_t id, json_t *b
     return is_there ? SJ_OK : sj_fail(error, SJ_ENOTFOUND, "there is no session %" PRId64, id);
 }
 
+/* A time of a note; without one it is of the whole session. */
+static sj_status check_time(const session_change *change, sj_error *error)
+{
+    const json_int_t from = json_integer_value(change->from_ns);
+    const json_int_t to = json_integer_value(change->to_ns);
+    const bool is_none = change->from_ns == NULL && change->to_ns == NULL;
+    const bool is_time = json_is_integer(change->from_ns) && json_is_integer(change->to_ns) &&
+                         from >= 0 && to >= from;
+    return is_none || is_time
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL,
+                         "\"from_ns\" and \"to_ns\" have to be two numbers in order, or missing");
+}
+
+static void bind_time(sqlite3_stmt *statement, int number, const json_t *time_ns)
+{
+    if (time_ns != NULL) {
+        sqlite3_bind_int64(statement, number, json_integer_value(time_ns));
+    }
+}
+
 static sj_status run_sql(const session_change *change, const char *sql, int64_t id, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
@@ -102,6 +130,10 @@ static sj_status run_sql(const session_change *change, const char *sql, int64_t 
     }
     if (sqlite3_bind_parameter_count(statement) > 2) {
         sqlite3_bind_text(statement, 3, change->value, -1, SQLITE_STATIC);
+    }
+    if (sqlite3_bind_parameter_count(statement) > 4) {
+        bind_time(statement, 4, change->from_ns);
+        bind_time(statement, 5, change->to_ns);
     }
     const int step = sqlite3_step(statement);
     sqlite3_finalize(statement);
@@ -184,7 +216,10 @@ static sj_status change_all(const session_change *change, const change_kind *kin
 sj_status sj_session_changes_post(sj_request *request, const json_t *input, json_t **body,
                                   sj_error *error)
 {
-    session_change change = {.request = request, .input = input};
+    session_change change = {.request = request,
+                             .input = input,
+                             .from_ns = json_object_get(input, "from_ns"),
+                             .to_ns = json_object_get(input, "to_ns")};
     const change_kind *kind = NULL;
     SJ_TRY(find_kind(input, &kind, error));
     if (kind->needs_key) {
@@ -193,6 +228,7 @@ sj_status sj_session_changes_post(sj_request *request, const json_t *input, json
     if (kind->needs_value) {
         SJ_TRY(read_text(input, "value", VALUE_BYTES_MAX, &change.value, error));
     }
+    SJ_TRY(check_time(&change, error));
     SJ_TRY(sj_database_open(request->context->database_path, SJ_DATABASE_WRITE, &change.database,
                             error));
     json_t *before = json_array();

@@ -8,15 +8,16 @@
  * Paths that were folded because they were rare have lost what was above their caller: call_tree
  * gives them below roots named "caller (rare paths)", flame as time of the paths above.
  * All three take, after the session, a selection: a JSON array of [stream_id, from_ns, to_ns], the
- * calls that began there, read one by one; then a JSON array of function_ids whose callees, or one
- * whose callers the tree is to show.
- * physical_tree is call_tree by stack frames: a call that was jumped to (a tail call) is below what
- * its frame returns to, and the one that jumped ended then. It reads every call.
+ * calls that began there, from the columns of their blocks; then a JSON array of function_ids whose
+ * callees, or one whose callers the tree is to show. physical_tree is call_tree by stack frames: a
+ * call that was jumped to (a tail call) is below what its frame returns to, and the one that jumped
+ * ended then. It reads every call.
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
  * cannot order and add up at the same time; 64 bytes a path. */
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
+#include "collector-server/query/tree_window.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/callgraph.h"
 
@@ -60,9 +61,8 @@ typedef struct tree_cursor {
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
     sqlite3_stmt *open_calls;
-    sqlite3_stmt *parts;   /* of a selection */
-    sqlite3_stmt *calls;   /* of a part */
-    sqlite3_stmt *callers; /* of a call */
+    sqlite3_stmt *parts; /* of a selection */
+    sj_tree_window window;
     sj_tree_rows tree;
     uint32_t *order;
     size_t at, order_count;
@@ -119,8 +119,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     sqlite3_finalize(cursor->name);
     sqlite3_finalize(cursor->open_calls);
     sqlite3_finalize(cursor->parts);
-    sqlite3_finalize(cursor->calls);
-    sqlite3_finalize(cursor->callers);
+    sj_tree_window_deinit(&cursor->window);
     sj_tree_rows_deinit(&cursor->tree);
     free(cursor->order);
     sqlite3_free(cursor);
@@ -151,18 +150,6 @@ static int load_paths(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Counts a frame of `row` that took `ns`. */
-static void count_frame(tree_cursor *cursor, uint32_t row, uint32_t parent, int64_t ns)
-{
-    sj_tree_row *path = &cursor->tree.rows[row];
-    path->min_ns = path->calls == 0 || ns < path->min_ns ? ns : path->min_ns;
-    path->max_ns = ns > path->max_ns ? ns : path->max_ns;
-    path->calls++;
-    path->total_ns += ns;
-    path->self_ns += ns;
-    cursor->tree.rows[parent].self_ns -= ns;
-}
-
 /* The stack frames that are open while calls are read. */
 typedef struct frame_stack {
     open_frame *frames;
@@ -181,25 +168,9 @@ static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, 
     return true;
 }
 
-/* The callers of a call that were entered before what is selected. */
-static int push_callers(tree_cursor *cursor, frame_stack *open, int64_t call_id)
-{
-    int result;
-    sqlite3_bind_int64(cursor->callers, 1, call_id);
-    while ((result = sqlite3_step(cursor->callers)) == SQLITE_ROW) {
-        if (!push_frame(cursor, open, sqlite3_column_int64(cursor->callers, 0),
-                        sqlite3_column_int64(cursor->callers, 1))) {
-            result = SQLITE_NOMEM;
-            break;
-        }
-    }
-    sqlite3_reset(cursor->callers);
-    return result == SQLITE_DONE ? SQLITE_OK : result;
-}
-
 /* Calls come by their ids, which are in the order of their entries: what a frame returns to is one
- * of those that are open, or was entered before (`selected`). */
-static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open, bool selected)
+ * of those that are open. */
+static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open)
 {
     int result;
     while ((result = sqlite3_step(calls)) == SQLITE_ROW) {
@@ -209,12 +180,6 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
         while (open->depth > 0 && (is_root || open->frames[open->depth - 1].call_id != caller)) {
             open->depth--;
         }
-        if (selected && !is_root && open->depth == 0) {
-            const int pushed = push_callers(cursor, open, call_id);
-            if (pushed != SQLITE_OK) {
-                return pushed;
-            }
-        }
         const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
         if (!push_frame(cursor, open, call_id, sqlite3_column_int64(calls, 2))) {
             return SQLITE_NOMEM;
@@ -223,7 +188,7 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
         if (sqlite3_column_type(calls, 3) == SQLITE_NULL) {
             cursor->tree.rows[row].open_calls++;
         } else {
-            count_frame(cursor, row, parent, sqlite3_column_int64(calls, 3));
+            sj_tree_rows_count(&cursor->tree, row, parent, sqlite3_column_int64(calls, 3));
         }
     }
     return result;
@@ -244,7 +209,7 @@ static int load_frames(tree_cursor *cursor)
     int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
     sqlite3_bind_int64(cursor->frames, 1, cursor->session_id);
     if (result == SQLITE_OK) {
-        result = add_frames(cursor, cursor->frames, &open, false);
+        result = add_frames(cursor, cursor->frames, &open);
     }
     sqlite3_reset(cursor->frames);
     free(open.frames);
@@ -252,45 +217,28 @@ static int load_frames(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static int prepare_selection(tree_cursor *cursor, sqlite3 *database)
-{
-    static const char parts_sql[] =
-        "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)";
-    static const char calls_sql[] =
-        "SELECT call_id, parent_id, function_id, duration_ns FROM calls WHERE session_id = ?1 "
-        "AND stream_id = ?2 AND start_ns >= ?3 AND start_ns < ?4 ORDER BY call_id";
-    static const char callers_sql[] =
-        "SELECT call_id, function_id FROM ancestors(?1) ORDER BY call_id";
-    if (cursor->parts != NULL) {
-        return SQLITE_OK;
-    }
-    int result = sqlite3_prepare_v2(database, parts_sql, -1, &cursor->parts, NULL);
-    if (result == SQLITE_OK) {
-        result = sqlite3_prepare_v2(database, calls_sql, -1, &cursor->calls, NULL);
-    }
-    return result == SQLITE_OK
-               ? sqlite3_prepare_v2(database, callers_sql, -1, &cursor->callers, NULL)
-               : result;
-}
-
 /* load_selected makes the paths of the calls that began in a part: [stream_id, from_ns, to_ns]. */
 static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
 {
-    frame_stack open = {0};
+    sj_query_state *state = sj_table_of(&cursor->base)->state;
     int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
+    if (result == SQLITE_OK && cursor->parts == NULL) {
+        result = sqlite3_prepare_v2(state->database,
+                                    "SELECT value ->> 0, value ->> 1, value ->> 2 FROM "
+                                    "json_each(?1)",
+                                    -1, &cursor->parts, NULL);
+    }
+    if (result != SQLITE_OK) {
+        return result;
+    }
     sqlite3_bind_value(cursor->parts, 1, selection);
     while (result == SQLITE_OK && (result = sqlite3_step(cursor->parts)) == SQLITE_ROW) {
-        sqlite3_bind_int64(cursor->calls, 1, cursor->session_id);
-        for (int i = 0; i < 3; i++) {
-            sqlite3_bind_value(cursor->calls, i + 2, sqlite3_column_value(cursor->parts, i));
-        }
-        open.depth = 0;
-        result = add_frames(cursor, cursor->calls, &open, true);
-        sqlite3_reset(cursor->calls);
-        result = result == SQLITE_DONE ? SQLITE_OK : result;
+        result = sj_tree_window_add(&cursor->window, state, &cursor->tree, cursor->session_id,
+                                    sqlite3_column_int64(cursor->parts, 0),
+                                    sqlite3_column_int64(cursor->parts, 1),
+                                    sqlite3_column_int64(cursor->parts, 2));
     }
     sqlite3_reset(cursor->parts);
-    free(open.frames);
     settle_self(cursor);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
@@ -493,8 +441,7 @@ static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
     cursor->session_id = arguments[0] != NULL ? sqlite3_value_int64(arguments[0]) : 0;
     int result = SQLITE_OK;
     if (arguments[1] != NULL) {
-        result = prepare_selection(cursor, database);
-        result = result == SQLITE_OK ? load_selected(cursor, arguments[1]) : result;
+        result = load_selected(cursor, arguments[1]);
     } else {
         result = is_physical ? load_frames(cursor) : load_paths(cursor);
     }

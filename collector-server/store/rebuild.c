@@ -10,6 +10,8 @@
 
 /* %1$lld: session_id */
 static const char forget_sql[] =
+    "UPDATE forwarded_sessions SET content = 'rebuilt' WHERE content <> '' AND session_uuid ="
+    " (SELECT uuid FROM sessions WHERE session_id = %1$lld);"
     "DELETE FROM slow_calls WHERE session_id = %1$lld;"
     "DELETE FROM call_edges WHERE session_id = %1$lld;"
     "DELETE FROM function_stats WHERE session_id = %1$lld;"

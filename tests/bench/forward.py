@@ -5,8 +5,11 @@ session, rows a second, room on disk, and questions over many sessions on two sh
 forward.py BUILD_FOLDER collector: what of the collector's CPU forwarding takes, of sessions that come one by one.
 forward.py BUILD_FOLDER sending: a lab catches up with 1,000 sessions (ten of lua, sqlite3 and perl, and copies), with
 `forward send` and with sojournd.
+forward.py BUILD_FOLDER simulation [DEVICES]: 50 labs send the sums of a session of each of 100,000 devices to two shards,
+as labs do (the rows of a batch, `sessions` last); totals are compared with what was generated, and questions asked.
 forward.py BUILD_FOLDER questions [COPIES]: two shards; COPIES (9) of those sessions are made on them, and asked.
 """
+import contextlib
 import os
 import resource
 import sqlite3
@@ -188,8 +191,9 @@ def tell_catching_up(sojourn, node, database):
         collector.wait(PATIENCE_S)
 
 
-def ask_all(sojourn, node):
+def ask_all(sojourn, node, function):
     for name, words in QUESTIONS.items():
+        words = [word.replace(NAME, function) for word in words]
         took = []
         for _ in range(ASKED):
             begin = time.monotonic()
@@ -199,7 +203,8 @@ def ask_all(sojourn, node):
         print(f"{name}: {', '.join(f'{one:.2f}' for one in took)} s, {len(done.stdout.splitlines()) - 1} rows", flush=True)
 
 
-def questions(sojourn, copies):
+@contextlib.contextmanager
+def two_shards(sojourn):
     ports = [lasting_port() for _ in range(2)]
     shards = "".join(f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>" for port in ports)
     more = f"<remote_servers><labs>{shards}</labs></remote_servers>"
@@ -209,16 +214,98 @@ def questions(sojourn, copies):
             node.start()
         done = sojourn.run(["forward", "--shards", "labs", "init", *(node.url for node in nodes)], stdout=subprocess.DEVNULL)
         check(done.returncode == 0, "init")
+        yield nodes
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def questions(sojourn, copies):
+    with two_shards(sojourn) as nodes:
         tell_sending(sojourn, nodes[0], make_lab(sojourn))
         for node in nodes:
             copy(node, copies)
         total = [sum(rows for rows, _ in room(node).values()) for node in nodes]
         print(f"{total} rows on the shards; {given(nodes[0])} sessions, "
               f"{nodes[0].rows('SELECT uniqExact(build_id) FROM function_stats')[0][0]} builds")
-        ask_all(sojourn, nodes[0])
-    finally:
-        for node in nodes:
-            node.stop()
+        ask_all(sojourn, nodes[0], NAME)
+
+
+LABS, BATCH, FUNCTIONS, EDGES, PATHS = 50, 500, 40, 60, 100
+
+
+def numbers_of(lab, first, count, per_session):
+    """A row for each of `per_session` things of sessions `first` on of a lab, which have devices of their own."""
+    return (f"(SELECT lower(hex(MD5(concat('{lab} ', toString(one))))) AS session, one, thing, one * {LABS} + {lab} AS machine "
+            f"FROM (SELECT {first} + intDiv(number, {per_session}) AS one, number % {per_session} AS thing FROM system.numbers "
+            f"LIMIT {count * per_session}))")
+
+
+def send_batch(node, lab, first, count, version):
+    """Sums of `count` sessions, computed from their numbers, so that totals are known."""
+    base = f"session, toUInt64({version}) AS version, toDate('2026-11-24') AS day"
+    symbol = "intHash64(thing + 1)"
+    build = "concat('b', toString(100 + machine % 20))"
+    bins = "[toUInt16(100 + thing % 50), toUInt16(160)] AS bins, [toUInt64(9), toUInt64(1)] AS counts"
+    rows = {
+        "functions": (FUNCTIONS, f"intHash64(thing + machine % 20 * 1000) AS function, {symbol} AS symbol_key, "
+                                 f"concat('f', toString(thing)) AS name, {build} AS build_id, thing AS offset, '/bin/x' AS module"),
+        "function_stats": (FUNCTIONS, f"intHash64(thing + machine % 20 * 1000) AS function, {symbol} AS symbol_key, "
+                                      f"concat('f', toString(thing)) AS name, {build} AS build_id, "
+                                      "lower(hex(MD5(toString(machine)))) AS device, concat('device ', toString(machine)) AS "
+                                      "device_name, toUInt64(10) AS calls, toInt64(1000 + machine % 1000) AS total_ns, "
+                                      "toInt64(machine % 1000) AS self_ns, "
+                                      f"NULL AS min_ns, NULL AS max_ns, toUInt64(0) AS unwound, toUInt64(0) AS untrusted, {bins}"),
+        "call_edges": (EDGES, f"intHash64(thing + 7) AS caller, intHash64(thing + 8) AS caller_symbol_key, concat('f', "
+                              f"toString(thing % {FUNCTIONS})) AS caller_name, intHash64(thing + 9) AS callee, {symbol} AS "
+                              f"callee_symbol_key, concat('f', toString((thing + 1) % {FUNCTIONS})) AS callee_name, toUInt64(5) "
+                              "AS calls, toInt64(100) AS total_ns, toInt64(10) AS self_ns"),
+        "call_paths": (PATHS, f"intHash64(thing + 3) AS path, intHash64(intDiv(thing, 2)) AS parent_path, intHash64(thing) AS "
+                              f"function, {symbol} AS symbol_key, toUInt64(thing % 12) AS depth, toUInt8(0) AS recursive, "
+                              "toUInt8(0) AS rare, toUInt64(4) AS calls, toInt64(400) AS total_ns, toInt64(40) AS self_ns, NULL "
+                              f"AS min_ns, NULL AS max_ns, toUInt64(0) AS unwound, toUInt64(0) AS untrusted, {bins}"),
+        "sessions": (1, f"toUInt8(0) AS removed, lower(hex(MD5('{lab}'))) AS lab, lower(hex(MD5(toString(machine)))) AS device, "
+                        f"concat('device ', toString(machine)) AS device_name, 'completed' AS state, {build} AS build_id, "
+                        f"toUInt64({10 * FUNCTIONS}) AS stored_calls"),
+    }
+    for table, (per_session, values) in rows.items():
+        names = [part.split(" AS ")[1] if " AS " in part else part for part in
+                 f"{base}, {values}".replace("], [", "] [").split(", ") if " AS " in part or part == "session"]
+        node.ask(f"INSERT INTO sojourn.put_{table} ({', '.join(names)}) SELECT {base}, {values} FROM "
+                 f"{numbers_of(lab, first, count, per_session)}", settings="insert_distributed_sync=1")
+
+
+def simulation(sojourn, devices):
+    with two_shards(sojourn) as nodes:
+        each = devices // LABS
+        begin = time.monotonic()
+        batches = [(lab, first) for first in range(0, each, BATCH) for lab in range(LABS)]
+        for number, (lab, first) in enumerate(batches):
+            send_batch(nodes[number % 2], lab, first, min(BATCH, each - first), 1_700_000_000_000_000_000 + number)
+        wall = time.monotonic() - begin
+        rows = sum(count for node in nodes for count, _ in room(node).values())
+        size = sum(size for node in nodes for _, size in room(node).values())
+        print(f"{devices} devices of {LABS} labs: {rows} rows in {wall:.0f} s ({rows / wall:.0f} rows/s, made by the server "
+              f"itself), {size / rows:.1f} bytes a row; {sum(server_cpu(node) for node in nodes):.0f} s of the servers' CPU",
+              flush=True)
+        sessions = each * LABS
+        machines = range(sessions)
+        for question, want in (
+                ("SELECT count(), uniqExact(lab), uniqExact(device), sum(stored_calls) FROM sessions",
+                 [sessions, LABS, sessions, 10 * FUNCTIONS * sessions]),
+                ("SELECT count(), sum(calls), sum(self_ns), uniqExact(symbol_key) FROM function_stats",
+                 [FUNCTIONS * sessions, 10 * FUNCTIONS * sessions, FUNCTIONS * sum(one % 1000 for one in machines), FUNCTIONS]),
+                ("SELECT count(), sum(calls) FROM call_edges", [EDGES * sessions, 5 * EDGES * sessions]),
+                ("SELECT count(), sum(calls) FROM call_paths", [PATHS * sessions, 4 * PATHS * sessions])):
+            got = [int(number) for number in nodes[0].rows(question)[0]]
+            check(got == want, f"{question}: {got}, not {want}")
+        print("totals are those that were sent", flush=True)
+        ask_all(sojourn, nodes[0], "f7")
+        for megabytes in (8, 16, 32, 64, 128, 256, 512, 1024):
+            if nodes[0].can("SELECT count() FROM function_stats", f"max_memory_usage={megabytes}000000"):
+                print(f"the set of newest versions: less than {megabytes} MB of memory for "
+                      f"{int(nodes[0].rows('SELECT count() FROM part_sessions')[0][0])} sessions of a shard")
+                break
 
 
 def sending(sojourn):
@@ -251,6 +338,8 @@ def test(sojourn, arguments):
         collecting(sojourn)
     elif what == "questions":
         questions(sojourn, int(arguments[1]) if len(arguments) > 1 else 9)
+    elif what == "simulation":
+        simulation(sojourn, int(arguments[1]) if len(arguments) > 1 else 100_000)
     else:
         sending(sojourn)
 

@@ -1,7 +1,7 @@
-/* What blocks cost: heap_bench ops: ns of CPU for a malloc or a free, the least of many rounds, and
- * KiB of memory of the process's own at the end. heap_bench pairs: ns for a malloc, a write and a
- * free, one after the other. heap_bench mprotect|guards|userfaultfd: ns for making a page of its
- * own and closing it again, and how many such pages can be open between closed ones. */
+/* What blocks cost: heap_bench ops [ROUNDS]: ns of CPU for a malloc or a free, the least of the
+ * rounds, and KiB of memory of the process's own at the end. heap_bench pairs: ns for a malloc, a
+ * write and a free, one after the other. heap_bench mprotect|guards|userfaultfd: ns for making a
+ * page of its own and closing it again, and how many such pages can be open between closed ones. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdbool.h>
@@ -75,12 +75,12 @@ static void measure_pairs(void)
     printf("%.1f\n", (cpu_ns() - start) / PAIRS);
 }
 
-static void measure_operations(void)
+static void measure_operations(int rounds)
 {
     static void *blocks[BLOCKS];
     unsigned random = 1;
     double least = 1e18;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const double start = cpu_ns();
         one_round(blocks, &random);
         const double took = (cpu_ns() - start) / OPERATIONS;
@@ -155,8 +155,8 @@ static int measure_pages(const char *how)
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "ops") == 0) {
-        measure_operations();
+    if (argc >= 2 && strcmp(argv[1], "ops") == 0) {
+        measure_operations(argc == 3 ? atoi(argv[2]) : ROUNDS);
         return 0;
     }
     if (argc == 2 && strcmp(argv[1], "pairs") == 0) {

@@ -32,7 +32,11 @@ WAYS = {
     "not selected": ("numbers", ["--function", "no such", "--allow-unmatched"]),
     "not selected, inlined": ("small", ["--function", "no such", "--allow-unmatched"]),
     "hooked in place": ("numbers", "attach"),
+    "in place, two numbers and a result": ("numbers", ["--mono-engine", "in_place", *PAIR]),
+    "in place, two texts": ("texts", ["--mono-engine", "in_place", *TEXTS]),
+    "Mono's own --profile=log:calls": ("numbers", "log"),
 }
+METHODS = 2000
 
 
 def record_command(build, scratch, options):
@@ -75,6 +79,12 @@ def one_way(build, program, way, scratch):
     clean(scratch)
     if options == "attach":
         return attached(build, program, workload, scratch)
+    if options == "log":
+        output = os.path.join(scratch, "calls.mlpd")
+        done = subprocess.run(["mono", f"--profile=log:calls,output={output}", program, workload, "2000"],
+                              capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+        os.unlink(output)
+        return plain(program, workload), int(done.stdout) / 1000
     command = [*record_command(build, scratch, options), "mono"]
     done = subprocess.run([*command, program, workload, str(CALLS)], capture_output=True, text=True, check=True,
                           stdin=subprocess.DEVNULL)
@@ -98,6 +108,57 @@ def print_calls(build, program, rounds, scratch):
         print(f"| {way} | {middle[0]:.1f} | {middle[1]:.2f} | {middle[2]:.2f} | {low:.2f} to {high:.2f} |")
 
 
+def write_methods(scratch):
+    """A program of many methods, each called once."""
+    source, program = os.path.join(scratch, "Many.cs"), os.path.join(scratch, "Many.exe")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("using System.Runtime.CompilerServices;\nstatic class Many {\n")
+        for number in range(METHODS):
+            file.write(f"[MethodImpl(MethodImplOptions.NoInlining)] static int M{number}(int a, string b) {{ "
+                       f"int s = {number}; for (int i = 0; i < a; i++) {{ s += b.Length ^ i; }} return s; }}\n")
+        file.write("static void Main() { int s = 0;\n")
+        file.writelines(f's += M{number}(3, "x");\n' for number in range(METHODS))
+        file.write("System.Console.WriteLine(s); } }\n")
+    subprocess.run(["mcs", source, f"-out:{program}"], check=True)
+    return program
+
+
+def summary_of(build, scratch, options, command):
+    clean(scratch)
+    path = os.path.join(scratch, "summary.json")
+    subprocess.run([*record_command(build, scratch, ["--summary", path, *options]), *command], capture_output=True,
+                   check=True)
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def query(build, scratch, text):
+    done = subprocess.run([os.path.join(build, "bin/sojourn"), "sql", "--json", text,
+                           os.path.join(scratch, "bench.db")], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)[0]["n"]
+
+
+def print_methods(build, rounds, scratch):
+    program = write_methods(scratch)
+    print(f"\n| {METHODS} methods compiled | more CPU us a method | interval |\n|---|---|---|")
+    for engine in ("callbacks", "in_place"):
+        found = []
+        for _ in range(rounds):
+            base = cpu_of(["mono", program], os.environ)
+            told = summary_of(build, scratch, ["--mono-engine", engine], ["mono", program])
+            found.append((told["traced_cpu_ns"] / 1e9 - base) * 1e6 / METHODS)
+        low, high = interval(found)
+        print(f"| {engine} | {statistics.median(found):.1f} | {low:.1f} to {high:.1f} |")
+    options = ["--function", "Mono.CSharp.*", "--allow-unmatched", "--mono-engine", "in_place"]
+    told = summary_of(build, scratch, options, ["mcs", SOURCE, f"-out:{os.path.join(scratch, 'made.exe')}"])
+    compiled = query(build, scratch, "SELECT count(DISTINCT function_id) AS n FROM function_stats WHERE calls > 0")
+    refused = query(build, scratch, "SELECT count(DISTINCT function_id) AS n FROM unhooked_functions "
+                                    "WHERE reason <> 'an abstract or native method'")
+    print(f"\nmcs: {compiled} methods ran; {refused} were refused in place, "
+          f"{100 * (1 - refused / (compiled + refused)):.1f} % taken; "
+          f"{told['sent_bytes'] / told['calls']:.2f} bytes a call of {told['calls']}")
+
+
 def cpu_of(command, environment):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, env=environment, capture_output=True, check=True)
@@ -112,12 +173,7 @@ def print_start(build, rounds, scratch):
     for _ in range(rounds):
         clean(scratch)
         base = cpu_of(["mcs", "--help"], anew)
-        summary = os.path.join(scratch, "summary.json")
-        command = record_command(build, scratch, ["--function", "Mono.CSharp.*", "--allow-unmatched",
-                                                  "--summary", summary])
-        subprocess.run([*command, "mcs", "--help"], capture_output=True, check=True)
-        with open(summary, encoding="utf-8") as file:
-            told = json.load(file)
+        told = summary_of(build, scratch, ["--function", "Mono.CSharp.*", "--allow-unmatched"], ["mcs", "--help"])
         methods = told["calls"]
         ratios.append(told["traced_cpu_ns"] / 1e9 / base)
     low, high = interval(ratios)
@@ -129,13 +185,18 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", choices=["calls", "methods", "start"])
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
     with tempfile.TemporaryDirectory() as scratch:
         program = os.path.join(scratch, "MonoBench.exe")
         subprocess.run(["mcs", SOURCE, f"-out:{program}"], check=True)
-        print_calls(build, program, arguments.rounds, scratch)
-        print_start(build, arguments.rounds, scratch)
+        if arguments.only in (None, "calls"):
+            print_calls(build, program, arguments.rounds, scratch)
+        if arguments.only in (None, "methods"):
+            print_methods(build, arguments.rounds, scratch)
+        if arguments.only in (None, "start"):
+            print_start(build, arguments.rounds, scratch)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """What watching freed memory costs, beside the plain program, valgrind and AddressSanitizer; and which
 planted mistakes each of them, Electric Fence and GNUstep's NSZombie find. Tools run by turns: medians of
 the difference to the plain run of the same round, or of the ratio (least to most).
-zombies.py BUILD_FOLDER [--rounds N] [--markdown] [--only operations|pairs|pages|programs|redis|memory|
+zombies.py BUILD_FOLDER [--rounds N] [--markdown] [--only operations|pairs|pages|programs|every|redis|memory|
 detection] [--sample heap.c|kept.cpp|objects.cpp|messages.m]"""
 import argparse
 import json
@@ -141,24 +141,37 @@ def ratios(name, rounds, tools):
             *("x " + median_of([a / b for a, b in zip(values, plain)], 3) for values in found.values())]
 
 
+def compiler(build, folder, source):
+    """cc1 as shipped, and what it compiles."""
+    command = next(command for name, command, _ in subjects.programs(build) if name == "cc1 -O2 (stripped)")
+    return [os.path.join(folder, "out.s") if word == os.devnull else word for word in command[:-1]] + [source]
+
+
 def programs(build, rounds, folder):
-    """Ratios of CPU time by program and tool."""
+    """Ratios of CPU time where one in 5,000 is guarded: programs that run for seconds."""
     one = Recorder(build, folder, policy(folder, "one", one_in=5000, blocks=512))
-    every = policy(folder, "every", one_in=1, blocks=16000, stack_bytes=512)
-    regions = Recorder(build, folder, every)
-    protection = Recorder(build, folder, every,
+    source = os.path.join(build, "subjects", "sqlite-source", "sqlite3.c")
+    commands = {"cc1": [word.replace("-O2", "-O0") for word in compiler(build, folder, source)],
+                "python3": ["/usr/bin/python3", "-c", PYTHON.replace("6000", "90000")]}
+    return [["program", "plain s", "one in 5000"],
+            *(ratios(name, rounds, {"plain": lambda command=command: usage(command)[0],
+                                    "one": lambda command=command: one.run(command)[0]})
+              for name, command in commands.items())]
+
+
+def every(build, rounds, folder):
+    """The same where every block is guarded, by guard regions and by protection: shorter runs."""
+    document = policy(folder, "every", one_in=1, blocks=16000, stack_bytes=512)
+    regions = Recorder(build, folder, document)
+    protection = Recorder(build, folder, document,
                           [os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "no_guards")])
-    assembly = os.path.join(folder, "out.s")
-    commands = {name: [assembly if word == os.devnull else word for word in command]
-                for name, command, _ in subjects.programs(build) if name == "cc1 -O2 (stripped)"}
-    commands["python3"] = ["/usr/bin/python3", "-c", PYTHON]
-    rows = [["program", "plain s", "one in 5000", "every block", "every block by protection"]]
-    for name, command in commands.items():
-        rows.append(ratios(name, rounds, {
-            "plain": lambda command=command: usage(command)[0], "one": lambda command=command: one.run(command)[0],
-            "every": lambda command=command: regions.run(command)[0],
-            "protection": lambda command=command: protection.run(command)[0]}))
-    return rows
+    source = os.path.join(build, "subjects", "lua-source", "src", "lparser.c")
+    commands = {"cc1": compiler(build, folder, source), "python3": ["/usr/bin/python3", "-c", PYTHON]}
+    return [["program", "plain s", "every block", "every block by protection"],
+            *(ratios(name, rounds, {"plain": lambda command=command: usage(command)[0],
+                                    "every": lambda command=command: regions.run(command)[0],
+                                    "protection": lambda command=command: protection.run(command)[0]})
+              for name, command in commands.items())]
 
 
 def load_redis():
@@ -166,7 +179,7 @@ def load_redis():
     client = ["redis-cli", "-p", str(PORT)]
     while subprocess.run([*client, "ping"], capture_output=True, check=False).stdout.strip() != b"PONG":
         time.sleep(0.05)
-    subprocess.run(["redis-benchmark", "-p", str(PORT), "-q", "-n", "200000", "-P", "16", "-d", "200", "-r", "10000",
+    subprocess.run(["redis-benchmark", "-p", str(PORT), "-q", "-n", "1000000", "-P", "16", "-d", "200", "-r", "10000",
                     "-t", "set,get,lpush,lpop,hset"], capture_output=True, check=True)
     subprocess.run([*client, "shutdown", "nosave"], capture_output=True, check=False)
 
@@ -181,7 +194,7 @@ def redis(build, rounds, folder):
 
 def memory(build, rounds, folder):
     """MiB of the process's own beyond the plain run's and the policy's limits."""
-    bench = [os.path.join(build, "bench", "heap_bench"), "ops"]
+    bench = [os.path.join(build, "bench", "heap_bench"), "ops", "10"]
     limits = {"one in 5000, 512 blocks, 4 MiB": ({"one_in": 5000, "blocks": 512, "memory": "4M"}, 4),
               "every block, 2,000 blocks, 8 MiB": ({"one_in": 1, "blocks": 2000, "memory": "8M", "stack_bytes": 0}, 8),
               "quarantine of 4 MiB": ({"one_in": 1000000000, "quarantine": {"memory": "4M"}}, 4)}
@@ -293,6 +306,7 @@ def main():
         os.environ.update(XDG_CACHE_HOME=folder, XDG_STATE_HOME=folder)
         tables = {"operations": lambda: operations(build, rounds, folder), "pairs": lambda: pairs(build, rounds, folder),
                   "pages": lambda: pages(build, rounds), "programs": lambda: programs(build, rounds, folder),
+                  "every": lambda: every(build, rounds, folder),
                   "redis": lambda: redis(build, rounds, folder), "memory": lambda: memory(build, rounds, folder),
                   "detection": lambda: detection(build, folder, arguments.sample)}
         for name, table in tables.items():

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import {
-    base, checkInert, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record,
+    base, change, checkInert, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record,
     rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
@@ -238,6 +238,7 @@ test("a click on a call shows its values, callers and callees; search finds the 
     const call = await slowCall();
     const from = call.start_ns - 100;
     const to = call.start_ns + call.duration_ns + 100;
+    change(`UPDATE call_costs SET allocated_bytes = 40960 WHERE call_id = ${call.call_id}`); // as of a Java call
     const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`);
     await page.waitForFunction(() => document.querySelector("canvas")?.clientHeight > 100 && !document.querySelector("canvas.stale"));
     const box = await page.locator(".timeline canvas").boundingBox();
@@ -250,6 +251,7 @@ test("a click on a call shows its values, callers and callees; search finds the 
     await details
         .getByText(`${duration(cost.cpu_ns)}, ${duration(cost.cpu_self_ns)} of it itself; it waited ${duration(waited)}`)
         .waitFor();
+    assert.equal(await details.locator("dt", { hasText: "Allocated" }).locator("+ dd").textContent(), format.bytes(40960));
     const values = await checkPanel(page, "Values", (row) => [
         row.position === 0 ? "result" : `argument ${row.position}`,
         row.kind,

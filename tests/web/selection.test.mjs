@@ -330,6 +330,52 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.context().close();
 });
 
+test("tracks of several processes stand one below the other, each with its process", async () => {
+    const run = spawnSync(path.join(bin, "sojourn"), [
+        ...["record", "-q", "-o", database, "--name", "family", "--", "/bin/sh", "-c"],
+        `${program} 20 0; ${program} 20 0`,
+    ]);
+    assert.equal(run.status, 0, String(run.stderr));
+    const tracks = await sql(`SELECT p.pid, t.name FROM streams s JOIN threads t USING (thread_id)
+        JOIN sessions x ON x.session_id = s.session_id
+        JOIN processes p ON p.session_id = s.session_id AND p.number = t.process_number
+        WHERE x.name = 'family' AND s.calls > 0 AND p.executable LIKE '%recorded_program' ORDER BY p.number, t.is_main DESC, s.calls DESC, s.stream_id`);
+    assert.equal(new Set(tracks.map((track) => track.pid)).size, 2);
+    const [{ id }] = await sql("SELECT session_id AS id FROM sessions WHERE name = 'family'");
+    const page = await openPage(`/sessions/${id}?view=timeline`);
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    await page.getByText(/^\d+ threads$/).click();
+    const shown = (await page.locator(".threads label").allTextContents()).filter((text) => text.includes("recorded_program"));
+    assert.deepEqual(
+        shown.map((text) => text.trim().replace(/ \S+ calls$/, "")),
+        tracks.map((track) => `recorded_program ${track.pid} · ${track.name}`),
+    );
+    await page.context().close();
+    change(`DELETE FROM sessions WHERE session_id = ${id}`);
+});
+
+test("notes are written on a session and on a time, seen on the timeline, and taken back", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline&area=1000-900000`);
+    const token = readFileSync(`${database}.token`, "utf8").trim();
+    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
+    await page.reload();
+    const field = page.getByRole("textbox", { name: "Note" });
+    await field.fill("here it <b>stalls</b>");
+    await page.getByRole("button", { name: "Write" }).click();
+    await checkPanel(page, "Notes", (row) => [row.note, `${format.duration(row.end_ns - row.start_ns)} from ${format.duration(row.start_ns)}`, row.author, row.written]);
+    assert.deepEqual(await sql(`SELECT note, start_ns, end_ns FROM annotations WHERE session_id = ${WHOLE}`), [
+        { note: "here it <b>stalls</b>", start_ns: 1000, end_ns: 900000 },
+    ]);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Taken back.").waitFor();
+    assert.deepEqual(await sql("SELECT * FROM annotations"), []);
+    await page.goto(new URL(`/sessions/${WHOLE}?view=overview`, base).href);
+    await field.fill("all of it is slow");
+    await field.press("Enter");
+    await checkPanel(page, "Notes", (row) => [row.note, "all of it", row.author, row.written]);
+    await page.context().close();
+});
+
 test("a file of sessions is imported where it is dropped or chosen", async () => {
     const other = path.join(output, "other.db");
     const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", other, "--name", "from afar", "--", program, "20", "0"]);

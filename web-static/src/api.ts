@@ -101,9 +101,11 @@ export type Facet = Rows<"get /api/v1/sessions/facets">;
 
 export interface SessionChange {
     sessions: string[];
-    do: "pin" | "unpin" | "tag" | "untag" | "remove";
+    do: "pin" | "unpin" | "tag" | "untag" | "note" | "unnote" | "remove";
     key?: string;
     value?: string;
+    from_ns?: number;
+    to_ns?: number;
 }
 
 export interface ImportStep {

@@ -4,6 +4,7 @@ import { flameSql } from "./pages/flame_tree";
 import {
     decisionsSql,
     marksSql,
+    NOTES_SQL,
     OPEN_SQL,
     slowSql,
     threadsSql,
@@ -47,6 +48,7 @@ export function questionsOf(chosen: Selection): Question[] {
         of("Open at the end, innermost first", OPEN_SQL, 500, true),
         of("Threads", threadsSql(chosen), 200),
         of("Marks", marksSql(chosen), 200),
+        of("Notes", NOTES_SQL, 200),
         of("Triggers that fired", triggersSql(chosen), 200),
         of("Decisions of the overhead budget", decisionsSql(chosen), 200),
         of("Functions that were not instrumented, by reason", UNHOOKED_SQL, 200),

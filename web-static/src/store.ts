@@ -58,6 +58,11 @@ function countChanges(changed: Session[]): void {
     changeOf.value = changes;
 }
 
+// changedHere counts a change of a session that this page made itself.
+export function changedHere(id: string): void {
+    changeOf.value = { ...changeOf.value, [id]: (changeOf.value[id] ?? 0) + 1 };
+}
+
 let filters: Record<string, string> = {};
 let loadedFilters = "";
 let turn = 0;

@@ -6,6 +6,7 @@
 #include "agent/inproc/core/jvm_stall.h"
 #include "agent/inproc/core/jvm_tasks.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/core/mono_lines.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -209,6 +210,27 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
     }
 }
 
+static sj_status send_unloaded(sj_link *link, const uint64_t *loaders, uint32_t count)
+{
+    SJ_TRY(sj_conversation_open_again(link));
+    for (uint32_t i = 0; i < count; i++) {
+        const sj_link_module module = {.bias = loaders[i]};
+        memcpy(sj_link_payload(link), &module, sizeof(module));
+        SJ_TRY(sj_link_send(link, SJ_LINK_UNLOADED, sizeof(module)));
+    }
+    return sj_conversation_finish(link);
+}
+
+static void tell_unloaded(const uint64_t *loaders, uint32_t count)
+{
+    sj_link link = {.socket = -1};
+    if (sj_conversation_begin()) {
+        (void)!send_unloaded(&link, loaders, count); /* the recorder is gone: nobody to tell */
+        sj_link_close(&link);
+        sj_conversation_end();
+    }
+}
+
 static void set_options(sj_jvm_options *options)
 {
     static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE};
@@ -216,6 +238,8 @@ static void set_options(sj_jvm_options *options)
                                 .rewrite = rewrite_class,
                                 .choose = choose_classes,
                                 .report = report,
+                                .unloaded = tell_unloaded,
+                                .lines = sj_mono_lines_send,
                                 .get_runtimes = get_runtimes};
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
         options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;

@@ -1,6 +1,7 @@
 #include "agent/inproc/jvm/internal.h"
 
 #include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -133,9 +134,10 @@ static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned c
 }
 
 /* Asks the recorder, and hands its answer on. */
-static void rewrite(const char *name, sj_jvm_class *class, jint *new_size,
+static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint *new_size,
                     unsigned char **new_bytes)
 {
+    sj_jvm_tell_gone_loaders(); /* first: the number of one may be that of this one */
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
     const bool is_answered = sj_jvm.options.rewrite(class, &rewritten);
     const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);
@@ -145,6 +147,7 @@ static void rewrite(const char *name, sj_jvm_class *class, jint *new_size,
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     } else if (rewritten.size != 0) {
         answer(&rewritten, new_size, new_bytes);
+        sj_jvm_follow_loader(loader, class->loader);
     }
     if (rewritten.size != 0) {
         (void)sj_sys_close(rewritten.file);
@@ -178,7 +181,7 @@ void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
         sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
         sj_jvm_identify(env, loader, &class);
         if (sj_jvm_is_asked_for(name, loader, &class)) {
-            rewrite(name, &class, new_size, new_bytes);
+            rewrite(name, loader, &class, new_size, new_bytes);
         }
     }
     atomic_fetch_sub(&sj_jvm.asking, 1);

@@ -78,6 +78,7 @@ bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env)
         {"mark", "(Ljava/lang/String;Z)V", (void *)mark},
         {"request", "(I)V", (void *)request},
         {"thread", "()I", (void *)sj_jvm_thread_id},
+        {"posted", "()V", (void *)sj_jvm_posted},
         {"stalled", "(Ljava/lang/String;JLjava/lang/String;)V", (void *)sj_jvm_stalled}};
     if (!sj_jvm_define_natives(env, "java/sojourn/Commands", methods, SJ_JVM_COMMANDS,
                                SJ_JVM_COMMAND_NATIVES)) {

@@ -13,6 +13,9 @@ bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env);
 /* The native methods of java.sojourn.Commands for watches. `sj_jvm_thread_id` gives the system's
  * number of the calling thread, and has pauses of the collector noted from then on. */
 jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class);
+
+/* sj_jvm_posted notes that the calling thread posts a heartbeat: what it reports is since then. */
+void JNICALL sj_jvm_posted(JNIEnv *env, jclass class);
 void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_ns, jstring json);
 
 #endif

@@ -70,6 +70,10 @@ typedef struct sj_jvm_options {
     sj_jvm_choose choose;
     /* The JVM ends, or a task is done; called in one of its threads, like `rewrite`. */
     void (*report)(sj_link_jvm_moment moment, const sj_jvm_figures *figures);
+    /* Loaders that are gone, with their classes; called as that. */
+    void (*unloaded)(const uint64_t *loaders, uint32_t count);
+    /* Lines that ran, as the words of an sj_link_lines; called as that. */
+    void (*lines)(const uint32_t *words, uint32_t count, bool is_last);
     uint32_t (*get_runtimes)(void); /* sj_link_runtime bits, as the policy is now */
     uint32_t runtimes;              /* the same, at the beginning */
 } sj_jvm_options;

@@ -12,6 +12,8 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/lines.h"
+#include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
@@ -27,7 +29,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LASTING_MAGIC UINT64_C(0x32004d564a4a53) /* "SJJVM" */
+#define LASTING_MAGIC UINT64_C(0x33004d564a4a53) /* "SJJVM" */
 #define THREAD_NAME "sojourn"
 
 typedef jint (*find_vms)(JavaVM **vms, jsize capacity, jsize *count);
@@ -116,6 +118,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_enable(jvmti, JVMTI_EVENT_VM_DEATH);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
@@ -165,6 +168,8 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
+    sj_jvm_tell_gone_loaders();
+    sj_jvm_tell_lines();
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     const bool is_unused = wait_for_answers();
@@ -282,6 +287,26 @@ void sj_jvm_begin(sj_jvm_task asked)
         atomic_store(&sj_jvm.options.agent_state->jvm,
                      before == SJ_AGENT_JVM_AWAITED ? SJ_AGENT_JVM_NONE : before);
     }
+}
+
+/* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
+ * The calling thread is in native state and may wait. */
+__attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm,
+                                                                             char *options,
+                                                                             void *reserved)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    (void)vm;
+    (void)options;
+    (void)reserved;
+    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
+        return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
+    }
+    sj_jvm_begin(SJ_JVM_JOIN);
+    while (atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_BUSY) {
+        (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
+    }
+    return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;
 }
 
 void sj_jvm_after_fork(void)

@@ -4,14 +4,14 @@
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
+#include "agent/inproc/jvm/lines.h"
+#include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/recorder.h"
-#include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
-#include <time.h>
 
 #define SJ_EXPORTED __attribute__((visibility("default")))
 
@@ -48,6 +48,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
+    sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
@@ -58,6 +59,8 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     (void)jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
+    sj_jvm_tell_gone_loaders();
+    sj_jvm_tell_lines();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }
@@ -67,7 +70,9 @@ bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_generate_all_class_hook_events = 1,
                                             .can_retransform_classes = 1,
-                                            .can_generate_compiled_method_load_events = 1};
+                                            .can_generate_compiled_method_load_events = 1,
+                                            .can_tag_objects = 1,
+                                            .can_generate_object_free_events = 1};
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
@@ -91,11 +96,12 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
     memcpy(&callbacks.ClassPrepare, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
     memcpy(&callbacks.VMDeath, &address, sizeof(address));
-    address =
-        lead(lasting, SJ_JVM_ON_THREAD_START, (uint64_t)(uintptr_t)sj_jvm_on_thread_start);
+    address = lead(lasting, SJ_JVM_ON_THREAD_START, (uint64_t)(uintptr_t)sj_jvm_on_thread_start);
     memcpy(&callbacks.ThreadStart, &address, sizeof(address));
     address = lead(lasting, SJ_JVM_ON_THREAD_END, (uint64_t)(uintptr_t)sj_jvm_on_thread_end);
     memcpy(&callbacks.ThreadEnd, &address, sizeof(address));
+    address = lead(lasting, SJ_JVM_ON_LOADER_GONE, (uint64_t)(uintptr_t)sj_jvm_on_loader_gone);
+    memcpy(&callbacks.ObjectFree, &address, sizeof(address));
     return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;
 }
 
@@ -124,24 +130,6 @@ SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void 
         join_vm(vm);
     }
     return JNI_OK;
-}
-
-/* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
- * The calling thread is in native state and may wait. */
-SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *options, void *reserved)
-{
-    const struct timespec pause = {.tv_nsec = 10000000};
-    (void)vm;
-    (void)options;
-    (void)reserved;
-    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
-        return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
-    }
-    sj_jvm_begin(SJ_JVM_JOIN);
-    while (atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_BUSY) {
-        (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
-    }
-    return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;
 }
 
 void sj_jvm_use(const sj_jvm_options *options)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define NATIVES_MAGIC UINT64_C(0x57004d564a4a53) /* "SJJVM" */
+#define NATIVES_MAGIC UINT64_C(0x59004d564a4a53) /* "SJJVM" */
 
 static sj_lasting *lasting;
 

@@ -7,6 +7,7 @@
 
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/owner_lock.h"
@@ -27,6 +28,9 @@ static pause pauses[PAUSES];
 static _Atomic uint64_t pause_count; /* that have ended */
 static jvmtiEnv *collector_events;   /* NULL: nothing is watched */
 static sj_owner_lock opening;
+/* As the thread posted its last heartbeat. */
+static __thread sj_jvm_stops stops_before __attribute__((tls_model("initial-exec")));
+static __thread bool knows_stops __attribute__((tls_model("initial-exec")));
 static void (*tell_recorder)(const sj_jvm_stall *stall);
 
 void sj_jvm_set_stall_teller(void (*tell)(const sj_jvm_stall *stall))
@@ -105,6 +109,16 @@ jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class)
     return (jint)sj_sys_tid();
 }
 
+void JNICALL sj_jvm_posted(JNIEnv *env, jclass class)
+{
+    (void)class;
+    knows_stops = sj_recorder_is_armed() && sj_jvm_begin_use();
+    if (knows_stops) {
+        knows_stops = sj_jvm_count_stops(env, &stops_before);
+        sj_jvm_end_use();
+    }
+}
+
 void sj_jvm_forget_pauses(void)
 {
     if (sj_owner_lock_take(&opening)) {
@@ -135,14 +149,29 @@ static uint32_t add_number(char *text, uint32_t used, uint64_t number)
     return add_text(text, used, digits + at);
 }
 
+/* How often all threads of the JVM were stopped since the heartbeat, if that is known. */
+static uint32_t write_stops(JNIEnv *env, char *text, uint32_t used)
+{
+    sj_jvm_stops now;
+    if (!knows_stops || !sj_jvm_count_stops(env, &now)) {
+        return used;
+    }
+    used = add_text(text, used, ",\"safepoints\":{\"count\":");
+    used = add_number(text, used, now.count - stops_before.count);
+    used = add_text(text, used, ",\"ms\":");
+    used = add_number(text, used, now.milliseconds - stops_before.milliseconds);
+    return add_text(text, used, "}");
+}
+
 /* The age of the heartbeat and the pauses since it was posted, and the end of the object. */
-static uint32_t write_pauses(char *text, uint64_t age_ns)
+static uint32_t write_pauses(JNIEnv *env, char *text, uint64_t age_ns)
 {
     const uint64_t now = now_ns();
     const uint64_t count = atomic_load(&pause_count);
     const uint64_t first = count > PAUSES / 2 ? count - PAUSES / 2 : 0; /* others are written */
     uint32_t used = add_text(text, 0, ",\"age_ns\":");
     used = add_number(text, used, age_ns);
+    used = write_stops(env, text, used);
     used = add_text(text, used, ",\"pauses\":[");
     bool is_first = true;
     for (uint64_t i = first; i < count; i++) {
@@ -163,7 +192,7 @@ static uint32_t write_pauses(char *text, uint64_t age_ns)
 
 void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_ns, jstring json)
 {
-    char tail[(PAUSES / 2 + 2) * PAUSE_TEXT_BYTES];
+    char tail[(PAUSES / 2 + 4) * PAUSE_TEXT_BYTES];
     sj_jvm_text text = {0};
     (void)class;
     if (tell_recorder == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
@@ -185,7 +214,7 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
         .name_bytes = text.used,
         .age_ns = (uint64_t)age_ns,
         .parts = {head, tail},
-        .part_bytes = {(uint32_t)strlen(head), write_pauses(tail, (uint64_t)age_ns)}};
+        .part_bytes = {(uint32_t)strlen(head), write_pauses(env, tail, (uint64_t)age_ns)}};
     tell_recorder(&stall);
     (*env)->ReleaseStringUTFChars(env, json, head);
 }

@@ -6,7 +6,7 @@
  * only when they end. */
 #include "agent/inproc/jvm/threads.h"
 
-#include "agent/inproc/jvm/allocated.h"
+#include "agent/inproc/jvm/management.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 

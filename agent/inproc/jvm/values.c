@@ -5,8 +5,9 @@
  * exception (Thread.stop) may have left the code in between. */
 #include "agent/inproc/jvm/values.h"
 
-#include "agent/inproc/jvm/allocated.h"
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/lines.h"
+#include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
@@ -41,7 +42,7 @@ static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
 {
     sj_due_change due;
     if (sj_recorder_changes == NULL || due_here.is_decided ||
-        !sj_recorder_judge(function, descriptor, bits, &due)) {
+        !sj_recorder_judge(function, descriptor, bits, NULL, &due)) {
         return;
     }
     switch (due.action) {
@@ -237,7 +238,7 @@ static void JNICALL record_cost(JNIEnv *env, jclass class, jint what, jint funct
         return;
     }
     if (sj_jvm_allocated(env, 0, &bytes)) {
-        const uint32_t position = is_entry ? SJ_COST_BYTES_AT_ENTRY : SJ_COST_BYTES_AT_EXIT;
+        const uint32_t position = sj_cost_reading(SJ_COUNTER_ALLOCATED_BYTES, is_entry);
         sj_recorder_value((uint32_t)function, SJ_MANAGED_CALL,
                           sj_value_descriptor(position, SJ_VALUE_COST), bytes);
     }
@@ -251,7 +252,8 @@ static void *const functions[SJ_JAVA_NATIVES] = {[SJ_JAVA_RECORD_NUMBER] = (void
                                                  [SJ_JAVA_SET] = (void *)set_number,
                                                  [SJ_JAVA_DECIDE] = (void *)decide,
                                                  [SJ_JAVA_RESULT] = (void *)give_result,
-                                                 [SJ_JAVA_COST] = (void *)record_cost};
+                                                 [SJ_JAVA_COST] = (void *)record_cost,
+                                                 [SJ_JAVA_LINE] = (void *)sj_jvm_line};
 
 bool sj_jvm_define_values(JNIEnv *env)
 {
@@ -260,7 +262,7 @@ bool sj_jvm_define_values(JNIEnv *env)
         methods[i] =
             (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
     }
-    sj_jvm_find_allocated(env);
+    sj_jvm_find_management(env);
     return sj_jvm_describe_prepare(env) &&
            sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
                                  SJ_JVM_VALUE_NATIVES);

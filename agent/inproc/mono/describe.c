@@ -11,6 +11,7 @@ enum {
     FIELD_STATIC = 0x10,
     FIELD_LITERAL = 0x40,
     HEADER_BYTES = 16, /* of an object, which offsets of fields count */
+    HEADER_MAX = 64,   /* of a string */
     DEPTH_MAX = 2,
     DECIMALS = 6
 };
@@ -50,29 +51,6 @@ void sj_mono_add_code(sj_mono_text *text, uint32_t code)
     sj_mono_add(text, bytes);
 }
 
-static uint64_t widen(int32_t type, uint64_t raw)
-{
-    switch (type) {
-    case TYPE_BOOLEAN:
-    case TYPE_U1:
-        return (uint8_t)raw;
-    case TYPE_I1:
-        return (uint64_t)(int64_t)(int8_t)raw;
-    case TYPE_CHAR:
-    case TYPE_U2:
-        return (uint16_t)raw;
-    case TYPE_I2:
-        return (uint64_t)(int64_t)(int16_t)raw;
-    case TYPE_I4:
-        return (uint64_t)(int64_t)(int32_t)raw;
-    case TYPE_U4:
-    case TYPE_R4:
-        return (uint32_t)raw;
-    default:
-        return raw;
-    }
-}
-
 /* How many bytes of a value may be read. */
 static uint32_t size_of(int32_t type)
 {
@@ -94,11 +72,40 @@ static uint32_t size_of(int32_t type)
     }
 }
 
-uint64_t sj_mono_read_number(int32_t type, const void *place)
+/* What a string holds: its length lies in front of its letters, which is checked once. */
+static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
 {
-    uint64_t raw = 0;
-    memcpy(&raw, place, size_of(type));
-    return widen(type, raw);
+    static _Atomic uint32_t known_place; /* of the letters in a string; 0: not known yet */
+    const uint32_t place = atomic_load_explicit(&known_place, memory_order_relaxed);
+    if (place != 0) {
+        memcpy(length, string + place - sizeof(*length), sizeof(*length));
+        return (const uint16_t *)(const void *)(string + place);
+    }
+    const uint16_t *letters = sj_mono_runtime.string_chars((void *)(uintptr_t)string);
+    const uint64_t distance = (uint64_t)(uintptr_t)letters - (uint64_t)(uintptr_t)string;
+    int32_t before = 0;
+    *length = sj_mono_runtime.string_length((void *)(uintptr_t)string);
+    memcpy(&before, (const uint8_t *)letters - sizeof(before), sizeof(before));
+    if (before == *length && *length > 0 && distance > sizeof(before) && distance <= HEADER_MAX) {
+        atomic_store_explicit(&known_place, (uint32_t)distance, memory_order_relaxed);
+    }
+    return letters;
+}
+
+/* Four letters of ASCII at once, none of them 0; false: they are others. */
+static bool add_ascii(sj_mono_text *text, const uint16_t *letters)
+{
+    uint64_t word = 0;
+    memcpy(&word, letters, sizeof(word));
+    const uint64_t ones = UINT64_C(0x0001000100010001);
+    if ((word & (ones * 0xff80)) != 0 || ((word - ones) & (ones << 15)) != 0) {
+        return false;
+    }
+    word |= word >> 8;
+    word = (word & 0xffff) | (word >> 16 & 0xffff0000);
+    memcpy(text->bytes + text->used, &word, 4);
+    text->used += 4;
+    return true;
 }
 
 /* UTF-16 to UTF-8; half a pair becomes U+FFFD. */
@@ -109,9 +116,14 @@ void sj_mono_describe_string(sj_mono_text *text, void *string)
         text->note = SJ_VALUE_NULL;
         return;
     }
-    const uint16_t *units = sj_mono_runtime.string_chars(string);
-    const int32_t length = sj_mono_runtime.string_length(string);
-    for (int32_t at = 0; at < length && text->note != SJ_VALUE_CUT;) {
+    int32_t length = 0;
+    const uint16_t *units = letters_of(string, &length);
+    int32_t at = 0;
+    while (length - at >= 4 && SJ_VALUE_TEXT_BYTES - text->used >= 4 &&
+           add_ascii(text, units + at)) {
+        at += 4;
+    }
+    while (at < length && text->note != SJ_VALUE_CUT) {
         uint32_t code = units[at++];
         if (code != 0 && code < 0x80 && text->used < SJ_VALUE_TEXT_BYTES) {
             text->bytes[text->used++] = (char)code;

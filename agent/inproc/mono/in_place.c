@@ -12,21 +12,28 @@
 
 enum { PLACED_MAX = 8192, WHOLE_REGISTERS = 6, TYPE_VOID = 1 };
 
+/* A value, and where it lies among saved registers. */
+typedef struct placed_value {
+    sj_mono_ingredient what;
+    uint8_t word; /* of sj_value_registers */
+} placed_value;
+
 typedef struct placed_values {
     uint64_t address;
     void *method;
     uint32_t function;
-    uint32_t descriptors;
+    uint32_t count;
+    bool is_plain; /* all of them */
+    placed_value values[SJ_VALUES_PER_FUNCTION];
 } placed_values;
 
 static placed_values placed[PLACED_MAX];
 static _Atomic uint32_t placed_count;
 
-static bool has_values(uint32_t descriptors, bool at_exit)
+static bool has_values(const placed_values *code, bool at_exit)
 {
-    for (; descriptors != 0; descriptors >>= 8) {
-        const uint8_t descriptor = (uint8_t)descriptors;
-        if (descriptor != 0 && (sj_value_position(descriptor) == SJ_VALUE_RESULT) == at_exit) {
+    for (uint32_t i = 0; i < code->count; i++) {
+        if (code->values[i].what.is_result == at_exit) {
             return true;
         }
     }
@@ -37,7 +44,7 @@ static uint32_t find_placed(uint64_t address, bool at_exit)
 {
     for (uint32_t i = atomic_load(&placed_count); i-- > 0;) {
         if (placed[i].address == address) {
-            return has_values(placed[i].descriptors, at_exit) ? i + 1 : 0;
+            return has_values(&placed[i], at_exit) ? i + 1 : 0;
         }
     }
     return 0;
@@ -145,68 +152,106 @@ bool sj_mono_can_place(void *method, const sj_mono_wish *wish)
     return is_there;
 }
 
-static sj_values_outcome change(const sj_mono_value *value, void *signature,
-                                const sj_due_change *due, sj_value_registers *registers)
+static sj_values_outcome change(const placed_values *code, uint64_t stack, const sj_due_change *due,
+                                sj_value_registers *registers)
 {
     void *type = NULL;
     if (due->action == SJ_CHANGE_NOTHING) {
-        sj_recorder_change(value->function, value->stack, due);
+        sj_recorder_change(code->function, stack, due);
         return SJ_VALUES_KEPT;
     }
-    void *place = find_place(signature, sj_value_position(due->target), registers, &type);
-    const bool sets_nothing =
-        due->action == SJ_CHANGE_RETURN && sj_mono_runtime.type_get_type(type) == TYPE_VOID;
+    void *signature = sj_mono_runtime.method_signature(code->method);
+    void *place = signature != NULL
+                      ? find_place(signature, sj_value_position(due->target), registers, &type)
+                      : NULL;
+    const bool sets_nothing = due->action == SJ_CHANGE_RETURN && type != NULL &&
+                              sj_mono_runtime.type_get_type(type) == TYPE_VOID;
     if (!sets_nothing && (place == NULL || !sj_mono_set_value(due, type, place))) {
         return SJ_VALUES_KEPT;
     }
     if (due->action == SJ_CHANGE_RETURN) {
-        sj_recorder_skip(value->function, value->stack, due);
+        sj_recorder_skip(code->function, stack, due);
         return SJ_VALUES_RETURN;
     }
-    sj_recorder_change(value->function, value->stack, due);
+    sj_recorder_change(code->function, stack, due);
     return SJ_VALUES_CHANGED;
+}
+
+/* Numbers that no rule looks at: nothing is called. */
+static void record_plain(const placed_values *code, bool at_exit, uint64_t stack,
+                         const uint64_t *registers)
+{
+    for (uint32_t i = 0; i < code->count; i++) {
+        const placed_value *value = &code->values[i];
+        if (value->what.is_result == at_exit) {
+            (void)sj_mono_record_plain(&value->what, code->function, stack,
+                                       registers + value->word);
+        }
+    }
 }
 
 static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t stack,
                                        sj_value_registers *registers)
 {
     const placed_values *code = &placed[number - 1];
-    void *signature = sj_mono_runtime.method_signature(code->method);
     sj_values_outcome outcome = SJ_VALUES_KEPT;
-    uint32_t descriptors = signature != NULL && sj_recorder_is_armed() ? code->descriptors : 0;
-    for (; descriptors != 0 && outcome != SJ_VALUES_RETURN; descriptors >>= 8) {
-        sj_mono_value value = {
-            .function = code->function, .stack = stack, .descriptor = (uint8_t)descriptors};
-        const uint32_t position = sj_value_position(value.descriptor);
+    if (code->is_plain && sj_recorder_changes == NULL && sj_recorder_is_armed()) {
+        record_plain(code, at_exit, stack, (const uint64_t *)registers);
+        return SJ_VALUES_KEPT;
+    }
+    const uint32_t count = sj_recorder_is_armed() ? code->count : 0;
+    for (uint32_t i = 0; i < count && outcome != SJ_VALUES_RETURN; i++) {
+        const placed_value *value = &code->values[i];
         sj_due_change due;
-        if (value.descriptor == 0 || (position == SJ_VALUE_RESULT) != at_exit) {
+        if (value->what.is_result != at_exit) {
             continue;
         }
-        value.place = find_place(signature, position, registers, &value.type);
-        if (value.place != NULL) {
-            sj_mono_learn_type(&value);
+        sj_values_outcome changed = value->what.is_plain ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
+        if (sj_mono_record_ingredient(&value->what, code->function, stack,
+                                      (uint64_t *)registers + value->word, &due)) {
+            const sj_values_outcome done = change(code, stack, &due, registers);
+            changed = done > SJ_VALUES_CHANGED ? done : SJ_VALUES_CHANGED;
         }
-        if (value.place != NULL && sj_mono_record_value(&value, &due)) {
-            const sj_values_outcome changed = change(&value, signature, &due, registers);
-            outcome = changed > outcome ? changed : outcome;
-        }
+        outcome = changed > outcome ? changed : outcome;
     }
     return outcome;
 }
 
 static const sj_generated_values generated_values = {.find = find_placed, .record = record_placed};
 
+/* Those of a method that lie in registers. */
+static void place_each(void *method, uint32_t descriptors, placed_values *code)
+{
+    sj_value_registers none;
+    void *signature = sj_mono_runtime.method_signature(method);
+    for (; descriptors != 0 && signature != NULL; descriptors >>= 8) {
+        void *type = NULL;
+        const uint8_t descriptor = (uint8_t)descriptors;
+        placed_value *value = &code->values[code->count];
+        const uint64_t *place =
+            descriptor != 0 ? find_place(signature, sj_value_position(descriptor), &none, &type)
+                            : NULL;
+        if (place != NULL && sj_mono_learn_value(signature, descriptor, &value->what)) {
+            value->word = (uint8_t)(place - (uint64_t *)&none);
+            code->is_plain = (code->count == 0 || code->is_plain) && value->what.is_plain;
+            code->count++;
+        }
+    }
+}
+
 void sj_mono_place_values(void *method, const sj_mono_wish *wish, uint64_t address)
 {
-    if (wish->descriptors == 0 || !sj_owner_lock_take(&sj_mono_lock)) {
+    placed_values code = {.address = address, .method = method, .function = wish->function};
+    if (wish->descriptors == 0) {
+        return;
+    }
+    place_each(method, wish->descriptors, &code);
+    if (!sj_owner_lock_take(&sj_mono_lock)) {
         return;
     }
     const uint32_t count = atomic_load(&placed_count);
     if (count < PLACED_MAX) {
-        placed[count] = (placed_values){.address = address,
-                                        .method = method,
-                                        .function = wish->function,
-                                        .descriptors = wish->descriptors};
+        placed[count] = code;
         sj_recorder_generated_values = &generated_values;
         atomic_store(&placed_count, count + 1);
     } else {

@@ -4,10 +4,12 @@
 
 #include "agent/inproc/mono/mono.h"
 #include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "proto/block/value.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 /* What the runtime calls, in the order in which they are registered: the filter last, so that what
  * it chooses has somewhere to call. */
@@ -271,7 +273,15 @@ typedef struct sj_mono_ingredient {
     uint8_t argument; /* place in a context's list */
     bool is_byref;
     bool is_result;
+    bool is_plain; /* a number, of the kind that is asked for: nothing more has to be known */
 } sj_mono_ingredient;
+
+/* sj_mono_learn_value asks the runtime about one value of a method; false: it has no such. */
+bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
+
+/* sj_mono_record_ingredient records what lies at `place`; true: `*due` is to be done. */
+bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
+                               void *place, sj_due_change *due);
 
 /* How the values of a method are recorded. */
 struct sj_mono_recipe {
@@ -323,7 +333,37 @@ enum {
 };
 
 /* sj_mono_read_number reads a number of an element type, widened to 64 bits by its sign. */
-uint64_t sj_mono_read_number(int32_t type, const void *place);
+/* Each size by an instruction of its own: bytes that are stored apart and loaded together make the
+ * processor wait. */
+#define SJ_MONO_READ_AS(type)                                                                      \
+    {                                                                                              \
+        type number;                                                                               \
+        memcpy(&number, place, sizeof(number));                                                    \
+        return (uint64_t)(int64_t)number;                                                          \
+    }
+
+static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
+{
+    switch (type) {
+    case TYPE_BOOLEAN:
+    case TYPE_U1:
+        SJ_MONO_READ_AS(uint8_t)
+    case TYPE_I1:
+        SJ_MONO_READ_AS(int8_t)
+    case TYPE_CHAR:
+    case TYPE_U2:
+        SJ_MONO_READ_AS(uint16_t)
+    case TYPE_I2:
+        SJ_MONO_READ_AS(int16_t)
+    case TYPE_I4:
+        SJ_MONO_READ_AS(int32_t)
+    case TYPE_U4:
+    case TYPE_R4:
+        SJ_MONO_READ_AS(uint32_t)
+    default:
+        SJ_MONO_READ_AS(uint64_t)
+    }
+}
 
 /* sj_mono_describe_string appends a string, or makes the text that of none. */
 void sj_mono_describe_string(sj_mono_text *text, void *string);
@@ -363,5 +403,16 @@ extern sj_owner_lock sj_mono_lock;
 extern _Atomic uint32_t sj_mono_refused;
 extern _Atomic uint32_t sj_mono_assembly_count;
 extern _Atomic uint32_t sj_mono_method_count;
+
+/* sj_mono_record_plain records a plain number, and returns it. */
+static inline uint64_t sj_mono_record_plain(const sj_mono_ingredient *asked, uint32_t function,
+                                            uint64_t stack, const void *place)
+{
+    const uint64_t bits = sj_value_narrow(sj_value_kind_of(asked->descriptor),
+                                          sj_mono_read_number(asked->element, place));
+    sj_recorder_put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, asked->descriptor,
+                          SJ_PART_VALUE, bits);
+    return bits;
+}
 
 #endif

@@ -32,18 +32,29 @@ static bool asks_at_entry;
 static bool prefers_in_place;
 static sj_lasting *lasting; /* of an attached process; kept: the profiler */
 
-static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
-                                uint64_t ticks)
+static inline void put(uint64_t address, uint32_t tag, uint64_t stack, uint64_t ticks)
 {
-    const uint32_t tag = (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
-    uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
-    if (!sj_recorder_usable(address)) {
-        address = sj_recorder_slow(tag);
-    }
     *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
     /* The tag, in the upper half, shows the consumer that the record is whole. */
     atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
                           memory_order_release);
+}
+
+static __attribute__((noinline)) void write_slowly(uint32_t tag, uint64_t stack, uint64_t ticks)
+{
+    put(sj_recorder_slow(tag), tag, stack, ticks);
+}
+
+static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
+                                uint64_t ticks)
+{
+    const uint32_t tag = (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
+    const uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    if (!sj_recorder_usable(address)) {
+        write_slowly(tag, stack, ticks);
+        return;
+    }
+    put(address, tag, stack, ticks);
 }
 
 /* Only methods whose values are asked for have a context. */
@@ -113,11 +124,11 @@ static uint32_t choose(void *ours, void *method)
     return sj_mono_has_values(entry) ? calls | ENTER_CONTEXT | LEAVE_CONTEXT : calls;
 }
 
-static void on_enter(void *ours, void *method, void *context)
+/* What is rare: a method that was not met before, or is not recorded, and values. Apart, so that
+ * the common way keeps no registers. */
+static __attribute__((noinline)) void enter_slowly(void *method, void *context, uint64_t ticks)
 {
-    const uint64_t ticks = sj_arch_ticks();
     sj_mono_method *entry = sj_mono_find_method(method);
-    (void)ours;
     if (entry == NULL) {
         entry = asks_at_entry ? decide(method) : NULL;
         if (entry == NULL) {
@@ -138,6 +149,30 @@ static void on_enter(void *ours, void *method, void *context)
     write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
 }
 
+/* The function of a method that was entered, if its entry is where it belongs; 0: look closer. */
+static inline uint32_t find_entered(const void *method)
+{
+    const sj_mono_method *entry = &sj_mono_methods[sj_mono_place_of((uint64_t)(uintptr_t)method)];
+    /* Pairs with the release store in sj_mono_set_method. */
+    const bool is_it =
+        atomic_load_explicit(&entry->method, memory_order_acquire) == (uint64_t)(uintptr_t)method;
+    return is_it && atomic_load_explicit(&entry->state, memory_order_relaxed) == SJ_MONO_WAS_ENTERED
+               ? atomic_load_explicit(&entry->function, memory_order_relaxed)
+               : 0;
+}
+
+static void on_enter(void *ours, void *method, void *context)
+{
+    const uint64_t ticks = sj_arch_ticks();
+    const uint32_t function = find_entered(method);
+    (void)ours;
+    if (function == 0 || context != NULL) {
+        enter_slowly(method, context, ticks);
+        return;
+    }
+    write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
+}
+
 static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
 {
     const sj_mono_method *entry = sj_mono_find_method(method);
@@ -151,9 +186,8 @@ static inline void leave(const void *method, sj_managed_stack how, uint64_t tick
     }
 }
 
-static void on_leave(void *ours, void *method, void *context)
+static __attribute__((noinline)) void leave_slowly(void *method, void *context)
 {
-    (void)ours;
     if (context != NULL) {
         const sj_mono_method *entry = sj_mono_find_method(method);
         if (entry != NULL) {
@@ -161,6 +195,17 @@ static void on_leave(void *ours, void *method, void *context)
         }
     }
     leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+}
+
+static void on_leave(void *ours, void *method, void *context)
+{
+    const uint32_t function = find_entered(method);
+    (void)ours;
+    if (function == 0 || context != NULL) {
+        leave_slowly(method, context);
+        return;
+    }
+    write_record(function, SJ_RECORD_LEAVE, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
 static void on_tail_call(void *ours, void *method, void *target)

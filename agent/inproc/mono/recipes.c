@@ -22,8 +22,19 @@ bool sj_mono_has_values(const sj_mono_method *entry)
     return atomic_load(&asked[entry - sj_mono_methods]) != 0;
 }
 
-/* False: the method has no such value. */
-static bool learn(void *signature, uint8_t descriptor, sj_mono_ingredient *value)
+/* Whether a rule names the value's own type of numbers. */
+static bool is_plain(uint8_t descriptor, const sj_mono_value *value)
+{
+    const uint32_t kind = sj_value_kind_of(descriptor);
+    const bool is_real = value->element == TYPE_R4 || value->element == TYPE_R8;
+    return !value->is_byref && kind != SJ_VALUE_OBJECT && kind != SJ_VALUE_STRING &&
+           ((value->element >= TYPE_BOOLEAN && value->element <= TYPE_R8) ||
+            value->element == TYPE_I || value->element == TYPE_U) &&
+           is_real == sj_value_is_real(kind) &&
+           !(is_real && (value->element == TYPE_R4) != (kind == SJ_VALUE_FLOAT));
+}
+
+bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value)
 {
     const uint32_t position = sj_value_position(descriptor);
     const bool is_result = position == SJ_VALUE_RESULT;
@@ -39,7 +50,8 @@ static bool learn(void *signature, uint8_t descriptor, sj_mono_ingredient *value
                                   .element = known.element,
                                   .argument = (uint8_t)(is_result ? 0 : position - 1 + first),
                                   .is_byref = known.is_byref,
-                                  .is_result = is_result};
+                                  .is_result = is_result,
+                                  .is_plain = is_plain(descriptor, &known)};
     return true;
 }
 
@@ -61,7 +73,7 @@ static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t functio
     made->descriptors = descriptors;
     for (; descriptors != 0; descriptors >>= 8) {
         if ((uint8_t)descriptors != 0 &&
-            learn(signature, (uint8_t)descriptors, &made->values[made->count])) {
+            sj_mono_learn_value(signature, (uint8_t)descriptors, &made->values[made->count])) {
             made->count++;
         }
     }

@@ -7,6 +7,7 @@
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/record.h"
+#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/values.h"
 
 #include <string.h>
@@ -64,7 +65,9 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
-            sj_mono_text text = {0};
+            sj_mono_text text; /* its bytes as they are: most are not used */
+            text.used = 0;
+            text.note = SJ_VALUE_WHOLE;
             sj_mono_describe_string(&text, *(void *const *)place);
             record_text(value, &text);
         }
@@ -77,7 +80,25 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
     sj_recorder_value(value->function, value->stack, value->descriptor, bits);
     return sj_recorder_changes != NULL &&
-           sj_recorder_judge(value->function, value->descriptor, bits, due);
+           sj_recorder_judge(value->function, value->descriptor, bits, NULL, due);
+}
+
+bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
+                               void *place, sj_due_change *due)
+{
+    if (!asked->is_plain) {
+        const sj_mono_value value = {.function = function,
+                                     .stack = stack,
+                                     .descriptor = asked->descriptor,
+                                     .element = asked->element,
+                                     .is_byref = asked->is_byref,
+                                     .type = asked->type,
+                                     .place = place};
+        return sj_mono_record_value(&value, due);
+    }
+    const uint64_t bits = sj_mono_record_plain(asked, function, stack, place);
+    return sj_recorder_changes != NULL &&
+           sj_recorder_judge(function, asked->descriptor, bits, NULL, due);
 }
 
 void *sj_mono_parameter_type(void *signature, uint32_t number)
@@ -168,15 +189,9 @@ void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uin
         const uint64_t place = asked->is_result    ? words[0]
                                : arguments != NULL ? arguments[asked->argument]
                                                    : 0;
-        const sj_mono_value value = {.function = recipe->function,
-                                     .stack = SJ_MANAGED_CALL,
-                                     .descriptor = asked->descriptor,
-                                     .element = asked->element,
-                                     .is_byref = asked->is_byref,
-                                     .type = asked->type,
-                                     .place = (void *)(uintptr_t)place};
         sj_due_change due;
-        if (place != 0 && sj_mono_record_value(&value, &due)) {
+        if (place != 0 && sj_mono_record_ingredient(asked, recipe->function, SJ_MANAGED_CALL,
+                                                    (void *)(uintptr_t)place, &due)) {
             void *signature = sj_mono_runtime.method_signature(method);
             const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;
             change(recipe->function, signature, arguments, first, &due);

@@ -88,6 +88,19 @@ static inline uint64_t sj_recorder_reserve(uint32_t tag)
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
+/* sj_recorder_put_value writes a record of a value; its tag is that of an SJ_RECORD_VALUE. */
+static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t descriptor,
+                                         sj_record_part part, uint64_t value)
+{
+    const uint64_t address = sj_recorder_reserve(tag);
+    volatile uint32_t *words = (volatile uint32_t *)address;
+    words[0] = (uint32_t)value;
+    words[1] = (uint32_t)(value >> 32);
+    words[2] = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
+}
+
 /* sj_recorder_put writes a whole record. */
 void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag);
 

@@ -59,7 +59,8 @@ enum { SJ_VALUES_AT_EXIT = 1 << 30, SJ_VALUES_NUMBER_MASK = SJ_VALUES_AT_EXIT - 
 typedef struct sj_generated_values {
     /* The number of the code that begins at an address; 0: nothing is recorded there. */
     uint32_t (*find)(uint64_t address, bool at_exit);
-    /* As sj_recorder_values. May change vector registers but those of `registers`. */
+    /* As sj_recorder_values; SJ_VALUES_CHANGED also where a function of the runtime was called,
+     * which may use vector registers: those of `registers` are given back then. */
     sj_values_outcome (*record)(uint32_t number, bool at_exit, uint64_t stack,
                                 sj_value_registers *registers);
 } sj_generated_values;

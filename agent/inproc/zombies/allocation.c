@@ -148,10 +148,23 @@ static void *new_sampled(size_t bytes, size_t alignment, uint32_t families, uint
 
 #define RETURNS_TO ((uint64_t)(uintptr_t)__builtin_return_address(0))
 
+/* What freed blocks keep is halved before an allocation fails. */
+static void *new_ordinary(sj_zombie_head head, size_t bytes)
+{
+    const new_function original = (new_function)sj_zombie_originals[head];
+    void *block = original(bytes);
+    if (block == NULL && bytes != 0 && atomic_load(&sj_zombie_region_now) != NULL) {
+        sj_pool_shrink();
+        sj_quarantine_shrink();
+        block = original(bytes);
+    }
+    return block;
+}
+
 static void *new_of(sj_zombie_head head, size_t bytes, uint64_t site)
 {
     void *block = new_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(head, site), site);
-    return block != NULL ? block : ((new_function)sj_zombie_originals[head])(bytes);
+    return block != NULL ? block : new_ordinary(head, bytes);
 }
 
 static void *new_block(size_t bytes)

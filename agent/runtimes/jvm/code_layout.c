@@ -58,6 +58,7 @@ static sj_status place_all(const sj_class_file *file, constructor_search *search
             return SJ_ELIMIT;
         }
         layout->place[at] = (uint16_t)place;
+        place += sj_code_layout_line(layout, at);
         place += instruction.kind == SJ_BYTECODE_RETURN ? layout->growth.exit : 0;
         place += size_at(&instruction, place);
         if (!is_covered && calls_other_constructor(search, file, &instruction, layout->code)) {

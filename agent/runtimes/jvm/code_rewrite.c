@@ -2,7 +2,10 @@
 
 #include "agent/runtimes/jvm/bytecode.h"
 #include "agent/runtimes/jvm/code_layout.h"
+#include "agent/runtimes/jvm/line_table.h"
 #include "agent/runtimes/jvm/stack_map.h"
+
+#include <stdlib.h>
 
 enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX, PROBE_STACK = 2 /* exception and id */ };
 
@@ -22,6 +25,7 @@ typedef struct code_run {
     uint32_t function;
     code_parts parts;
     sj_value_code values; /* in front of the probes */
+    uint8_t *line_starts; /* [code size], owned; NULL: lines are not told */
     sj_code_layout layout;
     sj_be_output *output;
     size_t code_at; /* in the output: where the new code begins */
@@ -47,9 +51,8 @@ static bool read_parts(const sj_class_file *file, const sj_class_method *method,
            parts->max_stack <= UINT16_MAX - PROBE_STACK - SJ_VALUE_CODE_STACK;
 }
 
-static void put_probe(code_run *run, const sj_be_output *values, uint16_t method)
+static void put_id(code_run *run)
 {
-    sj_be_put(run->output, values->data, values->size);
     if (run->function <= SHORT_ID_MAX) {
         sj_be_put8(run->output, SJ_BYTECODE_SIPUSH);
         sj_be_put16(run->output, (uint16_t)run->function);
@@ -57,8 +60,25 @@ static void put_probe(code_run *run, const sj_be_output *values, uint16_t method
         sj_be_put8(run->output, SJ_BYTECODE_LDC_W);
         sj_be_put16(run->output, run->constants->values.id);
     }
+}
+
+static void put_probe(code_run *run, const sj_be_output *values, uint16_t method)
+{
+    sj_be_put(run->output, values->data, values->size);
+    put_id(run);
     sj_be_put8(run->output, SJ_BYTECODE_INVOKESTATIC);
     sj_be_put16(run->output, method);
+}
+
+static void put_line(code_run *run, uint32_t at)
+{
+    if (sj_code_layout_line(&run->layout, at) != 0) {
+        sj_be_put8(run->output, SJ_BYTECODE_SIPUSH);
+        sj_be_put16(run->output, (uint16_t)at);
+        put_id(run);
+        sj_be_put8(run->output, SJ_BYTECODE_INVOKESTATIC);
+        sj_be_put16(run->output, run->constants->values.natives[SJ_JAVA_LINE]);
+    }
 }
 
 /* The new distance of a jump from the instruction at `from`; false: it leads to no instruction. */
@@ -132,6 +152,7 @@ static bool put_instructions(code_run *run)
             return false;
         }
         bool is_sound = true;
+        put_line(run, at);
         if (instruction.kind == SJ_BYTECODE_RETURN) {
             put_probe(run, &run->values.exit, run->constants->leave);
             sj_be_put8(run->output, instruction.opcode);
@@ -175,7 +196,7 @@ static uint32_t put_own_exceptions(code_run *run)
         if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
             return count; /* cannot be: the instructions were put by the same reading */
         }
-        const uint32_t place = run->layout.place[at];
+        const uint32_t place = run->layout.place[at] + sj_code_layout_line(&run->layout, at);
         if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
             if (start < place + values) {
                 put_exception(run, start, place + values, handler, 0);
@@ -358,16 +379,34 @@ static sj_java_skip skip_of(sj_status status)
     return status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
 }
 
+static void mark_line(void *context, uint32_t place, uint32_t line)
+{
+    code_run *run = context;
+    (void)line;
+    if (place < run->parts.code.size && place <= INT16_MAX) { /* an instruction can push it */
+        run->line_starts[place] = 1;
+    }
+}
+
 /* Places the old code among what is put in. */
 static sj_status lay_out(code_run *run, const sj_class_method *method, const sj_java_values *values)
 {
+    if (values->lines) {
+        run->line_starts = calloc(run->parts.code.size, 1);
+        if (run->line_starts == NULL) {
+            return SJ_ENOMEM;
+        }
+        sj_line_table_visit(run->file, method, run, mark_line);
+    }
     SJ_TRY(
         sj_value_code_make(method, run->function, values, &run->constants->values, &run->values));
     const sj_code_growth growth = {.entry = (uint32_t)run->values.entry.size + SJ_PROBE_BYTES,
                                    .exit = (uint32_t)run->values.exit.size + SJ_PROBE_BYTES,
                                    .handler =
                                        (uint32_t)run->values.handler.size + SJ_PROBE_BYTES + 1,
-                                   .label = run->values.label};
+                                   .label = run->values.label,
+                                   .line = SJ_LINE_PROBE_BYTES,
+                                   .line_starts = run->line_starts};
     return sj_code_layout_make(run->file, method, run->parts.code, &growth, &run->layout);
 }
 
@@ -386,5 +425,6 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
     const sj_java_skip skip = status == SJ_OK ? rewrite(&run) : skip_of(status);
     sj_code_layout_deinit(&run.layout);
     sj_value_code_deinit(&run.values);
+    free(run.line_starts);
     return skip;
 }

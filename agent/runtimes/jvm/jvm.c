@@ -14,7 +14,7 @@ static bool is_system_class(const char *name)
     return false;
 }
 
-static const char *const files[] = {"libjvm.so", NULL};
+static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* the latter: launchers' */
 
 const sj_runtime sj_runtime_jvm = {
     .name = "java",

@@ -20,25 +20,22 @@ sj_slice sj_line_table_source(const sj_class_file *file)
     return (sj_slice){0};
 }
 
-/* Takes the line of the lowest place in one table; `*place` is the lowest of those before. */
-static void take_table(sj_reader *reader, uint32_t *place, uint32_t *line)
+static void visit_table(sj_reader *reader, void *context, sj_line_visitor visit)
 {
     for (uint16_t left = sj_read_be16(reader); left > 0 && !reader->bad; left--) {
-        const uint32_t at = sj_read_be16(reader);
-        const uint32_t number = sj_read_be16(reader);
-        if (!reader->bad && at < *place) {
-            *place = at;
-            *line = number;
+        const uint32_t place = sj_read_be16(reader);
+        const uint32_t line = sj_read_be16(reader);
+        if (!reader->bad) {
+            visit(context, place, line);
         }
     }
 }
 
-uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method)
+void sj_line_table_visit(const sj_class_file *file, const sj_class_method *method, void *context,
+                         sj_line_visitor visit)
 {
-    uint32_t place = UINT32_MAX;
-    uint32_t line = 0;
     if (method->code == 0) {
-        return 0;
+        return;
     }
     sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
     sj_reader_take(&reader, 4); /* stack and locals */
@@ -50,8 +47,28 @@ uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *m
         const uint8_t *table = sj_reader_take(&reader, size);
         if (table != NULL && sj_class_text_is(name, "LineNumberTable")) {
             sj_reader lines = sj_reader_of(table, size);
-            take_table(&lines, &place, &line);
+            visit_table(&lines, context, visit);
         }
     }
-    return line;
+}
+
+/* The line of the lowest place so far. */
+typedef struct first_line {
+    uint32_t place;
+    uint32_t line;
+} first_line;
+
+static void take_line(void *context, uint32_t place, uint32_t line)
+{
+    first_line *first = context;
+    if (first->line == 0 || place < first->place) {
+        *first = (first_line){.place = place, .line = line};
+    }
+}
+
+uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method)
+{
+    first_line first = {0};
+    sj_line_table_visit(file, method, &first, take_line);
+    return first.line;
 }

@@ -30,9 +30,10 @@ static void move_types(map_move *move, uint32_t count)
         if (tag == TYPE_OBJECT) {
             sj_be_put16(move->output, sj_read_be16(&move->reader));
         } else if (tag == TYPE_UNINITIALIZED) {
-            const uint16_t place = sj_code_layout_at(move->layout, sj_read_be16(&move->reader));
+            const uint16_t at = sj_read_be16(&move->reader); /* of the `new` itself */
+            const uint16_t place = sj_code_layout_at(move->layout, at);
             move->is_damaged = move->is_damaged || place == SJ_CODE_NOWHERE;
-            sj_be_put16(move->output, place);
+            sj_be_put16(move->output, (uint16_t)(place + sj_code_layout_line(move->layout, at)));
         } else {
             move->is_damaged = move->is_damaged || tag > TYPE_UNINITIALIZED;
             move->has_uninitialized_this |= tag == TYPE_UNINITIALIZED_THIS;

@@ -36,11 +36,12 @@ typedef struct sj_java_values {
     uint16_t sets;  /* bits: parameters that rules set; bit 0 the result */
     bool may_leave; /* rules leave calls out, or throw instead */
     bool costs;     /* CPU time and allocated bytes */
+    bool lines;     /* which of its lines run */
 } sj_java_values;
 
 static inline bool sj_java_values_wanted(const sj_java_values *values)
 {
-    return values->items[0].descriptor != 0 || values->costs;
+    return values->items[0].descriptor != 0 || values->costs || values->lines;
 }
 
 /* Methods of java.lang.Float and java.lang.Double. */

@@ -1,5 +1,6 @@
 /* Whether memory is short, as made files of the kernel say. */
 #include "agent/zombies/pressure.h"
+#include "agent/zombies/zombie_report.h"
 
 #include "tests/support/check.h"
 
@@ -123,6 +124,40 @@ static void a_full_control_group_is_pressure(void **state)
     assert_true(is_high());
 }
 
+static void a_process_at_its_limits_is_pressure(void **state)
+{
+    (void)state;
+    write_file("/proc/77/limits", "Limit                     Soft Limit           Hard Limit\n"
+                                  "Max data size             unlimited            unlimited\n"
+                                  "Max address space         1024000              unlimited\n");
+    write_file("/proc/77/status", "Name: a\nVmSize:   900 kB\nVmData:   800 kB\n");
+    assert_false(is_high());
+    write_file("/proc/77/status", "Name: a\nVmSize:   901 kB\nVmData:   800 kB\n");
+    assert_true(is_high());
+    write_file("/proc/77/limits", "Max data size             880000               unlimited\n"
+                                  "Max address space         unlimited            unlimited\n");
+    assert_true(is_high());
+    write_file("/proc/77/status", "Name: a\nVmSize:   9000 kB\nVmData:   700 kB\n");
+    assert_false(is_high());
+}
+
+static void the_account_says_what_is_forbidden(void **state)
+{
+    (void)state;
+    sj_zombie_region *region = calloc(1, sizeof(*region));
+    assert_non_null(region);
+    sj_zombie_limits limits = {.pressure_unseen = SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_GROUP};
+    char *account = sj_zombie_account_json(region, SJ_ZOMBIE_MONITORED, &limits);
+    assert_non_null(
+        strstr(account, "\"pressure_unseen\":\"/proc/pressure/memory, control group\""));
+    free(account);
+    limits.pressure_unseen = 0;
+    account = sj_zombie_account_json(region, SJ_ZOMBIE_MONITORED, &limits);
+    assert_non_null(strstr(account, "\"pressure_unseen\":\"\""));
+    free(account);
+    free(region);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +165,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_machine_is_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_forbidden_is_said_and_the_rest_counts, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_process_at_its_limits_is_pressure, set_up, tear_down),
+        cmocka_unit_test(the_account_says_what_is_forbidden),
         cmocka_unit_test_setup_teardown(waiting_tasks_are_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_control_group_is_pressure, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,14 +45,15 @@ static void parts_are_certain(void **state)
                &steps);
     check_bound(&steps, 11, 0, 140, 35, 105);
     check_bound(&steps, 11, 20, 120, 0, 100);
-    check_bound(&steps, 11, 50, 90, 0, 40);     /* within one step */
-    check_bound(&steps, 11, 10, 130, 15, 100);  /* of the first 10 ms no wait is certain, 5 ms work are */
+    check_bound(&steps, 11, 50, 90, 0, 40); /* within one step */
+    check_bound(&steps, 11, 10, 130, 15,
+                100); /* of the first 10 ms no wait is certain, 5 ms work are */
     check_bound(&steps, 11, 0, 10, 5, 0);
-    check_bound(&steps, 12, 50, 60, 0, 0);      /* either is possible */
-    check_bound(&steps, 12, 0, 1000, 10, 10);   /* what was not looked at is not divided */
-    check_bound(&steps, 12, 100, 1000, 0, 0);   /* behind all steps */
-    check_bound(&steps, 12, 0, 50, 0, 0);       /* before them */
-    check_bound(&steps, 13, 0, 1000, 0, 0);     /* a thread without any */
+    check_bound(&steps, 12, 50, 60, 0, 0);    /* either is possible */
+    check_bound(&steps, 12, 0, 1000, 10, 10); /* what was not looked at is not divided */
+    check_bound(&steps, 12, 100, 1000, 0, 0); /* behind all steps */
+    check_bound(&steps, 12, 0, 50, 0, 0);     /* before them */
+    check_bound(&steps, 13, 0, 1000, 0, 0);   /* a thread without any */
     sj_wait_steps_deinit(&steps);
     read_steps("(2, 1, 0, 1, 1)", &steps);
     check_bound(&steps, 11, 0, 1000, 0, 0);
@@ -63,10 +64,11 @@ static void hostile_steps_stay_within_their_time(void **state)
 {
     (void)state;
     sj_wait_steps steps;
-    read_steps("(1, 1, 0, 20000000, 9000000000000000000), (1, 1, 10000000, 30000000, -5), "
-               "(1, 1, 30000000, 20000000, 7), (1, 1, -9223372036854775807, 9223372036854775807, 1), "
-               "(1, 1, 'x', NULL, 1e300), (1, 1, 40000000, 9223372036854775807, 1)",
-               &steps);
+    read_steps(
+        "(1, 1, 0, 20000000, 9000000000000000000), (1, 1, 10000000, 30000000, -5), "
+        "(1, 1, 30000000, 20000000, 7), (1, 1, -9223372036854775807, 9223372036854775807, 1), "
+        "(1, 1, 'x', NULL, 1e300), (1, 1, 40000000, 9223372036854775807, 1)",
+        &steps);
     assert_int_equal(steps.count, 2);
     check_bound(&steps, 11, 0, 30, 20, 10);
     sj_wait_steps_deinit(&steps);

@@ -104,6 +104,10 @@ static void every_answer_has_a_status(void **state)
         {FAILED END "Code: 243, e.displayText() = DB::Exception: Cannot reserve 1.00 MiB, not "
                     "enough space, e.what() = DB::Exception",
          SJ_EAGAIN, "not enough space"},
+        {FAILED END
+         "Code: 75, e.displayText() = DB::Exception: Cannot write to file /x, errno: 28, "
+         "strerror: No space left on device, e.what() = DB::Exception",
+         SJ_EAGAIN, "No space left"},
         {FAILED END "Code: 252. DB::Exception: Too many parts (300). (TOO_MANY_PARTS)", SJ_EAGAIN,
          "Too many parts"},
         {"HTTP/1.1 503 Service Unavailable\r\n" END, SJ_EAGAIN, "refuses (503)"},

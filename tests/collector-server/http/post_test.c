@@ -270,6 +270,32 @@ static void sessions_are_pinned_tagged_and_removed_at_once(void **state)
     expect_change("{\"sessions\": [\"3\"], \"do\": \"remove\"}", 403, "record");
 }
 
+static void notes_are_written_on_sessions_and_taken_back(void **state)
+{
+    (void)state;
+    expect_change("{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"slow since 9.1\","
+                  " \"from_ns\": 100, \"to_ns\": 900}",
+                  202, "before");
+    expect_change("{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"'); DROP TABLE x; --\"}",
+                  202, "before");
+    assert_int_equal(count("SELECT count(*) FROM annotations WHERE session_id = 1 AND author ="
+                           " 'http' AND start_ns = 100 AND end_ns = 900"),
+                     1);
+    assert_int_equal(count("SELECT count(*) FROM annotations WHERE start_ns IS NULL"), 1);
+    static const char *const wrong[] = {
+        "{\"sessions\": [\"1\"], \"do\": \"note\"}",
+        "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": 5}",
+        "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": 5, \"to_ns\": 4}",
+        "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": \"1\", \"to_ns\": 4}",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        expect_change(wrong[i], 400, "error");
+    }
+    expect_change("{\"sessions\": [\"1\"], \"do\": \"unnote\", \"value\": \"slow since 9.1\"}", 202,
+                  "before");
+    assert_int_equal(count("SELECT count(*) FROM annotations"), 1);
+}
+
 static void a_change_of_sessions_is_made_for_all_or_none(void **state)
 {
     (void)state;
@@ -684,6 +710,7 @@ int main(void)
         cmocka_unit_test(a_command_is_queued_with_its_audit),
         cmocka_unit_test(tags_and_policies_are_set_at_once),
         cmocka_unit_test(sessions_are_pinned_tagged_and_removed_at_once),
+        cmocka_unit_test(notes_are_written_on_sessions_and_taken_back),
         cmocka_unit_test(a_change_of_sessions_is_made_for_all_or_none),
         cmocka_unit_test(at_most_50_sessions_are_removed_by_one_request),
         cmocka_unit_test(wrong_changes_of_sessions_change_nothing),

@@ -268,7 +268,9 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
     } sent[] = {{1, 500, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
                 {2, 500, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
                 {3, 900, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
-                {4, 1000, "account", "{\"uses\": 2}"},
+                {4, 1000, "account",
+                 "{\"uses\": 2, \"pressure_unseen\": \"/proc/pressure/memory\","
+                 " \"quarantine_one_in_most\": 8}"},
                 {5, 2000, "account", "{\"uses\": 2}"}};
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -287,10 +289,14 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "SELECT reports, (SELECT count(*) FROM zombie_reports), (SELECT count(*) FROM"
                     " reports), (SELECT count(*) FROM zombie_accounts) FROM zombies",
                     "2|2|3|1|\n");
+    lab_file_expect(lab,
+                    "SELECT uses, pressure_unseen, quarantine_one_in_most FROM zombie_accounts",
+                    "2|/proc/pressure/memory|8|\n");
 }
 
 /* Nothing but the database finds out that these calls are those of no function: the answer says so,
- * and not to wait for a disk, as the sender would for ever, and with it all whose frames come along. */
+ * and not to wait for a disk, as the sender would for ever, and with it all whose frames come
+ * along. */
 static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
 {
     lab_file *lab = *state;

@@ -8,11 +8,13 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
@@ -210,6 +212,47 @@ def fetched_is_the_same(sojourn, node, labs, words):
         check(not os.path.exists(lost), "a copy that failed is left")
 
 
+def page_answers(sojourn, database, uuids):
+    """What the dashboard's pages are made of, of sessions by uuid."""
+    with subprocess.Popen([sojourn.program, "ui", "--no-open", database], stdout=subprocess.PIPE, text=True,
+                          env=sojourn.environment) as server:
+        try:
+            port = int(re.search(r":(\d+)", server.stdout.readline())[1])
+
+            def get(path):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}", timeout=PATIENCE_S) as answer:
+                    return json.loads(answer.read())
+            page = get("sessions")
+            listed = {row["uuid"]: row for row in page["items"]}
+            found = []
+            for uuid in uuids:
+                one = listed[uuid]
+                functions = get(f"sessions/{one['id']}/functions?limit=500")["items"]
+                tree = get(f"sessions/{one['id']}/call-tree")["items"]
+                shown = ("name", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "untrusted")
+                found.append([uuid, one["name"], one["stored_calls"], one["state"], one["device_name"],
+                              *(rounded([{name: row.get(name) for name in shown} for row in rows]) for rows in (functions, tree))])
+            return page["totals"], found
+        finally:
+            server.terminate()
+
+
+def pages_agree(sojourn, node, labs, words):
+    """The dashboard over a copy of all labs' sessions: list, functions, call tree, and p95 by device and build."""
+    copy = sojourn.path("pages.db")
+    labs[0].forward(*words, "-o", copy, "fetch", node.url, "all")
+    uuids = {lab: [row["uuid"] for row in sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions")] for lab in labs}
+    here = [page_answers(sojourn, lab.database, uuids[lab]) for lab in labs]
+    totals, there = page_answers(sojourn, copy, [uuid for lab in labs for uuid in uuids[lab]])
+    check(there == [row for _, rows in here for row in rows], f"pages: {there} of the copy, {here} of the labs")
+    check(totals["calls"] == sum(one["calls"] for one, _ in here) and totals["sessions"] == len(there), f"totals: {totals}")
+    columns = ("function", "build", "sessions", "calls")
+    rows = [rounded([{name: row[name] for name in columns} for row in answers(sojourn, *asked, "--query", "p99_by_build", "--param",
+                                                                             "function=*")])
+            for asked in ([copy], ["--cluster", node.url, *words])]
+    check(rows[0] and rows[0] == rows[1], f"devices and builds: {rows[0]} of the copy, {rows[1]} of the cluster")
+
+
 CALLS = "count() AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own, sum(depth) AS depth, uniqExact(call_id) AS ids"
 
 
@@ -291,6 +334,45 @@ def restored_lab(node, labs, words):
             os.remove(lab.database + end)
     os.replace(copy, lab.database)
     lab.forward(*words, "send", node.url, says="2 sessions were given")
+    check_equal(node, labs)
+
+
+def far_ahead(node, labs, words):
+    """What was given by a clock that was 30 years ahead is replaced all the same by what is newer."""
+    uuid, newest = node.rows("SELECT session, version FROM sessions LIMIT 1")[0]
+    for (table,) in node.rows("SELECT name FROM system.tables WHERE database = 'sojourn' AND name LIKE 'raw_%'"):
+        names = [row[0] for row in node.rows(f"DESCRIBE TABLE {table}")]
+        if "session" in names and table != "raw_calls":
+            values = ", ".join({"version": "version + 1000000000000000000"}.get(name, name) for name in names)
+            node.ask(f"INSERT INTO sojourn.{table} SELECT {values} FROM sojourn.{table} WHERE session = '{uuid}' "
+                     f"AND version = {newest}")
+    check_equal(node, labs)
+    for one in labs:
+        with sqlite3.connect(one.database) as database:
+            database.execute("UPDATE sessions SET name = 'the clock is right' WHERE lower(hex(uuid)) = ?", (uuid,))
+        one.forward(*words, "send", node.url)
+    check(node.rows(f"SELECT name FROM sessions WHERE session = '{uuid}'") == [["the clock is right"]], "an older version is seen")
+    check_equal(node, labs)
+
+
+def rebuilt_lab(sojourn, node, labs, words):
+    """A block that cannot be read, and sums made anew without it: they replace what was there."""
+    lab = labs[0]
+    calls = node.rows("SELECT sum(calls) FROM function_stats")
+    with sqlite3.connect(lab.database) as database:
+        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count "
+                                       "LIMIT 1").fetchone()
+        database.execute("UPDATE blocks SET data = zeroblob(100) WHERE block_id = ?", (block,))
+    sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)
+    lab.forward(*words, "send", node.url)
+    check(node.rows("SELECT sum(calls) FROM function_stats") != calls, "the sums are those from before")
+    check_equal(node, labs)
+    with sqlite3.connect(lab.database) as database:
+        database.execute("UPDATE blocks SET data = ? WHERE block_id = ?", (data, block))
+    sojourn.run(["verify", lab.database], capture_output=True)
+    sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)
+    lab.forward(*words, "send", node.url)
+    check(node.rows("SELECT sum(calls) FROM function_stats") == calls, "the sums have not come back")
     check_equal(node, labs)
 
 
@@ -426,11 +508,14 @@ def test(sojourn, arguments):
         statements(sojourn, node, words)
         labs = [lab, other]
         fetched_is_the_same(sojourn, node, labs, words)
+        pages_agree(sojourn, node, labs, words)
         calls_are_given(sojourn, node, lab, words)
         over_tls(sojourn, node, lab, words)
         changes_replace(sojourn, node, labs, words)
         audit(node, labs, words)
         restored_lab(node, labs, words)
+        far_ahead(node, labs, words)
+        rebuilt_lab(sojourn, node, labs, words)
         changed_by_hand(node, labs, words)
         one_is_unreadable(node, labs, words)
         killed(node, labs, words, random.Random(seed))

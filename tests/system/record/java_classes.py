@@ -21,6 +21,9 @@ PLUGINS = """SELECT m.path, f.function_id, count(*) AS calls
              FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
              WHERE f.name = 'Plugin.run(int)' GROUP BY 1, 2"""
 
+ENDED = """SELECT count(m.unloaded_ns) AS n FROM mappings m JOIN session_modules s ON s.session_id = m.session_id
+           AND s.number = m.module_number JOIN modules AS o USING (module_id) WHERE o.path LIKE 'jvm:{}%'"""
+
 
 def sums():
     return LOADERS * sum(range(1, RUNS + 1)) + 18 + 1
@@ -42,6 +45,8 @@ def loaders(sojourn, classes):
     check(len(rows) >= LOADERS - 2, f"{len(rows)} loaders of {LOADERS}")  # two may have one hash
     check(sum(row["calls"] for row in rows) == LOADERS * RUNS, f"{rows}")
     check(all(row["path"].startswith("jvm:Plugin@") for row in rows), f"{rows}")
+    ended, lasting = (sojourn.sql(database, ENDED.format(path))[0]["n"] for path in ("Plugin@", "Loaders"))
+    check(ended >= LOADERS // 4 and lasting == 0, f"{ended} of {LOADERS} classes ended with their loader, {lasting} others")
     check_accounts(sojourn, database)
 
 
@@ -59,6 +64,26 @@ def lines(sojourn, samples):
               f"{row}: {written}")
     told = sojourn.run(["report", database], capture_output=True, text=True).stdout
     check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
+
+
+def lines_that_run(sojourn, samples):
+    """Lines of methods, and which ran, interpreted and compiled; the sample says what has to be."""
+    classes = compile_java(sojourn, samples, "Lines")
+    with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
+        source = list(enumerate(file.read().splitlines(), 1))
+    wanted = {number: int(line.endswith("// runs")) for number, line in source
+              if line.endswith(("// runs", "// does not"))}
+    alone = subprocess.run(["java", "-cp", classes, "Lines"], capture_output=True, text=True, check=True).stdout
+    for number, mode in enumerate((["-Xint"], ["-Xcomp", "-XX:TieredStopAtLevel=1"])):
+        database = sojourn.path(f"lines{number}.db")
+        done, _ = sojourn.record(["java", *mode, "-Xverify:all", "-cp", classes, "Lines"], database,
+                                 [*LOSSLESS, "--lines"], text=True)
+        check((done.stdout, done.stderr) == (alone, ""), f"{done}")
+        rows = sojourn.sql(database, "SELECT line, max(entered) AS entered FROM source_lines WHERE file = 'Lines.java' "
+                                     "GROUP BY line")
+        found = {row["line"]: row["entered"] for row in rows}
+        check({line: found.get(line) for line in wanted} == wanted, f"{mode}: {found}, wanted {wanted}")
+        check_accounts(sojourn, database)
 
 
 def choices(sojourn, classes):
@@ -167,6 +192,7 @@ def test(sojourn, arguments):
     classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
+    lines_that_run(sojourn, arguments[0])
     choices(sojourn, classes)
     any_names(sojourn, classes)
     jar = make_agent(sojourn, classes)

@@ -52,7 +52,7 @@ def test(sojourn, arguments):
     for mode in ("-Xmixed", "-Xint"):
         database = sojourn.path(f"costs{mode}.db")
         done, _ = sojourn.record(["java", mode, "-Xverify:all", "-cp", classes, "Costs"], database,
-                                 ["--allow-unmatched", "--block-ms", "10000", *options], text=True)
+                                 ["--block-ms", "10000", *options], text=True)
         check(done.returncode == 0, f"{mode}: {done}")
         check_accounts(sojourn, database)
         said = [line.split() for line in done.stdout.splitlines()]

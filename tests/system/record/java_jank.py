@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, Failure, check, children, main, wait_for
+from java_programs import Program, compile_java
+from sojourn_testing import PATIENCE_S, Failure, check, check_accounts, children, main, wait_for
 
 POLICY = {"policy": 1, "mode": "flight", "flight": {"before": "1m", "after": "100ms", "memory": "8M"},
           "triggers": [{"on": "jank", "loop": "events", "longer_than": "50ms", "most": 8, "do": ["dump"]}]}
@@ -64,6 +65,7 @@ def check_report(sojourn, database):
     check(threads["events"]["waits_for"] in threads["saver"]["holds"], f"{threads}")
     check(any(frame.startswith("Jank.compact(") for frame in threads["saver"]["frames"]), f"{threads['saver']}")
     check(threads["idle"]["state"] == "WAITING" and "sojourn-watch" not in threads, f"{threads}")
+    check(report["safepoints"]["count"] >= len(report["pauses"]) and report["safepoints"]["ms"] >= 0, f"{report}")
     check(report["pauses"] and all(pause["ago_ns"] >= pause["ns"] > 0 for pause in report["pauses"]), f"{report}")
 
 
@@ -94,7 +96,7 @@ def in_a_file_without_anybody(sojourn, command):
     check("Jank.compact" in saver, f"saver did {saver}")
     told = sojourn.run(["stalls", database], capture_output=True, text=True).stdout
     for words in ('"events" late, for', "stalled thread events", "Jank.read()", "Jank.compact(", "which saver holds",
-                  "pauses of the garbage collector meanwhile: "):
+                  "pauses of the garbage collector meanwhile: ", "safepoints (all threads of the JVM stopped)"):
         check(words in told, f"\"{words}\" is not told:\n{told}")
 
 
@@ -130,7 +132,31 @@ def under_a_recorder(sojourn, command):
     check("Jank.paint()" in told and "Jank.compact(" in told, f"told:\n{told}")
 
 
+def while_the_call_lasts(sojourn, samples):
+    """A named method that is late: the trigger fires at its deadline, not when it ends, and once."""
+    classes = compile_java(sojourn, samples, "Attached")
+    database = sojourn.path("late.db")
+    triggers = [{"on": "jank", "function": "Attached.held()", "longer_than": "100ms", "pause": "0s", "do": ["mark"]}]
+    program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, "--policy",
+                                       write_policy(sojourn, {"policy": 1, "triggers": triggers}), "--"],
+                      environment=sojourn.environment)
+    program.tell("hold")
+
+    def fired():
+        try:
+            return sojourn.sql(database, "SELECT subject, value FROM triggers")
+        except Failure:
+            return []  # the database is being made
+    wait_for("the trigger fires while the call is open", fired)
+    program.tell("release")
+    program.finish()
+    rows = fired()
+    check(len(rows) == 1 and rows[0]["subject"] == "Attached.held()" and rows[0]["value"] > 100e6, f"{rows}")
+    check_accounts(sojourn, database)
+
+
 def test(sojourn, arguments):
+    while_the_call_lasts(sojourn, arguments[0])
     jar = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "sojourn.jar")
     classes = sojourn.path("classes")
     subprocess.run(["javac", "-cp", jar, "-d", classes, os.path.join(arguments[0], "Jank.java")], check=True,

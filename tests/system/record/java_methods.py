@@ -129,7 +129,7 @@ def filters(sojourn, classes):
     ]
     for number, (options, wanted) in enumerate(expected):
         database = sojourn.path(f"filter{number}.db")
-        done, _ = sojourn.record(command, database, [*LOSSLESS, "--allow-unmatched", *options])
+        done, _ = sojourn.record(command, database, [*LOSSLESS, *options])
         check(done.returncode == 0, f"{options}: {done.stderr}")
         found = {name for name in names(sojourn, database) if name.startswith("Counted")}
         check(found == wanted, f"{options}: {found}")

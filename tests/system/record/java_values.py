@@ -16,7 +16,9 @@ from attaching import start_attach
 from java_programs import Program, compile_java
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
-MODES = ["-Xmixed", "-Xint", "-Xcomp"]
+INTERPRETED = ["-Xint"]
+COMPILED = ["-Xcomp", "-XX:TieredStopAtLevel=1"]  # by the compiler that starts sooner
+MIXED = ["-Xmixed"]
 NPC = "Kinds$Npc"
 VALUES = [f"{NPC}.hit(1:int)", f"{NPC}.hit(2:string)", f"{NPC}.hit(result:int)",
           f"{NPC}.join(left:str, right:str) -> str", f"{NPC}.scale(1:double)", f"{NPC}.scale(2:float)",
@@ -75,7 +77,7 @@ ROUNDS = 40000
 
 def record(sojourn, command, name, options):
     database = sojourn.path(name)
-    done, summary = sojourn.record(command, database, ["--allow-unmatched", "--block-ms", "10000", *options],
+    done, summary = sojourn.record(command, database, ["--block-ms", "10000", *options],
                                    text=True)
     check_accounts(sojourn, database)
     return done, summary, database
@@ -85,9 +87,9 @@ def values_are_in_function_txt(sojourn, samples):
     classes = compile_java(sojourn, samples, "Kinds")
     alone = subprocess.run(["java", "-cp", classes, "Kinds"], capture_output=True, text=True, check=True).stdout
     options = [part for rule in VALUES for part in ("--value", rule)]
-    for mode in MODES:
-        done, _, database = record(sojourn, ["java", mode, "-Xverify:all", "-cp", classes, "Kinds"],
-                                   f"values{mode}.db", options)
+    for mode in (INTERPRETED, COMPILED):
+        done, _, database = record(sojourn, ["java", *mode, "-Xverify:all", "-cp", classes, "Kinds"],
+                                   f"values{mode[0]}.db", options)
         check(done.stdout == alone, f"{mode}: it said {done.stdout}, {done.stderr}")
         text = sojourn.run(["export", database], capture_output=True, text=True, timeout=PATIENCE_S).stdout
         left = [re.sub("@[0-9a-f]+", "@ID", line.split(":", 1)[1]) for line in text.splitlines()
@@ -128,10 +130,10 @@ def rules_change_calls(sojourn, samples):
     alone = subprocess.run(["java", "-cp", classes, "Ruled"], capture_output=True, text=True, check=True).stdout
     check(alone.splitlines() == PLAIN, f"alone it says {alone}")
     permit(sojourn, ["set", "return", "throw"])
-    for mode in MODES:
-        rounds = 8 if mode == "-Xint" else ROUNDS
+    for mode in (INTERPRETED, MIXED):
+        rounds = 8 if mode == INTERPRETED else ROUNDS
         done, summary, database = record(
-            sojourn, ["java", mode, "-Xverify:all", "-cp", classes, "Ruled", str(rounds)], f"ruled{mode}.db",
+            sojourn, ["java", *mode, "-Xverify:all", "-cp", classes, "Ruled", str(rounds)], f"ruled{mode[0]}.db",
             write_policy(sojourn, RULES))
         said = done.stdout.splitlines()
         check(said == [*RULED, str(summed(rounds))], f"{mode}: it says {said}, {done.stderr}")
@@ -156,8 +158,11 @@ def what_is_not_possible_is_said(sojourn):
     command = ["java", "-cp", classes, "Ruled"]
     permit(sojourn, ["set", "return", "errno"])
     done, _ = sojourn.record(command, sojourn.path("refused.db"),
-                             ["--allow-unmatched", *write_policy(sojourn, [RULES[8]])], text=True)
+                             write_policy(sojourn, [RULES[8]]), text=True)
     check(done.returncode == 125 and "does not allow" in done.stderr, f"throw without permission: {done}")
+    done = sojourn.run(["record", "-o", sojourn.path("unmatched.db"), "--value", "Ruled.nowhere(1:int)", "--", *command],
+                       capture_output=True, text=True)
+    check(done.returncode == 0 and 'nothing matched ["Ruled.nowhere"]' in done.stderr, f"a method that is not there: {done}")
     rule = {**RULES[0], "change": {"set": 1, "errno": 5}}
     done, _, _ = record(sojourn, command, "errno.db", write_policy(sojourn, [rule]))
     check(done.stdout.splitlines() == PLAIN and "errno is not set for methods of Mono and Java" in done.stderr,
@@ -169,9 +174,9 @@ def without_memory_or_stack(sojourn, samples):
     classes = compile_java(sojourn, samples, "Faults")
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
                for part in ("--value", rule)]
-    for mode in MODES[:2]:
+    for mode in (MIXED, INTERPRETED):
         done, summary, database = record(
-            sojourn, ["java", mode, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], f"faults{mode}.db", options)
+            sojourn, ["java", *mode, "-Xmx64m", "-Xss256k", "-cp", classes, "Faults"], f"faults{mode[0]}.db", options)
         check(done.returncode == 3 and done.stdout == "done\n", f"{mode}: {done.stdout}{done.stderr}")
         check(summary["orphan_exits"] == 0 and summary["torn"] == 0, f"{mode}: {summary}")
         rows = sojourn.sql(database, "SELECT ending, count(*) AS n FROM calls JOIN functions USING (function_id) "
@@ -198,7 +203,7 @@ def collected_while_they_wait(sojourn, classes, number):
     """The calls that were lost: none, when no thread gave up to wait before the collection was done."""
     database = sojourn.path(f"full{number}.db")
     recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, "--allow-unmatched", "--block-ms", "10000", "--value",
+        [sojourn.program, "record", "-q", "-o", database, "--block-ms", "10000", "--value",
          "Safepoint.valued(value:int) -> int", "--", "java", "-cp", classes, "Safepoint"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
     check(recorder.stdout.readline() == "ready\n", "the program does not run")

@@ -52,7 +52,8 @@ def what_it_counts(sojourn, number, program):
     # What cannot be hooked is listed; all else is there as often in both.
     differ = {name for name in {*found["callbacks"], *found["in_place"]} - refused["in_place"]
               if found["callbacks"].get(name) != found["in_place"].get(name)}
-    # How often methods of waiting threads and of the library's own helpers are called depends on time.
+    # A machine of an async method is set only where its task has not ended yet: that depends on time.
+    differ = {name for name in differ if ":SetStateMachine(" not in name}
     check(not differ, f"the engines differ in { {name: [found[e].get(name) for e in ENGINES] for name in differ} }")
 
 

@@ -113,16 +113,26 @@ class Node:
                 words += log.read()[-1500:]
         return words
 
-    def ask(self, sql, database="default"):
-        query = urllib.parse.urlencode({"database": database})
-        request = urllib.request.Request(f"{self.url}/?{query}", data=sql.encode(),
-                                         headers={"X-ClickHouse-User": "default",
-                                                  "X-ClickHouse-Key": self.password})
+    def request(self, sql, database, settings):
+        query = urllib.parse.urlencode({"database": database}) + (f"&{settings}" if settings else "")
+        return urllib.request.urlopen(urllib.request.Request(
+            f"{self.url}/?{query}", data=sql.encode(),
+            headers={"X-ClickHouse-User": "default", "X-ClickHouse-Key": self.password}), timeout=SERVER_PATIENCE_S)
+
+    def ask(self, sql, database="default", settings=""):
         try:
-            with urllib.request.urlopen(request, timeout=SERVER_PATIENCE_S) as answer:
+            with self.request(sql, database, settings) as answer:
                 return answer.read().decode()
         except urllib.error.HTTPError as refused:
             check(False, f"{sql}: {refused.read().decode()}")
+
+    def can(self, sql, settings, database="sojourn"):
+        """Whether it answers a question within its settings."""
+        try:
+            with self.request(sql, database, settings) as answer:
+                return answer.read() != b""
+        except urllib.error.HTTPError:
+            return False
 
     def rows(self, sql, database="sojourn"):
         """Rows as lists of texts."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs that nobody here wrote print and return the same while their freed memory and objects are
 watched, in every mode, and nothing is reported: python3, redis, the sqlite3 shell, git, nginx, gdb, the
-tools of GNUstep, Mono and java. SJ_LONG=1 gives them more to do.
+tools of GNUstep, Mono, java and a terminal under Xvfb. SJ_LONG=1 gives them more to do.
 zombie_judges.py BUILD_FOLDER SAMPLES [JUDGE...]"""
 import contextlib
 import json
@@ -251,8 +251,50 @@ def judge_java(sojourn, _):
     Judge(sojourn, "java", HEAP).run(command, least=100)
 
 
+@contextlib.contextmanager
+def display(sojourn):
+    """An X server of its own; its display."""
+    with subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            yield ":" + server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def judge_x(sojourn, _):
+    """An application with windows: a terminal whose program says what it sees and ends."""
+    need("Xvfb", "xterm")
+    program = sojourn.path("xterm")  # installed with a group of its own: the loader then preloads nothing
+    shutil.copyfile(shutil.which("xterm"), program)
+    os.chmod(program, 0o755)
+    said = sojourn.path("said")
+    script = f"stty size > {said}; seq 1 3000; printf '\\033[31mred\\033[0m\\n'; tty >> {said}; echo done >> {said}"
+
+    def forget():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(said)
+
+    with display(sojourn) as name:
+        sojourn.environment["DISPLAY"] = name
+        judge = Judge(sojourn, "xterm", HEAP)
+        told = []
+        for mode, zombies in [("plain", None), *HEAP.items()]:
+            forget()
+            wrapper, database = watching(sojourn, mode, zombies) if zombies else ([], None)
+            done = judge.once(wrapper, [program, "-e", "sh", "-c", script], [], {})
+            with open(said, encoding="utf-8") as file:
+                told.append((done, mask(file.read(), [(r"/dev/pts/\d+", "TERMINAL")])))
+            check(told[-1] == told[0], f"xterm, {mode}: {told[-1]}, by itself {told[0]}")
+            if zombies:
+                judge.see(database, mode, 100)
+        check(told[0][1].endswith("TERMINAL\ndone\n"), f"xterm: {told[0]}")
+        del sojourn.environment["DISPLAY"]
+
+
 JUDGES = {"python3": judge_python, "sqlite3": judge_sqlite, "git": judge_git, "redis": judge_redis,
-          "nginx": judge_server, "gdb": judge_gdb, "gnustep": judge_gnustep, "mono": judge_mono, "java": judge_java}
+          "nginx": judge_server, "gdb": judge_gdb, "gnustep": judge_gnustep, "mono": judge_mono, "java": judge_java,
+          "x": judge_x}
 
 
 def test(sojourn, arguments):

@@ -6,8 +6,8 @@ import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
 import { Problem } from "../widgets/small";
 
-const CALL_SQL = `SELECT c.*, f.name, m.path AS module, t.name AS thread
-FROM calls c LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
+const CALL_SQL = `SELECT c.*, k.allocated_bytes, f.name, m.path AS module, t.name AS thread
+FROM calls c LEFT JOIN call_costs k ON k.session_id = c.session_id AND k.call_id = c.call_id LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
 const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns

@@ -6,6 +6,7 @@ import type { List, Overview } from "../api";
 import { compact, count, duration, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Bar } from "../widgets/small";
+import { Notes } from "./notes";
 import { addressOf, PART_MS, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
 import { valueOfTrigger } from "./live";
@@ -358,6 +359,7 @@ export function OverviewView({ session, changes }: { session: Overview; changes:
     return (
         <div class="lists">
             <Sections session={session} changes={changes} />
+            <Notes session={session.id} changes={changes} />
             <ListPanel
                 title="Processes"
                 list={session.processes}

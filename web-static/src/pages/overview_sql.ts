@@ -81,6 +81,10 @@ SELECT t.at_ns, t.event, t.subject, t.value, t.actions, t.suppressed,
 FROM triggers t WHERE t.session_id = :session AND ${isThen(chosen, "t.at_ns")} ORDER BY t.number LIMIT 200`;
 }
 
+export const NOTES_SQL = `SELECT note, author, start_ns, end_ns,
+       strftime('%Y-%m-%d %H:%M UTC', created_realtime_ns / 1000000000, 'unixepoch') AS written
+FROM annotations WHERE session_id = :session ORDER BY annotation_id DESC LIMIT 200`;
+
 export const FILTERED_SQL = `SELECT f.name, c.reason, c.calls, c.total_ns FROM filtered_calls c
 LEFT JOIN functions f USING (function_id) WHERE c.session_id = :session ORDER BY c.calls DESC LIMIT 50`;
 

@@ -159,8 +159,8 @@ function SessionHeader({ session }: { session: Overview }) {
 const formats: readonly (readonly [string, string])[] = [
     ["function.txt", "function.txt: a line for each entry and exit"],
     ["report.txt", "report.txt: what each function cost"],
-    ["folded", "folded paths: flame graph tools, speedscope"],
-    ["chrome-json", "trace events: Perfetto, speedscope, chrome://tracing"],
+    ["folded", "folded paths, for speedscope and flame graph tools"],
+    ["chrome-json", "trace events, for Perfetto, speedscope and chrome://tracing"],
     ["parquet", "Parquet: the calls, for DuckDB, ClickHouse and data frames"],
     ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
@@ -231,6 +231,10 @@ function Export({ session }: { session: Overview }) {
                         </a>
                     </li>
                 ))}
+                <li class="dim">
+                    Without a network, <code>speedscope FILE</code> (npm) opens both of the last, and{" "}
+                    <code>chrome://tracing</code> the last; see <code>man sojourn-export</code>.
+                </li>
             </ul>
         </details>
     );

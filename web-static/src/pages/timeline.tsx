@@ -10,6 +10,7 @@ import { looks } from "../store";
 import { RowTable, SqlPanel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
+import { Notes } from "./notes";
 import {
     type CallBar,
     type GapMark,
@@ -548,6 +549,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 <Selected key={JSON.stringify(chosen)} session={session} chosen={chosen} show={show} />
             ) : null}
             <Twin tracks={tracks} view={view} />
+            <Notes session={session.id} changes={changes} />
         </section>
     );
 }

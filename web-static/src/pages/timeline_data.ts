@@ -5,6 +5,7 @@ import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
 import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
+import { fileName } from "../format";
 
 // A window with more calls of a stream is drawn from steps.
 const CALLS_MAX = 250000;
@@ -23,6 +24,9 @@ export interface Stream {
     to_ns: number | null;
     max_depth: number;
     own_stack: number;
+    pid: number | null;
+    executable: string | null;
+    processes: number; // of the session
 }
 
 export const STREAMS_SQL = `SELECT s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
@@ -30,9 +34,11 @@ export const STREAMS_SQL = `SELECT s.stream_id, s.thread_id, t.number AS thread,
        max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
            coalesce((SELECT max(end_ns) FROM timeline x WHERE x.stream_id = s.stream_id), 0),
            coalesce((SELECT max(start_ns) FROM open_calls o WHERE o.stream_id = s.stream_id), 0)) AS to_ns,
-       s.max_depth, s.own_stack
+       s.max_depth, s.own_stack, p.pid, p.executable,
+       (SELECT count(*) FROM processes q WHERE q.session_id = s.session_id) AS processes
 FROM streams s LEFT JOIN threads t USING (thread_id)
-WHERE s.session_id = :session ORDER BY t.is_main DESC, s.calls DESC, s.stream_id`;
+LEFT JOIN processes p ON p.session_id = s.session_id AND p.number = t.process_number
+WHERE s.session_id = :session ORDER BY p.number, t.is_main DESC, s.calls DESC, s.stream_id`;
 
 export const GAPS_SQL = `SELECT coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
            JOIN threads t USING (thread_id)
@@ -82,7 +88,8 @@ export interface Track {
 export function trackName(stream: Stream): string {
     const name =
         stream.name || (stream.thread === null ? `stream ${stream.stream_id}` : `thread ${stream.thread}`);
-    return stream.own_stack ? name : `${name} (other stack)`;
+    const process = stream.processes > 1 && stream.pid ? `${fileName(stream.executable ?? "")} ${stream.pid} · ` : "";
+    return `${process}${name}${stream.own_stack ? "" : " (other stack)"}`;
 }
 
 export function useStreams(id: string, changes: number) {

@@ -49,6 +49,7 @@ final class Watch implements Runnable {
 
     private void beat() throws InterruptedException {
         Beat beat = new Beat();
+        Commands.posted();
         long posted = System.nanoTime();
         executor.execute(beat);
         if (!beat.answered.await(deadlineNanos, TimeUnit.NANOSECONDS)) {

@@ -11,5 +11,7 @@ public final class Commands {
 
     public static native int thread();
 
+    public static native void posted();
+
     public static native void stalled(String name, long ageNanos, String report);
 }

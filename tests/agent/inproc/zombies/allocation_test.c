@@ -48,9 +48,15 @@ static sj_zombie_region *region;
 static uint32_t hits[TURNS];
 static char ordinary;
 
+static uint32_t failures; /* that are still to come */
+
 static void *give_out(size_t bytes)
 {
     (void)bytes;
+    if (failures != 0) {
+        failures--;
+        return NULL;
+    }
     return &ordinary;
 }
 
@@ -111,10 +117,32 @@ static void no_turn_is_preferred(void **state)
     assert_int_equal(atomic_load(&region->counters.uses), 0);
 }
 
+/* Before an allocation fails, half of what freed blocks keep is given up. */
+static void a_failing_allocation_makes_room(void **state)
+{
+    (void)state;
+    sj_zombie_countdown = 1;
+    region->settings.one_in = 1;
+    void *guarded = allocate();
+    assert_true(sj_pool_has((uint64_t)(uintptr_t)guarded));
+    sj_pool_put(guarded, 0, SJ_FAMILY_ANY);
+    const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)guarded);
+    const bool was_saved = sj_pages_is_saved(slot);
+    region->settings.memory_kib = 0; /* no block is guarded any more */
+    failures = 1;
+    assert_ptr_equal(allocate(), &ordinary);
+    const uint64_t floor = atomic_load(&sj_zombie_pool.saved_floor);
+    assert_true(!was_saved || floor != 0);
+    failures = 2;
+    assert_null(allocate());
+    assert_int_equal(failures, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(distances_are_geometric),
                                        cmocka_unit_test(rare_ones_are_at_their_distance),
-                                       cmocka_unit_test(no_turn_is_preferred)};
+                                       cmocka_unit_test(no_turn_is_preferred),
+                                       cmocka_unit_test(a_failing_allocation_makes_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ static inline sj_java_values *any_values_new(uint32_t count)
         values[i].sets = UINT16_MAX;
         values[i].may_leave = true;
         values[i].costs = i % 3 == 0;
+        values[i].lines = i % 4 != 0;
     }
     return values;
 }

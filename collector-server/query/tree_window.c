@@ -1,0 +1,180 @@
+#include "collector-server/query/tree_window.h"
+
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+#define UNKNOWN UINT32_MAX
+
+void sj_tree_window_deinit(sj_tree_window *window)
+{
+    if (window->scan_open) {
+        sj_block_scan_close(&window->scan);
+    }
+    free(window->row_paths);
+    free(window->frame_paths);
+    *window = (sj_tree_window){0};
+}
+
+void sj_tree_rows_count(sj_tree_rows *tree, uint32_t row, uint32_t parent, int64_t ns)
+{
+    sj_tree_row *path = &tree->rows[row];
+    path->min_ns = path->calls == 0 || ns < path->min_ns ? ns : path->min_ns;
+    path->max_ns = ns > path->max_ns ? ns : path->max_ns;
+    path->calls++;
+    path->total_ns += ns;
+    path->self_ns += ns;
+    tree->rows[parent].self_ns -= ns;
+}
+
+/* A block that is walked, and where its calls go. */
+typedef struct window_walk {
+    sj_tree_window *window;
+    sj_tree_rows *tree;
+    int64_t session_id;
+} window_walk;
+
+/* The path of the call that is open at `depth` at the block's start; frames above it come first. */
+static int find_frame(const window_walk *walk, uint32_t depth, uint32_t *path)
+{
+    uint32_t *paths = walk->window->frame_paths;
+    uint32_t known = depth + 1;
+    while (known > 0 && paths[known - 1] == UNKNOWN) {
+        known--;
+    }
+    for (; known <= depth; known++) {
+        sj_stack_frame frame;
+        const int result = sj_block_scan_frame(&walk->window->scan, known, &frame);
+        const int64_t function_id =
+            result == SQLITE_OK ? sj_scan_function_id(&walk->window->scan.session, frame.function)
+                                : 0;
+        if (result != SQLITE_OK && result != SQLITE_NOTFOUND) {
+            return result;
+        }
+        paths[known] = sj_tree_rows_take(walk->tree, walk->session_id,
+                                         known > 0 ? paths[known - 1] : 0, function_id);
+        if (paths[known] == 0) {
+            return SQLITE_NOMEM;
+        }
+    }
+    *path = paths[depth];
+    return SQLITE_OK;
+}
+
+/* The path of a row's caller; 0: nothing recorded called it. */
+static int find_caller(const window_walk *walk, size_t row, uint32_t *path)
+{
+    const sj_block_rows *rows = &walk->window->scan.rows;
+    if (rows->parents[row] != SJ_ROW_NO_PARENT) {
+        *path = walk->window->row_paths[rows->parents[row]];
+        return SQLITE_OK;
+    }
+    *path = 0;
+    return rows->depths[row] == 0 ? SQLITE_OK : find_frame(walk, rows->depths[row] - 1, path);
+}
+
+/* The path of a row, and of those that it is called by within the block, which come before it. */
+static int find_path(const window_walk *walk, size_t row)
+{
+    const sj_block_scan *scan = &walk->window->scan;
+    uint32_t *paths = walk->window->row_paths;
+    uint32_t caller = 0;
+    const uint32_t parent = scan->rows.parents[row];
+    if (paths[row] != UNKNOWN) {
+        return SQLITE_OK;
+    }
+    if (parent != SJ_ROW_NO_PARENT && paths[parent] == UNKNOWN) {
+        const int result = find_path(walk, parent);
+        if (result != SQLITE_OK) {
+            return result;
+        }
+    }
+    const int result = find_caller(walk, row, &caller);
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    paths[row] = sj_tree_rows_take(walk->tree, walk->session_id, caller,
+                                   scan->function_ids[scan->rows.symbols[row]]);
+    return paths[row] != 0 ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int reserve(sj_tree_window *window)
+{
+    const size_t rows = window->scan.rows.count;
+    const size_t frames = window->scan.block.header.open_depth;
+    if (sj_array_reserve(&window->row_paths, &window->row_capacity, 0, rows,
+                         sizeof(*window->row_paths)) != SJ_OK ||
+        sj_array_reserve(&window->frame_paths, &window->frame_capacity, 0, frames,
+                         sizeof(*window->frame_paths)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        window->row_paths[i] = UNKNOWN;
+    }
+    for (size_t i = 0; i < frames; i++) {
+        window->frame_paths[i] = UNKNOWN;
+    }
+    return SQLITE_OK;
+}
+
+static int add_row(const window_walk *walk, size_t row)
+{
+    const sj_block_scan *scan = &walk->window->scan;
+    const sj_block_rows *rows = &scan->rows;
+    uint32_t caller = 0;
+    int result = find_path(walk, row);
+    result = result == SQLITE_OK ? find_caller(walk, row, &caller) : result;
+    if (result != SQLITE_OK) {
+        return result;
+    }
+    const uint32_t path = walk->window->row_paths[row];
+    if (sj_row_ended(rows, row)) {
+        sj_tree_rows_count(walk->tree, path, caller,
+                           sj_scan_ns(&scan->session, rows->ends[row]) -
+                               sj_scan_ns(&scan->session, rows->starts[row]));
+    } else {
+        walk->tree->rows[path].open_calls++;
+    }
+    return SQLITE_OK;
+}
+
+static int add_block(const window_walk *walk)
+{
+    sj_block_scan *scan = &walk->window->scan;
+    int result = sj_block_scan_rows(scan, true);
+    if (result != SQLITE_OK) {
+        return result == SQLITE_CORRUPT ? SQLITE_OK : result; /* it was named in the warnings */
+    }
+    result = reserve(walk->window);
+    for (size_t row = 0; result == SQLITE_OK && row < scan->rows.count; row++) {
+        const uint64_t start = scan->rows.starts[row];
+        if (start >= scan->session.first_start && start <= scan->session.last_start) {
+            result = add_row(walk, row);
+        }
+    }
+    return result;
+}
+
+int sj_tree_window_add(sj_tree_window *window, sj_query_state *state, sj_tree_rows *tree,
+                       int64_t session_id, int64_t stream_id, int64_t from_ns, int64_t to_ns)
+{
+    const window_walk walk = {.window = window, .tree = tree, .session_id = session_id};
+    int result = SQLITE_OK;
+    if (!window->scan_open) {
+        result = sj_block_scan_open(&window->scan, state);
+        window->scan_open = true;
+    }
+    if (result != SQLITE_OK || to_ns <= from_ns) {
+        return result;
+    }
+    sj_scan_filter filter = sj_scan_everything;
+    filter.first_session = filter.last_session = session_id;
+    filter.first_stream = filter.last_stream = stream_id;
+    filter.first_start_ns = from_ns;
+    filter.last_start_ns = to_ns - 1;
+    result = sj_block_scan_start(&window->scan, &filter, SJ_SCAN_TIMES);
+    while (result == SQLITE_OK && (result = sj_block_scan_next(&window->scan)) == SQLITE_ROW) {
+        result = add_block(&walk);
+    }
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
