@@ -11,13 +11,17 @@
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
-#define SJ_CHANGES_MAGIC UINT64_C(0x32474e4843534a53) /* "SJSCHNG2" */
+#define SJ_CHANGES_MAGIC UINT64_C(0x33474e4843534a53) /* "SJSCHNG3" */
 
 enum {
     SJ_CHANGE_RULES = 32,             /* bits of a function: places among the policy's rules */
     SJ_CHANGED_FUNCTIONS = 16 * 1024, /* room; a power of 2 */
     SJ_CHANGES_PATH = 4096,
     SJ_CHANGE_THROWN_BYTES = 128, /* of the name of an exception's class, with its end */
+    SJ_CHANGE_DATA_BYTES = 64,    /* that a rule writes at most */
+    SJ_CHANGE_MARK_BYTES = 64,    /* of a mark's name, with its end */
+    SJ_CHANGE_THREAD_BYTES = 16,  /* of a thread's, as the kernel has it */
+    SJ_CHANGE_CONDITIONS = 8,
     SJ_CHANGED_MOST = SJ_CHANGED_FUNCTIONS / 2
 };
 
@@ -25,7 +29,8 @@ typedef enum sj_change_action {
     SJ_CHANGE_NOTHING = 0, /* errno or a delay only */
     SJ_CHANGE_SET = 1,     /* the target is set: an argument, or at the exit the result */
     SJ_CHANGE_RETURN = 2,  /* at the entry: the function returns the target at once */
-    SJ_CHANGE_THROW = 3    /* at the entry: an exception is thrown at once; Java methods only */
+    SJ_CHANGE_THROW = 3,   /* at the entry: an exception is thrown at once; Java methods only */
+    SJ_CHANGE_WRITE = 4    /* bytes are written where the target leads to */
 } sj_change_action;
 
 /* Comparisons of whole numbers, as in agent/policy/value_rules.h. */
@@ -39,6 +44,15 @@ typedef enum sj_change_comparison {
     SJ_CHANGE_AT_LEAST = 6
 } sj_change_comparison;
 
+/* A further condition: on a register of the same moment, on errno (at the exit; the descriptor says
+ * so) or on the thread's name (`thread` is set). */
+typedef struct sj_change_condition {
+    uint8_t descriptor;
+    uint8_t comparison;                  /* sj_change_comparison */
+    char thread[SJ_CHANGE_THREAD_BYTES]; /* whole, or with a * at its end */
+    uint64_t operand;
+} sj_change_condition;
+
 typedef struct sj_change_rule {
     uint8_t descriptor; /* of the value that is judged, whose recording is the occasion */
     uint8_t target;     /* of what is set */
@@ -51,7 +65,15 @@ typedef struct sj_change_rule {
     uint64_t from;     /* the first call that counts, of those that meet the condition; 0, 1: all */
     uint64_t times;    /* at most; 0: no limit */
     uint64_t one_in;   /* 0, 1: each */
-    char thrown[SJ_CHANGE_THROWN_BYTES]; /* class of the exception; "": none */
+    uint64_t until_ticks; /* 0: as long as the table */
+    sj_change_condition conditions[SJ_CHANGE_CONDITIONS];
+    uint32_t condition_count;
+    uint32_t data_bytes;
+    uint8_t data[SJ_CHANGE_DATA_BYTES];
+    char begin_mark[SJ_CHANGE_MARK_BYTES]; /* in force from this mark of the process; "": at once */
+    char end_mark[SJ_CHANGE_MARK_BYTES];   /* to this one */
+    char thrown[SJ_CHANGE_THROWN_BYTES];   /* class of the exception; "": none */
+    _Atomic uint32_t is_between;           /* 1: the first mark has come, and not the second */
     _Atomic uint64_t met;
     _Atomic uint64_t fired;
 } sj_change_rule;

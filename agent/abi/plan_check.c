@@ -51,6 +51,8 @@ static bool are_values_valid(const sj_plan_function *function)
     bool valid = function->value_shift < SHIFTS;
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         valid = valid && (function->values[i] == 0 || function->values[i] == SJ_PLACE_CPU_ENTRY ||
+                          function->values[i] == SJ_PLACE_MEMORY_ENTRY ||
+                          function->values[i] == SJ_PLACE_ERRNO ||
                           sj_value_kind_of(function->values[i]) != 0);
     }
     return valid;

@@ -147,6 +147,8 @@ typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_OWN_ZOMBIES = 9,   /* the program keeps freed objects itself: NSZombieEnabled */
     SJ_ZOMBIE_SANITIZER = 10,    /* malloc is a sanitizer's, which finds the same */
     SJ_ZOMBIE_COLLECTOR = 11,    /* malloc is a garbage collector's, which would not see blocks */
+    SJ_ZOMBIE_NO_SIZES = 12,     /* counting: the allocator does not say how large blocks are */
+    SJ_ZOMBIE_NOT_COUNTING = 13, /* counting: the entries were patched without it */
     SJ_ZOMBIE_NOT_STARTED = 255  /* the monitor has not said anything */
 } sj_zombie_refusal;
 
@@ -197,6 +199,8 @@ typedef struct sj_zombie_settings {
     uint32_t quarantine_kib;
     uint32_t vtables;          /* 1: C++ objects in quarantine answer virtual calls */
     uint32_t budget_per_mille; /* of the program's CPU time; 0: any; for the recorder */
+    uint32_t counts;           /* 1: what threads allocate and free is counted */
+    uint32_t reserved;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
@@ -326,7 +330,7 @@ typedef struct sj_zombie_region {
     uint32_t version;
     _Atomic uint32_t refusal; /* sj_zombie_refusal, by the monitor */
     _Atomic uint32_t objects_refusal;
-    uint32_t unused;
+    _Atomic uint32_t counting_refusal;
     sj_zombie_settings settings;
     sj_zombie_counters counters;
     sj_zombie_cell kept[SJ_ZOMBIE_CELLS]; /* their sum: freed objects that were kept */

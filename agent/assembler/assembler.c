@@ -8,6 +8,7 @@
 #include "agent/assembler/assembler.h"
 
 #include "agent/assembler/call_stack.h"
+#include "agent/assembler/call_values.h"
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/stack_map.h"
 #include "agent/assembler/value_queue.h"
@@ -199,6 +200,18 @@ static sj_status retire_idle_stacks(sj_assembler *assembler)
     return status;
 }
 
+/* The thread goes on with another of its stacks. Where it left calls open on the one before, or
+ * comes back to a coroutine, something else ran in the middle of this stack's calls; after a signal
+ * handler or a coroutine that has ended, nothing did that they had not asked for. */
+static void go_on_with(sj_assembler *assembler, sj_call_stack *stream)
+{
+    const sj_call_stack *before = assembler->current;
+    if (before != NULL && before != stream && (before->depth > 0 || !stream->own_stack)) {
+        sj_call_costs_distrust(&stream->costs);
+    }
+    assembler->current = stream;
+}
+
 /* Makes the stream that an address belongs to the current one; the fast path has failed. */
 static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
 {
@@ -223,7 +236,7 @@ static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t 
             return added;
         }
     }
-    assembler->current = stream;
+    go_on_with(assembler, stream);
     return catch_up(assembler, stream);
 }
 
@@ -243,7 +256,7 @@ static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
         return SJ_OK;
     }
     SJ_TRY(ensure_own(assembler, sj_managed_base(&assembler->run), ticks));
-    assembler->current = assembler->own;
+    go_on_with(assembler, assembler->own);
     return catch_up(assembler, assembler->own);
 }
 
@@ -329,111 +342,16 @@ static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
     return SJ_OK;
 }
 
-/* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
- * such, wherever the probe has found them. */
-static sj_status keep_typed(sj_assembler *assembler, const sj_typed_function *typed,
-                            const sj_block_value *value)
-{
-    const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
-    for (size_t i = 0; i < typed->count; i++) {
-        const sj_typed_value *of = &typed->values[i];
-        const bool is_its =
-            is_text ? sj_value_position(of->place) == sj_value_position(value->descriptor) &&
-                          sj_value_kind_of(of->descriptor) == SJ_VALUE_STRING
-                    : of->place == value->descriptor;
-        if (of->place != 0 && is_its) {
-            sj_block_value kept;
-            sj_typed_value_take(of, value, &kept);
-            SJ_TRY(sj_call_stack_value(assembler->current, &kept));
-        }
-    }
-    return SJ_OK;
-}
-
-/* keep_cost takes the CPU time at an entry or an exit; an exit makes the values of the call. */
-static sj_status keep_cost(sj_assembler *assembler, uint32_t function, sj_block_value *value)
-{
-    sj_call_stack *stream = assembler->current;
-    sj_call_cost cost;
-    const uint32_t position = sj_value_position(value->descriptor);
-    if (position >= SJ_COST_BYTES_AT_EXIT) {
-        sj_call_costs_allocated(&stream->costs, value->bits);
-        return SJ_OK;
-    }
-    if (position != SJ_COST_CPU_AT_EXIT) {
-        return sj_call_costs_enter(&stream->costs, value->call_index, function, stream->depth,
-                                   value->bits);
-    }
-    if (!sj_call_costs_leave(&stream->costs, value->call_index, value->bits, &cost)) {
-        return SJ_OK;
-    }
-    const uint64_t costs[SJ_COSTS] = {[SJ_COST_FUNCTION] = function,
-                                      [SJ_COST_CPU_NS] = cost.cpu_ns,
-                                      [SJ_COST_SELF_NS] = cost.self_ns,
-                                      [SJ_COST_NESTED] = cost.is_nested,
-                                      [SJ_COST_BYTES] = cost.bytes};
-    const uint32_t known = cost.bytes != SJ_COST_UNKNOWN ? SJ_COSTS : SJ_COST_BYTES;
-    for (uint32_t i = 0; i < known; i++) {
-        value->descriptor = sj_value_descriptor(i, SJ_VALUE_COST);
-        value->bits = costs[i];
-        SJ_TRY(sj_call_stack_value(stream, value));
-    }
-    return SJ_OK;
-}
-
-/* Stores a value once without a rule's name for each position that rules without condition store it
- * under, and once for each rule whose condition it meets. */
-static sj_status keep_value(sj_assembler *assembler, uint32_t function, uint64_t ticks,
-                            sj_block_value *value)
-{
-    const sj_value_rules *rules = assembler->context.value_rules;
-    const sj_assembler_sink *sink = &assembler->context.sink;
-    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_THROWN) {
-        return sj_call_stack_value(assembler->current, value);
-    }
-    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_COST) {
-        return keep_cost(assembler, function, value);
-    }
-    if (value->rule != 0) { /* a rule's own work */
-        const bool is_known = rules != NULL && value->rule <= rules->count;
-        return is_known ? sj_call_stack_value(assembler->current, value) : SJ_OK;
-    }
-    const uint32_t kept =
-        rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
-    const sj_typed_function *typed = sj_value_rules_typed(rules, function);
-    if (typed != NULL) {
-        SJ_TRY(keep_typed(assembler, typed, value));
-    }
-    uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
-    size_t count = 0;
-    for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
-        const uint8_t stored = rules->items[i].stored;
-        const bool has_name =
-            rules->items[i].comparison != SJ_VALUE_ALWAYS && !rules->items[i].changes;
-        const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
-        if ((kept >> i & 1) != 0 && is_wanted) {
-            value->rule = has_name ? (uint8_t)(i + 1) : 0;
-            value->descriptor = stored;
-            if (!has_name) {
-                seen[count++] = stored;
-            }
-            SJ_TRY(sj_call_stack_value(assembler->current, value));
-        }
-    }
-    return rules != NULL ? SJ_OK : sj_call_stack_value(assembler->current, value);
-}
-
 static sj_status keep_values(sj_assembler *assembler, const timed_record *record,
                              uint64_t call_index)
 {
-    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
-    const bool at_entry = record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
-    sj_block_value value;
-    while (sj_value_queue_take(&assembler->values, function, record->stack, at_entry, &value)) {
-        value.call_index = call_index;
-        SJ_TRY(keep_value(assembler, function, record->ticks, &value));
-    }
-    return SJ_OK;
+    const sj_valued_moment moment = {.call_index = call_index,
+                                     .stack = record->stack,
+                                     .ticks = record->ticks,
+                                     .function = record->tag & SJ_RECORD_FUNCTION_MASK,
+                                     .at_entry =
+                                         record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER};
+    return sj_call_values_keep(assembler->current, &assembler->values, &moment);
 }
 
 /* Each may be kept by every rule. */
@@ -441,7 +359,8 @@ static sj_status make_value_room(const sj_assembler *assembler)
 {
     return assembler->values.count == 0
                ? SJ_OK
-               : sj_call_stack_make_value_room(assembler->current, SJ_VALUE_QUEUE * SJ_VALUE_RULES);
+               : sj_call_stack_make_value_room(assembler->current,
+                                               2 * SJ_VALUE_QUEUE * SJ_VALUE_RULES);
 }
 
 static sj_status take_enter(sj_assembler *assembler, const timed_record *record)

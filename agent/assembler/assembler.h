@@ -30,6 +30,17 @@
 
 typedef struct sj_assembler sj_assembler;
 
+/* A call whose rules are to be judged, at its entry or its exit. */
+typedef struct sj_assembled_call {
+    uint32_t function;
+    uint32_t caller; /* 0: none that is known */
+    bool at_exit;
+    uint64_t start_ticks;
+    uint64_t now_ticks;
+    const sj_block_value *values; /* of entry and exit, as far as they are there */
+    size_t value_count;
+} sj_assembled_call;
+
 /* What the assembler passes to its owner. `block` is borrowed for the call. A stream is announced
  * before its first block. Returning other than SJ_OK makes the assembler count the block as a gap.
  * STACK blocks (see block.h) come before the block that refers to them. */
@@ -43,6 +54,9 @@ typedef struct sj_assembler_sink {
     /* Which of the rules about values keep one (bits); NULL: there are none to ask. */
     uint32_t (*value)(void *context, uint32_t function, const sj_block_value *value,
                       uint64_t ticks);
+    /* Which of the rules with conditions on the whole call, of those known now (at the entry those
+     * that are not late), a call meets (bits). */
+    uint32_t (*call)(void *context, const sj_assembled_call *call);
 } sj_assembler_sink;
 
 typedef struct sj_assembler_options {

@@ -10,64 +10,75 @@ void sj_call_costs_deinit(sj_call_costs *costs)
     *costs = (sj_call_costs){0};
 }
 
-void sj_call_costs_allocated(sj_call_costs *costs, uint64_t bytes)
+static uint32_t bit_of(sj_cost_counter counter)
 {
-    costs->bytes = bytes;
-    costs->knows_bytes = true;
+    return UINT32_C(1) << counter;
 }
 
-static uint64_t take_bytes(sj_call_costs *costs)
+sj_status sj_call_costs_enter(sj_call_costs *costs, const sj_costly_call *call,
+                              sj_cost_counter counter, uint64_t reading)
 {
-    const uint64_t bytes = costs->knows_bytes ? costs->bytes : SJ_COST_UNKNOWN;
-    costs->knows_bytes = false;
-    return bytes;
-}
-
-sj_status sj_call_costs_enter(sj_call_costs *costs, uint64_t call_index, uint32_t function,
-                              uint32_t depth, uint64_t cpu_ns)
-{
-    while (costs->count != 0 && costs->open[costs->count - 1].depth >= depth) {
-        costs->count--; /* ended by an exception or a jump */
+    while (costs->count != 0 && costs->open[costs->count - 1].call.depth >= call->depth &&
+           costs->open[costs->count - 1].call.call_index != call->call_index) {
+        costs->count--; /* ended, or left by an exception or a jump */
     }
-    SJ_TRY(sj_array_reserve(&costs->open, &costs->capacity, costs->count, 1, sizeof(*costs->open)));
-    costs->open[costs->count++] = (sj_open_cost){.call_index = call_index,
-                                                 .function = function,
-                                                 .depth = depth,
-                                                 .cpu_ns = cpu_ns,
-                                                 .bytes = take_bytes(costs)};
+    if (costs->count == 0 || costs->open[costs->count - 1].call.call_index != call->call_index) {
+        SJ_TRY(sj_array_reserve(&costs->open, &costs->capacity, costs->count, 1,
+                                sizeof(*costs->open)));
+        costs->open[costs->count++] = (sj_open_cost){.call = *call};
+    }
+    sj_open_cost *open = &costs->open[costs->count - 1];
+    open->measured |= bit_of(counter);
+    open->at_entry[counter] = reading;
     return SJ_OK;
 }
 
-static bool is_nested(const sj_call_costs *costs, uint32_t function)
+/* The next call above a place of which the counter was read, of a function or of any; NULL: none.
+ */
+static sj_open_cost *find_above(const sj_call_costs *costs, size_t place, sj_cost_counter counter,
+                                const uint32_t *function)
 {
-    for (size_t i = 0; i < costs->count; i++) {
-        if (costs->open[i].function == function) {
-            return true;
+    while (place-- > 0) {
+        sj_open_cost *open = &costs->open[place];
+        if ((open->measured & bit_of(counter)) != 0 &&
+            (function == NULL || open->call.function == *function)) {
+            return open;
         }
     }
-    return false;
+    return NULL;
 }
 
-bool sj_call_costs_leave(sj_call_costs *costs, uint64_t call_index, uint64_t cpu_ns,
-                         sj_call_cost *cost)
+bool sj_call_costs_leave(sj_call_costs *costs, uint64_t call_index, sj_cost_counter counter,
+                         uint64_t reading, sj_call_cost *cost)
 {
     size_t place = costs->count;
-    const uint64_t bytes = take_bytes(costs);
-    while (place > 0 && costs->open[place - 1].call_index != call_index) {
+    while (place > 0 && costs->open[place - 1].call.call_index != call_index) {
         place--;
     }
     if (place == 0) {
         return false;
     }
-    const sj_open_cost ended = costs->open[place - 1];
-    costs->count = place - 1;
-    cost->cpu_ns = cpu_ns > ended.cpu_ns ? cpu_ns - ended.cpu_ns : 0;
-    cost->self_ns = cost->cpu_ns > ended.below_ns ? cost->cpu_ns - ended.below_ns : 0;
-    cost->is_nested = is_nested(costs, ended.function);
-    cost->bytes = bytes != SJ_COST_UNKNOWN && bytes >= ended.bytes ? bytes - ended.bytes
-                                                                   : SJ_COST_UNKNOWN;
-    if (costs->count != 0) {
-        costs->open[costs->count - 1].below_ns += cost->cpu_ns;
+    costs->count = place; /* calls below have ended, seen or not */
+    sj_open_cost *ended = &costs->open[--place];
+    if ((ended->measured & bit_of(counter)) == 0) {
+        return false;
     }
-    return true;
+    ended->measured &= ~bit_of(counter);
+    cost->all = reading > ended->at_entry[counter] ? reading - ended->at_entry[counter] : 0;
+    cost->self = cost->all > ended->below[counter] ? cost->all - ended->below[counter] : 0;
+    cost->is_nested = find_above(costs, place, counter, &ended->call.function) != NULL;
+    cost->is_first = !ended->is_ended;
+    ended->is_ended = true;
+    sj_open_cost *above = find_above(costs, place, counter, NULL);
+    if (above != NULL) {
+        above->below[counter] += cost->all;
+    }
+    return !ended->is_distrusted;
+}
+
+void sj_call_costs_distrust(sj_call_costs *costs)
+{
+    for (size_t i = 0; i < costs->count; i++) {
+        costs->open[i].is_distrusted = true;
+    }
 }

@@ -191,6 +191,7 @@ void sj_call_stack_free(sj_call_stack *stream)
         return;
     }
     sj_call_costs_deinit(&stream->costs);
+    sj_late_values_deinit(&stream->late);
     free(stream->frames);
     free(stream->stored);
     free(stream->key);

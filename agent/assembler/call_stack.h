@@ -5,6 +5,7 @@
 
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/call_costs.h"
+#include "agent/assembler/late_values.h"
 #include "agent/assembler/time_steps.h"
 #include "proto/block/call_trust.h"
 
@@ -47,6 +48,7 @@ typedef struct sj_call_stack {
     sj_call_trust trust;
 
     sj_call_costs costs;
+    sj_late_values late;
     sj_stack_frame *frames; /* open calls, outermost first */
     uint32_t depth;
     uint32_t frame_capacity;

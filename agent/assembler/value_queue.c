@@ -98,8 +98,8 @@ bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stac
 {
     for (size_t i = 0; i < queue->count;) {
         const sj_waiting_call_value *item = &queue->items[i];
-        const bool is_of_exit = sj_value_is_of_exit(item->value.descriptor);
-        if (item->function != function || is_of_exit == at_entry ||
+        const bool is_at_exit = sj_value_is_at_exit(item->value.descriptor);
+        if (item->function != function || is_at_exit == at_entry ||
             item->stack != ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK)) {
             i++;
             continue;

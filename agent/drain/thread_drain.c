@@ -104,16 +104,54 @@ static uint32_t take_value(void *context, uint32_t function, const sj_block_valu
     uint32_t kept = 0;
     for (size_t i = 0; i < values->count; i++) {
         const sj_value_rule *rule = &values->items[i];
-        if ((asked >> i & 1) == 0 || !sj_value_rule_holds(rule, value)) {
+        /* What has conditions on the whole call is judged with the call (take_call). */
+        if ((asked >> i & 1) == 0 || (rule->condition_count != 0 && !rule->changes) ||
+            !sj_value_rule_holds(rule, value)) {
             continue;
         }
         kept |= UINT32_C(1) << i;
-        if (rule->comparison != SJ_VALUE_ALWAYS && shared->triggers != NULL) {
+        if (sj_value_rule_has_condition(rule) && shared->triggers != NULL) {
             sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, ticks,
                               thread->number);
         }
     }
     return kept;
+}
+
+/* take_call judges the rules with conditions on a whole call, and fires the triggers of those that
+ * it meets. */
+static uint32_t take_call(void *context, const sj_assembled_call *call)
+{
+    const sj_thread_drain *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    sj_value_rules *values = shared->options.policy->selection.values;
+    if (shared->options.rules == NULL) {
+        return 0;
+    }
+    const uint32_t asked = sj_function_rules_get(shared->options.rules, call->function).values;
+    const sj_call_facts facts = {
+        .values = call->values,
+        .value_count = call->value_count,
+        .duration_ns =
+            (uint64_t)((double)(call->now_ticks - call->start_ticks) * shared->options.ns_per_tick),
+        .has_ended = call->at_exit,
+        .thread = thread->name,
+        .called_from = sj_function_rules_get(shared->options.rules, call->caller).called_from};
+    uint32_t met = 0;
+    for (uint32_t i = 0; i < values->count; i++) {
+        const sj_value_rule *rule = &values->items[i];
+        if ((asked >> i & 1) == 0 || rule->condition_count == 0 || rule->changes ||
+            sj_value_rule_is_late(rule) != call->at_exit ||
+            !sj_value_rules_meet(values, i, &facts)) {
+            continue;
+        }
+        met |= UINT32_C(1) << i;
+        if (shared->triggers != NULL) {
+            sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, call->now_ticks,
+                              thread->number);
+        }
+    }
+    return met;
 }
 
 static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *slot)
@@ -133,7 +171,8 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
                                     .open_stream = open_stream,
                                     .block = take_block,
                                     .mark = take_mark,
-                                    .value = take_value};
+                                    .value = take_value,
+                                    .call = take_call};
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 

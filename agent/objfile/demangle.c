@@ -1,16 +1,68 @@
 /* Design notes
  *
  * libiberty is the demangler of binutils and gdb: one library for C++, Rust and D. Symbols come
- * from foreign files, so its recursion limit stays on and names beyond a length are left as they
- * are (demangling can grow a name exponentially). */
+ * from foreign files, and each reference back to a part of the name can double its text: a hundred
+ * bytes, and a demangler that never ends. Of C++ the text is taken as it is made, and the work left
+ * by longjmp when there is no room for more: this path of libiberty allocates nothing. Those of
+ * Rust and D do; there, names with many letters that may be such a reference stay as they are. Its
+ * recursion limit stays on. */
 #include "agent/objfile/demangle.h"
 
 #include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_MANGLED = 8 * 1024 };
+enum { LONGEST_MANGLED = 8 * 1024, MOST_REFERENCES = 32 };
+
+typedef struct name_buffer {
+    char *text;
+    size_t size, capacity; /* of the text, without its NUL; with it */
+    jmp_buf full;
+} name_buffer;
+
+static void take_text(const char *text, size_t size, void *held)
+{
+    name_buffer *name = held;
+    const size_t room = name->capacity - 1 - name->size;
+    const size_t taken = size < room ? size : room;
+    memcpy(name->text + name->size, text, taken);
+    name->size += taken;
+    name->text[name->size] = '\0';
+    if (taken < size) {
+        longjmp(name->full, 1);
+    }
+}
+
+static bool demangle_cplusplus(const char *symbol, char *output, size_t capacity)
+{
+    name_buffer name = {.text = output, .capacity = capacity};
+    if (setjmp(name.full) != 0) {
+        return true; /* cut */
+    }
+    return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, take_text, &name) != 0;
+}
+
+/* A Rust or D symbol in which few letters may lead back to what was before; malloc. */
+static char *demangle_others(const char *symbol)
+{
+    const char reference = symbol[1] == 'R' ? 'B' : 'Q';
+    int count = 0;
+    for (const char *at = symbol; *at != '\0'; ++at) {
+        count += *at == reference;
+    }
+    return count <= MOST_REFERENCES ? cplus_demangle(symbol, DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI)
+                                    : NULL;
+}
+
+/* Whether a C++ symbol is one of Rust: its last part is h and 16 hexadecimal digits. */
+static bool is_rust(const char *symbol)
+{
+    const char *hash = strstr(symbol, "17h");
+    return hash != NULL && strlen(hash) >= 20 && strspn(hash + 3, "0123456789abcdef") >= 16;
+}
 
 void sj_demangle(const char *symbol, char *output, size_t capacity)
 {
@@ -21,7 +73,14 @@ void sj_demangle(const char *symbol, char *output, size_t capacity)
     symbol += prefix;
     char *name = NULL;
     if (symbol[0] == '_' && strnlen(symbol, LONGEST_MANGLED) < LONGEST_MANGLED) {
-        name = cplus_demangle(symbol, DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI);
+        if (symbol[1] == 'Z' && !is_rust(symbol) && (size_t)prefix < capacity) {
+            snprintf(output, capacity, "%.*s", prefix, prefix_text);
+            if (demangle_cplusplus(symbol, output + prefix, capacity - (size_t)prefix)) {
+                return;
+            }
+        } else {
+            name = demangle_others(symbol);
+        }
     }
     snprintf(output, capacity, "%.*s%s", prefix, prefix_text, name != NULL ? name : symbol);
     free(name);

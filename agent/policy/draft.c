@@ -1,5 +1,6 @@
 #include "agent/policy/draft.h"
 
+#include "agent/policy/prototypes.h"
 #include "agent/policy/value_signature.h"
 
 #include <errno.h>
@@ -15,8 +16,9 @@
 
 struct sj_policy_draft {
     json_t *document;
-    json_t *loaded; /* the document as it was read; NULL: none was */
-    char *text;     /* likewise */
+    json_t *loaded;     /* the document as it was read; NULL: none was */
+    json_t *prototypes; /* signatures by names; NULL: none */
+    char *text;         /* likewise */
     size_t size;
     char name[PATH_MAX];
 };
@@ -40,19 +42,18 @@ void sj_policy_draft_free(sj_policy_draft *draft)
     if (draft != NULL) {
         json_decref(draft->document);
         json_decref(draft->loaded);
+        json_decref(draft->prototypes);
         free(draft->text);
         free(draft);
     }
 }
 
-static sj_status read_file(const char *name, char *text, size_t capacity, size_t *size,
-                           sj_error *error)
+static sj_status read_file(const char *name, const char *hint, char *text, size_t capacity,
+                           size_t *size, sj_error *error)
 {
     const int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
-        return sj_fail(error, SJ_ENOTFOUND,
-                       "%s: %s (shipped policies: default, everything, jank, coverage)", name,
-                       strerror(errno));
+        return sj_fail(error, SJ_ENOTFOUND, "%s: %s%s", name, strerror(errno), hint);
     }
     *size = 0;
     ssize_t got = 1;
@@ -102,7 +103,8 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    sj_status status = read_file(name, text, SJ_POLICY_MAX_BYTES + 1, &size, error);
+    static const char hint[] = " (shipped policies: default, everything, jank, coverage)";
+    sj_status status = read_file(name, hint, text, SJ_POLICY_MAX_BYTES + 1, &size, error);
     if (status == SJ_OK) {
         status = sj_policy_draft_take(draft, text, size, name, error);
     }
@@ -214,6 +216,13 @@ sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function, sj_e
                         : sj_fail(error, SJ_EINVAL, "--cpu-time %.200s is no text", function);
 }
 
+sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function, sj_error *error)
+{
+    json_t *rule = json_pack("{s: s, s: b}", "function", function, "memory", 1);
+    return rule != NULL ? append_value(draft, "values", rule)
+                        : sj_fail(error, SJ_EINVAL, "--memory %.200s is no text", function);
+}
+
 sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_error *error)
 {
     static const char result[] = "result";
@@ -295,8 +304,53 @@ static void name_line(const char *text, sj_error *error)
              said + used);
 }
 
+static sj_status add_prototype(void *context, const char *name, const char *signature)
+{
+    return json_object_set_new(context, name, json_string(signature)) == 0 ? SJ_OK : SJ_ENOMEM;
+}
+
+sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name, sj_error *error)
+{
+    if (draft->prototypes == NULL) {
+        draft->prototypes = json_object();
+    }
+    char *text = malloc(SJ_PROTOTYPES_BYTES + 1);
+    size_t size = 0;
+    if (text == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    sj_status status = read_file(name, "", text, SJ_PROTOTYPES_BYTES + 1, &size, error);
+    if (status == SJ_OK && size > SJ_PROTOTYPES_BYTES) {
+        status =
+            sj_fail(error, SJ_ELIMIT, "%.200s has more than %d bytes", name, SJ_PROTOTYPES_BYTES);
+    }
+    if (status == SJ_OK) {
+        status = sj_prototypes_read(text, size, name, draft->prototypes, add_prototype, error);
+    }
+    free(text);
+    return status;
+}
+
+/* Gives rules that name a function alone the signature of its prototype. */
+static void use_prototypes(const sj_policy_draft *draft)
+{
+    json_t *rules = json_object_get(draft->document, "values");
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        json_t *rule = json_array_get(rules, i);
+        const char *function = json_string_value(json_object_get(rule, "function"));
+        const size_t keys = json_object_get(rule, "name") != NULL ? 2 : 1;
+        json_t *signature = function != NULL && json_object_size(rule) == keys
+                                ? json_object_get(draft->prototypes, function)
+                                : NULL;
+        if (signature != NULL) {
+            (void)!json_object_set(rule, "signature", signature);
+        }
+    }
+}
+
 sj_status sj_policy_draft_finish(const sj_policy_draft *draft, sj_policy *policy, sj_error *error)
 {
+    use_prototypes(draft);
     char *text = json_dumps(draft->document, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

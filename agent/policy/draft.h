@@ -35,8 +35,16 @@ SJ_MUST_CHECK sj_status sj_policy_draft_value(sj_policy_draft *draft, const char
 /* sj_policy_draft_cpu appends a rule that measures the CPU time of a function's calls. */
 SJ_MUST_CHECK sj_status sj_policy_draft_cpu(sj_policy_draft *draft, const char *function,
                                             sj_error *error);
+/* sj_policy_draft_memory appends a rule that counts what a function's calls allocate and free. */
+SJ_MUST_CHECK sj_status sj_policy_draft_memory(sj_policy_draft *draft, const char *function,
+                                               sj_error *error);
 SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key,
                                                const char *value);
+
+/* sj_policy_draft_prototypes takes the prototypes of a file: a rule that names such a function
+ * alone has its signature. SJ_ENOTFOUND, SJ_EINVAL with file and line. */
+SJ_MUST_CHECK sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name,
+                                                   sj_error *error);
 
 /* sj_policy_draft_origin writes where a value of the document came from: "FILE:LINE:COLUMN", or
  * "the command line" when the document that was loaded does not have it. */

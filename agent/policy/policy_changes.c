@@ -135,25 +135,91 @@ static sj_status read_value(sj_policy_reader *reader, json_t *object, const char
     return SJ_OK;
 }
 
+static sj_status read_for(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_time(reader, value, 1, &current_change(reader)->lasts_ns);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* The bytes of a text, or, behind 0x, as hexadecimal digits. */
+static sj_status read_write(sj_policy_reader *reader, json_t *value)
+{
+    sj_value_change *change = current_change(reader);
+    const char *text = json_string_value(value);
+    const bool is_hex = text != NULL && text[0] == '0' && text[1] == 'x';
+    const size_t length = text != NULL ? strlen(text) - (is_hex ? 2 : 0) : 0;
+    const size_t bytes = is_hex ? length / 2 : length;
+    if (bytes == 0 || bytes > sizeof(change->data) || (is_hex && length % 2 != 0)) {
+        return sj_policy_fail(reader, false, "a text of 1 to %d bytes is needed, or \"0x6f6b00\"",
+                              SJ_CHANGE_DATA_BYTES);
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        const int high = is_hex ? hex_digit(text[2 + 2 * i]) : 0;
+        const int low = is_hex ? hex_digit(text[3 + 2 * i]) : (uint8_t)text[i];
+        if (high < 0 || low < 0) {
+            return sj_policy_fail(reader, false, "behind 0x, digits 0 to 9 and a to f are needed");
+        }
+        change->data[i] = (uint8_t)(high << 4 | low);
+    }
+    change->data_bytes = (uint32_t)bytes;
+    return SJ_OK;
+}
+
+static sj_status read_mark(sj_policy_reader *reader, json_t *value, char mark[SJ_CHANGE_MARK_BYTES])
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || text[0] == '\0' || strlen(text) >= SJ_CHANGE_MARK_BYTES) {
+        return sj_policy_fail(reader, false, "a mark of at most %d bytes is needed",
+                              SJ_CHANGE_MARK_BYTES - 1);
+    }
+    memcpy(mark, text, strlen(text) + 1);
+    return SJ_OK;
+}
+
+/* Two marks of the program: the rule holds from the first to the second. */
+static sj_status read_between(sj_policy_reader *reader, json_t *value)
+{
+    sj_value_change *change = current_change(reader);
+    if (json_array_size(value) != 2) {
+        return sj_policy_fail(reader, false, "a list of two marks is needed");
+    }
+    SJ_TRY(read_mark(reader, json_array_get(value, 0), change->begin_mark));
+    return read_mark(reader, json_array_get(value, 1), change->end_mark);
+}
+
 /* check_occasion: at the exit, nothing but the result can be changed any more. */
 static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *rule)
 {
     const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;
     const bool of_result = sj_value_position(rule->change.target) == SJ_VALUE_RESULT;
     const uint32_t kind = sj_value_kind_of(rule->descriptor);
-    if (rule->comparison != SJ_VALUE_ALWAYS && (sj_value_is_real(kind) || sj_value_is_text(kind))) {
+    if (rule->own.comparison != SJ_VALUE_ALWAYS &&
+        (sj_value_is_real(kind) || sj_value_is_text(kind))) {
         return sj_policy_fail(reader, false,
                               "calls are changed under conditions on whole numbers only");
     }
-    if (rule->change.action >= SJ_CHANGE_RETURN && at_exit) {
+    if (rule->change.action >= SJ_CHANGE_RETURN && rule->change.action != SJ_CHANGE_WRITE &&
+        at_exit) {
         return sj_policy_fail(reader, false,
                               "\"%s\" needs an argument: at its exit a call has run; \"set\" "
                               "changes its result",
                               rule->change.action == SJ_CHANGE_RETURN ? "return" : "throw");
     }
-    if (rule->change.action == SJ_CHANGE_SET && at_exit != of_result) {
+    if ((rule->change.action == SJ_CHANGE_SET || rule->change.action == SJ_CHANGE_WRITE) &&
+        at_exit != of_result) {
         return sj_policy_fail(reader, false,
                               "an argument is set at the entry, a result at the exit");
+    }
+    if (rule->change.action == SJ_CHANGE_WRITE &&
+        (sj_value_is_real(sj_value_kind_of(rule->change.target)))) {
+        return sj_policy_fail(reader, false, "a number with a point leads to no memory");
     }
     return SJ_OK;
 }
@@ -164,7 +230,8 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
         {"argument", read_target}, {"as", read_as},       {"set", NULL},
         {"return", NULL},          {"errno", read_error}, {"delay", read_delay},
         {"from", read_from},       {"times", read_times}, {"one_in", read_one_in},
-        {"throw", read_throw}};
+        {"throw", read_throw},     {"for", read_for},     {"write", read_write},
+        {"between", read_between}};
     sj_value_rules *rules = reader->policy->selection.values;
     sj_value_rule *rule = &rules->items[rules->count];
     rule->changes = true;
@@ -172,12 +239,16 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
     const bool sets = json_object_get(value, "set") != NULL;
     const bool returns = json_object_get(value, "return") != NULL;
     const bool throws = rule->change.thrown[0] != '\0';
-    if (sets + returns + throws > 1) {
-        return sj_policy_fail(reader, false, "either \"set\", \"return\" or \"throw\"");
+    const bool writes = rule->change.data_bytes != 0;
+    if (sets + returns + throws + writes > 1) {
+        return sj_policy_fail(reader, false, "either \"set\", \"return\", \"throw\" or \"write\"");
     }
-    if (!sets && !returns && !throws && rule->change.error == 0 && rule->change.delay_ns == 0) {
-        return sj_policy_fail(reader, false,
-                              "\"set\", \"return\", \"throw\", \"errno\" or \"delay\" is needed");
+    if (!sets && !returns && !throws && !writes && rule->change.error == 0 &&
+        rule->change.delay_ns == 0) {
+        return sj_policy_fail(
+            reader, false,
+            "\"set\", \"return\", \"throw\", \"write\", \"errno\" or \"delay\" is "
+            "needed");
     }
     if (sj_value_kind_of(rule->change.target) == 0) {
         if (sj_value_is_text(sj_value_kind_of(rule->descriptor)) && (sets || returns)) {
@@ -185,12 +256,13 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
         }
         rule->change.target |= sj_value_descriptor(0, sj_value_kind_of(rule->descriptor));
     }
-    if (sets && sj_value_position(rule->change.target) == 0) {
+    if ((sets || writes) && sj_value_position(rule->change.target) == 0) {
         rule->change.target |= (uint8_t)sj_value_position(rule->descriptor);
     }
     rule->change.action = sets      ? SJ_CHANGE_SET
                           : returns ? SJ_CHANGE_RETURN
                           : throws  ? SJ_CHANGE_THROW
+                          : writes  ? SJ_CHANGE_WRITE
                                     : SJ_CHANGE_NOTHING;
     if (returns && sj_value_position(rule->change.target) != SJ_VALUE_RESULT) {
         return sj_policy_fail(reader, false, "\"return\" has no \"argument\"");

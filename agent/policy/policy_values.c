@@ -37,6 +37,12 @@ static sj_status read_argument(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
+static sj_status read_errno(sj_policy_reader *reader, json_t *value)
+{
+    current_rule(reader)->descriptor |= sj_value_descriptor(0, SJ_VALUE_ERRNO);
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
 static sj_status read_result(sj_policy_reader *reader, json_t *value)
 {
     return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
@@ -55,28 +61,7 @@ static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
     size_t index = 0;
     SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
                           &index));
-    current_rule(reader)->comparison = (sj_value_comparison)(index + 1);
-    return SJ_OK;
-}
-
-/* read_bits reads a number that is compared with whole ones; in a text, it may be "0x...". */
-static sj_status read_bits(sj_policy_reader *reader, json_t *value, bool is_signed)
-{
-    const char *text = json_string_value(value);
-    char *end = NULL;
-    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
-        errno = 0;
-        current_rule(reader)->bits = strtoull(text, &end, 0);
-    }
-    if (json_is_boolean(value)) {
-        current_rule(reader)->bits = json_is_true(value) ? 1 : 0;
-    } else if (json_is_integer(value) && (is_signed || json_integer_value(value) >= 0)) {
-        current_rule(reader)->bits = (uint64_t)json_integer_value(value);
-    } else if (end == NULL || *end != '\0' || errno != 0) {
-        return sj_policy_fail(reader, false,
-                              "a whole number%s is needed, or a text such as \"0x7f00\"",
-                              is_signed ? "" : " that is not negative");
-    }
+    current_rule(reader)->own.comparison = (sj_value_comparison)(index + 1);
     return SJ_OK;
 }
 
@@ -86,27 +71,31 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
     sj_value_rule *rule = current_rule(reader);
     const uint32_t kind = sj_value_kind_of(rule->descriptor);
     if (sj_value_is_text(kind)) {
-        return sj_policy_pattern(reader, value, &rule->text);
+        return sj_policy_pattern(reader, value, &rule->own.text);
     }
     if (!sj_value_is_real(kind)) {
-        return read_bits(reader, value, sj_value_is_signed(kind));
+        return sj_policy_read_whole(reader, value, sj_value_is_signed(kind), &rule->own.bits);
     }
     if (!json_is_number(value)) {
         return sj_policy_fail(reader, false, "a number is needed");
     }
-    rule->real = json_number_value(value);
+    rule->own.real = json_number_value(value);
     return SJ_OK;
 }
 
-static sj_status read_when(sj_policy_reader *reader, json_t *value)
+/* A condition on the value itself, or a list of those on the whole call. */
+static sj_status read_when(sj_policy_reader *reader, json_t *value, bool changes)
 {
     static const sj_policy_key keys[] = {{"op", read_comparison}, {"value", read_operand}};
+    if (json_is_array(value)) {
+        return sj_policy_read_conditions(reader, value, changes);
+    }
     SJ_TRY(sj_policy_object(reader, value, keys, 2));
     if (json_object_get(value, "op") == NULL || json_object_get(value, "value") == NULL) {
         return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
     }
     if (sj_value_is_text(sj_value_kind_of(current_rule(reader)->descriptor)) &&
-        current_rule(reader)->comparison > SJ_VALUE_UNEQUAL) {
+        current_rule(reader)->own.comparison > SJ_VALUE_UNEQUAL) {
         return sj_policy_fail(reader, false, "texts are compared with \"==\" and \"!=\" only");
     }
     return SJ_OK;
@@ -133,7 +122,8 @@ static sj_status check_room(sj_policy_reader *reader)
     size_t count = 0;
     for (size_t i = 0; i <= rules->count; i++) {
         const sj_value_rule *rule = &rules->items[i];
-        if (rule->is_cpu || strcmp(rule->function.text, added->function.text) != 0) {
+        if (rule->is_cpu || rule->is_memory ||
+            strcmp(rule->function.text, added->function.text) != 0) {
             continue;
         }
         if (rule->is_source != added->is_source) {
@@ -159,13 +149,22 @@ static sj_status read_cpu(sj_policy_reader *reader, json_t *value)
     return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
 }
 
-/* read_costs reads a rule of a function whose calls' CPU time is measured. */
+static sj_status read_memory(sj_policy_reader *reader, json_t *value)
+{
+    current_rule(reader)->is_memory = json_is_true(value);
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
+/* read_costs reads a rule of a function whose calls' CPU time, memory or both are measured. */
 static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
 {
-    const size_t keys = json_object_get(value, "name") != NULL ? 3 : 2;
+    const size_t keys = (size_t)(json_object_get(value, "name") != NULL) +
+                        (json_object_get(value, "cpu") != NULL) +
+                        (json_object_get(value, "memory") != NULL) + 1;
     if (json_object_get(value, "function") == NULL || json_object_size(value) != keys) {
         return sj_policy_fail(reader, false,
-                              "\"cpu\" needs a \"function\", and goes with a \"name\" only");
+                              "\"cpu\" and \"memory\" need a \"function\", and go with each other "
+                              "and a \"name\" only");
     }
     current_rule(reader)->is_source = true;
     finish_rule(current_rule(reader), row);
@@ -197,18 +196,21 @@ static sj_status read_typed(sj_policy_reader *reader, size_t row)
 /* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
-    if (json_object_get(value, "function") == NULL || json_object_get(value, "as") == NULL) {
+    const bool is_errno = json_object_get(value, "errno") != NULL;
+    if (json_object_get(value, "function") == NULL ||
+        (json_object_get(value, "as") == NULL) != is_errno) {
         return sj_policy_fail(reader, false, "both \"function\" and \"as\" are needed");
     }
-    if ((json_object_get(value, "argument") == NULL) ==
-        (json_object_get(value, "result") == NULL)) {
+    if ((json_object_get(value, "argument") != NULL) + (json_object_get(value, "result") != NULL) +
+            is_errno !=
+        1) {
         return sj_policy_fail(reader, false,
                               "either \"argument\": its number, or \"result\": true is needed");
     }
     json_t *when = json_object_get(value, "when");
     if (when != NULL) {
         sj_policy_enter(reader, "when", 0);
-        SJ_TRY(read_when(reader, when));
+        SJ_TRY(read_when(reader, when, json_object_get(value, "change") != NULL));
         sj_policy_leave(reader);
     }
     json_t *change = json_object_get(value, "change");
@@ -224,10 +226,46 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
     return SJ_OK;
 }
 
+/* read_source_conditions reads the conditions of a signature's values: their arguments count as its
+ * parameters do. */
+static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
+                                        const sj_signature *signature)
+{
+    sj_value_rule *rule = current_rule(reader);
+    json_t *when = json_object_get(value, "when");
+    if (when == NULL) {
+        return SJ_OK;
+    }
+    sj_policy_enter(reader, "when", 0);
+    SJ_TRY(sj_policy_read_conditions(reader, when, false));
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        sj_value_condition *condition = &rule->conditions[i];
+        size_t place = 0;
+        if (condition->subject != SJ_CONDITION_VALUE ||
+            sj_value_kind_of(condition->descriptor) == SJ_VALUE_ERRNO) {
+            continue;
+        }
+        while (place < signature->count &&
+               signature->values[place].source != condition->descriptor) {
+            place++;
+        }
+        if (place == signature->count) {
+            return sj_policy_fail(reader, false,
+                                  "condition %zu is about no value of the signature: its number "
+                                  "and its kind have to be one's",
+                                  i + 1);
+        }
+        condition->descriptor = signature->values[place].place;
+    }
+    sj_policy_leave(reader);
+    return SJ_OK;
+}
+
 /* add_source_rule makes a rule for one value of a signature. The first takes what was read of the
  * row, the others a copy of it. */
 static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
-                                 const sj_signature_value *of, size_t row)
+                                 const sj_signature *signature, const sj_signature_value *of,
+                                 size_t row)
 {
     sj_value_rule *rule = current_rule(reader);
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
@@ -242,6 +280,7 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
     rule->descriptor = of->place;
     rule->stored = of->source;
     rule->is_source = true;
+    SJ_TRY(read_source_conditions(reader, value, signature));
     finish_rule(rule, row);
     SJ_TRY(check_room(reader));
     reader->policy->selection.values->count++;
@@ -256,10 +295,12 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
     sj_error error = {0};
     if (json_object_get(value, "function") == NULL || json_object_get(value, "as") != NULL ||
         json_object_get(value, "argument") != NULL || json_object_get(value, "result") != NULL ||
-        json_object_get(value, "when") != NULL || json_object_get(value, "change") != NULL) {
+        (json_object_get(value, "when") != NULL &&
+         !json_is_array(json_object_get(value, "when"))) ||
+        json_object_get(value, "change") != NULL) {
         return sj_policy_fail(reader, false,
                               "a \"signature\" needs a \"function\", and goes without \"as\", "
-                              "\"argument\", \"result\", \"when\" and \"change\"");
+                              "\"argument\", \"result\" and \"change\"; its \"when\" is a list");
     }
     const char *function = current_rule(reader)->function.text;
     sj_policy_enter(reader, "signature", 0);
@@ -271,7 +312,9 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
         return sj_policy_fail(reader, false, "%s", error.text);
     }
     for (size_t i = 0; i < signature.count; i++) {
-        SJ_TRY(add_source_rule(reader, value, &signature.values[i], row));
+        sj_policy_leave(reader);
+        SJ_TRY(add_source_rule(reader, value, &signature, &signature.values[i], row));
+        sj_policy_enter(reader, "signature", 0);
     }
     sj_policy_leave(reader);
     return SJ_OK;
@@ -284,12 +327,13 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
                                          {"signature", NULL},     {"argument", read_argument},
                                          {"result", read_result}, {"as", read_as},
                                          {"when", NULL},          {"change", NULL},
-                                         {"cpu", read_cpu}};
+                                         {"cpu", read_cpu},       {"memory", read_memory},
+                                         {"errno", read_errno}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
     SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
-    if (current_rule(reader)->is_cpu) {
+    if (current_rule(reader)->is_cpu || current_rule(reader)->is_memory) {
         return read_costs(reader, value, row);
     }
     const bool is_function_alone =

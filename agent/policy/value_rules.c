@@ -45,7 +45,10 @@ void sj_value_rules_free(sj_value_rules *rules)
     }
     for (size_t i = 0; i < SJ_VALUE_RULES; i++) {
         sj_pattern_free(&rules->items[i].function);
-        sj_pattern_free(&rules->items[i].text);
+        sj_pattern_free(&rules->items[i].own.text);
+        for (size_t j = 0; j < SJ_VALUE_CONDITIONS; j++) {
+            sj_pattern_free(&rules->items[i].conditions[j].text);
+        }
     }
     free(rules);
 }
@@ -62,6 +65,9 @@ static bool same_change(const sj_value_rule *left, const sj_value_rule *right)
     return left->changes == right->changes && a->action == b->action && a->target == b->target &&
            a->error == b->error && a->bits == b->bits && a->delay_ns == b->delay_ns &&
            a->from == b->from && a->times == b->times && a->one_in == b->one_in &&
+           a->lasts_ns == b->lasts_ns && a->data_bytes == b->data_bytes &&
+           memcmp(a->data, b->data, a->data_bytes) == 0 &&
+           strcmp(a->begin_mark, b->begin_mark) == 0 && strcmp(a->end_mark, b->end_mark) == 0 &&
            strcmp(a->thrown, b->thrown) == 0;
 }
 
@@ -69,10 +75,11 @@ static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
            left->stored == right->stored && left->is_typed == right->is_typed &&
-           left->is_cpu == right->is_cpu && left->comparison == right->comparison &&
-           left->bits == right->bits && same_change(left, right) && !(left->real < right->real) &&
-           !(left->real > right->real) && same_text(left->function.text, right->function.text) &&
-           same_text(left->text.text, right->text.text);
+           left->is_cpu == right->is_cpu && left->is_memory == right->is_memory &&
+           sj_value_conditions_same(&left->own, 1, &right->own, 1) &&
+           sj_value_conditions_same(left->conditions, left->condition_count, right->conditions,
+                                    right->condition_count) &&
+           same_change(left, right) && same_text(left->function.text, right->function.text);
 }
 
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right)
@@ -156,6 +163,16 @@ bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         if (rules->items[i].is_cpu && (matched >> i & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].is_memory && (matched >> i & 1) != 0) {
             return true;
         }
     }
@@ -247,81 +264,97 @@ void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
     value->bits = sj_value_narrow(kind, bits);
 }
 
+/* Adds the place that a value is recorded from, once. */
+static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, size_t capacity)
+{
+    const uint8_t place =
+        sj_value_kind_of(descriptor) == SJ_VALUE_ERRNO ? (uint8_t)SJ_PLACE_ERRNO : descriptor;
+    if (place == 0 || used == capacity || memchr(descriptors, place, used) != NULL) {
+        return used;
+    }
+    descriptors[used] = place;
+    return used + 1;
+}
+
 void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t *descriptors,
                          size_t used, size_t capacity)
 {
     memset(descriptors + used, 0, capacity - used);
-    for (size_t i = 0; i < SJ_VALUE_RULES && used < capacity; i++) {
-        const bool is_new = (matched >> i & 1) != 0 && rules->items[i].descriptor != 0 &&
-                            memchr(descriptors, rules->items[i].descriptor, capacity) == NULL;
-        if (is_new) {
-            descriptors[used++] = rules->items[i].descriptor;
+    /* What a condition of a change is about comes first: it is judged with the rule's own value. */
+    for (size_t i = 0; i < rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        if ((matched >> i & 1) == 0) {
+            continue;
+        }
+        for (size_t j = 0; j < rule->condition_count; j++) {
+            const sj_value_condition *condition = &rule->conditions[j];
+            used = condition->subject == SJ_CONDITION_VALUE
+                       ? list_place(condition->descriptor, descriptors, used, capacity)
+                       : used;
+        }
+        used = list_place(rule->descriptor, descriptors, used, capacity);
+        if (sj_value_rule_is_late(rule) && rule->condition_count != 0) { /* a record at the exit */
+            used = list_place(sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), descriptors,
+                              used, capacity);
         }
     }
 }
 
-static int compare_real(double left, double right)
-{
-    return (left > right) - (left < right);
-}
-
-static bool holds_condition(sj_value_comparison comparison, int order)
-{
-    switch (comparison) {
-    case SJ_VALUE_EQUAL:
-        return order == 0;
-    case SJ_VALUE_UNEQUAL:
-        return order != 0;
-    case SJ_VALUE_LESS:
-        return order < 0;
-    case SJ_VALUE_AT_MOST:
-        return order <= 0;
-    case SJ_VALUE_GREATER:
-        return order > 0;
-    case SJ_VALUE_AT_LEAST:
-        return order >= 0;
-    default:
-        return true;
-    }
-}
-
-static bool text_holds(const sj_value_rule *rule, const sj_block_value *value)
-{
-    char text[SJ_VALUE_TEXT_BYTES + 1];
-    const bool is_text = value->note == SJ_VALUE_WHOLE || value->note == SJ_VALUE_CUT;
-    memcpy(text, value->text, value->text_bytes);
-    text[value->text_bytes] = '\0';
-    const bool matches = is_text && sj_pattern_matches(&rule->text, text);
-    return matches == (rule->comparison == SJ_VALUE_EQUAL);
-}
-
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value)
 {
-    const uint32_t kind = sj_value_kind_of(value->descriptor);
-    if (rule->descriptor != value->descriptor) {
-        return false;
+    return rule->descriptor == value->descriptor && sj_value_compare(&rule->own, value);
+}
+
+bool sj_value_rule_is_late(const sj_value_rule *rule)
+{
+    bool is_late = sj_value_is_at_exit(rule->descriptor);
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        is_late = is_late || sj_value_condition_is_late(&rule->conditions[i]);
     }
-    if (rule->comparison == SJ_VALUE_ALWAYS) {
-        return true;
+    return is_late;
+}
+
+static bool is_number_met(const sj_value_rule *rule, uint64_t number)
+{
+    const sj_block_value value = {.descriptor = sj_value_descriptor(0, SJ_VALUE_ULONG),
+                                  .bits = number};
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        if (rule->conditions[i].subject == SJ_CONDITION_CALL &&
+            !sj_value_compare(&rule->conditions[i], &value)) {
+            return false;
+        }
     }
-    if (sj_value_is_text(kind)) {
-        return text_holds(rule, value);
+    return true;
+}
+
+bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_facts *facts)
+{
+    const sj_value_rule *rule = &rules->items[number];
+    return sj_value_conditions_hold(rule->conditions, rule->condition_count, number, facts) &&
+           is_number_met(rule, atomic_fetch_add(&rules->met[number], 1) + 1);
+}
+
+bool sj_value_rules_judge_calls(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].condition_count != 0 && !rules->items[i].changes) {
+            return true;
+        }
     }
-    if (sj_value_is_real(kind)) {
-        double real;
-        float single;
-        memcpy(&real, &value->bits, sizeof(real));
-        memcpy(&single, &value->bits, sizeof(single));
-        real = kind == SJ_VALUE_FLOAT ? (double)single : real;
-        /* What is not a number is equal to none, and neither less nor greater. */
-        return real == real ? holds_condition(rule->comparison, compare_real(real, rule->real))
-                            : rule->comparison == SJ_VALUE_UNEQUAL;
+    return false;
+}
+
+uint32_t sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol)
+{
+    uint32_t matched = 0;
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        for (size_t j = 0; j < rules->items[i].condition_count; j++) {
+            const sj_value_condition *condition = &rules->items[i].conditions[j];
+            if (condition->subject == SJ_CONDITION_CALLER &&
+                sj_pattern_matches_symbol(&condition->text, symbol)) {
+                matched |= UINT32_C(1) << i;
+            }
+        }
     }
-    if (sj_value_is_signed(kind)) {
-        const int64_t left = (int64_t)value->bits;
-        const int64_t right = (int64_t)rule->bits;
-        return holds_condition(rule->comparison, (left > right) - (left < right));
-    }
-    return holds_condition(rule->comparison,
-                           (value->bits > rule->bits) - (value->bits < rule->bits));
+    return matched;
 }

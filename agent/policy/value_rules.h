@@ -7,21 +7,10 @@
 #include "agent/abi/changes.h"
 #include "agent/objfile/function_types.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/value_conditions.h"
 #include "proto/block/block.h"
 
 #include <stdatomic.h>
-
-typedef enum sj_value_comparison {
-    SJ_VALUE_ALWAYS = 0, /* no condition */
-    SJ_VALUE_EQUAL = 1,  /* of a text: it matches the pattern */
-    SJ_VALUE_UNEQUAL = 2,
-    SJ_VALUE_LESS = 3,
-    SJ_VALUE_AT_MOST = 4,
-    SJ_VALUE_GREATER = 5,
-    SJ_VALUE_AT_LEAST = 6
-} sj_value_comparison;
-
-enum { SJ_VALUE_COMPARISONS = 7 };
 
 /* What a rule does with a call (agent/abi/changes.h says when and how). */
 typedef struct sj_value_change {
@@ -31,22 +20,27 @@ typedef struct sj_value_change {
     uint64_t bits;
     uint64_t delay_ns;
     uint64_t from, times, one_in;
+    uint64_t lasts_ns; /* from when it is set; 0: as long as the recording */
+    uint8_t data[SJ_CHANGE_DATA_BYTES];
+    uint32_t data_bytes;
+    char begin_mark[SJ_CHANGE_MARK_BYTES]; /* between the program's marks; "": from the start */
+    char end_mark[SJ_CHANGE_MARK_BYTES];
     char thrown[SJ_CHANGE_THROWN_BYTES]; /* class of an exception; the rest 0 */
 } sj_value_change;
 
 typedef struct sj_value_rule {
     char name[SJ_VALUE_RULE_BYTES];
     sj_pattern function;
-    uint8_t descriptor; /* its position counts the registers of a class, as the probe does */
-    uint8_t stored;     /* the same value with the position under which it is stored */
-    bool is_source;     /* made of a signature: stored by the position in source order */
-    bool is_cpu;        /* of no value: CPU time of calls is measured */
-    bool is_typed;      /* of no value of its own: debug data say what the function has */
-    size_t row;         /* of the document's list; a signature makes several rules */
-    sj_value_comparison comparison;
-    uint64_t bits; /* what is compared with, as its kind says; float as a double */
-    double real;
-    sj_pattern text;
+    uint8_t descriptor;     /* its position counts the registers of a class, as the probe does */
+    uint8_t stored;         /* the same value with the position under which it is stored */
+    bool is_source;         /* made of a signature: stored by the position in source order */
+    bool is_cpu;            /* of no value: CPU time of calls is measured */
+    bool is_memory;         /* of no value: what calls allocate and free is counted */
+    bool is_typed;          /* of no value of its own: debug data say what the function has */
+    size_t row;             /* of the document's list; a signature makes several rules */
+    sj_value_condition own; /* on the value itself */
+    sj_value_condition conditions[SJ_VALUE_CONDITIONS]; /* on the whole call */
+    size_t condition_count;
     bool changes; /* what `change` says is done when it is met */
     sj_value_change change;
 } sj_value_rule;
@@ -62,6 +56,7 @@ typedef struct sj_value_rules {
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others */
+    _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
 } sj_value_rules;
 
 enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* ids from here on have no types */ };
@@ -94,6 +89,8 @@ uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, 
 
 /* sj_value_rules_measure_cpu returns whether one of the matched rules asks for CPU time. */
 bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched);
+/* sj_value_rules_measure_memory: likewise, what they allocate and free. */
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched);
 
 /* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
@@ -122,6 +119,25 @@ void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t 
 
 /* sj_value_rule_holds returns whether a value is one that the rule keeps. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
+
+/* sj_value_rule_has_condition: not every call meets it, so that those that do are its hits. */
+static inline bool sj_value_rule_has_condition(const sj_value_rule *rule)
+{
+    return rule->own.comparison != SJ_VALUE_ALWAYS || rule->condition_count != 0;
+}
+
+/* sj_value_rule_is_late: whether a call meets the rule is known at its exit. */
+bool sj_value_rule_is_late(const sj_value_rule *rule);
+
+/* sj_value_rules_meet says whether a call meets all conditions of rule `number` on the whole call,
+ * and counts it if it meets all but that on its number. Any thread. */
+bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_facts *facts);
+
+/* sj_value_rules_judge_calls returns whether one has conditions on the whole call; NULL: none. */
+bool sj_value_rules_judge_calls(const sj_value_rules *rules);
+
+/* sj_value_rules_called_from gives the rules whose condition on the caller names a function. */
+uint32_t sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol);
 
 /* The words of a policy. */
 extern const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS]; /* the first is "" */

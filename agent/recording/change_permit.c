@@ -73,6 +73,7 @@ static bool has_kinds(const json_t *list, const sj_value_change *change)
     return (change->action != SJ_CHANGE_SET || names(list, "set")) &&
            (change->action != SJ_CHANGE_RETURN || names(list, "return")) &&
            (change->action != SJ_CHANGE_THROW || names(list, "throw")) &&
+           (change->action != SJ_CHANGE_WRITE || names(list, "write")) &&
            (change->error == 0 || names(list, "errno")) &&
            (change->delay_ns == 0 || names(list, "delay"));
 }

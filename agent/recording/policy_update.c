@@ -259,7 +259,8 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
 {
     pid_t living[PROCESSES_MAX];
     const sj_zombie_settings settings = sj_policy_zombies_of(policy, &recording->session);
-    const bool is_wanted = settings.one_in != 0 || settings.objects.is_on != 0;
+    const bool is_wanted =
+        settings.one_in != 0 || settings.counts != 0 || settings.objects.is_on != 0;
     if (recording->zombies == NULL) {
         if (is_wanted) {
             note_problem(sums, "zombies: freed memory is not watched in emulated programs");
@@ -271,7 +272,8 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
         is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
     for (size_t i = 0; i < count; i++) {
         sj_error error = {0};
-        if (sj_heap_watch(living[i], settings.one_in != 0, &error) != SJ_OK &&
+        if (sj_heap_watch(living[i], settings.one_in != 0 || settings.counts != 0, &error) !=
+                SJ_OK &&
             kill(living[i], 0) == 0) {
             note_problem(sums, error.text);
         }

@@ -27,14 +27,38 @@ struct sj_changes_table {
     uint32_t used;
 };
 
-static void fill_rule(sj_change_rule *to, const sj_value_rule *from)
+static void fill_conditions(sj_change_rule *to, const sj_value_rule *from)
 {
+    _Static_assert((int)SJ_CHANGE_CONDITIONS == (int)SJ_VALUE_CONDITIONS, "room for all");
+    for (size_t i = 0; i < from->condition_count; i++) {
+        const sj_value_condition *condition = &from->conditions[i];
+        sj_change_condition *filled = &to->conditions[to->condition_count++];
+        filled->descriptor = condition->descriptor;
+        filled->comparison = (uint8_t)condition->comparison;
+        filled->operand = condition->bits;
+        if (condition->subject == SJ_CONDITION_THREAD) {
+            snprintf(filled->thread, sizeof(filled->thread), "%s", condition->text.text);
+        }
+    }
+}
+
+static void fill_rule(sj_change_rule *to, const sj_value_rule *from, double ns_per_tick)
+{
+    const sj_value_change *change = &from->change;
+    fill_conditions(to, from);
+    to->until_ticks = change->lasts_ns != 0
+                          ? sj_clock_ticks() + (uint64_t)((double)change->lasts_ns / ns_per_tick)
+                          : 0;
+    memcpy(to->data, change->data, sizeof(to->data));
+    to->data_bytes = change->data_bytes;
+    memcpy(to->begin_mark, change->begin_mark, sizeof(to->begin_mark));
+    memcpy(to->end_mark, change->end_mark, sizeof(to->end_mark));
     to->descriptor = from->descriptor;
     to->target = from->change.target;
-    to->comparison = (uint8_t)from->comparison;
+    to->comparison = (uint8_t)from->own.comparison;
     to->action = (uint8_t)from->change.action;
     to->error = from->change.error;
-    to->operand = from->bits;
+    to->operand = from->own.bits;
     to->bits = from->change.bits;
     to->delay_ns = from->change.delay_ns;
     to->from = from->change.from;
@@ -48,7 +72,7 @@ static void fill(sj_changes_table *table, const sj_value_rules *rules, double ns
     sj_changes *shared = table->shared;
     for (size_t i = 0; i < rules->count; i++) {
         if (rules->items[i].changes) {
-            fill_rule(&shared->rules[i], &rules->items[i]);
+            fill_rule(&shared->rules[i], &rules->items[i], ns_per_tick);
             table->changing |= UINT32_C(1) << i;
         }
     }

@@ -161,6 +161,7 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
         }
     }
     rule->values = sj_value_rules_match(selection->values, symbol);
+    rule->called_from = sj_value_rules_called_from(selection->values, symbol);
     rules->matched_values |= rule->values;
     if (rules->changes != NULL && rule->values != 0) {
         sj_changes_table_add(rules->changes, function, changing_of(rules, rule->values, language));

@@ -27,9 +27,10 @@ typedef enum sj_filter_reason {
 } sj_filter_reason;
 
 typedef struct sj_function_rule {
-    uint32_t triggers; /* bits: places in the policy's list */
-    uint32_t one_in;   /* 0, 1: all */
-    uint32_t values;   /* bits: places in the policy's rules about values */
+    uint32_t triggers;    /* bits: places in the policy's list */
+    uint32_t one_in;      /* 0, 1: all */
+    uint32_t values;      /* bits: places in the policy's rules about values */
+    uint32_t called_from; /* bits: those whose condition on the caller names it */
 } sj_function_rule;
 
 SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);

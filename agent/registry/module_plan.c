@@ -79,6 +79,9 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, matched)) {
         places[used++] = SJ_PLACE_CPU_ENTRY;
     }
+    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_memory(rules, matched)) {
+        places[used++] = SJ_PLACE_MEMORY_ENTRY;
+    }
     sj_value_rules_list(rules, matched, places, used, SJ_PLACES_PER_FUNCTION);
     return SJ_OK;
 }

@@ -108,7 +108,7 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
         }
         value->descriptor = rule->descriptor;
         value->parameter = (uint8_t)sj_value_position(rule->stored);
-        value->has_condition |= rule->changes && rule->comparison != SJ_VALUE_ALWAYS;
+        value->has_condition |= rule->changes && sj_value_rule_has_condition(rule);
         if (rule->changes && rule->change.action == SJ_CHANGE_SET) {
             values->sets |= (uint16_t)(1U << sj_value_position(rule->change.target));
         }

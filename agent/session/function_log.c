@@ -270,7 +270,8 @@ static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t
                             sizeof(*log->values)));
     *count = 0;
     for (size_t i = 0; i < block->value_count; i++) {
-        if (sj_value_kind_of(block->values[i].descriptor) != SJ_VALUE_COST) {
+        const uint32_t kind = sj_value_kind_of(block->values[i].descriptor);
+        if (kind != SJ_VALUE_COST && kind != SJ_VALUE_ERRNO) {
             log->values[(*count)++] = &block->values[i];
         }
     }

@@ -200,7 +200,8 @@ static sj_zombie_region *make_region(const char *path)
 /* Before the settings ask for the heap. */
 static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
 {
-    if (zombies->options.settings.one_in == 0 || pid == 0 ||
+    const sj_zombie_settings *settings = &zombies->options.settings;
+    if ((settings->one_in == 0 && settings->counts == 0) || pid == 0 ||
         region->plans[SJ_HEAP_ALLOCATOR].anchor_name[0] != '\0') {
         return;
     }
@@ -222,6 +223,7 @@ static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region
     sj_guard_sites_add_mapped(region, region->settings.guard.callers, pid);
     atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
     atomic_store(&region->objects_refusal, SJ_ZOMBIE_NOT_STARTED);
+    atomic_store(&region->counting_refusal, SJ_ZOMBIE_NOT_STARTED);
     region->magic = SJ_ZOMBIES_MAGIC;
 }
 
@@ -269,10 +271,15 @@ static bool is_watching(const sj_zombie_settings *settings)
     return settings->one_in != 0 || settings->objects.is_on != 0;
 }
 
+static bool is_asking(const sj_zombie_settings *settings)
+{
+    return is_watching(settings) || settings->counts != 0;
+}
+
 /* Makes the region of a process that has none, if there is something to watch. */
 static void watch(sj_zombies *zombies, watched_process *process)
 {
-    if (process->region != NULL || process->pid == 0 || !is_watching(&zombies->options.settings)) {
+    if (process->region != NULL || process->pid == 0 || !is_asking(&zombies->options.settings)) {
         return;
     }
     process->region = make_region(process->path);
@@ -400,6 +407,7 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
     target->vtables = source->vtables;
+    target->counts |= source->counts; /* entries that count go on counting */
     target->budget_per_mille = source->budget_per_mille;
     if (target->quarantine_blocks == 0) {
         target->quarantine_blocks = source->quarantine_blocks;
@@ -412,7 +420,7 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 {
     pthread_mutex_lock(&zombies->mutex);
-    if (!is_watching(&zombies->options.settings)) {
+    if (!is_asking(&zombies->options.settings)) {
         zombies->options.settings = *settings;
     }
     copy_changeable(&zombies->options.settings, settings);
@@ -531,11 +539,32 @@ static void free_process(watched_process *process)
     free(process);
 }
 
+/* Says of which process the calls' memory was not counted, and why. */
+static void send_counting(const sj_zombies *zombies, const watched_process *process)
+{
+    const uint32_t refusal = atomic_load(&process->region->counting_refusal);
+    char json[256];
+    if (refusal == SJ_ZOMBIE_MONITORED) {
+        return;
+    }
+    snprintf(json, sizeof(json), "{\"not_counted\":\"%s\"}", sj_zombie_refusal_text(refusal));
+    const sj_report report = {.ticks = sj_clock_ticks(),
+                              .process = process->number,
+                              .monitor = "memory",
+                              .kind = "account",
+                              .json = json,
+                              .json_bytes = strlen(json)};
+    (void)!sj_frame_writer_report(zombies->options.writer, &report);
+}
+
 static void end_process(sj_zombies *zombies, watched_process **link)
 {
     watched_process *process = *link;
     send_reports(zombies, process);
-    if (process->region != NULL) {
+    if (process->region != NULL && process->region->settings.counts != 0) {
+        send_counting(zombies, process);
+    }
+    if (process->region != NULL && is_watching(&process->region->settings)) {
         const uint32_t refusal = atomic_load(&process->region->refusal);
         send_json(zombies, process->number, "account", sj_clock_ticks(),
                   sj_zombie_account_json(process->region, refusal, &process->limits));

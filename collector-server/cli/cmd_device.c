@@ -388,7 +388,8 @@ static const sj_option device_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, format),
-     .help = "export, record: function.txt (default), report.txt, folded, chrome-json"},
+     .help = "export, record: function.txt (default), report.txt, folded,\n"
+             "chrome-json, arrow, parquet"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

@@ -49,10 +49,10 @@ static int run_export(int argc, char **argv)
                                       ? &sj_exporter_html
                                       : sj_exporter_find(request.format);
     if (exporter == NULL) {
-        return sj_command_usage_error(
-            &sj_command_export,
-            "--format takes function.txt, folded, chrome-json, report.txt or html, not '%s'",
-            request.format);
+        return sj_command_usage_error(&sj_command_export,
+                                      "--format takes function.txt, folded, chrome-json, "
+                                      "report.txt, arrow, parquet or html, not '%s'",
+                                      request.format);
     }
     const int taken =
         sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
@@ -80,6 +80,8 @@ static const sj_option export_options[] = {
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
              "report.txt: what each function cost,\n"
+             "arrow: the calls as an Arrow IPC file, for Python and data frames,\n"
+             "parquet: the calls, compressed, for DuckDB and the like,\n"
              "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',
@@ -92,13 +94,14 @@ static const sj_option export_options[] = {
 
 const sj_command sj_command_export = {
     .name = "export",
-    .summary =
-        "write a session for other tools: function.txt, folded, chrome-json, report.txt, html",
+    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt, "
+               "arrow, parquet, html",
     .usage = "sojourn export [OPTIONS] [FILE]",
     .options = export_options,
     .examples = "Examples:\n"
                 "  sojourn export -o function.txt\n"
                 "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n"
+                "  sojourn export --format parquet -o calls.parquet lab.db\n"
                 "  sojourn export --format html -o session.html\n",
     .run = run_export,
 };

@@ -87,8 +87,16 @@ static void print_values(const sj_value_rules *rules)
         if (position != SJ_VALUE_RESULT) {
             snprintf(which, sizeof(which), "%" PRIu32, position);
         }
-        if (rule->is_cpu) {
-            printf("  %-10s CPU time of %s\n", i == 0 ? "values" : "", rule->function.text);
+        if (rule->is_cpu || rule->is_memory) {
+            printf("  %-10s %s of %s\n", i == 0 ? "values" : "",
+                   !rule->is_memory ? "CPU time"
+                   : rule->is_cpu   ? "CPU time and memory"
+                                    : "memory",
+                   rule->function.text);
+            continue;
+        }
+        if (sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO) {
+            printf("  %-10s errno of %s\n", i == 0 ? "values" : "", rule->function.text);
             continue;
         }
         if (rule->is_typed) {
@@ -99,8 +107,8 @@ static void print_values(const sj_value_rules *rules)
         printf("  %-10s %s(%s:%s)%s%s%s\n", i == 0 ? "values" : "", rule->function.text, which,
                sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
                rule->is_source ? " in source order" : "",
-               rule->comparison != SJ_VALUE_ALWAYS ? ", some: " : "",
-               rule->comparison != SJ_VALUE_ALWAYS ? rule->name : "");
+               sj_value_rule_has_condition(rule) ? ", some: " : "",
+               sj_value_rule_has_condition(rule) ? rule->name : "");
     }
 }
 

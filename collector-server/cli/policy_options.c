@@ -154,6 +154,12 @@ sj_status sj_policy_option_parse(const sj_option *option, void *values, const ch
     if (strcmp(option->name, "cpu-time") == 0) {
         return sj_policy_draft_cpu(draft, value, error);
     }
+    if (strcmp(option->name, "prototypes") == 0) {
+        return sj_policy_draft_prototypes(draft, value, error);
+    }
+    if (strcmp(option->name, "memory") == 0) {
+        return sj_policy_draft_memory(draft, value, error);
+    }
     if (strcmp(option->name, "value") == 0) {
         SJ_TRY(sj_policy_draft_value(draft, value, error));
         explain_number(value);
@@ -215,9 +221,15 @@ const sj_option sj_policy_options[] = {
                      "debug data have them, or in source order,\n"
                      "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_POLICY_OPTION("prototypes", "FILE",
+                     "signatures of functions that --value names alone, a line each\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
                      "measure the CPU time of the calls of matching functions, beside the\n"
                      "time that passes (repeatable)"),
+    SJ_POLICY_OPTION("memory", "FUNCTION",
+                     "count what the calls of matching functions allocate and free\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"

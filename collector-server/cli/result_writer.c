@@ -308,7 +308,7 @@ static void delimited_row(sj_result_writer *writer, sqlite3_stmt *statement, boo
             fputc(' ', writer->output);
         }
     }
-    fputs(csv ? "\r\n" : "|\n", writer->output);
+    fputs(csv ? "\n" : "|\n", writer->output);
     for (int column = 0; !csv && !values && column < writer->columns; ++column) {
         fputs(column + 1 == writer->columns ? "|---|\n" : "|---", writer->output);
     }

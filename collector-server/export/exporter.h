@@ -25,5 +25,7 @@ extern const sj_exporter sj_exporter_folded;
 extern const sj_exporter sj_exporter_chrome_json;
 extern const sj_exporter sj_exporter_function_txt;
 extern const sj_exporter sj_exporter_report_txt;
+extern const sj_exporter sj_exporter_arrow;
+extern const sj_exporter sj_exporter_parquet;
 
 #endif

@@ -7,6 +7,8 @@ const sj_exporter *const sj_exporters[] = {
     &sj_exporter_folded,
     &sj_exporter_chrome_json,
     &sj_exporter_report_txt,
+    &sj_exporter_arrow,
+    &sj_exporter_parquet,
     NULL,
 };
 

@@ -9,6 +9,7 @@ sj_status sj_function_values_open(sqlite3 *database, int64_t session_id, sj_func
     static const char any[] = "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1";
     static const char of_call[] =
         "SELECT position, value, note, kind FROM arguments WHERE session_id = ?1 AND call_id = ?2 "
+        "AND kind <> 'errno' "
         "ORDER BY position, rule";
     sqlite3_stmt *row = NULL;
     *values = (sj_function_values){.session_id = session_id};

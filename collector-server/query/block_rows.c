@@ -1,7 +1,7 @@
 /* Design notes. One pass over the events with a stack of rows. `selves` doubles as the account of
  * callee time while a call is open: callees subtract their duration from it, the call's own exit
- * adds its duration. Nearly all blocks have no gap and no flagged call; they go through loops that
- * know nothing of trust, made by inlining one body with constants. */
+ * adds its duration. Calls of doubtful trust are few, and the outermost ones: whether an event is
+ * about one is two comparisons. */
 #include "collector-server/query/block_rows.h"
 
 #include "proto/block/call_trust.h"
@@ -19,7 +19,9 @@ typedef struct row_builder {
     sj_call_trust trust;
     size_t tail_call;        /* the next one */
     sj_row_call tail_caller; /* its caller */
-    bool doubtful;           /* flags may be set somewhere in the block */
+    /* flags may be set: of open calls below this depth, of those that are entered now */
+    uint32_t doubtful_depth;
+    bool doubtful_entry;
 } row_builder;
 
 static void *grow(void *old, size_t count, size_t size, bool *failed)
@@ -87,6 +89,22 @@ static sj_row_call innermost(const row_builder *builder)
                : SJ_NO_CALL;
 }
 
+/* After each change of trust that the events of the block make. */
+static void note_doubt(row_builder *builder)
+{
+    const sj_call_trust *trust = &builder->trust;
+    const uint32_t flagged = sj_call_trust_flagged(trust);
+    builder->doubtful_depth = flagged > trust->uncertain_depth ? flagged : trust->uncertain_depth;
+    builder->doubtful_entry = trust->uncertain_depth != 0 || trust->truncated_function != 0;
+}
+
+static uint32_t enter_doubtful(row_builder *builder, uint32_t function)
+{
+    const uint32_t flags = sj_call_trust_enter(&builder->trust, function);
+    note_doubt(builder);
+    return flags;
+}
+
 static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bool times)
 {
     sj_block_rows *rows = builder->rows;
@@ -96,10 +114,9 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     rows->parents[row] = builder->top != 0 ? builder->stack[builder->top - 1] : SJ_ROW_NO_PARENT;
     rows->indexes[row] = builder->first_index + row;
     rows->endings[row] = SJ_ENDING_OPEN;
-    rows->flags[row] =
-        __builtin_expect(builder->doubtful, 0)
-            ? (uint8_t)sj_call_trust_enter(&builder->trust, builder->block->functions[symbol - 1])
-            : 0;
+    rows->flags[row] = __builtin_expect(builder->doubtful_entry, 0)
+                           ? (uint8_t)enter_doubtful(builder, builder->block->functions[symbol - 1])
+                           : 0;
     if (times) {
         rows->starts[row] = builder->block->ticks[event];
         rows->selves[row] = 0;
@@ -126,6 +143,7 @@ static void leave_doubtful(row_builder *builder, uint32_t ending)
         function = builder->block->frames[index - builder->block->header.stack_frames].function;
     }
     sj_call_trust_leave(&builder->trust, index, function, ending);
+    note_doubt(builder);
 }
 
 static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bool times)
@@ -134,7 +152,9 @@ static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bo
     if (builder->top == 0 && builder->base_depth == 0) {
         return false;
     }
-    if (__builtin_expect(builder->doubtful, 0)) {
+    if (__builtin_expect(builder->base_depth + builder->top <= builder->doubtful_depth ||
+                             builder->doubtful_entry || ending == SJ_ENDING_TRUNCATED,
+                         0)) {
         leave_doubtful(builder, ending);
     }
     if (builder->top == 0) {
@@ -186,6 +206,7 @@ static void pass_gap(row_builder *builder, const sj_gap *gap)
 {
     builder->first_index += gap->calls;
     sj_call_trust_gap(&builder->trust, gap->reason, builder->base_depth + (uint32_t)builder->top);
+    note_doubt(builder);
 }
 
 /* A LEAVE that did not simply return. */
@@ -300,16 +321,14 @@ sj_status sj_block_rows_build(sj_block_rows *rows, const sj_block *block, bool t
                            .stack = rows->open,
                            .base_depth = block->header.open_depth,
                            .first_index = block->header.first_call,
-                           .trust = sj_call_trust_of(&block->header),
-                           .doubtful = block->gap_count != 0 || block->header.gap_depth != 0 ||
-                                       block->header.waited_depth != 0 ||
-                                       block->header.uncertain_depth != 0};
+                           .trust = sj_call_trust_of(&block->header)};
+    note_doubt(&builder);
     SJ_TRY(replay(&builder, times));
     if (builder.next_row != rows->count) {
         return SJ_ECORRUPT;
     }
     rows->open_count = builder.top;
-    for (size_t i = 0; builder.doubtful && i < builder.top; ++i) {
+    for (size_t i = 0; builder.doubtful_depth != 0 && i < builder.top; ++i) {
         rows->flags[rows->open[i]] |=
             (uint8_t)sj_call_trust_flags(&builder.trust, builder.base_depth + (uint32_t)i);
     }

@@ -63,8 +63,7 @@ static sj_status reserve(block_walk *walk)
                             (size_t)block->header.call_count + 1, sizeof(*summer->stack)));
     SJ_TRY(sj_array_reserve(&sums->functions, &sums->function_capacity, 0, entries,
                             sizeof(*sums->functions)));
-    SJ_TRY(
-        sj_array_reserve(&sums->sums, &sums->sum_capacity, 0, entries, sizeof(*sums->sums)));
+    SJ_TRY(sj_array_reserve(&sums->sums, &sums->sum_capacity, 0, entries, sizeof(*sums->sums)));
     SJ_TRY(sj_array_reserve(&sums->frames, &sums->frame_capacity, 0, block->frame_count,
                             sizeof(*sums->frames)));
     const uint32_t most_ends = block->header.open_depth < block->header.event_count
@@ -126,40 +125,37 @@ static void end_frame(const block_walk *walk, uint32_t depth)
         slot != 0 ? sums->sums[slot - 1].duration_ticks - sums->sums[slot - 1].nested_ticks : 0;
 }
 
-/* Whether the call entered at `event` calls nothing: its LEAVE comes next. */
-static inline bool is_leaf(const sj_block *block, bool wide, size_t event)
-{
-    return event + 1 < block->header.event_count &&
-           (wide ? block->symbols32[event + 1] : block->symbols16[event + 1]) == SJ_EVENT_LEAVE;
-}
-
 /* add_events adds up the calls that are entered and left within the block. Returns how many are
  * open at its end (on the stack), or SIZE_MAX when the events contradict each other. The two flags
  * are constants where it is inlined. */
-static inline size_t add_events(const block_walk *walk, bool wide, bool windowed)
+static inline __attribute__((always_inline)) size_t add_events(const block_walk *walk, bool wide,
+                                                               bool windowed)
 {
-    const sj_block *block = walk->block;
-    const uint64_t *ticks = block->ticks;
+    /* a copy: the sums that the loop writes might be it, as far as the compiler knows */
+    const sj_block block = *walk->block;
+    const uint64_t *ticks = block.ticks;
     const uint64_t first = walk->first;
     const uint64_t last = walk->last;
-    const size_t event_count = block->header.event_count;
+    const size_t event_count = block.header.event_count;
     sj_summed_call *stack = walk->summer->stack;
     const uint32_t *slot_of = walk->summer->slot_of;
     uint32_t *active = walk->summer->active;
     sj_function_sum *sums = walk->sums->sums;
     size_t top = 0;
     uint32_t row = 0;
-    uint32_t base = block->header.open_depth;
+    uint32_t base = block.header.open_depth;
     for (size_t event = 0; event < event_count; ++event) {
-        const uint32_t symbol = wide ? block->symbols32[event] : block->symbols16[event];
+        const uint32_t symbol = wide ? block.symbols32[event] : block.symbols16[event];
         const uint64_t now = ticks[event];
         if (symbol != SJ_EVENT_LEAVE) {
-            if (symbol > block->function_count || row == block->header.call_count) {
+            if (symbol > block.function_count || row == block.header.call_count) {
                 return SIZE_MAX;
             }
             const uint32_t slot = slot_of[symbol - 1];
             const bool counts = !windowed || (now >= first && now <= last);
-            if (is_leaf(block, wide, event)) {
+            if (event + 1 < event_count &&
+                (wide ? block.symbols32[event + 1] : block.symbols16[event + 1]) ==
+                    SJ_EVENT_LEAVE) { /* it calls nothing */
                 const uint64_t duration = ticks[++event] - now;
                 if (counts) {
                     sj_function_sum_add(&sums[slot], duration, duration, active[slot] == 0);
@@ -191,7 +187,7 @@ static inline size_t add_events(const block_walk *walk, bool wide, bool windowed
             stack[top - 1].child += duration;
         }
     }
-    return row == block->header.call_count ? top : SIZE_MAX;
+    return row == block.header.call_count ? top : SIZE_MAX;
 }
 
 static size_t add_any_events(const block_walk *walk, bool windowed)
@@ -202,23 +198,31 @@ static size_t add_any_events(const block_walk *walk, bool windowed)
     return windowed ? add_events(walk, true, true) : add_events(walk, true, false);
 }
 
-/* Calls lost in the gaps before the block's ENTER number `row`. */
-static uint64_t lost_before(const sj_block *block, uint32_t row)
+/* How many calls were lost before an ENTER: asked of rising ones, in one walk over the block. */
+typedef struct lost_walk {
+    size_t gap, event;
+    uint32_t entered;
+    uint64_t lost;
+} lost_walk;
+
+static uint64_t lost_before(lost_walk *at, const sj_block *block, uint32_t row)
 {
-    uint64_t lost = 0;
-    uint32_t entered = 0;
-    size_t event = 0;
-    for (size_t gap = 0; gap < block->gap_count; ++gap) {
-        for (; event < block->gaps[gap].before_event; ++event) {
-            entered += (block->symbols16 != NULL ? block->symbols16[event]
-                                                 : block->symbols32[event]) != SJ_EVENT_LEAVE;
+    for (; at->gap < block->gap_count; ++at->gap) {
+        const sj_gap *gap = &block->gaps[at->gap];
+        if (gap->calls == 0) {
+            continue; /* the thread waited */
         }
-        if (entered > row) {
+        for (; at->event < gap->before_event; ++at->event) {
+            at->entered +=
+                (block->symbols16 != NULL ? block->symbols16[at->event]
+                                          : block->symbols32[at->event]) != SJ_EVENT_LEAVE;
+        }
+        if (at->entered > row) {
             break;
         }
-        lost += block->gaps[gap].calls;
+        at->lost += gap->calls;
     }
-    return lost;
+    return at->lost;
 }
 
 /* Lists those of the `top` calls open at the end that count. */
@@ -229,13 +233,14 @@ static sj_status list_open(block_walk *walk, size_t top)
     const sj_summed_call *stack = walk->summer->stack;
     const uint32_t base = sums->open_depth - (uint32_t)sums->end_count;
     SJ_TRY(sj_array_reserve(&sums->open, &sums->open_capacity, 0, top, sizeof(*sums->open)));
+    lost_walk lost = {0};
     for (size_t i = 0; i < top; ++i) {
         const sj_summed_call *call = &stack[i];
         if (call->start < walk->first || call->start > walk->last) {
             continue;
         }
         sums->open[sums->open_count++] = (sj_open_sum){
-            .index = block->header.first_call + call->row + lost_before(block, call->row),
+            .index = block->header.first_call + call->row + lost_before(&lost, block, call->row),
             .start_ticks = call->start,
             .function = sums->functions[call->slot],
             .depth = base + (uint32_t)i,

@@ -27,6 +27,12 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
     [SJ_CALLS_PHYSICAL_DURATION_NS] = "physical_duration_ns",
     [SJ_CALLS_CPU_NS] = "cpu_ns",
     [SJ_CALLS_CPU_SELF_NS] = "cpu_self_ns",
+    [SJ_CALLS_ALLOCATIONS] = "allocations",
+    [SJ_CALLS_ALLOCATED_BYTES] = "allocated_bytes",
+    [SJ_CALLS_FREES] = "frees",
+    [SJ_CALLS_FREED_BYTES] = "freed_bytes",
+    [SJ_CALLS_NET_BYTES] = "net_bytes",
+    [SJ_CALLS_ALLOCATED_SELF_BYTES] = "allocated_self_bytes",
 };
 
 /* The longest call of each block, longest first. Only where the passes end depends on these, so

@@ -25,12 +25,18 @@ typedef enum sj_calls_column {
     SJ_CALLS_PHYSICAL_DURATION_NS,
     SJ_CALLS_CPU_NS,
     SJ_CALLS_CPU_SELF_NS,
+    SJ_CALLS_ALLOCATIONS,
+    SJ_CALLS_ALLOCATED_BYTES,
+    SJ_CALLS_FREES,
+    SJ_CALLS_FREED_BYTES,
+    SJ_CALLS_NET_BYTES,
+    SJ_CALLS_ALLOCATED_SELF_BYTES,
     SJ_CALLS_COLUMN_COUNT
 } sj_calls_column;
 
 /* idxNum of a plan: the columns used (bit = column), and whether rows come grouped by function or
  * with the longest first. */
-enum { SJ_CALLS_GROUPED = 1 << 20, SJ_CALLS_LONGEST = 1 << 21 };
+enum { SJ_CALLS_GROUPED = 1 << 28, SJ_CALLS_LONGEST = 1 << 29 };
 
 /* sj_calls_plan answers xBestIndex: takes what the walk can decide, says how much is left. */
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info);

@@ -131,8 +131,14 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
         return physical_duration_ns(at, row);
     case SJ_CALLS_CPU_NS:
     case SJ_CALLS_CPU_SELF_NS:
+    case SJ_CALLS_ALLOCATIONS:
+    case SJ_CALLS_ALLOCATED_BYTES:
+    case SJ_CALLS_FREES:
+    case SJ_CALLS_FREED_BYTES:
+    case SJ_CALLS_NET_BYTES:
+    case SJ_CALLS_ALLOCATED_SELF_BYTES:
         return sj_cost_lookup_find(&at->costs, scan, sj_calls_id(at, rows->indexes[row]),
-                                   column == SJ_CALLS_CPU_SELF_NS);
+                                   column - SJ_CALLS_CPU_NS);
     case SJ_CALLS_COLUMN_COUNT:
         break;
     }

@@ -61,7 +61,9 @@ enum {
     ROW_COLUMNS = TIME_COLUMNS | LATE_COLUMNS | 1 << SJ_CALLS_CALL_ID | 1 << SJ_CALLS_FUNCTION_ID |
                   1 << SJ_CALLS_PARENT_ID | 1 << SJ_CALLS_DEPTH | 1 << SJ_CALLS_CALLER_FUNCTION_ID |
                   1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
-                  1 << SJ_CALLS_CPU_NS | 1 << SJ_CALLS_CPU_SELF_NS,
+                  1 << SJ_CALLS_CPU_NS | 1 << SJ_CALLS_CPU_SELF_NS | 1 << SJ_CALLS_ALLOCATIONS |
+                  1 << SJ_CALLS_ALLOCATED_BYTES | 1 << SJ_CALLS_FREES | 1 << SJ_CALLS_FREED_BYTES |
+                  1 << SJ_CALLS_NET_BYTES | 1 << SJ_CALLS_ALLOCATED_SELF_BYTES,
     TAIL_COLUMNS = 1 << SJ_CALLS_TAIL_CALLER_ID | 1 << SJ_CALLS_PHYSICAL_PARENT_ID |
                    1 << SJ_CALLS_PHYSICAL_DURATION_NS
 };
@@ -674,6 +676,8 @@ int sj_register_calls(sj_query_state *state)
                        "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
                        "ending TEXT, flags INTEGER, caller_function_id INTEGER, "
                        "tail_caller_id INTEGER, physical_parent_id INTEGER, "
-                       "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER)"};
+                       "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, "
+                       "allocations INTEGER, allocated_bytes INTEGER, frees INTEGER, "
+                       "freed_bytes INTEGER, net_bytes INTEGER, allocated_self_bytes INTEGER)"};
     return sj_table_register(state, &kind, &calls_module);
 }

@@ -11,9 +11,9 @@ typedef struct sj_cost_lookup {
 
 void sj_cost_lookup_deinit(sj_cost_lookup *lookup);
 
-/* sj_cost_lookup_find returns the CPU time of a call of the session of `scan` in ns, or that of its
- * own; INT64_MIN: it was not measured. */
+/* sj_cost_lookup_find returns a cost of a call of the session of `scan`, by its place behind
+ * SJ_CALLS_CPU_NS among the columns of `calls`; INT64_MIN: it was not measured. */
 int64_t sj_cost_lookup_find(sj_cost_lookup *lookup, const sj_block_scan *scan, int64_t call_id,
-                            bool is_own);
+                            int place);
 
 #endif

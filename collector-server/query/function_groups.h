@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    SJ_GROUP_MAX_COLUMNS = 20, /* column numbers are below this, too */
+    SJ_GROUP_MAX_COLUMNS = 28, /* column numbers are below this, too */
     SJ_GROUP_DEFAULT_BYTES = 128 * 1024 * 1024
 };
 

@@ -22,7 +22,9 @@ typedef struct lineage_cursor {
     "function_id INTEGER, parent_id INTEGER, depth INTEGER, start_ns INTEGER, end_ns INTEGER, "    \
     "duration_ns INTEGER, self_ns INTEGER, ending TEXT, flags INTEGER, "                           \
     "caller_function_id INTEGER, tail_caller_id INTEGER, physical_parent_id INTEGER, "             \
-    "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, of_call_id HIDDEN)"
+    "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, allocations INTEGER, "     \
+    "allocated_bytes INTEGER, frees INTEGER, freed_bytes INTEGER, net_bytes INTEGER, "             \
+    "allocated_self_bytes INTEGER, of_call_id HIDDEN)"
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {

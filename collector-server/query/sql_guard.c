@@ -5,13 +5,13 @@
  */
 #include "collector-server/query/sql_guard.h"
 
-#include "collector-server/query/sql_format.h"
+#include "collector-server/query/sql_bounds.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { DEFAULT_VALUE_BYTES = 16 * 1024 * 1024, PROGRESS_INSTRUCTIONS = 2000, SQL_BYTES = 1 << 20 };
+enum { DEFAULT_VALUE_BYTES = 16 * 1024 * 1024, PROGRESS_INSTRUCTIONS = 250, SQL_BYTES = 1 << 20 };
 
 struct sj_sql_guard {
     sqlite3 *database;
@@ -165,9 +165,9 @@ sj_status sj_sql_guard_new(sqlite3 *database, const sj_sql_limits *limits, sj_sq
     sqlite3_limit(database, SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES);
     sqlite3_limit(database, SQLITE_LIMIT_EXPR_DEPTH, 200);
     sqlite3_limit(database, SQLITE_LIMIT_COMPOUND_SELECT, 64);
-    sqlite3_limit(database, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
+    sqlite3_limit(database, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, SJ_SQL_PATTERN_BYTES);
     sqlite3_limit(database, SQLITE_LIMIT_ATTACHED, 0);
-    if (sj_sql_format_register(database, guard->limits.max_value_bytes) != SQLITE_OK) {
+    if (sj_sql_bounds_register(database, guard->limits.max_value_bytes) != SQLITE_OK) {
         sqlite3_free(guard);
         return sj_fail(error, SJ_ENOMEM, "no memory for the SQL guard");
     }
@@ -186,7 +186,7 @@ void sj_sql_guard_free(sj_sql_guard *guard)
     }
     sqlite3_set_authorizer(guard->database, NULL, NULL);
     sqlite3_progress_handler(guard->database, 0, NULL, NULL);
-    sj_sql_format_remove(guard->database);
+    sj_sql_bounds_remove(guard->database);
     if (guard->former_heap_limit >= 0) {
         sqlite3_hard_heap_limit64(guard->former_heap_limit);
     }
@@ -226,7 +226,7 @@ static sj_status explain(sj_sql_guard *guard, int result, sj_error *error)
                        "the query needs more memory than it may have (%lld bytes)",
                        (long long)guard->limits.heap_bytes);
     case SQLITE_TOOBIG:
-        return strncmp(message, "the widths", 10) == 0
+        return strcmp(message, "string or blob too big") != 0
                    ? sj_fail(error, SJ_ELIMIT, "%s", message)
                    : sj_fail(error, SJ_ELIMIT, "a value or the query is larger than %lld bytes",
                              (long long)guard->limits.max_value_bytes);

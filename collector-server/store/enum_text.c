@@ -109,7 +109,7 @@ const char *sj_text_of_value_kind(uint32_t kind)
         [SJ_VALUE_ULONG] = "ulong",   [SJ_VALUE_CHAR] = "char",       [SJ_VALUE_BOOL] = "bool",
         [SJ_VALUE_HEX] = "hex",       [SJ_VALUE_POINTER] = "pointer", [SJ_VALUE_FLOAT] = "float",
         [SJ_VALUE_DOUBLE] = "double", [SJ_VALUE_STRING] = "string",   [SJ_VALUE_OBJECT] = "object",
-        [SJ_VALUE_THROWN] = "thrown", [SJ_VALUE_COST] = "cost"};
+        [SJ_VALUE_THROWN] = "thrown", [SJ_VALUE_COST] = "cost",       [SJ_VALUE_ERRNO] = "errno"};
     return WORD_OF(words, kind);
 }
 

@@ -182,8 +182,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "INSERT OR IGNORE INTO arguments (session_id, call_id, position, kind, rule,"
         " value, note) VALUES (?1,?2,?3,?4,?5,?6,?7)",
     [SJ_SQL_COST_ADD] = "INSERT OR IGNORE INTO call_costs (session_id, call_id, function_id,"
-                        " cpu_ns, cpu_self_ns, is_nested, allocated_bytes)"
-                        " VALUES (?1,?2,?3,?4,?5,?6,nullif(?7, -1))",
+                        " is_nested, cpu_ns, cpu_self_ns, allocations, allocated_bytes, frees,"
+                        " freed_bytes, allocations_self, allocated_self_bytes, frees_self,"
+                        " freed_self_bytes) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,"
+                        "?14)",
     [SJ_SQL_OPEN_CALL_ADD] = "INSERT OR REPLACE INTO open_calls (stream_id, call_index,"
                              " function_id, depth, start_ns, flags) VALUES (?1,?2,?3,?4,?5,?6)",
     [SJ_SQL_MARK_ADD] =

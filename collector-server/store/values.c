@@ -91,12 +91,26 @@ static bool is_cost(const sj_block_value *value)
     return sj_value_kind_of(value->descriptor) == SJ_VALUE_COST;
 }
 
+/* The columns of call_costs behind is_nested. */
+static const uint8_t cost_columns[] = {SJ_COST_CPU_NS,
+                                       SJ_COST_SELF_NS,
+                                       SJ_COST_ALLOCATIONS,
+                                       SJ_COST_ALLOCATED_BYTES,
+                                       SJ_COST_FREES,
+                                       SJ_COST_FREED_BYTES,
+                                       SJ_COST_SELF_ALLOCATIONS,
+                                       SJ_COST_SELF_ALLOCATED_BYTES,
+                                       SJ_COST_SELF_FREES,
+                                       SJ_COST_SELF_FREED_BYTES};
+enum { FIRST_COST = 5 };
+
 /* add_cost stores what a call has cost, from the value at `*place` on, and moves to its last. */
 static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int64_t stream_id,
                           const sj_block *block, size_t *place, sj_error *error)
 {
     const sj_block_value *first = &block->values[*place];
-    uint64_t costs[SJ_COSTS] = {[SJ_COST_BYTES] = UINT64_MAX};
+    uint64_t costs[SJ_COSTS] = {0};
+    uint32_t known = 0;
     int64_t function_id = 0;
     size_t next = *place;
     for (; next < block->value_count && is_cost(&block->values[next]) &&
@@ -105,20 +119,30 @@ static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int
         const uint32_t position = sj_value_position(block->values[next].descriptor);
         if (position < SJ_COSTS) {
             costs[position] = block->values[next].bits;
+            known |= UINT32_C(1) << position;
         }
     }
     *place = next - 1;
-    if (costs[SJ_COST_FUNCTION] > UINT32_MAX || costs[SJ_COST_CPU_NS] > INT64_MAX ||
-        costs[SJ_COST_SELF_NS] > INT64_MAX ||
+    if (costs[SJ_COST_FUNCTION] > UINT32_MAX ||
         !sj_session_function_id(state, (uint32_t)costs[SJ_COST_FUNCTION], &function_id)) {
         return sj_fail(error, SJ_ECORRUPT, "a cost of no call");
     }
-    return sj_sql_run(sql, SJ_SQL_COST_ADD, error, "iiiiiii", state->session_id,
-                      (int64_t)sj_call_id_of((uint64_t)stream_id, first->call_index), function_id,
-                      (int64_t)costs[SJ_COST_CPU_NS], (int64_t)costs[SJ_COST_SELF_NS],
-                      (int64_t)(costs[SJ_COST_NESTED] != 0),
-                      costs[SJ_COST_BYTES] <= INT64_MAX ? (int64_t)costs[SJ_COST_BYTES]
-                                                        : (int64_t)-1); /* NULL */
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_COST_ADD, error, "iiii", state->session_id,
+                       (int64_t)sj_call_id_of((uint64_t)stream_id, first->call_index), function_id,
+                       (int64_t)(costs[SJ_COST_NESTED] != 0)));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_COST_ADD);
+    for (size_t i = 0; i < sizeof(cost_columns); i++) {
+        const uint64_t cost = costs[cost_columns[i]];
+        const int at = FIRST_COST + (int)i;
+        const int bound = (known >> cost_columns[i] & 1) != 0 && cost <= INT64_MAX
+                              ? sqlite3_bind_int64(row, at, (int64_t)cost)
+                              : sqlite3_bind_null(row, at);
+        if (bound != SQLITE_OK) {
+            return sj_fail(error, SJ_ENOMEM, "no memory for a cost");
+        }
+    }
+    const sj_status status = sj_sql_step(sql, SJ_SQL_COST_ADD, error);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
 sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state, int64_t stream_id,

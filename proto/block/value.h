@@ -23,8 +23,9 @@ typedef enum sj_value_kind {
     SJ_VALUE_OBJECT = 12, /* as its runtime names it, in text: constants of enums, types of objects,
                              lengths of arrays, fields */
     SJ_VALUE_THROWN = 13, /* no rule's: the type of the exception that ended the call, in text */
-    SJ_VALUE_COST = 14    /* what the call has cost; its position is an sj_value_cost. In a record:
-                             an sj_cost_record */
+    SJ_VALUE_COST = 14,   /* what the call has cost; its position is an sj_value_cost. In a record:
+                             sj_cost_reading, what the thread's counter stands at */
+    SJ_VALUE_ERRNO = 15   /* errno at the exit */
 } sj_value_kind;
 
 /* What a call cost, in this order. */
@@ -33,12 +34,31 @@ typedef enum sj_value_cost {
     SJ_COST_CPU_NS = 1,   /* CPU time of its thread */
     SJ_COST_SELF_NS = 2,  /* without that of the calls below whose cost is measured, too */
     SJ_COST_NESTED = 3,   /* 1: within a call of the same function */
-    SJ_COST_BYTES = 4,    /* that its thread allocated in the runtime's heap; where that is known */
-    SJ_COSTS = 5
+    /* By its thread while it ran, in the heap of its runtime or by the allocator; then the same
+     * without calls below that are measured, too. */
+    SJ_COST_ALLOCATED_BYTES = 4,
+    SJ_COST_ALLOCATIONS = 5,
+    SJ_COST_FREES = 6,
+    SJ_COST_FREED_BYTES = 7,
+    SJ_COST_SELF_ALLOCATED_BYTES = 8,
+    SJ_COST_SELF_ALLOCATIONS = 9,
+    SJ_COST_SELF_FREES = 10,
+    SJ_COST_SELF_FREED_BYTES = 11,
+    SJ_COSTS = 12
 } sj_value_cost;
 
+/* The counters of a thread that are read at the entries and exits of calls. */
+typedef enum sj_cost_counter {
+    SJ_COUNTER_CPU_NS = 0,
+    SJ_COUNTER_ALLOCATED_BYTES = 1,
+    SJ_COUNTER_ALLOCATIONS = 2,
+    SJ_COUNTER_FREES = 3,
+    SJ_COUNTER_FREED_BYTES = 4,
+    SJ_COUNTERS = 5
+} sj_cost_counter;
+
 enum {
-    SJ_VALUE_KINDS = 15,        /* one more than the highest */
+    SJ_VALUE_KINDS = 16,        /* one more than the highest */
     SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
     SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
     SJ_VALUE_LAST_POSITION = 8, /* that rules may ask for; arguments are numbered from 1 */
@@ -47,14 +67,6 @@ enum {
     SJ_VALUE_RULES = 32,        /* of a policy */
     SJ_VALUE_RULE_BYTES = 64    /* of a rule's name, with its end */
 };
-
-/* What the thread has had so far, when a call is entered or left. Bytes come before the time. */
-typedef enum sj_cost_record {
-    SJ_COST_CPU_AT_EXIT = 0,
-    SJ_COST_CPU_AT_ENTRY = 1,
-    SJ_COST_BYTES_AT_EXIT = 2,
-    SJ_COST_BYTES_AT_ENTRY = 3
-} sj_cost_record;
 
 /* Places: descriptors by which a plan tells the probe where a value is. Positions count the
  * registers of a class; those behind the last register are words on the stack. Beside the kinds
@@ -65,6 +77,9 @@ enum {
     SJ_PLACES_PER_FUNCTION = 16,
     SJ_PLACE_CPU_ENTRY = 1,    /* no place of a value: the thread's CPU time is recorded */
     SJ_PLACE_CPU_EXIT = 2,     /* likewise; of probes only: a plan has the former for both */
+    SJ_PLACE_MEMORY_ENTRY = 3, /* likewise: what the thread has allocated and freed */
+    SJ_PLACE_MEMORY_EXIT = 4,
+    SJ_PLACE_ERRNO = 5,        /* likewise: errno at the exit */
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
@@ -93,16 +108,24 @@ static inline uint32_t sj_value_kind_of(uint8_t descriptor)
     return descriptor >> 4;
 }
 
-/* sj_value_is_of_exit returns whether a record's value belongs to the exit of its call. */
-static inline bool sj_value_is_of_exit(uint8_t descriptor)
+/* sj_cost_reading is the position of a counter's reading in a record. */
+static inline uint32_t sj_cost_reading(sj_cost_counter counter, bool at_entry)
 {
-    return sj_value_position(descriptor) == SJ_VALUE_RESULT ||
-           descriptor == sj_value_descriptor(SJ_COST_BYTES_AT_EXIT, SJ_VALUE_COST);
+    return 2 * (uint32_t)counter + (at_entry ? 1 : 0);
+}
+
+/* sj_value_is_at_exit: a record of this descriptor belongs to the exit that follows it. */
+static inline bool sj_value_is_at_exit(uint8_t descriptor)
+{
+    return sj_value_kind_of(descriptor) == SJ_VALUE_COST
+               ? sj_value_position(descriptor) % 2 == 0
+               : sj_value_position(descriptor) == SJ_VALUE_RESULT;
 }
 
 static inline bool sj_value_is_sound(uint8_t descriptor)
 {
-    return sj_value_kind_of(descriptor) != 0 && sj_value_kind_of(descriptor) < SJ_VALUE_KINDS;
+    const uint32_t kind = sj_value_kind_of(descriptor);
+    return kind != 0 && (kind != SJ_VALUE_ERRNO || sj_value_position(descriptor) == 0);
 }
 
 static inline bool sj_value_is_text(uint32_t kind)

@@ -10,17 +10,17 @@
 -- column: function | its function
 -- column: call_id | the call
 -- example: sojourn sql --query before_loss
-WITH found AS (
-    SELECT g.gap_id, g.start_ns AS gap_ns, g.calls AS lost_calls, g.reason, c.call_id,
-           c.function_id,
-           row_number() OVER (PARTITION BY g.gap_id ORDER BY c.call_id DESC) AS before
-    FROM gaps AS g
-    CROSS JOIN calls AS c ON c.stream_id = g.stream_id AND c.start_ns <= g.start_ns
-                         AND c.start_ns >= g.start_ns - 10000000
-    WHERE g.session_id = :session)
-SELECT gap_ns, lost_calls, reason, before, f.name AS function, call_id
-FROM found
-LEFT JOIN functions AS f ON f.function_id = found.function_id
-WHERE before <= :calls
-ORDER BY gap_ns, gap_id, before
+WITH lost AS (
+    SELECT * FROM gaps WHERE session_id = :session AND (calls > 0 OR events > 0)
+    ORDER BY start_ns, gap_id LIMIT :limit)
+SELECT g.start_ns AS gap_ns, g.calls AS lost_calls, g.reason,
+       row_number() OVER (PARTITION BY g.gap_id ORDER BY c.call_id DESC) AS before,
+       f.name AS function, c.call_id
+FROM lost AS g
+CROSS JOIN calls AS c ON c.call_id IN (
+    SELECT l.call_id FROM calls AS l
+    WHERE l.stream_id = g.stream_id AND l.start_ns <= g.start_ns AND l.start_ns >= g.start_ns - 10000000
+    ORDER BY l.call_id DESC LIMIT :calls)
+LEFT JOIN functions AS f ON f.function_id = c.function_id
+ORDER BY gap_ns, g.gap_id, before
 LIMIT :limit

@@ -1,23 +1,47 @@
 #!/usr/bin/env python3
 """How often `sojourn check` cries wolf, and how often it finds a planted slowdown.
 
-  tests/bench/diff_power.py BUILD_FOLDER [--runs N] [--draws N] [--percent P] [--database FILE]
+  tests/bench/diff_power.py BUILD_FOLDER [--runs N] [--draws N] [--percent P] [--load N]
+                           [--database FILE]
 
 Records one program again and again, unchanged (A) and with one of its functions slowed by P percent
 (B), in turn, so that what else the machine does falls on both. Then draws ten sessions against ten:
 A against A (an alarm of any function is false), and A against B (found: the planted function is
-named as slower). Draws share recordings, so they are not independent; N runs bound how finely the
+named as slower). With --load, so many busy loops run beside the recordings; with --load 0 each
+begins at a moment when nothing else runs. Draws share recordings, so they are not independent; N runs bound how finely the
 rates are known.
 """
 import argparse
+import contextlib
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import time
 
 PLANTED = "sort_records"
 SIDE = 10
+
+
+@contextlib.contextmanager
+def busy_loops(count):
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count or 0)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def wait_for_calm():
+    """Until nothing but this process has run for a tenth of a second."""
+    calm = 0
+    while calm < 10:
+        with open("/proc/loadavg", encoding="ascii") as file:
+            calm = calm + 1 if file.read().split()[3].startswith("1/") else 0
+        time.sleep(0.01)
 
 
 def record(sojourn, subject, database, percent):
@@ -49,6 +73,7 @@ def main():
     arguments.add_argument("--runs", type=int, default=40)
     arguments.add_argument("--draws", type=int, default=200)
     arguments.add_argument("--percent", type=int, default=5)
+    arguments.add_argument("--load", type=int)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--database")
     options = arguments.parse_args()
@@ -58,9 +83,11 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         database = options.database or os.path.join(scratch, "runs.db")
         if not os.path.exists(database):
-            for _ in range(options.runs):
-                record(sojourn, subject, database, 0)
-                record(sojourn, subject, database, options.percent)
+            with busy_loops(options.load):
+                for percent in [0, options.percent] * options.runs:
+                    if options.load == 0:
+                        wait_for_calm()
+                    record(sojourn, subject, database, percent)
         sets = names_of(sojourn, database)
         plain, slowed = sets["slow0"], sets[f"slow{options.percent}"]
         false_alarms = found = 0
@@ -71,7 +98,8 @@ def main():
             alarm, text = check(sojourn, database, random.sample(plain, SIDE),
                                 random.sample(slowed, SIDE))
             found += alarm and PLANTED in text
-        print(f"| {len(plain)} + {len(slowed)} runs, {options.draws} draws of {SIDE} against {SIDE} "
+        beside = "" if options.load is None else f"load {options.load}: "
+        print(f"| {beside}{len(plain)} + {len(slowed)} runs, {options.draws} draws of {SIDE} against {SIDE} "
               f"| false alarms {100 * false_alarms / options.draws:.1f} % "
               f"| planted {options.percent} % found {100 * found / options.draws:.1f} % |")
 

@@ -1,29 +1,27 @@
 // The same calls, asked of Sojourn and of DuckDB in one run, one core each.
 //
-//   node tests/bench/duckdb.mjs BUILD_FOLDER DATABASE
+//   node tests/bench/duckdb.mjs BUILD_FOLDER DATABASE [ROUNDS]
 //
-// DATABASE is a recording. Its calls (seven columns of numbers) are written as CSV by `sojourn sql`,
-// loaded into a DuckDB table, and the same questions are asked of both: best CPU time of three. The
-// answers must agree. DuckDB comes from npm, into BUILD_FOLDER/duckdb; nothing of it is committed.
-import { execFileSync, spawn } from "node:child_process";
-import { createWriteStream, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+// DATABASE is a recording. `sojourn export` writes its calls as Parquet, from which seven columns of
+// numbers are loaded into a DuckDB table; the same questions are asked of both, and of DuckDB over the
+// Parquet files: best CPU time of ROUNDS (3). The answers must agree. DuckDB comes from npm
+// (`ctest -R collector-server.export.packages`); nothing of it is committed.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
-const [buildArgument, databaseArgument] = process.argv.slice(2);
+const [buildArgument, databaseArgument, roundsArgument = "3"] = process.argv.slice(2);
 if (!databaseArgument) {
-    console.error("usage: node duckdb.mjs BUILD_FOLDER DATABASE");
+    console.error("usage: node duckdb.mjs BUILD_FOLDER DATABASE [ROUNDS]");
     process.exit(2);
 }
 const build = resolve(buildArgument);
 const database = resolve(databaseArgument);
+const rounds = Number(roundsArgument);
 const folder = join(build, "duckdb");
 mkdirSync(folder, { recursive: true });
-if (!existsSync(join(folder, "node_modules", "@duckdb", "node-api"))) {
-    writeFileSync(join(folder, "package.json"), '{"private": true}\n');
-    execFileSync("npm", ["install", "--silent", "@duckdb/node-api"], { cwd: folder, stdio: "inherit" });
-}
-const { DuckDBInstance } = createRequire(join(folder, "package.json"))("@duckdb/node-api");
+const { DuckDBInstance } = createRequire(join(build, "tests", "export_packages", "package.json"))("@duckdb/node-api");
 
 const COLUMNS = [["session_id", "INTEGER"], ["function_id", "INTEGER"], ["call_id", "BIGINT"],
     ["parent_id", "BIGINT"], ["start_ns", "BIGINT"], ["duration_ns", "BIGINT"], ["self_ns", "BIGINT"]];
@@ -33,20 +31,9 @@ function cpuMs() {
     return (user + system) / 1000;
 }
 
-// Writes the calls as CSV and gives how many bytes that took.
-function exportCalls(csv) {
-    const query = `SELECT ${COLUMNS.map(([name]) => name).join(", ")} FROM calls`;
-    return new Promise((done, failed) => {
-        const child = spawn(join(build, "bin", "sojourn"),
-            ["sql", "--csv", "--timeout", "3600", query, database], { stdio: ["ignore", "pipe", "inherit"] });
-        child.stdout.pipe(createWriteStream(csv)).on("finish", () => done(statSync(csv).size));
-        child.on("exit", (code) => code === 0 || failed(new Error(`sojourn sql ended with ${code}`)));
-    });
-}
-
 // Sojourn's side of a question, by query_bench: ms of CPU and the number in the last row.
 function askSojourn(sql) {
-    const text = execFileSync(join(build, "bench", "query_bench"), [database, "3", sql], { encoding: "utf8" });
+    const text = execFileSync(join(build, "bench", "query_bench"), [database, roundsArgument, sql], { encoding: "utf8" });
     const [ms, answer] = text.trim().split(/\s+/);
     return { ms: Number(ms), answer };
 }
@@ -54,7 +41,7 @@ function askSojourn(sql) {
 async function askDuck(connection, sql) {
     let best = Infinity;
     let answer = "";
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < rounds; round++) {
         const begin = cpuMs();
         const rows = (await connection.runAndReadAll(sql)).getRows();
         best = Math.min(best, cpuMs() - begin);
@@ -67,20 +54,27 @@ function ask(question, part) {
     return askSojourn(`SELECT ${question} FROM calls ${part}`);
 }
 
-const csv = join(folder, "calls.csv");
 const store = join(folder, "calls.duckdb");
-for (const stale of [csv, store, `${store}.wal`]) {
+for (const stale of [store, `${store}.wal`]) {
     rmSync(stale, { force: true });
 }
 console.error("exporting the calls");
-await exportCalls(csv);
+const sessions = execFileSync(join(build, "bin", "sojourn"),
+    ["sql", "--csv", "SELECT session_id FROM sessions", database], { encoding: "utf8" }).trim().split("\n").slice(1);
+const exportBegin = process.hrtime.bigint();
+const files = sessions.map((number) => {
+    const path = join(folder, `${number}.parquet`);
+    execFileSync(join(build, "bin", "sojourn"), ["export", "--format", "parquet", "--session", number, "-o", path, database]);
+    return path;
+});
+const exportMs = Number(process.hrtime.bigint() - exportBegin) / 1e6;
+const parquet = `read_parquet([${files.map((path) => `'${path}'`).join(", ")}])`;
 const instance = await DuckDBInstance.create(store);
 const duck = await instance.connect();
 await duck.run("SET threads = 1");
 console.error("loading them into DuckDB");
 const loadBegin = cpuMs();
-await duck.run(`CREATE TABLE calls AS SELECT * FROM read_csv('${csv}', header = true, columns = ` +
-    `{${COLUMNS.map(([name, type]) => `'${name}': '${type}'`).join(", ")}})`);
+await duck.run(`CREATE TABLE calls AS SELECT ${COLUMNS.map(([name, type]) => `${name}::${type} AS ${name}`).join(", ")} FROM ${parquet}`);
 await duck.run("CHECKPOINT");
 const loadMs = cpuMs() - loadBegin;
 const count = Number((await duck.runAndReadAll("SELECT count(*) FROM calls")).getRows()[0][0]);
@@ -128,20 +122,21 @@ const questions = [
 
 const megabytes = (path) => `${(statSync(path).size / 1e6).toFixed(1)} MB`;
 console.log(`${(count / 1e6).toFixed(1)} M calls; Sojourn's file ${megabytes(database)} (everything), ` +
-    `DuckDB's ${megabytes(store)} (${COLUMNS.length} columns), loaded from CSV at ${(count / loadMs / 1e3).toFixed(1)} M calls/s`);
-console.log("| question | Sojourn ms | M calls/s | DuckDB ms | M calls/s | DuckDB/Sojourn |");
-console.log("|---|---|---|---|---|---|");
+    `DuckDB's ${megabytes(store)} (${COLUMNS.length} columns), Parquet ${(files.reduce((sum, path) => sum + statSync(path).size, 0) / 1e6).toFixed(1)} MB (16 columns) ` +
+    `written at ${(count / exportMs / 1e3).toFixed(1)} M calls/s (elapsed time), loaded at ${(count / loadMs / 1e3).toFixed(1)}`);
+console.log("| question | Sojourn ms | DuckDB ms | DuckDB/Sojourn | DuckDB over Parquet ms |");
+console.log("|---|---|---|---|---|");
 let agree = true;
 for (const [what, ours, theirs] of questions) {
     const left = askSojourn(ours);
     const right = await askDuck(duck, theirs);
     agree = agree && left.answer === right.answer;
-    const rate = (ms) => (count / ms / 1e3).toFixed(1);
+    const over = await askDuck(duck, theirs.replaceAll("FROM calls", `FROM ${parquet}`).replaceAll("JOIN calls", `JOIN ${parquet}`));
+    agree = agree && over.answer === right.answer;
     console.log(`| ${what}${left.answer === right.answer ? "" : ` (${left.answer} and ${right.answer})`} | ` +
-        `${left.ms.toFixed(2)} | ${rate(left.ms)} | ${right.ms.toFixed(2)} | ${rate(right.ms)} | ` +
-        `${(right.ms / left.ms).toFixed(2)} |`);
+        `${left.ms.toFixed(2)} | ${right.ms.toFixed(2)} | ${(right.ms / left.ms).toFixed(2)} | ${over.ms.toFixed(2)} |`);
 }
-for (const stale of [csv, store]) {
+for (const stale of [store, ...files]) {
     rmSync(stale, { force: true });
 }
 if (!agree) {

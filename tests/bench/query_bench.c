@@ -57,12 +57,11 @@ static long long number_of(sqlite3 *database, const char *sql)
     return number;
 }
 
-static double measure(sqlite3 *database, const char *sql, int times)
+static double measure(sqlite3 *database, const char *sql, int times, long long *number)
 {
     double best = 1e9;
     for (int round = 0; round < times; ++round) {
-        long long number;
-        const double spent = run(database, sql, &number);
+        const double spent = run(database, sql, number);
         best = spent < best ? spent : best;
     }
     return best;
@@ -70,13 +69,15 @@ static double measure(sqlite3 *database, const char *sql, int times)
 
 static void measure_whole(sqlite3 *database, double calls, const char *sql)
 {
-    const double spent = measure(database, sql, rounds);
+    long long number;
+    const double spent = measure(database, sql, rounds, &number);
     printf("%8.1f M calls/s  %9.2f ms  %s\n", calls / spent / 1e6, spent * 1e3, sql);
 }
 
 static void measure_part(sqlite3 *database, const char *what, const char *sql)
 {
-    const double spent = measure(database, sql, 10 * rounds);
+    long long number;
+    const double spent = measure(database, sql, 10 * rounds, &number);
     printf("%17s %9.3f ms  %s\n", "", spent * 1e3, what);
 }
 
@@ -108,8 +109,9 @@ int main(int argc, char **argv)
         fail(argv[1], error.text);
     }
     if (argc > 3) {
-        const double spent = measure(database, argv[3], rounds);
-        printf("%.3f %lld\n", spent * 1e3, number_of(database, argv[3]));
+        long long number = 0;
+        const double spent = measure(database, argv[3], rounds, &number);
+        printf("%.3f %lld\n", spent * 1e3, number);
         sqlite3_close(database);
         return 0;
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What values and CPU time cost per call, beside uftrace -A/-R on the same functions. CPU ns per call,
-by the thread's clock in the program itself; all ways in each round, one after the other.
+"""What values, CPU time and memory cost per call, beside uftrace -A/-R on the same functions, and per
+malloc and free. CPU ns, by the thread's clock in the program itself; all ways in each round, one after
+the other.
 
 values.py BUILD_FOLDER [ROUNDS]
 """
@@ -13,6 +14,7 @@ import tempfile
 
 CALLS = 100000
 SOURCE = """#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 static const char *volatile last;
 __attribute__((noipa)) int one(int number)
@@ -42,7 +44,23 @@ int main(void)
     for (int i = 0; i < CALLS; i++) {
         two("a short text", "another one");
     }
-    printf("%g %g\\n", (double)ones / CALLS, (double)(now(CLOCK_THREAD_CPUTIME_ID) - start) / CALLS);
+    const long twos = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    start = now(CLOCK_THREAD_CPUTIME_ID);
+    for (unsigned i = 0; i < 100 * CALLS; i++) { /* a pair */
+        last = malloc(40);
+        free((void *)last);
+    }
+    const long pairs = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    static void *held[1000];
+    start = now(CLOCK_THREAD_CPUTIME_ID);
+    for (unsigned i = 0; i < 100 * CALLS; i++) { /* blocks of all sizes, of which many live */
+        void **place = &held[i % 1000u * 919 % 1000];
+        free(*place);
+        *place = malloc((size_t)(i % 2000u * 31 % 2000));
+    }
+    const long blocks = now(CLOCK_THREAD_CPUTIME_ID) - start;
+    printf("%g %g %g %g\\n", (double)ones / CALLS, (double)twos / CALLS, (double)pairs / CALLS / 100,
+           (double)blocks / CALLS / 100);
     return sum != CALLS;
 }
 """
@@ -63,6 +81,7 @@ def main():
                   "--function", "one", "--function", "two"]
         ways = {"plain": [plain], "recorded": [*record, "--", plain],
                 "values by types": [*record, "--value", "one", "--value", "two", "--", plain],
+                "memory": [*record, "--memory", "one", "--memory", "two", "--", plain],
                 "CPU time": [*record, "--cpu-time", "one", "--cpu-time", "two", "--", plain]}
         if shutil.which("uftrace"):
             data = ["uftrace", "record", "-d", os.path.join(folder, "data"), "-b", "16m", "-F", "one", "-F", "two"]
@@ -73,12 +92,12 @@ def main():
         for _ in range(rounds):
             for way, command in ways.items():
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-                found[way].append([float(part) for part in done.stdout.split()[-2:]])
+                found[way].append([float(part) for part in done.stdout.split()[-4:]])
                 if os.path.exists(os.path.join(folder, "calls.db")):
                     os.unlink(os.path.join(folder, "calls.db"))
     for way, rows in found.items():
         columns = []
-        for column in range(2):
+        for column in range(4):
             of = sorted(row[column] for row in rows)
             columns.append(f"{statistics.median(of):.1f} ({of[0]:.1f} to {of[-1]:.1f})")
         print(f"| {way} | {' | '.join(columns)} |")

@@ -20,6 +20,7 @@
 #include "agent/inproc/jvm/jvm.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 #include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/readable.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/zombies.h"
@@ -60,6 +61,7 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     const char *arena_name = sj_conversation_name_arena();
     SJ_TRY(sj_conversation_open(link, occasion, &welcome));
     prepare_for_plans(link);
+    sj_recorder_note_program();
     SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, &welcome));
     sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
     sojourn_agent_state.session = welcome.session;

@@ -117,7 +117,10 @@ static uint8_t place_at(uint8_t place, values_moment moment)
     if (place == SJ_PLACE_CPU_ENTRY) {
         return moment == MOMENT_ENTRY ? SJ_PLACE_CPU_ENTRY : SJ_PLACE_CPU_EXIT;
     }
-    const bool is_result = sj_value_position(place) == SJ_VALUE_RESULT;
+    if (place == SJ_PLACE_MEMORY_ENTRY) {
+        return moment == MOMENT_ENTRY ? SJ_PLACE_MEMORY_ENTRY : SJ_PLACE_MEMORY_EXIT;
+    }
+    const bool is_result = place == SJ_PLACE_ERRNO || sj_value_position(place) == SJ_VALUE_RESULT;
     return moment != MOMENT_JUMP && is_result == (moment == MOMENT_RETURN) ? place : 0;
 }
 

@@ -42,7 +42,7 @@ static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
 {
     sj_due_change due;
     if (sj_recorder_changes == NULL || due_here.is_decided ||
-        !sj_recorder_judge(function, descriptor, bits, &due)) {
+        !sj_recorder_judge(function, descriptor, bits, NULL, &due)) {
         return;
     }
     switch (due.action) {
@@ -238,7 +238,7 @@ static void JNICALL record_cost(JNIEnv *env, jclass class, jint what, jint funct
         return;
     }
     if (sj_jvm_allocated(env, 0, &bytes)) {
-        const uint32_t position = is_entry ? SJ_COST_BYTES_AT_ENTRY : SJ_COST_BYTES_AT_EXIT;
+        const uint32_t position = sj_cost_reading(SJ_COUNTER_ALLOCATED_BYTES, is_entry);
         sj_recorder_value((uint32_t)function, SJ_MANAGED_CALL,
                           sj_value_descriptor(position, SJ_VALUE_COST), bytes);
     }

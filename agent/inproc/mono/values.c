@@ -80,7 +80,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
     sj_recorder_value(value->function, value->stack, value->descriptor, bits);
     return sj_recorder_changes != NULL &&
-           sj_recorder_judge(value->function, value->descriptor, bits, due);
+           sj_recorder_judge(value->function, value->descriptor, bits, NULL, due);
 }
 
 bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
@@ -97,7 +97,8 @@ bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t functio
         return sj_mono_record_value(&value, due);
     }
     const uint64_t bits = sj_mono_record_plain(asked, function, stack, place);
-    return sj_recorder_changes != NULL && sj_recorder_judge(function, asked->descriptor, bits, due);
+    return sj_recorder_changes != NULL &&
+           sj_recorder_judge(function, asked->descriptor, bits, NULL, due);
 }
 
 void *sj_mono_parameter_type(void *signature, uint32_t number)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 sj_changes *sj_recorder_changes;
@@ -100,13 +101,13 @@ static uint32_t rules_of(const sj_changes *changes, uint32_t function)
     return 0;
 }
 
-static bool holds(const sj_change_rule *rule, uint64_t bits)
+static bool compares(uint8_t comparison, uint8_t descriptor, uint64_t bits, uint64_t operand)
 {
-    int order = (bits > rule->operand) - (bits < rule->operand);
-    if (sj_value_is_signed(sj_value_kind_of(rule->descriptor))) {
-        order = ((int64_t)bits > (int64_t)rule->operand) - ((int64_t)bits < (int64_t)rule->operand);
+    int order = (bits > operand) - (bits < operand);
+    if (sj_value_is_signed(sj_value_kind_of(descriptor))) {
+        order = ((int64_t)bits > (int64_t)operand) - ((int64_t)bits < (int64_t)operand);
     }
-    switch (rule->comparison) {
+    switch (comparison) {
     case SJ_CHANGE_EQUAL:
         return order == 0;
     case SJ_CHANGE_UNEQUAL:
@@ -121,6 +122,82 @@ static bool holds(const sj_change_rule *rule, uint64_t bits)
         return order >= 0;
     default:
         return true;
+    }
+}
+
+/* A name is compared whole, or up to the * at the end of the pattern. */
+static bool is_thread(const char pattern[SJ_CHANGE_THREAD_BYTES])
+{
+    char name[SJ_CHANGE_THREAD_BYTES];
+    if (!sj_recorder_begin_calls()) {
+        return false;
+    }
+    const long failed = SJ_SYS(SYS_prctl, PR_GET_NAME, (long)(uintptr_t)name, 0, 0, 0, 0);
+    sj_recorder_end_calls();
+    for (uint32_t i = 0; failed == 0 && i < SJ_CHANGE_THREAD_BYTES; i++) {
+        if (pattern[i] == '*') {
+            return true;
+        }
+        if (pattern[i] != name[i]) {
+            return false;
+        }
+        if (name[i] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool condition_holds(const sj_change_condition *condition, const sj_judged_call *call)
+{
+    uint64_t bits = 0;
+    if (condition->thread[0] != '\0') {
+        return is_thread(condition->thread);
+    }
+    return call != NULL && call->read(call->context, condition->descriptor, &bits) &&
+           compares(condition->comparison, condition->descriptor, bits, condition->operand);
+}
+
+/* holds leaves the counting to `counts`. */
+static bool holds(const sj_change_rule *rule, uint64_t bits, const sj_judged_call *call)
+{
+    if (!compares(rule->comparison, rule->descriptor, bits, rule->operand) ||
+        (rule->until_ticks != 0 && sj_arch_ticks() >= rule->until_ticks) ||
+        (rule->begin_mark[0] != '\0' &&
+         atomic_load_explicit(&rule->is_between, memory_order_relaxed) == 0)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < rule->condition_count && i < SJ_CHANGE_CONDITIONS; i++) {
+        if (!condition_holds(&rule->conditions[i], call)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_same(const char *text, const char mark[SJ_CHANGE_MARK_BYTES])
+{
+    for (uint32_t i = 0; i < SJ_CHANGE_MARK_BYTES; i++) {
+        if (text[i] != mark[i] || text[i] == '\0') {
+            return text[i] == mark[i];
+        }
+    }
+    return false;
+}
+
+void sj_recorder_change_at_mark(const char *name, bool end)
+{
+    sj_changes *changes = sj_recorder_changes;
+    for (uint32_t i = 0; changes != NULL && i < SJ_CHANGE_RULES; i++) {
+        sj_change_rule *rule = &changes->rules[i];
+        if (rule->begin_mark[0] == '\0') {
+            continue;
+        }
+        if (!end && is_same(name, rule->begin_mark)) {
+            atomic_store(&rule->is_between, 1);
+        } else if (is_same(name, rule->end_mark)) {
+            atomic_store(&rule->is_between, 0);
+        }
     }
 }
 
@@ -153,7 +230,8 @@ static void pass_time(uint64_t delay_ns)
     sj_recorder_end_calls();
 }
 
-bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_due_change *due)
+bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
+                       const sj_judged_call *call, sj_due_change *due)
 {
     sj_changes *changes = sj_recorder_changes;
     if (!is_in_force(changes)) {
@@ -162,17 +240,20 @@ bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_
     uint32_t left = rules_of(changes, function);
     for (uint32_t i = 0; left != 0; i++, left >>= 1) {
         sj_change_rule *rule = &changes->rules[i];
-        if ((left & 1) == 0 || rule->descriptor != descriptor || !holds(rule, bits) ||
+        if ((left & 1) == 0 || rule->descriptor != descriptor || !holds(rule, bits, call) ||
             !counts(rule)) {
             continue;
         }
         pass_time(rule->delay_ns);
         const bool sets = rule->action == SJ_CHANGE_SET || rule->action == SJ_CHANGE_RETURN;
+        const bool writes = rule->action == SJ_CHANGE_WRITE;
         *due = (sj_due_change){.rule = i,
                                .action = rule->action,
-                               .target = sets ? rule->target : descriptor,
+                               .target = sets || writes ? rule->target : descriptor,
                                .error = rule->error,
-                               .bits = sets ? rule->bits : bits};
+                               .bits = sets ? rule->bits : bits,
+                               .data = rule->data,
+                               .data_bytes = rule->data_bytes};
         return true;
     }
     return false;

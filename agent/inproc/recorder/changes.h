@@ -16,16 +16,29 @@ void sj_recorder_unmap_changes(void);
 
 /* What is to be done with a value that has just been recorded. */
 typedef struct sj_due_change {
-    uint32_t rule;  /* its place */
-    uint8_t action; /* sj_change_action */
-    uint8_t target; /* sj_value_descriptor */
-    int32_t error;  /* errno to set at the very end; 0: none */
-    uint64_t bits;  /* what is set */
+    uint32_t rule;       /* its place */
+    uint8_t action;      /* sj_change_action */
+    uint8_t target;      /* sj_value_descriptor */
+    int32_t error;       /* errno to set at the very end; 0: none */
+    uint64_t bits;       /* what is set */
+    uint32_t data_bytes; /* that are written */
+    const uint8_t *data;
 } sj_due_change;
+
+/* Reads what else a call has at this moment: the register of a descriptor, errno. NULL where that
+ * is not possible; then no condition on it holds. */
+typedef struct sj_judged_call {
+    bool (*read)(const void *context, uint8_t descriptor, uint64_t *bits);
+    const void *context;
+} sj_judged_call;
 
 /* sj_recorder_judge returns whether a rule fires for a value, narrowed to its kind, and counts it.
  * The delay has passed then. Without a lock or an allocation; async-signal-safe. */
-bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits, sj_due_change *due);
+bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
+                       const sj_judged_call *call, sj_due_change *due);
+
+/* sj_recorder_change_at_mark: the program has passed a mark, at which rules may begin or end. */
+void sj_recorder_change_at_mark(const char *name, bool end);
 
 /* sj_recorder_set_error sets the program's errno. */
 void sj_recorder_set_error(int32_t error);

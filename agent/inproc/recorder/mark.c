@@ -1,3 +1,4 @@
+#include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -12,6 +13,7 @@ void sj_recorder_mark(const char *name, bool end)
     if (name == NULL || !sj_recorder_is_armed() || sj_recorder_is_forked()) {
         return;
     }
+    sj_recorder_change_at_mark(name, end);
     sj_arena_header *arena = sj_recorder.arena;
     const uint64_t number = atomic_fetch_add(&arena->mark_count, 1);
     const uint32_t index = (uint32_t)(number % SJ_ARENA_MARKS);

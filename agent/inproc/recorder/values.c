@@ -2,7 +2,10 @@
 
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/memory.h"
+#include "agent/inproc/recorder/readable.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -10,6 +13,9 @@
 enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
 const sj_generated_values *sj_recorder_generated_values;
+
+__thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t *_Atomic sj_recorder_counts_memory;
 
 /* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
  * their page. */
@@ -24,6 +30,32 @@ static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
     const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), (long)(uintptr_t)&here, 1,
                             (long)(uintptr_t)there, first < capacity ? 2 : 1, 0);
     return got > 0 ? (size_t)got : 0;
+}
+
+/* read_directly reads up to `capacity` bytes, up to a NUL if that ends them, where nothing can
+ * fault; 0: it might. */
+static size_t read_directly(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
+{
+    const size_t readable = sj_recorder_readable(address);
+    const size_t most = readable < capacity ? readable : capacity;
+    for (size_t i = 0; i < most; i++) {
+        bytes[i] = ((const volatile uint8_t *)address)[i];
+        if (ends_at_nul && bytes[i] == 0) {
+            return i + 1;
+        }
+    }
+    return most == capacity ? most : 0;
+}
+
+/* read_safely reads up to `capacity` bytes, by a system call where that might fault. */
+static size_t read_safely(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
+{
+    size_t got = read_directly(address, bytes, capacity, ends_at_nul);
+    if (got == 0 && sj_recorder_begin_calls()) {
+        got = read_memory(address, bytes, capacity);
+        sj_recorder_end_calls();
+    }
+    return got;
 }
 
 /* The text that a value leads to: ended by NUL, or of a known length. */
@@ -41,11 +73,8 @@ typedef union text_words {
 static text_place follow(uint64_t address)
 {
     uint64_t words[2] = {address, 0};
-    const bool may_read = address != 0 && sj_recorder_begin_calls();
-    const size_t got = may_read ? read_memory(address, (uint8_t *)words, sizeof(words)) : 0;
-    if (may_read) {
-        sj_recorder_end_calls();
-    }
+    const size_t got =
+        address != 0 ? read_safely(address, (uint8_t *)words, sizeof(words), false) : 0;
     return got == sizeof(words) ? (text_place){words[0], words[1]}
                                 : (text_place){address, UINT64_MAX};
 }
@@ -56,12 +85,9 @@ static size_t read_text(const text_place *place, size_t most, text_words *text)
     for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
         text->words[i] = 0;
     }
-    const bool may_read = place->pointer != 0 && most != 0 && sj_recorder_begin_calls();
-    const size_t got = may_read ? read_memory(place->pointer, text->bytes, most) : 0;
-    if (may_read) {
-        sj_recorder_end_calls();
-    }
-    return got;
+    return place->pointer != 0 && most != 0
+               ? read_safely(place->pointer, text->bytes, most, place->length == UINT64_MAX)
+               : 0;
 }
 
 static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
@@ -166,12 +192,59 @@ static void return_at_once(uint32_t tag, uint64_t stack, const sj_due_change *du
     sj_recorder_put(sj_recorder_reserve(leave), sj_arch_ticks(), stack, leave);
 }
 
+/* The kernel copies, so that an address that leads nowhere does no harm: nothing is written then,
+ * and nothing said. */
+static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shift,
+                                     const sj_due_change *due, const sj_value_registers *registers)
+{
+    sj_due_change written = *due;
+    const size_t bytes =
+        due->data_bytes < SJ_CHANGE_DATA_BYTES ? due->data_bytes : SJ_CHANGE_DATA_BYTES;
+    if (!find_register(due->target, shift, stack, registers, &written.bits) ||
+        !sj_recorder_begin_calls()) {
+        return SJ_VALUES_KEPT;
+    }
+    const struct iovec here = {.iov_base = (void *)(uintptr_t)due->data, .iov_len = bytes};
+    const struct iovec there = {.iov_base = (void *)written.bits, .iov_len = bytes};
+    const long got = SJ_SYS(SYS_process_vm_writev, sj_sys_pid(), (long)(uintptr_t)&here, 1,
+                            (long)(uintptr_t)&there, 1, 0);
+    sj_recorder_end_calls();
+    if (got > 0) {
+        put_change(tag, stack, &written);
+    }
+    return SJ_VALUES_KEPT;
+}
+
+/* What a condition of a rule is about, for sj_judged_call. */
+typedef struct moment {
+    const sj_value_registers *registers;
+    uint32_t shift;
+    uint64_t stack;
+} moment;
+
+static bool read_moment(const void *context, uint8_t descriptor, uint64_t *bits)
+{
+    const moment *at = context;
+    if (sj_value_kind_of(descriptor) == SJ_VALUE_ERRNO) {
+        *bits = (uint32_t)errno;
+        return true;
+    }
+    if (!find_register(descriptor, at->shift, at->stack, at->registers, bits)) {
+        return false;
+    }
+    *bits = sj_value_narrow(sj_value_kind_of(descriptor), *bits);
+    return true;
+}
+
 static sj_values_outcome change(uint32_t tag, uint64_t stack, uint32_t shift,
                                 const sj_due_change *due, sj_value_registers *registers)
 {
     if (due->action == SJ_CHANGE_NOTHING) {
         put_change(tag, stack, due);
         return SJ_VALUES_KEPT;
+    }
+    if (due->action == SJ_CHANGE_WRITE) {
+        return write_bytes(tag, stack, shift, due, registers);
     }
     set_register(due->target, shift, registers, due->bits);
     if (due->action != SJ_CHANGE_RETURN) {
@@ -188,8 +261,31 @@ static uint32_t record_generated(uint32_t number, uint64_t stack, sj_value_regis
         number & SJ_VALUES_NUMBER_MASK, (number & SJ_VALUES_AT_EXIT) != 0, stack, registers);
 }
 
+static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, bool at_entry,
+                        uint64_t reading)
+{
+    sj_recorder_put_value(tag, stack,
+                          sj_value_descriptor(sj_cost_reading(counter, at_entry), SJ_VALUE_COST),
+                          SJ_PART_VALUE, reading);
+}
+
+/* put_memory records what the thread has allocated and freed so far. */
+static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
+{
+    const sj_memory_counters *memory = &sj_recorder_memory;
+    const _Atomic uint32_t *counts =
+        atomic_load_explicit(&sj_recorder_counts_memory, memory_order_relaxed);
+    if (counts == NULL || atomic_load_explicit(counts, memory_order_relaxed) == 0) {
+        return;
+    }
+    put_reading(tag, stack, SJ_COUNTER_ALLOCATIONS, at_entry, memory->allocations);
+    put_reading(tag, stack, SJ_COUNTER_ALLOCATED_BYTES, at_entry, memory->allocated_bytes);
+    put_reading(tag, stack, SJ_COUNTER_FREES, at_entry, memory->frees);
+    put_reading(tag, stack, SJ_COUNTER_FREED_BYTES, at_entry, memory->freed_bytes);
+}
+
 /* put_cpu records the CPU time that the thread has had so far. */
-static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
+static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
 {
     struct timespec now;
     if (!sj_recorder_begin_calls()) {
@@ -199,11 +295,29 @@ static void put_cpu(uint32_t tag, uint64_t stack, uint8_t place)
         SJ_SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)(uintptr_t)&now, 0, 0, 0, 0);
     sj_recorder_end_calls();
     if (failed == 0) {
-        const uint32_t position =
-            place == SJ_PLACE_CPU_ENTRY ? SJ_COST_CPU_AT_ENTRY : SJ_COST_CPU_AT_EXIT;
-        sj_recorder_put_value(tag, stack, sj_value_descriptor(position, SJ_VALUE_COST),
-                              SJ_PART_VALUE,
-                              (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+        put_reading(tag, stack, SJ_COUNTER_CPU_NS, at_entry,
+                    (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec);
+    }
+}
+
+/* put_apart returns false where a place is one of a value. */
+static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
+{
+    switch (place) {
+    case SJ_PLACE_CPU_ENTRY:
+    case SJ_PLACE_CPU_EXIT:
+        put_cpu(tag, stack, place == SJ_PLACE_CPU_ENTRY);
+        return true;
+    case SJ_PLACE_MEMORY_ENTRY:
+    case SJ_PLACE_MEMORY_EXIT:
+        put_memory(tag, stack, place == SJ_PLACE_MEMORY_ENTRY);
+        return true;
+    case SJ_PLACE_ERRNO:
+        sj_recorder_put_value(tag, stack, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO),
+                              SJ_PART_VALUE, (uint32_t)errno);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -216,6 +330,8 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
     const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
+    const moment at = {.registers = registers, .shift = shift, .stack = stack};
+    const sj_judged_call call = {.read = read_moment, .context = &at};
     sj_values_outcome outcome = SJ_VALUES_KEPT;
     int32_t error = 0;
     for (; descriptors != 0 && outcome != SJ_VALUES_RETURN; descriptors >>= 8) {
@@ -223,11 +339,8 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
-        if (descriptor == SJ_PLACE_CPU_ENTRY || descriptor == SJ_PLACE_CPU_EXIT) {
-            put_cpu(tag, stack, descriptor);
-            continue;
-        }
-        if (descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
+        if (put_apart(tag, stack, descriptor) || descriptor == 0 ||
+            !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
         if (kind == SJ_VALUE_OBJECT) {
@@ -241,7 +354,7 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
             sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
         }
         if (sj_recorder_changes != NULL &&
-            sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &due)) {
+            sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &call, &due)) {
             const sj_values_outcome changed = change(tag, stack, shift, &due, registers);
             outcome = changed > outcome ? changed : outcome;
             error = due.error != 0 ? due.error : error;
@@ -263,8 +376,7 @@ void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *du
 
 void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry)
 {
-    put_cpu(sj_record_make_tag(SJ_RECORD_VALUE, function), stack,
-            is_entry ? SJ_PLACE_CPU_ENTRY : SJ_PLACE_CPU_EXIT);
+    put_cpu(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, is_entry);
 }
 
 void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits)

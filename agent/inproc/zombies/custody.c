@@ -42,8 +42,9 @@ void sj_custody_take_over(sj_custody *custody)
     for (uint32_t head = SJ_HEAD_SIGACTION; head < SJ_HEADS; head++) {
         custody->goes_to[head] = custody->originals[head];
     }
-    /* Not even by an agent whose quarantine was begun and never ended. */
+    /* Not even by an agent whose quarantine or counting was begun and never ended. */
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
         atomic_store(&custody->keeps_by[head], 0);
+        atomic_store(&custody->counts_by[head], 0);
     }
 }

@@ -46,6 +46,10 @@ typedef struct sj_custody {
     uint64_t originals[SJ_HEADS]; /* what they go on with otherwise */
     /* Where entries of the allocator lead for ordinary blocks that are quarantined; 0: nowhere */
     _Atomic uint64_t keeps_by[SJ_HEADS];
+    /* Where entries of the allocator lead to be counted; 0: nowhere. What they go on with then. */
+    _Atomic uint64_t counts_by[SJ_HEADS];
+    uint64_t rests[SJ_HEADS];
+    uint32_t has_counting;      /* the entries have such a way */
     uint8_t families[SJ_HEADS]; /* sj_block_family: what an entry gives out, or may take back */
     uint64_t operators_low;     /* code of the module that defines the operators; 0: none does */
     uint64_t operators_high;

@@ -157,6 +157,14 @@ typedef struct sj_heads_context {
 /* sj_heads_emit is sj_hooks_heads.emit; its context is an sj_heads_context. */
 void sj_heads_emit(void *context, sj_code_emitter *emitter, uint32_t index);
 
+/* Counting what threads allocate and free. sj_counting_entry returns what an entry leads to for
+ * that; 0: it is not counted. sj_counting_is_possible: the sizes of blocks can be known. Both
+ * others while is_whole says that the entries are patched, or before; other threads may run. */
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head);
+bool sj_counting_is_possible(const sj_zombie_region *region);
+void sj_counting_begin(const sj_zombie_region *region);
+void sj_counting_end(void);
+
 /* sj_heads_supported: the machine is. */
 bool sj_heads_supported(void);
 

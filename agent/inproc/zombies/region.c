@@ -187,6 +187,9 @@ static sj_zombie_refusal open_custody(const sj_zombie_region *region)
         return SJ_ZOMBIE_MONITORED;
     }
     sj_custody_now = sj_custody_make();
+    if (sj_custody_now != NULL) {
+        sj_custody_now->has_counting = region->settings.counts;
+    }
     return sj_custody_now != NULL && sj_pool_open(&region->settings) ? SJ_ZOMBIE_MONITORED
                                                                      : SJ_ZOMBIE_NO_MEMORY;
 }
@@ -286,14 +289,33 @@ static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
+static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
+{
+    if (refusal != SJ_ZOMBIE_MONITORED) {
+        return refusal;
+    }
+    if (!sj_counting_is_possible(region)) {
+        return SJ_ZOMBIE_NO_SIZES;
+    }
+    if (sj_custody_now->has_counting == 0) {
+        return SJ_ZOMBIE_NOT_COUNTING;
+    }
+    sj_counting_begin(region);
+    return SJ_ZOMBIE_MONITORED;
+}
+
 /* What the settings ask of the heap and has not been tried. */
 static void try_heap(sj_zombie_region *region, bool prepare_only)
 {
-    if (!was_prepared && region->settings.one_in != 0) {
+    const bool counts = region->settings.counts != 0;
+    if (!was_prepared && (region->settings.one_in != 0 || counts)) {
         refusal = enter_heap(region, prepare_only);
         was_prepared = true;
     }
     atomic_store(&region->refusal, refusal);
+    if (was_prepared && counts) {
+        atomic_store(&region->counting_refusal, begin_counting(region));
+    }
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_quarantine_begin(region);
     }
@@ -315,6 +337,7 @@ bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only
         return false;
     }
     try_heap(region, prepare_only);
+    /* Counting alone may be what is refused. */
     if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
         (void)sj_sys_unmap(region, sizeof(*region));
         return false;
@@ -367,6 +390,7 @@ void sj_zombies_leave(void)
     has_left = true;
     sj_zombies_after_fork();
     sj_quarantine_forget();
+    sj_counting_end();
     atomic_store(&sj_custody_now->shared.is_whole, 0);
     sj_faults_end();
     sj_pool_leave();

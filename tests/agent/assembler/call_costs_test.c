@@ -1,4 +1,4 @@
-/* CPU time of calls: their own, that of calls below, and calls whose ends nobody saw. */
+/* What calls cost: their own, that of calls below, and calls whose ends nobody saw. */
 #include "agent/assembler/call_costs.h"
 
 #include <setjmp.h>
@@ -7,29 +7,32 @@
 
 #include <cmocka.h>
 
+static void enter(sj_call_costs *costs, sj_costly_call call, uint64_t cpu_ns)
+{
+    assert_int_equal(sj_call_costs_enter(costs, &call, SJ_COUNTER_CPU_NS, cpu_ns), SJ_OK);
+}
+
 static void check_cost(sj_call_costs *costs, uint64_t call, uint64_t cpu_ns, sj_call_cost expected)
 {
     sj_call_cost cost;
-    assert_true(sj_call_costs_leave(costs, call, cpu_ns, &cost));
-    assert_int_equal(cost.cpu_ns, expected.cpu_ns);
-    assert_int_equal(cost.self_ns, expected.self_ns);
+    assert_true(sj_call_costs_leave(costs, call, SJ_COUNTER_CPU_NS, cpu_ns, &cost));
+    assert_int_equal(cost.all, expected.all);
+    assert_int_equal(cost.self, expected.self);
     assert_int_equal(cost.is_nested, expected.is_nested);
-    assert_int_equal(cost.bytes, expected.bytes);
 }
 
 static void test_what_is_below_is_not_ones_own(void **state)
 {
     sj_call_costs costs = {0};
     (void)state;
-    assert_int_equal(sj_call_costs_enter(&costs, 1, 7, 1, 100), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 2, 8, 3, 110), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 3, 7, 4, 120), SJ_OK);
-    check_cost(&costs, 3, 150, (sj_call_cost){30, 30, true, SJ_COST_UNKNOWN});
-    check_cost(&costs, 2, 160, (sj_call_cost){50, 20, false, SJ_COST_UNKNOWN});
-    assert_int_equal(sj_call_costs_enter(&costs, 4, 8, 2, 170), SJ_OK);
-    check_cost(&costs, 4, 171, (sj_call_cost){1, 1, false, SJ_COST_UNKNOWN});
-    check_cost(&costs, 1, 200, (sj_call_cost){100, 49, false, SJ_COST_UNKNOWN});
-    assert_int_equal(costs.count, 0);
+    enter(&costs, (sj_costly_call){1, 7, 1}, 100);
+    enter(&costs, (sj_costly_call){2, 8, 3}, 110);
+    enter(&costs, (sj_costly_call){3, 7, 4}, 120);
+    check_cost(&costs, 3, 150, (sj_call_cost){30, 30, true, true});
+    check_cost(&costs, 2, 160, (sj_call_cost){50, 20, false, true});
+    enter(&costs, (sj_costly_call){4, 8, 2}, 170);
+    check_cost(&costs, 4, 171, (sj_call_cost){1, 1, false, true});
+    check_cost(&costs, 1, 200, (sj_call_cost){100, 49, false, true});
     sj_call_costs_deinit(&costs);
 }
 
@@ -38,15 +41,16 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     sj_call_costs costs = {0};
     sj_call_cost cost;
     (void)state;
-    assert_int_equal(sj_call_costs_enter(&costs, 1, 7, 1, 0), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 2, 8, 2, 10), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 3, 9, 3, 20), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 4, 8, 2, 30), SJ_OK);
+    enter(&costs, (sj_costly_call){1, 7, 1}, 0);
+    enter(&costs, (sj_costly_call){2, 8, 2}, 10);
+    enter(&costs, (sj_costly_call){3, 9, 3}, 20);
+    enter(&costs, (sj_costly_call){4, 8, 2}, 30);
     assert_int_equal(costs.count, 2);
-    assert_false(sj_call_costs_leave(&costs, 3, 40, &cost));
-    assert_false(sj_call_costs_leave(&costs, 99, 40, &cost));
-    check_cost(&costs, 1, 50, (sj_call_cost){50, 50, false, SJ_COST_UNKNOWN}); /* over one that was thrown out of */
-    assert_false(sj_call_costs_leave(&costs, 4, 60, &cost));
+    assert_false(sj_call_costs_leave(&costs, 3, SJ_COUNTER_CPU_NS, 40, &cost));
+    assert_false(sj_call_costs_leave(&costs, 99, SJ_COUNTER_CPU_NS, 40, &cost));
+    check_cost(&costs, 1, 50,
+               (sj_call_cost){50, 50, false, true}); /* over one that was thrown out of */
+    assert_false(sj_call_costs_leave(&costs, 4, SJ_COUNTER_CPU_NS, 60, &cost));
     sj_call_costs_deinit(&costs);
 }
 
@@ -54,25 +58,43 @@ static void test_a_clock_that_goes_back_costs_nothing(void **state)
 {
     sj_call_costs costs = {0};
     (void)state;
-    assert_int_equal(sj_call_costs_enter(&costs, 1, 7, 1, 100), SJ_OK);
-    check_cost(&costs, 1, 90, (sj_call_cost){0, 0, false, SJ_COST_UNKNOWN});
+    enter(&costs, (sj_costly_call){1, 7, 1}, 100);
+    check_cost(&costs, 1, 90, (sj_call_cost){0, 0, false, true});
     sj_call_costs_deinit(&costs);
 }
 
-static void test_bytes_are_of_the_calls_that_say_so_at_both_ends(void **state)
+static void test_counters_are_kept_apart(void **state)
 {
     sj_call_costs costs = {0};
+    sj_call_cost cost;
+    const sj_costly_call outer = {1, 7, 1};
+    const sj_costly_call inner = {2, 8, 2};
     (void)state;
-    sj_call_costs_allocated(&costs, 1000);
-    assert_int_equal(sj_call_costs_enter(&costs, 1, 7, 1, 100), SJ_OK);
-    assert_int_equal(sj_call_costs_enter(&costs, 2, 8, 2, 110), SJ_OK);
-    sj_call_costs_allocated(&costs, 1500);
-    check_cost(&costs, 2, 120, (sj_call_cost){10, 10, false, SJ_COST_UNKNOWN});
-    sj_call_costs_allocated(&costs, 1600);
-    assert_int_equal(sj_call_costs_enter(&costs, 3, 8, 2, 130), SJ_OK);
-    check_cost(&costs, 3, 140, (sj_call_cost){10, 10, false, SJ_COST_UNKNOWN});
-    sj_call_costs_allocated(&costs, 1700);
-    check_cost(&costs, 1, 150, (sj_call_cost){50, 30, false, 700});
+    assert_int_equal(sj_call_costs_enter(&costs, &outer, SJ_COUNTER_CPU_NS, 10), SJ_OK);
+    assert_int_equal(sj_call_costs_enter(&costs, &outer, SJ_COUNTER_FREES, 3), SJ_OK);
+    assert_int_equal(sj_call_costs_enter(&costs, &inner, SJ_COUNTER_FREES, 4), SJ_OK);
+    assert_true(sj_call_costs_leave(&costs, 2, SJ_COUNTER_FREES, 9, &cost));
+    assert_int_equal(cost.all, 5);
+    assert_false(sj_call_costs_leave(&costs, 2, SJ_COUNTER_CPU_NS, 90, &cost)); /* was not read */
+    check_cost(&costs, 1, 60, (sj_call_cost){50, 50, false, true});
+    assert_true(sj_call_costs_leave(&costs, 1, SJ_COUNTER_FREES, 10, &cost));
+    assert_int_equal(cost.all, 7);
+    assert_int_equal(cost.self, 2);
+    assert_false(cost.is_first);
+    assert_false(sj_call_costs_leave(&costs, 1, SJ_COUNTER_FREES, 11, &cost)); /* once */
+    sj_call_costs_deinit(&costs);
+}
+
+static void test_what_ran_meanwhile_makes_costs_unknown(void **state)
+{
+    sj_call_costs costs = {0};
+    sj_call_cost cost;
+    (void)state;
+    enter(&costs, (sj_costly_call){1, 7, 1}, 100);
+    sj_call_costs_distrust(&costs);
+    enter(&costs, (sj_costly_call){2, 8, 2}, 110);
+    check_cost(&costs, 2, 120, (sj_call_cost){10, 10, false, true});
+    assert_false(sj_call_costs_leave(&costs, 1, SJ_COUNTER_CPU_NS, 200, &cost));
     sj_call_costs_deinit(&costs);
 }
 
@@ -82,6 +104,7 @@ int main(void)
         cmocka_unit_test(test_what_is_below_is_not_ones_own),
         cmocka_unit_test(test_calls_whose_ends_were_not_seen_give_way),
         cmocka_unit_test(test_a_clock_that_goes_back_costs_nothing),
-        cmocka_unit_test(test_bytes_are_of_the_calls_that_say_so_at_both_ends)};
+        cmocka_unit_test(test_counters_are_kept_apart),
+        cmocka_unit_test(test_what_ran_meanwhile_makes_costs_unknown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

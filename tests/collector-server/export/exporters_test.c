@@ -1,4 +1,5 @@
 #include "collector-server/export/exporter.h"
+#include "collector-server/export/utf8_text.h"
 #include "collector-server/store/store.h"
 #include "tests/support/trace_maker.h"
 
@@ -131,6 +132,18 @@ static void folded_self_times_add_up(void **state)
     free(text);
 }
 
+static void bytes_that_are_no_utf8_are_replaced(void **state)
+{
+    (void)state;
+    static const char expected[] = "a\xef\xbf\xbd\xe2\x82\xac\xef\xbf\xbd\xef\xbf\xbd";
+    char out[40];
+    const size_t size = sj_utf8_clean("a\xff\xe2\x82\xac\xe2\x82", out);
+    assert_int_equal(size, sizeof(expected) - 1);
+    assert_memory_equal(out, expected, size);
+    assert_int_equal(sj_utf8_clean("a\xff\xe2\x82\xac\xe2\x82", NULL), size);
+    assert_int_equal(sj_utf8_clean("", out), 0);
+}
+
 static void an_unknown_format_is_not_found(void **state)
 {
     (void)state;
@@ -144,6 +157,7 @@ int main(void)
         cmocka_unit_test(function_txt_has_an_entry_and_an_exit_for_every_call),
         cmocka_unit_test(function_txt_counts_lines_in_the_order_of_time),
         cmocka_unit_test(folded_self_times_add_up),
+        cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

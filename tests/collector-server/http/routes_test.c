@@ -547,6 +547,11 @@ static void a_session_is_exported_as_a_file(void **state)
     assert_non_null(strstr(response.text, "filename=\"session-1.folded\""));
     assert_non_null(strstr(response.body, "main;"));
     client_free(&response);
+    response = client_get(server, "/api/v1/sessions/1/export?format=parquet", NULL);
+    assert_int_equal(response.status, 200);
+    assert_memory_equal(response.body, "PAR1", 4);
+    assert_memory_equal(response.body + response.body_size - 4, "PAR1", 4);
+    client_free(&response);
     json_decref(client_json(server, "/api/v1/sessions/1/export?format=exe", 400));
     json_decref(client_json(server, "/api/v1/sessions/1/export", 400));
     json_decref(client_json(server, "/api/v1/sessions/77/export?format=folded", 404));

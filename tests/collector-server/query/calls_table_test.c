@@ -13,7 +13,7 @@
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
 
-enum { COLUMNS = 17 /* the last two are NULL */, RANDOM_QUERIES = 400 };
+enum { COLUMNS = 17 /* those behind, costs, are NULL */, RANDOM_QUERIES = 400 };
 
 static const char path[] = "calls_table_test.db";
 static trace made;
@@ -43,8 +43,9 @@ static int open_trace(void **state)
     sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", 0, 0, 0);
     sqlite3_stmt *insert;
     if (sqlite3_prepare_v2(database,
-                           "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
-                           &insert, NULL) != SQLITE_OK) {
+                           "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+                           "?,?,?,?,?,?)",
+                           -1, &insert, NULL) != SQLITE_OK) {
         fprintf(stderr, "%s\n", sqlite3_errmsg(database));
         return -1;
     }

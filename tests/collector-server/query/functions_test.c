@@ -1,3 +1,4 @@
+#include "agent/objfile/demangle.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/tick_scale.h"
@@ -201,6 +202,16 @@ static void symbols_become_names(void **state)
     assert_int_equal(number_of("SELECT demangle('_ZN3foo3barEi') = 'foo::bar(int)'"), 1);
     assert_int_equal(number_of("SELECT demangle('_RNvC6_123foo3bar') LIKE '%foo::bar'"), 1);
     assert_int_equal(number_of("SELECT demangle('main') = 'main' AND demangle(NULL) IS NULL"), 1);
+    /* each parameter has the one before it twice: 2^39 names, cut where there is room for no more
+     */
+    assert_int_equal(
+        number_of(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 35), "
+            "m AS (SELECT '_Z1f1A1PIS_S_E' || group_concat('S0_IS' || ref || '_S' || ref || "
+            "'_E', '') AS name FROM (SELECT substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ', "
+            "i + 1, 1) AS ref FROM n ORDER BY i)) "
+            "SELECT length(demangle(name)) FROM m WHERE demangle(name) LIKE 'f(A, P<A, A>,%'"),
+        SJ_DEMANGLE_MAX_BYTES - 1);
 }
 
 static void trees_are_depth_first_and_complete(void **state)

@@ -184,6 +184,45 @@ static void padding_beyond_the_limit_is_refused_before_it_is_written(void **stat
     assert_int_equal(rows, 1);
 }
 
+/* Each would run for minutes to days, past any limit of time. */
+static void functions_of_text_are_refused_before_they_run_long(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT instr(x, substr(x, 1, 450000)) "
+        "FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT replace(x, substr(x, 9), 'c') "
+        "FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT trim(x, substr(x, 9)) FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT ltrim(x, substr(x, 9)) FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT rtrim(x, substr(x, 9)) FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT x GLOB "
+        "replace(hex(zeroblob(450)), '0', 'a') FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT x LIKE "
+        "replace(hex(zeroblob(450)), '0', '%') FROM t",
+        "WITH t AS (SELECT printf('%.*c', 900000, 'a') AS x) SELECT json_patch(x, x) FROM t",
+    };
+    int rows;
+    sj_error error;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); ++i) {
+        assert_int_equal(run(refused[i], &rows, &error), SJ_ELIMIT);
+        assert_non_null(strstr(error.text, "would take too long"));
+    }
+    /* what is short is answered as SQLite answers it */
+    rows = 0;
+    assert_int_equal(
+        run("SELECT 1 WHERE instr('abcd', 'cd') = 3 AND replace('aba', 'a', 'xy') = 'xybxy' AND "
+            "trim('xxaxx', 'x') = 'a' AND ltrim('xax', 'x') = 'ax' AND rtrim('xax', 'x') = 'xa' "
+            "AND 'Main' LIKE 'm%' AND NOT 'Main' GLOB 'm*' AND 'a%b' LIKE 'a!%b' ESCAPE '!' AND "
+            "instr(NULL, 'a') IS NULL AND (NULL LIKE 'a') IS NULL AND "
+            "json_patch('{\"a\":1}', '{\"b\":2}') = '{\"a\":1,\"b\":2}' AND printf() IS NULL",
+            &rows, &error),
+        SJ_OK);
+    assert_int_equal(rows, 1);
+    assert_int_equal(run("SELECT json_patch('{', '{}')", &rows, &error), SJ_EINVAL);
+    assert_non_null(strstr(error.text, "malformed JSON"));
+}
+
 static void rows_beyond_the_limit_are_cut_and_said_so(void **state)
 {
     (void)state;
@@ -211,6 +250,7 @@ int main(void)
         cmocka_unit_test(endless_recursion_ends_at_the_time_limit),
         cmocka_unit_test(huge_values_are_refused),
         cmocka_unit_test(padding_beyond_the_limit_is_refused_before_it_is_written),
+        cmocka_unit_test(functions_of_text_are_refused_before_they_run_long),
         cmocka_unit_test(rows_beyond_the_limit_are_cut_and_said_so),
     };
     return cmocka_run_group_tests(tests, open_guarded, close_guarded);

@@ -107,6 +107,8 @@ def shell(sojourn, database):
     sql(sojourn, ["SELECT :x", database], expected=1)
     check(sql(sojourn, ["--param", "x=7", "--csv", "SELECT :x AS x", database]).stdout == "x\n7\n",
           "parameter")
+    done = sojourn.run(["sql", "--csv", "SELECT 'a,\"b' AS x, char(10) AS y", database], capture_output=True)
+    check(done.stdout == b'x,y\n"a,""b","\n"\n', f"CSV for cut and awk: {done.stdout}")
 
 
 def every_column_is_described(sojourn, database):
@@ -251,6 +253,68 @@ def by_hand(sojourn, database, paths):
     check(plain >= 10, f"only {plain} questions are answered by aggregates")
 
 
+PYTHON_SIDE = """import csv, json, sqlite3, sys
+database = sqlite3.connect("file:" + sys.argv[1] + "?mode=ro", uri=True)
+database.enable_load_extension(True)
+database.load_extension(sys.argv[2])
+told = csv.writer(sys.stdout, lineterminator="\\n")
+def shown(value):
+    text = format(value, ".15g") if isinstance(value, float) else value
+    return text + ".0" if isinstance(value, float) and text.lstrip("-").isdigit() else text
+for text, values in json.load(sys.stdin):
+    cursor = database.execute(text, values)
+    told.writerow([column[0] for column in cursor.description])
+    told.writerows([shown(value) for value in row] for row in cursor)
+"""
+
+
+def from_python(sojourn, database, paths):
+    """Python's sqlite3 with the extension gives the rows that `sojourn sql` gives: of single calls, of every
+    table function and of the questions. Debian's Python, as others are built without extensions."""
+    extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
+    asked = [("SELECT * FROM calls WHERE session_id = 2 ORDER BY call_id", {}),
+             ("SELECT function_id, calls, self_ns FROM call_aggregate(2) ORDER BY 1", {}),
+             ("SELECT session_id, function_id, p99_ns FROM call_groups('session,function') ORDER BY 1, 2", {}),
+             ("SELECT demangle('_Z1fv'), percentile(duration_ns, 50) FROM calls", {})]
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = re.sub("^--.*\n", "", file.read(), flags=re.MULTILINE)
+        values = dict(line.split(" | ")[0].split(" = ", 1) for line in header(path, "parameter"))
+        asked.append((text, {key: "2" if value == "last" else value for key, value in values.items()}))
+    done = subprocess.run(["/usr/bin/python3", "-c", PYTHON_SIDE, database, extension], input=json.dumps(asked), text=True,
+                          capture_output=True, check=False, timeout=PATIENCE_S)
+    check(done.returncode == 0, f"Python's sqlite3: {done.stderr}")
+    ours = ""
+    for text, values in asked:
+        parameters = [word for key, value in values.items() for word in ("--param", f"{key}={value}")]
+        ours += sql(sojourn, ["--csv", "--limit", "10000000", *parameters, text, database]).stdout
+    for one, other in zip(done.stdout.splitlines(), ours.splitlines()):
+        check(one == other, f"Python's sqlite3 says {one}, sojourn sql {other}")
+    check(len(done.stdout.splitlines()) == len(ours.splitlines()) > 500, "Python's sqlite3 has other rows")
+
+
+# Letters of the columns of `calls` in the plans of calls_plan.c that leave blocks out.
+NARROWING = {"a": "call_id", "e": "function_id", "f": "parent_id", "h": "start_ns", "i": "end_ns", "j": "duration_ns"}
+LONGEST_FIRST = 1 << 21
+
+
+def plans_are_narrow(sojourn, database, paths):
+    """No question walks over all calls: each use of `calls` names a session or stream, and what leaves blocks out."""
+    uses = 0
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            text = re.sub("^--.*\n", "", file.read(), flags=re.MULTILINE)
+        values = [line.split(" | ")[0] for line in header(path, "parameter")]
+        parameters = [word for value in values for word in ("--param", value.replace(" = ", "=").replace("=last", "=2"))]
+        plan = sql(sojourn, ["--json", *parameters, "EXPLAIN QUERY PLAN " + text, database]).stdout
+        for number, columns in re.findall(r"VIRTUAL TABLE INDEX (\d+):((?:[a-s][=<>{}])+)", plan):
+            kept = columns[::2]
+            check("b" in kept or "c" in kept or "a" in kept, f"{path}: of all sessions: {columns}")
+            check(int(number) & LONGEST_FIRST or set(kept) & NARROWING.keys(), f"{path}: all calls: {columns}")
+            uses += 1
+    check(uses >= 8, f"only {uses} plans over calls were seen")
+
+
 def test(sojourn, arguments):
     sojourn.sql_rows = lambda database, query: json.loads(
         sql(sojourn, ["--json", query, database]).stdout)
@@ -267,6 +331,8 @@ def test(sojourn, arguments):
     check(len(listed.splitlines()) == len(paths), "--queries does not list all")
     answers_are_right(sojourn, database)
     by_hand(sojourn, database, paths)
+    plans_are_narrow(sojourn, database, paths)
+    from_python(sojourn, database, paths)
     hostile(sojourn, database)
     shell(sojourn, database)
     on_a_terminal(sojourn, database)

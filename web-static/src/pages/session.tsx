@@ -161,6 +161,8 @@ const formats: readonly (readonly [string, string])[] = [
     ["report.txt", "report.txt: what each function cost"],
     ["folded", "folded paths, for speedscope and flame graph tools"],
     ["chrome-json", "trace events, for Perfetto, speedscope and chrome://tracing"],
+    ["parquet", "Parquet: the calls, for DuckDB, ClickHouse and data frames"],
+    ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
 
 // What is selected, as words for a page that has no chips.

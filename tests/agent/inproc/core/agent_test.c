@@ -223,7 +223,8 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
     assert_non_null(strstr(output, "[libc.so.6]"));
     read_command("nm -D --defined-only " SJ_TEST_AGENT " | awk '{print $3}'", output,
                  sizeof(output));
-    assert_string_equal(output, "Agent_OnLoad\n"
+    assert_string_equal(output, "Agent_OnAttach\n"
+                                "Agent_OnLoad\n"
                                 "sojourn_agent_attach\n"
                                 "sojourn_agent_bind\n"
                                 "sojourn_agent_detach\n"
@@ -234,6 +235,7 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
                                 "sojourn_agent_mark_end\n"
                                 "sojourn_agent_request\n"
                                 "sojourn_agent_select_jvm\n"
+                                "sojourn_agent_select_mono\n"
                                 "sojourn_agent_shrink_heap\n"
                                 "sojourn_agent_state\n"
                                 "sojourn_agent_transition\n"

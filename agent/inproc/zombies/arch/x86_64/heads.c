@@ -68,8 +68,21 @@ static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *p
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
+/* What is emitted here cannot be left out later: it is led to, or not, by counts_by. */
+static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *region,
+                          sj_zombie_head head)
+{
+    if (sj_custody_now->has_counting != 0 && sj_counting_entry(region, head) != 0) {
+        emit_jump_if_set(emitter, &sj_custody_now->counts_by[head]);
+        if (!emitter->measuring) {
+            sj_custody_now->rests[head] = emitter->at;
+        }
+    }
+}
+
 static void emit_head(sj_code_emitter *emitter, const sj_zombie_region *region, sj_zombie_head head)
 {
+    emit_counting(emitter, region, head);
     if (head < SJ_HEAD_FREE) {
         emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_giver(head),
                        region->is_forwarding[head] != 0 ? COMPARE : SUBTRACT);

@@ -1,0 +1,195 @@
+#include "agent/assembler/call_values.h"
+
+#include <string.h>
+
+/* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
+ * such, wherever the probe has found them. */
+static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *typed,
+                            const sj_block_value *value)
+{
+    const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    for (size_t i = 0; i < typed->count; i++) {
+        const sj_typed_value *of = &typed->values[i];
+        const bool is_its =
+            is_text ? sj_value_position(of->place) == sj_value_position(value->descriptor) &&
+                          sj_value_kind_of(of->descriptor) == SJ_VALUE_STRING
+                    : of->place == value->descriptor;
+        if (of->place != 0 && is_its) {
+            sj_block_value kept;
+            sj_typed_value_take(of, value, &kept);
+            SJ_TRY(sj_call_stack_value(stream, &kept));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status add_cost(sj_call_stack *stream, sj_block_value *value, sj_value_cost cost,
+                          uint64_t bits)
+{
+    value->descriptor = sj_value_descriptor(cost, SJ_VALUE_COST);
+    value->bits = bits;
+    return sj_call_stack_value(stream, value);
+}
+
+/* keep_cost takes the reading of a counter at an entry or an exit; an exit makes the values of the
+ * call. */
+static sj_status keep_cost(sj_call_stack *stream, uint32_t function, sj_block_value *value)
+{
+    sj_call_cost cost;
+    const uint32_t position = sj_value_position(value->descriptor);
+    const sj_cost_counter counter = (sj_cost_counter)(position / 2);
+    if (counter >= SJ_COUNTERS) {
+        return SJ_OK;
+    }
+    if (!sj_value_is_at_exit(value->descriptor)) {
+        const sj_costly_call call = {
+            .call_index = value->call_index, .function = function, .depth = stream->depth};
+        return sj_call_costs_enter(&stream->costs, &call, counter, value->bits);
+    }
+    if (!sj_call_costs_leave(&stream->costs, value->call_index, counter, value->bits, &cost)) {
+        return SJ_OK;
+    }
+    const bool is_cpu = counter == SJ_COUNTER_CPU_NS;
+    const uint32_t memory = counter - (uint32_t)SJ_COUNTER_ALLOCATED_BYTES;
+    if (cost.is_first) {
+        SJ_TRY(add_cost(stream, value, SJ_COST_FUNCTION, function));
+        SJ_TRY(add_cost(stream, value, SJ_COST_NESTED, cost.is_nested));
+    }
+    SJ_TRY(add_cost(stream, value, is_cpu ? SJ_COST_CPU_NS : SJ_COST_ALLOCATED_BYTES + memory,
+                    cost.all));
+    return add_cost(stream, value, is_cpu ? SJ_COST_SELF_NS : SJ_COST_SELF_ALLOCATED_BYTES + memory,
+                    cost.self);
+}
+
+/* Stores a value once without a rule's name for each position that rules without condition store it
+ * under, and once for each rule whose condition it meets. */
+static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
+                            sj_block_value *value)
+{
+    const sj_value_rules *rules = stream->context->value_rules;
+    const sj_assembler_sink *sink = &stream->context->sink;
+    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_THROWN) {
+        return sj_call_stack_value(stream, value);
+    }
+    if (sj_value_kind_of(value->descriptor) == SJ_VALUE_COST) {
+        return keep_cost(stream, function, value);
+    }
+    if (value->rule != 0) { /* a rule's own work */
+        const bool is_known = rules != NULL && value->rule <= rules->count;
+        return is_known ? sj_call_stack_value(stream, value) : SJ_OK;
+    }
+    const uint32_t kept =
+        rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
+    const sj_typed_function *typed = sj_value_rules_typed(rules, function);
+    if (typed != NULL) {
+        SJ_TRY(keep_typed(stream, typed, value));
+    }
+    uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
+    size_t count = 0;
+    for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
+        const uint8_t stored = rules->items[i].stored;
+        const bool has_name =
+            sj_value_rule_has_condition(&rules->items[i]) && !rules->items[i].changes;
+        const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
+        if ((kept >> i & 1) != 0 && is_wanted) {
+            value->rule = has_name ? (uint8_t)(i + 1) : 0;
+            value->descriptor = stored;
+            if (!has_name) {
+                seen[count++] = stored;
+            }
+            SJ_TRY(sj_call_stack_value(stream, value));
+        }
+    }
+    return rules != NULL ? SJ_OK : sj_call_stack_value(stream, value);
+}
+
+/* The values of a moment, and in front of them those of the call's entry. */
+typedef struct call_values {
+    size_t count;
+    sj_block_value items[2 * SJ_VALUE_QUEUE];
+} call_values;
+
+/* Stores, under the names of the rules that the call meets, what they are about. */
+static sj_status keep_met(sj_call_stack *stream, uint32_t met, const call_values *all)
+{
+    const sj_value_rules *rules = stream->context->value_rules;
+    for (uint32_t i = 0; met != 0; i++, met >>= 1) {
+        const sj_value_rule *rule = &rules->items[i];
+        for (size_t j = 0; (met & 1) != 0 && j < all->count; j++) {
+            if (all->items[j].rule == 0 && all->items[j].descriptor == rule->descriptor) {
+                sj_block_value value = all->items[j];
+                value.descriptor = rule->stored;
+                value.rule = (uint8_t)(i + 1);
+                SJ_TRY(sj_call_stack_value(stream, &value));
+            }
+        }
+    }
+    return SJ_OK;
+}
+
+/* The frame of a call that has just been entered, or left: then it lies behind the last. */
+static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call_index)
+{
+    for (uint32_t i = stream->depth + 1; i-- > 0 && i + 2 > stream->depth;) {
+        if (i < stream->frame_capacity && stream->frames[i].call_index == call_index) {
+            return &stream->frames[i];
+        }
+    }
+    return NULL;
+}
+
+/* Rules with conditions on the whole call: those that are known at the entry are judged there, the
+ * others at the exit with the values of both. */
+static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *moment, call_values *all,
+                            size_t own)
+{
+    const sj_assembler_sink *sink = &stream->context->sink;
+    const sj_stack_frame *frame = frame_of(stream, moment->call_index);
+    if (frame == NULL || sink->call == NULL) {
+        return SJ_OK;
+    }
+    const sj_assembled_call call = {.function = moment->function,
+                                    .caller = frame > stream->frames ? frame[-1].function : 0,
+                                    .at_exit = !moment->at_entry,
+                                    .start_ticks = frame->start_ticks,
+                                    .now_ticks = moment->ticks,
+                                    .values = all->items,
+                                    .value_count = all->count};
+    const uint32_t met = sink->call(sink->context, &call);
+    SJ_TRY(keep_met(stream, met, all));
+    return moment->at_entry && own != 0 ? sj_late_values_put(&stream->late, moment->call_index,
+                                                             stream->depth, all->items, all->count)
+                                        : SJ_OK;
+}
+
+static void take_late(sj_call_stack *stream, uint64_t call_index, call_values *all)
+{
+    const sj_block_value *late;
+    const size_t count = sj_late_values_take(&stream->late, call_index, &late);
+    all->count = count < SJ_VALUE_QUEUE ? count : SJ_VALUE_QUEUE;
+    for (size_t i = 0; i < all->count; i++) {
+        all->items[i] = late[i];
+    }
+}
+
+sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
+                              const sj_valued_moment *moment)
+{
+    const bool judges = sj_value_rules_judge_calls(stream->context->value_rules);
+    call_values all;
+    sj_block_value value;
+    size_t own = 0;
+    all.count = 0;
+    if (judges && !moment->at_entry) {
+        take_late(stream, moment->call_index, &all);
+    }
+    while (sj_value_queue_take(queue, moment->function, moment->stack, moment->at_entry, &value)) {
+        value.call_index = moment->call_index;
+        if (judges && all.count < 2 * SJ_VALUE_QUEUE && value.rule == 0) {
+            all.items[all.count++] = value;
+            own++;
+        }
+        SJ_TRY(keep_value(stream, moment->function, moment->ticks, &value));
+    }
+    return judges ? judge_call(stream, moment, &all, own) : SJ_OK;
+}

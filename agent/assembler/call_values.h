@@ -1,0 +1,24 @@
+/* What becomes of the values of a call, when it is entered and when it is left: which rules keep
+ * them, under which names, what they mean by types, what the call has cost. One thread at a time.
+ */
+#ifndef SJ_AGENT_ASSEMBLER_CALL_VALUES_H
+#define SJ_AGENT_ASSEMBLER_CALL_VALUES_H
+
+#include "agent/assembler/call_stack.h"
+#include "agent/assembler/value_queue.h"
+
+/* An entry or an exit. */
+typedef struct sj_valued_moment {
+    uint64_t call_index;
+    uint64_t stack; /* of its record */
+    uint64_t ticks;
+    uint32_t function;
+    bool at_entry;
+} sj_valued_moment;
+
+/* sj_call_values_keep takes the values of a call that has just been entered or left out of the
+ * queue. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
+                                            const sj_valued_moment *moment);
+
+#endif

@@ -1,0 +1,54 @@
+/* Design notes
+ *
+ * Libraries are left out: they can be unloaded by another thread. So is the program's data: it may
+ * be given back or protected. Of a stack that is not the thread's own (a coroutine's, a signal
+ * handler's) nothing is known. */
+#include "agent/inproc/recorder/readable.h"
+
+#include "agent/inproc/recorder/internal.h"
+
+#include <link.h>
+#include <sys/auxv.h>
+
+enum { RANGES = 8 };
+
+static sj_stack_bounds ranges[RANGES]; /* low to high, of the program */
+static uint32_t range_count;
+
+void sj_recorder_note_program(void)
+{
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    const uint64_t count = getauxval(AT_PHNUM);
+    uint64_t bias = 0;
+    bool is_known = false;
+    if (headers == NULL || range_count != 0) {
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (headers[i].p_type == PT_PHDR) {
+            bias = (uint64_t)(uintptr_t)headers - headers[i].p_vaddr;
+            is_known = true;
+        }
+    }
+    for (uint64_t i = 0; is_known && i < count && range_count < RANGES; i++) {
+        const ElfW(Phdr) *segment = &headers[i];
+        if (segment->p_type == PT_LOAD && (segment->p_flags & (PF_R | PF_W)) == PF_R) {
+            ranges[range_count].low = bias + segment->p_vaddr;
+            ranges[range_count++].high = bias + segment->p_vaddr + segment->p_filesz;
+        }
+    }
+}
+
+size_t sj_recorder_readable(uint64_t address)
+{
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    const sj_thread_slot *slot = sj_recorder_self.slot;
+    for (uint32_t i = 0; i < range_count; i++) {
+        if (address >= ranges[i].low && address < ranges[i].high) {
+            return ranges[i].high - address;
+        }
+    }
+    return slot != NULL && here >= slot->stack_low && address >= here && address < slot->stack_high
+               ? slot->stack_high - address
+               : 0;
+}

@@ -1,0 +1,214 @@
+/* The list of conditions on the whole call that a rule about values may have as its "when". */
+#include "agent/policy/policy_changes.h"
+#include "agent/policy/policy_reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sj_value_rule *current_rule(const sj_policy_reader *reader)
+{
+    sj_value_rules *rules = reader->policy->selection.values;
+    return &rules->items[rules->count];
+}
+
+static sj_value_condition *current(const sj_policy_reader *reader)
+{
+    sj_value_rule *rule = current_rule(reader);
+    return &rule->conditions[rule->condition_count];
+}
+
+static sj_status read_argument(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t number = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
+    current(reader)->descriptor |= (uint8_t)number;
+    return SJ_OK;
+}
+
+static sj_status read_true(sj_policy_reader *reader, json_t *value)
+{
+    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+}
+
+static sj_status read_as(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
+    current(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
+    return SJ_OK;
+}
+
+static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
+{
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
+                          &index));
+    current(reader)->comparison = (sj_value_comparison)(index + 1);
+    return SJ_OK;
+}
+
+static sj_status read_thread(sj_policy_reader *reader, json_t *value)
+{
+    current(reader)->subject = SJ_CONDITION_THREAD;
+    current(reader)->comparison = SJ_VALUE_EQUAL;
+    return sj_policy_pattern(reader, value, &current(reader)->text);
+}
+
+static sj_status read_caller(sj_policy_reader *reader, json_t *value)
+{
+    current(reader)->subject = SJ_CONDITION_CALLER;
+    current(reader)->comparison = SJ_VALUE_EQUAL;
+    return sj_policy_pattern(reader, value, &current(reader)->text);
+}
+
+static sj_status read_duration(sj_policy_reader *reader, json_t *value)
+{
+    current(reader)->subject = SJ_CONDITION_DURATION;
+    return read_true(reader, value);
+}
+
+static sj_status read_call(sj_policy_reader *reader, json_t *value)
+{
+    current(reader)->subject = SJ_CONDITION_CALL;
+    return read_true(reader, value);
+}
+
+static sj_status read_errno(sj_policy_reader *reader, json_t *value)
+{
+    current(reader)->descriptor |= sj_value_descriptor(0, SJ_VALUE_ERRNO);
+    return read_true(reader, value);
+}
+
+sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value, bool is_signed,
+                               uint64_t *bits)
+{
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    if (text != NULL && text[0] >= '0' && text[0] <= '9') {
+        errno = 0;
+        *bits = strtoull(text, &end, 0);
+    }
+    if (json_is_boolean(value)) {
+        *bits = json_is_true(value) ? 1 : 0;
+    } else if (json_is_integer(value) && (is_signed || json_integer_value(value) >= 0)) {
+        *bits = (uint64_t)json_integer_value(value);
+    } else if (end == NULL || *end != '\0' || errno != 0) {
+        return sj_policy_fail(reader, false,
+                              "a whole number%s is needed, or a text such as \"0x7f00\"",
+                              is_signed ? "" : " that is not negative");
+    }
+    return SJ_OK;
+}
+
+/* read_operand: what it may be depends on the rest. */
+static sj_status read_operand(sj_policy_reader *reader, json_t *value)
+{
+    sj_value_condition *condition = current(reader);
+    const uint32_t kind = sj_value_kind_of(condition->descriptor);
+    if (condition->subject == SJ_CONDITION_DURATION) {
+        return sj_policy_time(reader, value, 0, &condition->bits);
+    }
+    if (condition->subject == SJ_CONDITION_VALUE && sj_value_is_text(kind)) {
+        return condition->comparison > SJ_VALUE_UNEQUAL
+                   ? sj_policy_fail(reader, false, "texts are compared with \"==\" and \"!=\" only")
+                   : sj_policy_pattern(reader, value, &condition->text);
+    }
+    if (!sj_value_is_real(kind)) {
+        return sj_policy_read_whole(reader, value, sj_value_is_signed(kind), &condition->bits);
+    }
+    condition->real = json_number_value(value);
+    return json_is_number(value) ? SJ_OK : sj_policy_fail(reader, false, "a number is needed");
+}
+
+/* check_change: what the program itself can judge, without a lock, at that moment. */
+static sj_status check_change(sj_policy_reader *reader, const sj_value_rule *rule)
+{
+    const sj_value_condition *condition = current(reader);
+    const uint32_t kind = sj_value_kind_of(condition->descriptor);
+    const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;
+    if (condition->subject == SJ_CONDITION_THREAD) {
+        const char *text = condition->text.text;
+        const char *star = strchr(text, '*');
+        return condition->text.regex == NULL && strlen(text) < SJ_CHANGE_THREAD_BYTES &&
+                       strpbrk(text, "?[\\") == NULL && (star == NULL || star[1] == '\0')
+                   ? SJ_OK
+                   : sj_policy_fail(reader, false,
+                                    "where calls are changed, a thread's name is written whole or "
+                                    "with a * at its end");
+    }
+    if (condition->subject != SJ_CONDITION_VALUE) {
+        return sj_policy_fail(reader, false,
+                              "calls are changed under conditions on values, errno and threads; "
+                              "\"from\", \"times\" and \"one_in\" of \"change\" count calls");
+    }
+    if (sj_value_is_real(kind) || sj_value_is_text(kind)) {
+        return sj_policy_fail(reader, false,
+                              "calls are changed under conditions on whole numbers only");
+    }
+    return sj_value_is_at_exit(condition->descriptor) == at_exit
+               ? SJ_OK
+               : sj_policy_fail(reader, false,
+                                "arguments are known at the entry, the result and errno at the "
+                                "exit, where this rule is not");
+}
+
+static sj_status read_condition(sj_policy_reader *reader, json_t *value)
+{
+    static const sj_policy_key keys[] = {{"argument", read_argument}, {"result", read_true},
+                                         {"errno", read_errno},       {"duration", read_duration},
+                                         {"thread", read_thread},     {"caller", read_caller},
+                                         {"call", read_call},         {"as", read_as},
+                                         {"op", read_comparison},     {"value", NULL}};
+    static const char *const subjects[] = {"argument", "result", "errno", "duration",
+                                           "thread",   "caller", "call"};
+    size_t subject_count = 0;
+    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+        subject_count += json_object_get(value, subjects[i]) != NULL;
+    }
+    if (subject_count != 1) {
+        return sj_policy_fail(
+            reader, false,
+            "one of \"argument\", \"result\", \"errno\", \"duration\", \"thread\", "
+            "\"caller\" and \"call\" is needed");
+    }
+    const bool is_name = current(reader)->text.text != NULL;
+    const bool has_kind =
+        json_object_get(value, "argument") != NULL || json_object_get(value, "result") != NULL;
+    if ((json_object_get(value, "as") != NULL) != has_kind) {
+        return sj_policy_fail(reader, false, "\"as\" goes with \"argument\" and \"result\"");
+    }
+    json_t *operand = json_object_get(value, "value");
+    if (is_name) {
+        return operand == NULL && json_object_get(value, "op") == NULL
+                   ? SJ_OK
+                   : sj_policy_fail(reader, false, "a name has no \"op\" and no \"value\"");
+    }
+    if (operand == NULL || json_object_get(value, "op") == NULL) {
+        return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
+    }
+    sj_policy_enter(reader, "value", 0);
+    SJ_TRY(read_operand(reader, operand));
+    sj_policy_leave(reader);
+    return SJ_OK;
+}
+
+sj_status sj_policy_read_conditions(sj_policy_reader *reader, json_t *list, bool changes)
+{
+    sj_value_rule *rule = current_rule(reader);
+    if (json_array_size(list) == 0 || json_array_size(list) > SJ_VALUE_CONDITIONS) {
+        return sj_policy_fail(reader, false, "a list of 1 to %d conditions is needed",
+                              SJ_VALUE_CONDITIONS);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        sj_policy_enter(reader, NULL, i);
+        SJ_TRY(read_condition(reader, json_array_get(list, i)));
+        if (changes) {
+            SJ_TRY(check_change(reader, rule));
+        }
+        rule->condition_count++;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}

@@ -1,0 +1,257 @@
+/* Design notes. Names are known by their place in the order of function ids: ids of a module are
+ * consecutive, so a few ranges stand for all of them. */
+#include "collector-server/export/call_columns.h"
+
+#include "collector-server/export/utf8_text.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COLUMN_FUNCTION_ID = 4,
+    COLUMN_START_NS = 7,
+    COLUMN_END_NS,
+    COLUMN_ENDING = 11,
+    COLUMN_FLAGS,
+    SQL_COLUMNS, /* those behind are made of them */
+    COLUMN_FUNCTION = SQL_COLUMNS,
+    COLUMN_START_TIME,
+    COLUMN_END_TIME
+};
+
+const sj_call_column sj_call_columns[SJ_CALL_COLUMNS] = {
+    {"call_id", SJ_CALL_LONG, false},    {"session_id", SJ_CALL_LONG, false},
+    {"stream_id", SJ_CALL_LONG, false},  {"thread_id", SJ_CALL_LONG, true},
+    {"function_id", SJ_CALL_LONG, true}, {"parent_id", SJ_CALL_LONG, true},
+    {"depth", SJ_CALL_INT, false},       {"start_ns", SJ_CALL_LONG, false},
+    {"end_ns", SJ_CALL_LONG, true},      {"duration_ns", SJ_CALL_LONG, true},
+    {"self_ns", SJ_CALL_LONG, true},     {"ending", SJ_CALL_ENDING, false},
+    {"flags", SJ_CALL_INT, false},       {"function", SJ_CALL_FUNCTION, true},
+    {"start_time", SJ_CALL_TIME, false}, {"end_time", SJ_CALL_TIME, true},
+};
+
+static const char calls_sql[] =
+    "SELECT call_id, session_id, stream_id, thread_id, function_id, parent_id, depth, start_ns, "
+    "end_ns, duration_ns, self_ns, ending, flags FROM calls WHERE session_id = ?1 ORDER BY call_id";
+
+const char *const sj_call_endings[SJ_CALL_ENDINGS] = {"returned", "unwound", "open", "truncated"};
+
+static sj_status fail(const sj_call_reader *reader, sj_error *error)
+{
+    return sj_fail(error, SJ_EIO, "cannot read the calls: %s", sqlite3_errmsg(reader->database));
+}
+
+static sj_status prepare(const sj_call_reader *reader, const char *sql, sqlite3_stmt **statement,
+                         sj_error *error)
+{
+    return sqlite3_prepare_v2(reader->database, sql, -1, statement, NULL) == SQLITE_OK
+               ? SJ_OK
+               : fail(reader, error);
+}
+
+static sj_status add_function(sj_call_reader *reader, int64_t id, const char *name)
+{
+    const sj_function_range *last =
+        reader->range_count != 0 ? &reader->ranges[reader->range_count - 1] : NULL;
+    if (last == NULL || id != last->first_id + last->count) {
+        SJ_TRY(sj_array_reserve(&reader->ranges, &reader->range_capacity, reader->range_count, 1,
+                                sizeof(*reader->ranges)));
+        reader->ranges[reader->range_count++] =
+            (sj_function_range){.first_id = id, .first_place = reader->function_count};
+    }
+    ++reader->ranges[reader->range_count - 1].count;
+    ++reader->function_count;
+    reader->name_bytes += name != NULL ? sj_utf8_clean(name, NULL) : 0;
+    return SJ_OK;
+}
+
+static sj_status read_functions(sj_call_reader *reader, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT function_id, name FROM functions WHERE module_id IN "
+        "(SELECT module_id FROM session_modules WHERE session_id = ?1) ORDER BY function_id";
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(reader, sql, &row, error));
+    sqlite3_bind_int64(row, 1, reader->session_id);
+    sj_status status = SJ_OK;
+    int result = SQLITE_DONE;
+    while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        status = add_function(reader, sqlite3_column_int64(row, 0),
+                              (const char *)sqlite3_column_text(row, 1));
+    }
+    sqlite3_finalize(row);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "no memory for the functions");
+    }
+    return result == SQLITE_DONE ? SJ_OK : fail(reader, error);
+}
+
+static sj_status read_start(sj_call_reader *reader, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(reader, "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1", &row,
+                   error));
+    sqlite3_bind_int64(row, 1, reader->session_id);
+    reader->started_realtime_ns =
+        sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
+sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t session_id,
+                              sj_error *error)
+{
+    *reader = (sj_call_reader){.database = database, .session_id = session_id};
+    for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
+        reader->values[i] = malloc(SJ_CALL_BATCH_ROWS * sizeof(*reader->values[i]));
+        reader->valid[i] = malloc(SJ_CALL_BATCH_ROWS / 8);
+        if (reader->values[i] == NULL || reader->valid[i] == NULL) {
+            return sj_fail(error, SJ_ENOMEM, "no memory for the columns");
+        }
+    }
+    /* names, calls and the session's start are of one moment, also while it is recorded */
+    reader->in_transaction = sqlite3_exec(database, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
+    SJ_TRY(read_start(reader, error));
+    SJ_TRY(read_functions(reader, error));
+    SJ_TRY(
+        prepare(reader, "SELECT name FROM functions WHERE function_id = ?1", &reader->name, error));
+    SJ_TRY(prepare(reader, calls_sql, &reader->calls, error));
+    sqlite3_bind_int64(reader->calls, 1, session_id);
+    return SJ_OK;
+}
+
+void sj_call_reader_close(sj_call_reader *reader)
+{
+    sqlite3_finalize(reader->calls);
+    sqlite3_finalize(reader->name);
+    if (reader->in_transaction) {
+        sqlite3_exec(reader->database, "COMMIT", NULL, NULL, NULL);
+    }
+    for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
+        free(reader->values[i]);
+        free(reader->valid[i]);
+    }
+    free(reader->ranges);
+    *reader = (sj_call_reader){0};
+}
+
+/* The range of a function's id; NULL: it is in none. */
+static const sj_function_range *find_range(const sj_call_reader *reader, int64_t id)
+{
+    size_t low = 0;
+    size_t high = reader->range_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const sj_function_range *range = &reader->ranges[middle];
+        if (id >= range->first_id && id - range->first_id < range->count) {
+            return range;
+        }
+        if (id < range->first_id) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return NULL;
+}
+
+static void put(sj_call_reader *reader, int column, size_t row, int64_t value)
+{
+    reader->values[column][row] = value;
+    reader->valid[column][row / 8] |= (uint8_t)(1u << row % 8);
+}
+
+static void put_null(sj_call_reader *reader, int column, size_t row)
+{
+    reader->values[column][row] = 0;
+    ++reader->null_count[column];
+}
+
+static int64_t ending_of(const char *text)
+{
+    for (int i = 0; text != NULL && i < SJ_CALL_ENDINGS; ++i) {
+        if (strcmp(text, sj_call_endings[i]) == 0) {
+            return i;
+        }
+    }
+    return 2; /* not ended, as far as is known */
+}
+
+static void put_made(sj_call_reader *reader, size_t row)
+{
+    /* unsigned: clocks that make no sense wrap */
+    const uint64_t start = (uint64_t)reader->started_realtime_ns;
+    put(reader, COLUMN_START_TIME, row,
+        (int64_t)(start + (uint64_t)reader->values[COLUMN_START_NS][row]));
+    if (sqlite3_column_type(reader->calls, COLUMN_END_NS) != SQLITE_NULL) {
+        put(reader, COLUMN_END_TIME, row,
+            (int64_t)(start + (uint64_t)reader->values[COLUMN_END_NS][row]));
+    } else {
+        put_null(reader, COLUMN_END_TIME, row);
+    }
+    const int64_t id = reader->values[COLUMN_FUNCTION_ID][row];
+    const sj_function_range *range = find_range(reader, id);
+    if (range != NULL) {
+        put(reader, COLUMN_FUNCTION, row, range->first_place + (id - range->first_id));
+    } else {
+        put_null(reader, COLUMN_FUNCTION, row);
+    }
+}
+
+static void put_row(sj_call_reader *reader, size_t row)
+{
+    for (int column = 0; column < SQL_COLUMNS; ++column) {
+        if (column == COLUMN_ENDING) {
+            put(reader, column, row,
+                ending_of((const char *)sqlite3_column_text(reader->calls, column)));
+        } else if (sqlite3_column_type(reader->calls, column) != SQLITE_NULL) {
+            put(reader, column, row, sqlite3_column_int64(reader->calls, column));
+        } else {
+            put_null(reader, column, row);
+        }
+    }
+    put_made(reader, row);
+}
+
+sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
+{
+    for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
+        memset(reader->valid[i], 0, SJ_CALL_BATCH_ROWS / 8);
+        reader->null_count[i] = 0;
+    }
+    reader->rows = 0;
+    while (reader->rows < SJ_CALL_BATCH_ROWS && reader->calls != NULL) {
+        const int result = sqlite3_step(reader->calls);
+        if (result == SQLITE_DONE) {
+            sqlite3_finalize(reader->calls);
+            reader->calls = NULL;
+        } else if (result != SQLITE_ROW) {
+            return fail(reader, error);
+        } else {
+            put_row(reader, reader->rows++);
+        }
+    }
+    return SJ_OK;
+}
+
+const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
+{
+    size_t low = 0; /* the last range that begins at the place or before it */
+    size_t high = reader->range_count;
+    while (low + 1 < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (reader->ranges[middle].first_place <= place) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const sj_function_range *range = &reader->ranges[low];
+    sqlite3_reset(reader->name);
+    sqlite3_bind_int64(reader->name, 1, range->first_id + (place - range->first_place));
+    const char *name = sqlite3_step(reader->name) == SQLITE_ROW
+                           ? (const char *)sqlite3_column_text(reader->name, 0)
+                           : NULL;
+    return name != NULL ? name : "";
+}

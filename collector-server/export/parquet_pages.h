@@ -1,0 +1,45 @@
+/* The pages of a Parquet column chunk: values encoded, compressed, with their header. */
+#ifndef SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
+#define SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
+
+#include "collector-server/export/call_columns.h"
+#include "collector-server/export/thrift_writer.h"
+
+#include <zstd.h>
+
+/* Numbers of parquet.thrift. */
+enum { SJ_PARQUET_INT32 = 1, SJ_PARQUET_INT64 = 2, SJ_PARQUET_BYTE_ARRAY = 6 };
+enum {
+    SJ_PARQUET_PLAIN = 0,
+    SJ_PARQUET_RLE = 3,
+    SJ_PARQUET_DELTA = 5,
+    SJ_PARQUET_DICTIONARY = 8,
+    SJ_PARQUET_ZSTD = 6
+};
+
+typedef struct sj_parquet_chunk {
+    uint64_t dictionary_bytes; /* of the page with its header; 0: there is none */
+    uint64_t stored_bytes, plain_bytes;
+    bool has_range; /* least and greatest are set */
+    int64_t least, greatest;
+} sj_parquet_chunk;
+
+typedef struct sj_parquet_pages {
+    ZSTD_CCtx *compressor;
+    sj_byte_buffer out;        /* the chunk */
+    sj_byte_buffer page, head; /* room for work */
+    int64_t *present;          /* the column's values but for NULLs, SJ_CALL_BATCH_ROWS */
+    uint32_t *entries;         /* by place of a name: its entry in the dictionary, plus 1 */
+    uint32_t *used;            /* places of the names in the dictionary */
+} sj_parquet_pages;
+
+/* sj_parquet_pages_open makes room for names at `function_count` places; close it also when that
+ * failed. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_parquet_pages_open(sj_parquet_pages *pages, uint32_t function_count);
+void sj_parquet_pages_close(sj_parquet_pages *pages);
+
+/* sj_parquet_pages_make makes `out` the chunk of a column of the reader's batch. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_parquet_pages_make(sj_parquet_pages *pages, sj_call_reader *calls,
+                                              size_t column, sj_parquet_chunk *chunk);
+
+#endif

@@ -1,0 +1,81 @@
+/* Values at entries that wait for exits: of nested calls, and of those whose ends nobody saw. */
+#include "agent/assembler/late_values.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void put(sj_late_values *late, uint64_t call, uint32_t depth, size_t count)
+{
+    sj_block_value values[4] = {0};
+    for (size_t i = 0; i < count; i++) {
+        values[i].bits = call * 10 + i;
+    }
+    assert_int_equal(sj_late_values_put(late, call, depth, values, count), SJ_OK);
+}
+
+static void check_taken(sj_late_values *late, uint64_t call, size_t count)
+{
+    const sj_block_value *values;
+    assert_int_equal(sj_late_values_take(late, call, &values), count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(values[i].bits, call * 10 + i);
+    }
+}
+
+static void test_each_call_gets_its_own(void **state)
+{
+    sj_late_values late = {0};
+    (void)state;
+    put(&late, 1, 1, 2);
+    put(&late, 2, 2, 3);
+    put(&late, 3, 5, 1);
+    check_taken(&late, 3, 1);
+    check_taken(&late, 3, 0);
+    check_taken(&late, 2, 3);
+    put(&late, 4, 2, 4);
+    check_taken(&late, 4, 4);
+    check_taken(&late, 1, 2);
+    assert_int_equal(late.value_count, 0);
+    sj_late_values_deinit(&late);
+}
+
+static void test_calls_whose_ends_were_not_seen_give_way(void **state)
+{
+    sj_late_values late = {0};
+    (void)state;
+    put(&late, 1, 1, 1);
+    put(&late, 2, 2, 1);
+    put(&late, 3, 3, 1);
+    put(&late, 4, 2, 2); /* 2 and 3 were left */
+    check_taken(&late, 3, 0);
+    check_taken(&late, 4, 2);
+    put(&late, 5, 2, 1);
+    check_taken(&late, 1, 1); /* over 5 */
+    check_taken(&late, 5, 0);
+    sj_late_values_deinit(&late);
+}
+
+static void test_what_has_no_room_is_not_kept(void **state)
+{
+    sj_late_values late = {0};
+    (void)state;
+    for (uint32_t i = 0; i < SJ_LATE_VALUES / 4; i++) {
+        put(&late, i, i + 1, 4);
+    }
+    put(&late, 1 << 30, SJ_LATE_VALUES, 1);
+    check_taken(&late, 1 << 30, 0);
+    check_taken(&late, SJ_LATE_VALUES / 4 - 1, 4);
+    sj_late_values_deinit(&late);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_call_gets_its_own),
+        cmocka_unit_test(test_calls_whose_ends_were_not_seen_give_way),
+        cmocka_unit_test(test_what_has_no_room_is_not_kept)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

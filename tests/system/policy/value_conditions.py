@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Conditions of rules about values on the whole call: other values, errno, the duration, the thread, the
+caller and the number of the call, alone and together, by number and by signature; what meets them is what
+the program prints of its own. Rules that change calls under several conditions, in one thread, between
+two marks, for a time, or by bytes that they write where an argument leads to.
+
+value_conditions.py BUILD_FOLDER
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "agent", "include")
+SOURCE = r"""
+#include <sojourn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#define KEPT __attribute__((noipa))
+static _Thread_local int serial;
+KEPT int cond_work(int kind, const char *path, long number)
+{
+    const struct timespec rest = {.tv_nsec = number % 7 == 0 ? 30000000 : 0};
+    if (rest.tv_nsec != 0) {
+        nanosleep(&rest, NULL);
+    }
+    errno = number % 3 == 0 ? ENOENT : number % 3 == 1 ? EACCES : 0;
+    const int result = number % 4 == 0 ? -1 : (int)number;
+    printf("%s %d %s %ld %d %d %d\n", "work", kind, path, number, result, errno, rest.tv_nsec != 0);
+    return result;
+}
+KEPT int cond_first(int kind, long number)
+{
+    return cond_work(kind, "/first", number) + 1;
+}
+KEPT int cond_second(int kind, long number)
+{
+    return cond_work(kind, "/second", number) + 1;
+}
+KEPT int chg_pair(int left, int right, const char *text)
+{
+    char name[16];
+    pthread_getname_np(pthread_self(), name, sizeof(name));
+    printf("pair %d %d %s %s\n", left, right, text, name);
+    return left + right;
+}
+static void *run(void *name)
+{
+    char text[16] = "buffer";
+    (void)name;
+    for (long i = 1; i <= 20; i++) {
+        cond_first((int)(i % 2), i);
+        cond_second((int)(i % 3), i);
+    }
+    for (int i = 0; i < 6; i++) {
+        if (i == 2) {
+            sojourn_mark_begin("middle");
+        }
+        if (i == 4) {
+            sojourn_mark_end("middle");
+        }
+        strcpy(text, "buffer");
+        const int sum = chg_pair(i, i % 2, text);
+        printf("sum %d\n", sum);
+    }
+    return NULL;
+}
+int main(void)
+{
+    static char *const names[] = {"alpha", "beta"};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int i = 0; i < 2; i++) { /* one after the other: lines are in the order of calls */
+        pthread_t thread;
+        pthread_setname_np(pthread_self(), names[i]); /* which the thread inherits */
+        pthread_create(&thread, NULL, run, names[i]);
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+"""
+NUMBER = {"function": "cond_work", "argument": 3, "as": "long"}
+SIGNATURE = "(kind:int, path:str, number:long) -> int"
+
+
+def when(subject, op=None, value=None, kind=None):
+    condition = dict(subject)
+    if kind:
+        condition["as"] = kind
+    if op:
+        condition.update({"op": op, "value": value})
+    return condition
+
+
+def argument(number, op, value, kind):
+    return when({"argument": number}, op, value, kind)
+
+
+def result(op, value):
+    return when({"result": True}, op, value, "int")
+
+
+def rules():
+    """Each rule with what says of a printed call whether it is met."""
+    return [
+        ({**NUMBER, "when": [argument(1, "==", 1, "int"), result("<", 0)]},
+         lambda c: c["kind"] == 1 and c["result"] < 0),
+        ({**NUMBER, "when": [when({"errno": True}, "==", 2)]}, lambda c: c["errno"] == 2),
+        ({**NUMBER, "when": [when({"duration": True}, ">=", "25ms")]}, lambda c: c["slow"]),
+        ({**NUMBER, "when": [when({"thread": "bet*"})]}, lambda c: c["thread"] == "beta"),
+        ({**NUMBER, "when": [when({"caller": "cond_second"}), argument(2, "==", "/sec*", "string")]},
+         lambda c: c["path"] == "/second"),
+        ({**NUMBER, "when": [when({"caller": "/^cond_f/"}), when({"thread": "alpha"}), result(">", 10),
+                             when({"errno": True}, "!=", 0)]},
+         lambda c: c["path"] == "/first" and c["thread"] == "alpha" and c["result"] > 10 and c["errno"] != 0),
+        ({"function": "cond_work", "errno": True, "when": [argument(1, "==", 2, "int")]}, lambda c: c["kind"] == 2),
+        ({"function": "cond_work", "result": True, "as": "int",
+          "when": [argument(2, "!=", "/first", "string"), when({"call": True}, "<=", 5)]},
+         lambda c, seen=[]: c["path"] != "/first" and (seen.append(1) or len(seen) <= 5)),
+    ]
+
+
+def build(sojourn):
+    program = sojourn.path("conditions")
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(SOURCE)
+    subprocess.run(["gcc", "-O1", "-g", "-D_GNU_SOURCE", f"-I{INCLUDE}", program + ".c", "-pthread", "-o", program],
+                   check=True)
+    return program
+
+
+def permit(sojourn, programs, kinds):
+    folder = sojourn.path("config/sojourn")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": programs, "functions": ["*"], "kinds": kinds}]}, file)
+
+
+def record(sojourn, program, values):
+    database, policy = sojourn.path("conditions.db"), sojourn.path("policy.json")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": values}, file)
+    done, _ = sojourn.record([program], database, ["--policy", policy], text=True)
+    check(done.returncode == 0, f"{values}: {done.stderr}")
+    check_accounts(sojourn, database)
+    return database, done.stdout
+
+
+def printed_calls(output):
+    """cond_work as it says of itself; threads run one after the other."""
+    calls, thread = [], "alpha"
+    for line in output.splitlines():
+        words = line.split()
+        if words[0] == "pair" and words[1] == "5":
+            thread = "beta"
+        if words[0] == "work":
+            kind, path, number, returned, error, slow = words[1:]
+            calls.append({"kind": int(kind), "path": path, "number": int(number), "result": int(returned),
+                          "errno": int(error), "slow": slow == "1", "thread": thread})
+    return calls
+
+
+def test_kept(sojourn, program):
+    named = [({**rule, "name": f"rule{i}"}, is_met) for i, (rule, is_met) in enumerate(rules())]
+    signature = {"function": "cond_work", "signature": SIGNATURE, "name": "whole",
+                 "when": [argument(1, "==", 1, "int"), argument(3, ">", 12, "long"), when({"errno": True}, "==", 13)]}
+    database, output = record(sojourn, program, [rule for rule, _ in named])
+    calls = printed_calls(output)
+    check(len(calls) == 80, f"{len(calls)} calls")
+    for rule, is_met in named:
+        met = [call for call in calls if is_met(call)]
+        of = "errno" if "errno" in rule else "result" if "result" in rule else "number"
+        found = [row["value"] for row in sojourn.sql(database, f"""
+            SELECT value FROM rule_hits JOIN calls USING (session_id, call_id)
+            WHERE rule = '{rule["name"]}' ORDER BY start_ns""")]
+        check(found == [call[of] for call in met], f"{rule}: {found}, printed {[call[of] for call in met]}")
+        check(0 < len(met) < len(calls), f"{rule} tells little")
+    database, output = record(sojourn, program, [signature])
+    met = [call for call in printed_calls(output) if call["kind"] == 1 and call["number"] > 12 and call["errno"] == 13]
+    found = sojourn.sql(database, "SELECT position, value FROM rule_hits JOIN calls USING (session_id, call_id) "
+                                  "WHERE rule = 'whole' ORDER BY start_ns, position")
+    expected = [{"position": position, "value": value} for call in met for position, value in
+                enumerate((call["result"], call["kind"], call["path"], call["number"]))]
+    check(met and found == expected, f"{found}, printed {expected}")
+    print(f"{len(named) + 1} rules keep what {len(calls)} calls print")
+
+
+def test_changed(sojourn, program):
+    left = {"function": "chg_pair", "argument": 1, "as": "int"}
+    values = [
+        {**left, "name": "both", "when": [argument(1, ">=", 3, "int"), argument(2, "==", 1, "int"),
+                                          when({"thread": "alph*"})], "change": {"set": 100}},
+        {**left, "name": "phase", "when": [when({"thread": "beta"})],
+         "change": {"between": ["middle", "middle"], "set": 50}},
+        {"function": "chg_pair", "argument": 3, "as": "pointer", "name": "bytes", "when": [argument(1, "==", 0, "int")],
+         "change": {"write": "0x6f6b00"}},
+        {"function": "chg_pair", "result": True, "as": "int", "name": "short", "change": {"for": "1ns", "set": 7}},
+    ]
+    permit(sojourn, [os.path.realpath(program)], ["set", "write"])
+    database, output = record(sojourn, program, values)
+    said = [line for line in output.splitlines() if line.split()[0] in ("pair", "sum")]
+    expected = []
+    for thread in ("alpha", "beta"):
+        for i in range(6):
+            given = 100 if thread == "alpha" and i in (3, 5) else 50 if thread == "beta" and i in (2, 3) else i
+            expected += [f"pair {given} {i % 2} {'ok' if i == 0 else 'buffer'} {thread}", f"sum {given + i % 2}"]
+    check(said == expected, f"it says {said}, not {expected}")
+    found = [(row["rule"], row["n"]) for row in sojourn.sql(
+        database, "SELECT rule, count(*) AS n FROM rule_hits GROUP BY 1 ORDER BY 1")]
+    check(found == [("both", 2), ("bytes", 2), ("phase", 2)], f"rule_hits {found}")
+    permit(sojourn, [os.path.realpath(program)], ["set"])
+    with open(sojourn.path("policy.json"), "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": values}, file)
+    done, _ = sojourn.record([program], sojourn.path("refused.db"), ["--policy", sojourn.path("policy.json")], text=True)
+    check(done.returncode != 0 and "does not allow rule \"bytes\"" in done.stderr, f"{done.stderr}")
+
+
+def test_prototypes(sojourn):
+    """A file of prototypes says what functions of a library without debug data have."""
+    library, user, prototypes = (sojourn.path(name) for name in ("libtiny.so", "user", "tiny.txt"))
+    with open(sojourn.path("tiny.c"), "w", encoding="utf-8") as file:
+        file.write("int tiny_sum(int a, const char *t, double x) { return a + t[0] + (int)x; }\n")
+    with open(sojourn.path("user.c"), "w", encoding="utf-8") as file:
+        file.write("int tiny_sum(int, const char *, double); int main(void) { return tiny_sum(1, \"abc\", 2.5) - 100; }\n")
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", sojourn.path("tiny.c"), "-o", library], check=True)
+    subprocess.run(["gcc", "-O1", sojourn.path("user.c"), library, "-o", user], check=True)
+    with open(prototypes, "w", encoding="utf-8") as file:
+        file.write("# a library\n\n  tiny_sum (a:int, text:str, x:double) -> int  \nother(_:int) -> str\n")
+    database = sojourn.path("tiny.db")
+    options = ["--libs", "--allow-unmatched", "--prototypes", prototypes, "--value", "tiny_sum"]
+    done, _ = sojourn.record([user], database, options, text=True)
+    check(done.returncode == 0, f"{done.stderr}")
+    found = [row["value"] for row in sojourn.sql(database, "SELECT value FROM arguments ORDER BY position")]
+    check(found == [100, 1, "abc", 2.5], f"{found}")
+    for line, sentence in [("tiny_sum a:int", "tiny.txt:1: NAME(NAME:KIND, ...)"), ("\nf(a:strange)", "tiny.txt:2:"),
+                           ("f(" + 600 * "a" + ")", "tiny.txt:1: the line is too long")]:
+        with open(prototypes, "w", encoding="utf-8") as file:
+            file.write(line)
+        done, _ = sojourn.record([user], database, options, text=True)
+        check(done.returncode != 0 and sentence in done.stderr, f"{line[:40]}: {done.stderr}")
+
+
+def test_mistakes(sojourn):
+    """One sentence each, with its place."""
+    change = {"set": 1}
+    for rule, sentence in [
+        ({**NUMBER, "when": []}, "a list of 1 to 8 conditions"),
+        ({**NUMBER, "when": [{"argument": 1, "op": "==", "value": 1}]}, "\"as\" goes with"),
+        ({**NUMBER, "when": [{"duration": True, "op": "<"}]}, "both \"op\" and \"value\""),
+        ({**NUMBER, "when": [{"thread": "a", "caller": "b"}]}, "one of \"argument\""),
+        ({**NUMBER, "when": [{"caller": "b", "op": "==", "value": 1}]}, "a name has no"),
+        ({**NUMBER, "when": [argument(2, "<", "a", "string")]}, "texts are compared"),
+        ({**NUMBER, "when": [result("==", 1)], "change": change}, "arguments are known at the entry"),
+        ({**NUMBER, "when": [when({"caller": "b"})], "change": change}, "count calls"),
+        ({**NUMBER, "when": [when({"thread": "a?"})], "change": change}, "written whole"),
+        ({**NUMBER, "change": {"write": "0x6"}}, "a text of 1 to 64 bytes"),
+        ({**NUMBER, "change": {"write": "a", "set": 1}}, "either \"set\""),
+        ({**NUMBER, "change": {"between": ["a"], "set": 1}}, "a list of two marks"),
+        ({"function": "f", "errno": True, "as": "int"}, "both \"function\" and \"as\""),
+        ({"function": "f", "signature": "(a:int)", "when": [argument(2, "==", 1, "int")]}, "no value of the signature"),
+    ]:
+        with open(sojourn.path("wrong.json"), "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "values": [rule]}, file)
+        done = sojourn.run(["policy", "check", sojourn.path("wrong.json")], capture_output=True, text=True)
+        check(done.returncode != 0 and sentence in done.stderr and "wrong.json:1:" in done.stderr,
+              f"{rule}: {done.stderr}")
+
+
+def test(sojourn, arguments):
+    sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
+    program = build(sojourn)
+    test_kept(sojourn, program)
+    test_changed(sojourn, program)
+    test_prototypes(sojourn)
+    test_mistakes(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)
