@@ -162,13 +162,13 @@ sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error
     const sj_tick_clock *clock = &state->clock;
     const int64_t ended = sj_ticks_at_ns(clock, thread->ended_ticks);
     int64_t thread_id = 0;
-    SJ_TRY(sj_sql_get_number(
-        &store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouuiuu", state->session_id,
-        thread->thread, thread->process, (int64_t)thread->tid, thread->name,
-        (int64_t)thread->is_main, sj_ticks_at_ns(clock, thread->started_ticks),
-        thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls, thread->dropped_events,
-        sj_ticks_span_ns(clock, thread->waited_ticks), thread->cpu_ns_and_one,
-        thread->allocated_bytes_and_one));
+    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouuiuu",
+                             state->session_id, thread->thread, thread->process,
+                             (int64_t)thread->tid, thread->name, (int64_t)thread->is_main,
+                             sj_ticks_at_ns(clock, thread->started_ticks),
+                             thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls,
+                             thread->dropped_events, sj_ticks_span_ns(clock, thread->waited_ticks),
+                             thread->cpu_ns_and_one, thread->allocated_bytes_and_one));
     for (size_t i = 0; i < thread->n_stream; ++i) {
         sj_stream_state *stream = NULL;
         SJ_TRY(sj_session_add_stream(&store->sql, state, thread->stream[i], &stream, error));

@@ -225,10 +225,10 @@ static void changes_have_their_own_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(functions_are_reported_to_be_free_before_threads_run_on, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_reported_to_have_been, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(functions_are_reported_to_be_free_before_threads_run_on,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(those_that_may_not_be_free_are_reported_to_have_been,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_selection_is_reported_before_threads_run_on, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_a_failed_selection_has_set_free_is_reported, set_up,

@@ -352,7 +352,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_collector_that_knows_no_clock_frame_gets_everything_else,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            a_collector_of_another_major_version_is_reported_and_nothing_is_lost, set_up, tear_down),
+            a_collector_of_another_major_version_is_reported_and_nothing_is_lost, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
     };

@@ -251,7 +251,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_made_anew_is_left_alone, set_up_blocks,
                                         lab_file_tear_down),
-        cmocka_unit_test_setup_teardown(damaged_pages_are_reported, set_up_blocks, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(damaged_pages_are_reported, set_up_blocks,
+                                        lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
