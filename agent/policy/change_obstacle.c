@@ -9,8 +9,8 @@ const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES] = {
                            "arguments does"),
     [SJ_CHANGE_THROWS] = "only Java methods can throw an exception instead of their call",
     [SJ_CHANGE_OF_REGISTERS] =
-        "calls of Mono and Java methods are changed under a condition on one "
-        "value, and no bytes are written; native functions' are"};
+        ("calls of Mono and Java methods are changed under a condition on one "
+         "value, and no bytes are written; native functions' are")};
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language)
 {

@@ -96,8 +96,8 @@ static sj_status answer_all(sqlite3 *database, int64_t session_id, const json_t 
         if (json_is_true(json_object_get(question, "isOfEnded")) && !is_ended) {
             continue;
         }
-        const sj_status status = answer(database, session_id, question,
-                                        json_object_get(asked, "values"), &panel, error);
+        const sj_status status =
+            answer(database, session_id, question, json_object_get(asked, "values"), &panel, error);
         json_array_append_new(panels, panel);
         if (status != SJ_OK) {
             return status;
@@ -144,15 +144,14 @@ static sj_status write_page(const json_t *data, FILE *output, sj_error *error)
         write_inert(json, output);
         fwrite(found + sizeof(place) - 1, 1, page->size - before - (sizeof(place) - 1), output);
     }
-    const sj_status status = found == NULL ? sj_fail(error, SJ_ENOTFOUND, "there is no such page")
+    const sj_status status = found == NULL  ? sj_fail(error, SJ_ENOTFOUND, "there is no such page")
                              : json == NULL ? sj_fail(error, SJ_ENOMEM, "out of memory")
                                             : SJ_OK;
     free(json);
     return status;
 }
 
-static sj_status write_session(sqlite3 *database, int64_t session_id, FILE *output,
-                               sj_error *error)
+static sj_status write_session(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
 {
     json_t *asked = NULL;
     json_t *overview = NULL;
@@ -172,6 +171,5 @@ static sj_status write_session(sqlite3 *database, int64_t session_id, FILE *outp
     return status;
 }
 
-const sj_exporter sj_exporter_html = {.name = "html",
-                                      .summary = "one HTML page that opens without a server",
-                                      .write = write_session};
+const sj_exporter sj_exporter_html = {
+    .name = "html", .summary = "one HTML page that opens without a server", .write = write_session};

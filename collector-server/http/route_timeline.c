@@ -1,7 +1,8 @@
 /* What the threads of a session did over time: of each stream the steps of the coarsest level that
- * still gives every second pixel one, or of the finest. Steps that begin in the same pixel are merged
- * into one row, so an answer has at most `width` rows a stream. With them come the call paths that
- * were open where rows begin, up to the outermost calls, so that one answer can be drawn. */
+ * still gives every second pixel one, or of the finest. Steps that begin in the same pixel are
+ * merged into one row, so an answer has at most `width` rows a stream. With them come the call
+ * paths that were open where rows begin, up to the outermost calls, so that one answer can be
+ * drawn. */
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
 

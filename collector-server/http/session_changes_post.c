@@ -15,8 +15,8 @@ typedef struct session_change {
     sj_request *request;
     sqlite3 *database;
     const json_t *input;
-    const char *key; /* of a tag; NULL: none was given */
-    const char *value; /* of a tag; a note */
+    const char *key;               /* of a tag; NULL: none was given */
+    const char *value;             /* of a tag; a note */
     const json_t *from_ns, *to_ns; /* of a note, or NULL */
 } session_change;
 
@@ -59,7 +59,8 @@ static sj_status find_kind(const json_t *input, const change_kind **kind, sj_err
             return SJ_OK;
         }
     }
-    return sj_fail(error, SJ_EINVAL, "\"do\" has to be pin, unpin, tag, untag, note, unnote or remove");
+    return sj_fail(error, SJ_EINVAL,
+                   "\"do\" has to be pin, unpin, tag, untag, note, unnote or remove");
 }
 
 static sj_status read_text(const json_t *input, const char *name, size_t bytes_max,

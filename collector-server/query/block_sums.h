@@ -36,7 +36,7 @@ typedef struct sj_block_sums {
     uint64_t *frames;      /* indexes of the other open calls */
     uint64_t *ends; /* by depth, innermost first, of those that ended in the block: how long its
                      * function's calls, not nested, took in the block before */
-    uint32_t *functions; /* session-wide ids */
+    uint32_t *functions;   /* session-wide ids */
     sj_function_sum *sums; /* by the place in `functions` */
     sj_open_sum *open;     /* calls of the block, outermost first */
     size_t frame_count, end_count, function_count, open_count;
@@ -47,8 +47,8 @@ void sj_block_sums_deinit(sj_block_sums *sums);
 
 /* What is reused from block to block. Zeroed is empty. */
 typedef struct sj_block_summer {
-    uint32_t *slot_of;          /* by dictionary entry: these differ in how calls were entered, too */
-    uint32_t *active;           /* by slot: open calls that count */
+    uint32_t *slot_of; /* by dictionary entry: these differ in how calls were entered, too */
+    uint32_t *active;  /* by slot: open calls that count */
     uint32_t *slot_of_function; /* by session-wide id, plus 1; 0: no entry */
     struct sj_summed_call *stack;
     size_t slot_capacity, active_capacity, function_capacity, stack_capacity;

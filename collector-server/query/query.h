@@ -23,9 +23,9 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* sj_query_register registers tables and functions on a connection, once. `sums` (sums_cache.h; NULL:
- * none) is where it finds and leaves the sums of blocks; it must outlive the connection, and be of
- * its database. SJ_ENOMEM, SJ_EIO. */
+/* sj_query_register registers tables and functions on a connection, once. `sums` (sums_cache.h;
+ * NULL: none) is where it finds and leaves the sums of blocks; it must outlive the connection, and
+ * be of its database. SJ_ENOMEM, SJ_EIO. */
 struct sj_sums_cache;
 SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums,
                                           sj_error *error);

@@ -112,12 +112,12 @@ static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
         char *condition = filter_condition(filter);
         if (condition == NULL) {
             sqlite3_free(sqlite3_str_finish(conditions));
-            return sj_fail(
-                error, SJ_EINVAL,
-                "'%s' names no sessions: give a session_id, the beginning of a uuid, "
-                "`last`, `last:N`, `all`, or device: device-id: device-tag: build: tag: name: command: since: "
-                "until: mark: with a value; join with + (and) and , (or)",
-                filter);
+            return sj_fail(error, SJ_EINVAL,
+                           "'%s' names no sessions: give a session_id, the beginning of a uuid, "
+                           "`last`, `last:N`, `all`, or device: device-id: device-tag: build: tag: "
+                           "name: command: since: "
+                           "until: mark: with a value; join with + (and) and , (or)",
+                           filter);
         }
         marked = marked || begins(filter, "mark:");
         sqlite3_str_appendf(conditions, " AND %s", condition);

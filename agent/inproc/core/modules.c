@@ -46,10 +46,10 @@ typedef struct sweep_state {
     sj_link *link; /* NULL: only check whether something is new */
     sj_status status;
     bool found_new;
-    bool is_loading; /* new modules are not relocated yet */
-    bool is_first;   /* the program itself comes first */
+    bool is_loading;  /* new modules are not relocated yet */
+    bool is_first;    /* the program itself comes first */
     bool passes_over; /* new modules are left as they are */
-    uint64_t sum;    /* of the loader's list, as it was visited */
+    uint64_t sum;     /* of the loader's list, as it was visited */
 } sweep_state;
 
 /* Finds the executable segment and the loader's debug structure. */
@@ -556,8 +556,7 @@ sj_status sj_modules_announce(sj_link *link, bool is_loading)
 void sj_modules_pass_over(void)
 {
     sj_link none = {.socket = -1};
-    sweep_state state = {
-        .link = &none, .status = SJ_OK, .is_first = true, .passes_over = true};
+    sweep_state state = {.link = &none, .status = SJ_OK, .is_first = true, .passes_over = true};
     begin_change();
     sweep++;
     (void)dl_iterate_phdr(visit_module, &state);

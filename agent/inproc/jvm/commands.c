@@ -11,7 +11,7 @@ enum { MARK_BYTES = SJ_ARENA_MARK_BYTES - 1 };
 
 static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_end)
 {
-    sj_jvm_text text = {0};
+    sj_value_text text = {0};
     char bytes[SJ_ARENA_MARK_BYTES];
     (void)class;
     if (!sj_recorder_is_armed() || !sj_jvm_begin_use()) {

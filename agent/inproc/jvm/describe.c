@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { REPLACEMENT = 0xfffd, SURROGATE = 0xd800, LOW_SURROGATE = 0xdc00, SURROGATE_END = 0xe000 };
+enum { REPLACEMENT = 0xfffd, SURROGATE = 0xd800, SURROGATE_END = 0xe000 };
 
 static jclass string_class;
 static jclass enum_class;
@@ -48,62 +48,16 @@ void sj_jvm_describe_forget(JNIEnv *env)
     drop(env, &throwable_class);
 }
 
-/* Adds the bytes of one character, whole or not at all. */
-static void add(sj_jvm_text *text, const char *bytes, uint32_t count)
-{
-    if (text->note == SJ_VALUE_CUT || text->used + count > SJ_VALUE_TEXT_BYTES) {
-        text->note = SJ_VALUE_CUT;
-        return;
-    }
-    memcpy(text->bytes + text->used, bytes, count);
-    text->used += count;
-}
-
-static void add_code(sj_jvm_text *text, uint32_t code)
-{
-    const char bytes[] = {(char)(0xf0 | code >> 18), (char)(0x80 | (code >> 12 & 0x3f)),
-                          (char)(0x80 | (code >> 6 & 0x3f)), (char)(0x80 | (code & 0x3f))};
-    if (code < 0x80) {
-        const char plain = (char)(code != 0 ? code : ' ');
-        add(text, &plain, 1);
-    } else if (code < 0x800) {
-        const char two[] = {(char)(0xc0 | code >> 6), bytes[3]};
-        add(text, two, sizeof(two));
-    } else if (code < 0x10000) {
-        const char three[] = {(char)(0xe0 | code >> 12), bytes[2], bytes[3]};
-        add(text, three, sizeof(three));
-    } else {
-        add(text, bytes, sizeof(bytes));
-    }
-}
-
-static void add_plain(sj_jvm_text *text, const char *ascii)
-{
-    for (; *ascii != '\0'; ascii++) {
-        add(text, ascii, 1);
-    }
-}
-
-/* UTF-16 to UTF-8; half a pair becomes U+FFFD. */
-static void add_string(JNIEnv *env, jstring string, sj_jvm_text *text)
+static void add_string(JNIEnv *env, jstring string, sj_value_text *text)
 {
     jchar units[SJ_VALUE_TEXT_BYTES + 1];
     const jsize length = (*env)->GetStringLength(env, string);
     const jsize count = length <= SJ_VALUE_TEXT_BYTES ? length : SJ_VALUE_TEXT_BYTES + 1;
     (*env)->GetStringRegion(env, string, 0, count, units);
-    for (jsize at = 0; at < count && text->note != SJ_VALUE_CUT;) {
-        uint32_t code = units[at++];
-        if (code >= SURROGATE && code < SURROGATE_END) {
-            const bool is_pair = code < LOW_SURROGATE && at < count && units[at] >= LOW_SURROGATE &&
-                                 units[at] < SURROGATE_END;
-            code = is_pair ? 0x10000 + ((code - SURROGATE) << 10) + (units[at++] - LOW_SURROGATE)
-                           : (uint32_t)REPLACEMENT;
-        }
-        add_code(text, code);
-    }
+    sj_value_text_add_units(text, units, count);
 }
 
-bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_jvm_text *text)
+bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_value_text *text)
 {
     if (object == NULL) {
         text->note = SJ_VALUE_NULL;
@@ -116,38 +70,27 @@ bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_jvm_text *text)
     return true;
 }
 
-static void add_number(sj_jvm_text *text, uint64_t number, uint64_t base)
-{
-    char digits[24];
-    uint32_t at = sizeof(digits) - 1;
-    digits[at] = '\0';
-    do {
-        digits[--at] = "0123456789abcdef"[number % base];
-        number /= base;
-    } while (number != 0);
-    add_plain(text, digits + at);
-}
-
-void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_jvm_text *text)
+void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_value_text *text)
 {
     enum { DECIMAL = 10 };
     if (type == SJ_JAVA_BOOLEAN) {
-        add_plain(text, number != 0 ? "true" : "false");
+        sj_value_text_add(text, number != 0 ? "true" : "false");
         return;
     }
     if (type == SJ_JAVA_CHARACTER) {
         const uint32_t unit = (uint16_t)number;
-        add_plain(text, "'");
-        add_code(text, unit >= SURROGATE && unit < SURROGATE_END ? (uint32_t)REPLACEMENT : unit);
-        add_plain(text, "'");
+        sj_value_text_add(text, "'");
+        sj_value_text_add_code(
+            text, unit >= SURROGATE && unit < SURROGATE_END ? (uint32_t)REPLACEMENT : unit);
+        sj_value_text_add(text, "'");
         return;
     }
-    add_plain(text, number < 0 ? "-" : "");
-    add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, DECIMAL);
+    sj_value_text_add(text, number < 0 ? "-" : "");
+    sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, DECIMAL);
 }
 
 /* One character of a name in modified UTF-8, in which those beyond 16 bits are two halves. */
-static const char *add_name_character(sj_jvm_text *text, const char *at)
+static const char *add_name_character(sj_value_text *text, const char *at)
 {
     const unsigned char first = (unsigned char)at[0];
     const uint32_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : 3;
@@ -157,11 +100,11 @@ static const char *add_name_character(sj_jvm_text *text, const char *at)
         }
     }
     if (bytes == 3 && first == 0xed && (unsigned char)at[1] >= 0xa0) {
-        add_plain(text, "?");
+        sj_value_text_add(text, "?");
     } else if (bytes == 1) {
-        add(text, *at == '/' ? "." : at, 1);
+        sj_value_text_add_bytes(text, *at == '/' ? "." : at, 1);
     } else {
-        add(text, at, bytes);
+        sj_value_text_add_bytes(text, at, bytes);
     }
     return at + bytes;
 }
@@ -190,7 +133,7 @@ static const char *primitive_of(char type)
 
 /* The type that a signature begins with; of an array, its elements' and the length of the first
  * dimension. */
-static void add_type(sj_jvm_text *text, const char *signature, jsize length)
+static void add_type(sj_value_text *text, const char *signature, jsize length)
 {
     enum { DECIMAL = 10 };
     const char *at = signature;
@@ -199,22 +142,22 @@ static void add_type(sj_jvm_text *text, const char *signature, jsize length)
     }
     const bool is_object = *at == 'L';
     if (!is_object) {
-        add_plain(text, primitive_of(*at));
+        sj_value_text_add(text, primitive_of(*at));
     }
     for (at++; is_object && *at != '\0' && *at != ';';) {
         at = add_name_character(text, at);
     }
     for (const char *dimension = signature; *dimension == '['; dimension++) {
-        add_plain(text, "[");
+        sj_value_text_add(text, "[");
         if (dimension == signature && length >= 0) {
-            add_number(text, (uint64_t)length, DECIMAL);
+            sj_value_text_add_number(text, (uint64_t)length, DECIMAL);
         }
-        add_plain(text, "]");
+        sj_value_text_add(text, "]");
     }
 }
 
 /* Returns whether it is an array. */
-static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_jvm_text *text)
+static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_value_text *text)
 {
     char *signature = NULL;
     const jclass class = (*env)->GetObjectClass(env, object);
@@ -230,12 +173,12 @@ static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_jvm_t
     return is_array;
 }
 
-void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_jvm_text *text)
+void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_value_text *text)
 {
     (void)add_class_of(env, object, false, text);
 }
 
-void sj_jvm_describe(JNIEnv *env, jobject object, sj_jvm_text *text)
+void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text)
 {
     enum { HEXADECIMAL = 16 };
     jint hash = 0;
@@ -244,9 +187,9 @@ void sj_jvm_describe(JNIEnv *env, jobject object, sj_jvm_text *text)
         return;
     }
     if ((*env)->IsInstanceOf(env, object, string_class)) {
-        add_plain(text, "\"");
+        sj_value_text_add(text, "\"");
         add_string(env, object, text);
-        add_plain(text, "\"");
+        sj_value_text_add(text, "\"");
         return;
     }
     if ((*env)->IsInstanceOf(env, object, enum_class)) {
@@ -259,8 +202,8 @@ void sj_jvm_describe(JNIEnv *env, jobject object, sj_jvm_text *text)
     const bool is_done = add_class_of(env, object, true, text);
     if (!is_done &&
         (*sj_jvm.jvmti)->GetObjectHashCode(sj_jvm.jvmti, object, &hash) == JVMTI_ERROR_NONE) {
-        add_plain(text, "@");
-        add_number(text, (uint32_t)hash, HEXADECIMAL);
+        sj_value_text_add(text, "@");
+        sj_value_text_add_number(text, (uint32_t)hash, HEXADECIMAL);
     }
 }
 

@@ -193,7 +193,7 @@ static uint32_t write_pauses(JNIEnv *env, char *text, uint64_t age_ns)
 void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_ns, jstring json)
 {
     char tail[(PAUSES / 2 + 4) * PAUSE_TEXT_BYTES];
-    sj_jvm_text text = {0};
+    sj_value_text text = {0};
     (void)class;
     if (tell_recorder == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
         !sj_recorder_may_call() || !sj_jvm_begin_use()) {

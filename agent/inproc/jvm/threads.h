@@ -1,4 +1,5 @@
-/* What Java threads have used when they end, or the JVM does: for the recorder's list of threads. */
+/* What Java threads have used when they end, or the JVM does: for the recorder's list of threads.
+ */
 #ifndef SJ_AGENT_INPROC_JVM_THREADS_H
 #define SJ_AGENT_INPROC_JVM_THREADS_H
 

@@ -73,7 +73,7 @@ static void JNICALL record_number(JNIEnv *env, jclass class, jlong number, jint 
         return;
     }
     if (kind == SJ_VALUE_OBJECT) {
-        sj_jvm_text text = {0};
+        sj_value_text text = {0};
         sj_jvm_describe_number(type_of(what), number, &text);
         sj_recorder_text((uint32_t)function, SJ_MANAGED_CALL, descriptor, text.bytes, text.used,
                          text.note);
@@ -88,7 +88,7 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
                                   jint function)
 {
     const uint8_t descriptor = (uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR);
-    sj_jvm_text text = {0};
+    sj_value_text text = {0};
     bool is_there = true;
     (void)class;
     begin(what);
@@ -109,7 +109,7 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
 
 static void record_thrown_class(JNIEnv *env, jobject exception, uint32_t function)
 {
-    sj_jvm_text text = {0};
+    sj_value_text text = {0};
     sj_jvm_describe_class(env, exception, &text);
     sj_recorder_text(function, SJ_MANAGED_CALL,
                      sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_THROWN), text.bytes, text.used,

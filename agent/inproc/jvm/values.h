@@ -7,18 +7,11 @@
 #include "agent/inproc/jvm/internal.h"
 
 #include "agent/abi/java_values.h"
-#include "proto/block/value.h"
+#include "agent/inproc/recorder/value_text.h"
 
 /* sj_jvm_define_values defines java.sojourn.Values and its native methods. False: the JVM refused;
  * no class may be given values then. No exception is pending afterwards. */
 bool sj_jvm_define_values(JNIEnv *env);
-
-/* A value in text. Zeroed is empty. */
-typedef struct sj_jvm_text {
-    char bytes[SJ_VALUE_TEXT_BYTES];
-    uint32_t used;
-    sj_value_note note;
-} sj_jvm_text;
 
 /* sj_jvm_describe_prepare finds what is needed of the JVM's classes. False: it is not there. */
 bool sj_jvm_describe_prepare(JNIEnv *env);
@@ -27,16 +20,16 @@ bool sj_jvm_describe_prepare(JNIEnv *env);
 void sj_jvm_describe_forget(JNIEnv *env);
 
 /* sj_jvm_describe_string gives the text of a String; false: `object` is another one. */
-bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_jvm_text *text);
+bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* sj_jvm_describe names an object: "text", CONSTANT of an enum, type[length], Class@identity. */
-void sj_jvm_describe(JNIEnv *env, jobject object, sj_jvm_text *text);
+void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* sj_jvm_describe_class names the class of an object. */
-void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_jvm_text *text);
+void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_value_text *text);
 
 /* sj_jvm_describe_number writes a boolean, a character or a whole number as Java does. */
-void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_jvm_text *text);
+void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_value_text *text);
 
 /* sj_jvm_make_exception makes an exception of a class by its name; NULL: there is no such class, or
  * it is none of an exception. No exception is pending afterwards. */

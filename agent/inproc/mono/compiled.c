@@ -175,6 +175,8 @@ bool sj_mono_select_anew(void)
         return false;
     }
     sj_mono_ask_anew();
+    sj_mono_learn_precompiled();
+    sj_mono_mute_unwanted();
     plan_compiled(true);
     return true;
 }

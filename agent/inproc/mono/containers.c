@@ -232,17 +232,15 @@ static const image_entry *learn_image(void *image, bool *is_new)
     return kept;
 }
 
-void sj_mono_learn_assembly(void *assembly)
+const sj_mono_answer *sj_mono_learn_image(void *image, const char **path)
 {
-    void *image = sj_mono_runtime.assembly_image(assembly);
     bool is_new = false;
     if (image == NULL || find_image(image) != NULL) {
-        return;
+        return NULL;
     }
     const image_entry *kept = learn_image(image, &is_new);
-    if (is_new && kept->question.path != NULL) {
-        sj_mono_hook_precompiled(kept->question.path, answer_of(kept), false);
-    }
+    *path = is_new ? kept->question.path : NULL;
+    return *path != NULL ? answer_of(kept) : NULL;
 }
 
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer)
@@ -302,8 +300,6 @@ void sj_mono_ask_anew(void)
             ask_again(&images[i]);
         }
     }
-    sj_mono_learn_precompiled();
-    sj_mono_mute_unwanted();
 }
 
 /* "(wrapper dynamic-method) object:Name (int)" or "Class:Name (int)", without blanks that the names

@@ -16,41 +16,6 @@ enum {
     DECIMALS = 6
 };
 
-void sj_mono_add(sj_mono_text *text, const char *more)
-{
-    for (; *more != '\0' && text->note != SJ_VALUE_CUT; more++) {
-        if (text->used == SJ_VALUE_TEXT_BYTES) {
-            text->note = SJ_VALUE_CUT;
-        } else {
-            text->bytes[text->used++] = *more;
-        }
-    }
-}
-
-void sj_mono_add_code(sj_mono_text *text, uint32_t code)
-{
-    char bytes[5] = {0};
-    if (code < 0x80) {
-        bytes[0] = (char)(code != 0 ? code : ' ');
-    } else if (code < 0x800) {
-        bytes[0] = (char)(0xc0 | code >> 6);
-        bytes[1] = (char)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        bytes[0] = (char)(0xe0 | code >> 12);
-        bytes[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        bytes[2] = (char)(0x80 | (code & 0x3f));
-    } else {
-        bytes[0] = (char)(0xf0 | code >> 18);
-        bytes[1] = (char)(0x80 | (code >> 12 & 0x3f));
-        bytes[2] = (char)(0x80 | (code >> 6 & 0x3f));
-        bytes[3] = (char)(0x80 | (code & 0x3f));
-    }
-    if (text->used + strlen(bytes) > SJ_VALUE_TEXT_BYTES) {
-        text->note = SJ_VALUE_CUT;
-    }
-    sj_mono_add(text, bytes);
-}
-
 /* How many bytes of a value may be read. */
 static uint32_t size_of(int32_t type)
 {
@@ -92,73 +57,25 @@ static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
     return letters;
 }
 
-/* Four letters of ASCII at once, none of them 0; false: they are others. */
-static bool add_ascii(sj_mono_text *text, const uint16_t *letters)
+void sj_mono_describe_string(sj_value_text *text, void *string)
 {
-    uint64_t word = 0;
-    memcpy(&word, letters, sizeof(word));
-    const uint64_t ones = UINT64_C(0x0001000100010001);
-    if ((word & (ones * 0xff80)) != 0 || ((word - ones) & (ones << 15)) != 0) {
-        return false;
-    }
-    word |= word >> 8;
-    word = (word & 0xffff) | (word >> 16 & 0xffff0000);
-    memcpy(text->bytes + text->used, &word, 4);
-    text->used += 4;
-    return true;
-}
-
-/* UTF-16 to UTF-8; half a pair becomes U+FFFD. */
-void sj_mono_describe_string(sj_mono_text *text, void *string)
-{
-    enum { REPLACEMENT = 0xfffd };
     if (string == NULL) {
         text->note = SJ_VALUE_NULL;
         return;
     }
     int32_t length = 0;
     const uint16_t *units = letters_of(string, &length);
-    int32_t at = 0;
-    while (length - at >= 4 && SJ_VALUE_TEXT_BYTES - text->used >= 4 &&
-           add_ascii(text, units + at)) {
-        at += 4;
-    }
-    while (at < length && text->note != SJ_VALUE_CUT) {
-        uint32_t code = units[at++];
-        if (code != 0 && code < 0x80 && text->used < SJ_VALUE_TEXT_BYTES) {
-            text->bytes[text->used++] = (char)code;
-            continue;
-        }
-        if (code >= 0xd800 && code < 0xe000) {
-            const bool is_pair =
-                code < 0xdc00 && at < length && units[at] >= 0xdc00 && units[at] < 0xe000;
-            code = is_pair ? 0x10000 + ((code - 0xd800) << 10) + (units[at++] - 0xdc00U)
-                           : (uint32_t)REPLACEMENT;
-        }
-        sj_mono_add_code(text, code);
-    }
+    sj_value_text_add_units(text, units, length);
 }
 
-static void add_unsigned(sj_mono_text *text, uint64_t number, uint64_t base)
+static void add_signed(sj_value_text *text, int64_t number)
 {
-    char digits[24];
-    uint32_t at = sizeof(digits) - 1;
-    digits[at] = '\0';
-    do {
-        digits[--at] = "0123456789abcdef"[number % base];
-        number /= base;
-    } while (number != 0);
-    sj_mono_add(text, digits + at);
-}
-
-static void add_signed(sj_mono_text *text, int64_t number)
-{
-    sj_mono_add(text, number < 0 ? "-" : "");
-    add_unsigned(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
+    sj_value_text_add(text, number < 0 ? "-" : "");
+    sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
 }
 
 /* The digits behind the point of mantissa / 2^shift, as far as six go; the rest is cut. */
-static void add_decimals(sj_mono_text *text, unsigned __int128 rest, uint32_t shift)
+static void add_decimals(sj_value_text *text, unsigned __int128 rest, uint32_t shift)
 {
     char digits[DECIMALS + 1] = {0};
     uint32_t used = 1;
@@ -169,12 +86,12 @@ static void add_decimals(sj_mono_text *text, unsigned __int128 rest, uint32_t sh
         used = digits[i] != '0' ? i + 1 : used;
     }
     digits[used] = '\0';
-    sj_mono_add(text, ".");
-    sj_mono_add(text, digits);
+    sj_value_text_add(text, ".");
+    sj_value_text_add(text, digits);
 }
 
 /* A double from its bits; what six decimals do not show, or 64 bits do not hold, is its bits. */
-static void add_real(sj_mono_text *text, uint64_t bits)
+static void add_real(sj_value_text *text, uint64_t bits)
 {
     enum { MANTISSA = 52, BIAS = 1075, SHIFT_MAX = 96 };
     const int32_t exponent = (int32_t)(bits >> MANTISSA & 0x7ff) - BIAS;
@@ -182,15 +99,15 @@ static void add_real(sj_mono_text *text, uint64_t bits)
     const uint64_t mantissa = fraction | UINT64_C(1) << MANTISSA;
     const uint32_t shift = exponent < 0 ? (uint32_t)-exponent : 0;
     if (bits << 1 == 0) {
-        sj_mono_add(text, "0.0");
+        sj_value_text_add(text, "0.0");
     } else if (exponent > 10 || shift > SHIFT_MAX) {
-        sj_mono_add(text, "0x");
-        add_unsigned(text, bits, 16);
+        sj_value_text_add(text, "0x");
+        sj_value_text_add_number(text, bits, 16);
     } else {
         const unsigned __int128 whole = exponent >= 0 ? (unsigned __int128)mantissa << exponent
                                                       : (unsigned __int128)mantissa >> shift;
-        sj_mono_add(text, bits >> 63 != 0 ? "-" : "");
-        add_unsigned(text, (uint64_t)whole, 10);
+        sj_value_text_add(text, bits >> 63 != 0 ? "-" : "");
+        sj_value_text_add_number(text, (uint64_t)whole, 10);
         add_decimals(text, (unsigned __int128)mantissa - (whole << shift), shift);
     }
 }
@@ -207,27 +124,27 @@ static uint64_t widen_real(uint32_t bits)
     return sign | (uint64_t)(exponent == 0xff ? 0x7ff : exponent + 896) << 52 | fraction;
 }
 
-static void add_class(sj_mono_text *text, void *class)
+static void add_class(sj_value_text *text, void *class)
 {
     const char *space = sj_mono_runtime.class_namespace(class);
     if (space != NULL && space[0] != '\0') {
-        sj_mono_add(text, space);
-        sj_mono_add(text, ".");
+        sj_value_text_add(text, space);
+        sj_value_text_add(text, ".");
     }
-    sj_mono_add(text, sj_mono_runtime.class_name(class));
+    sj_value_text_add(text, sj_mono_runtime.class_name(class));
 }
 
-static void add_number(sj_mono_text *text, int32_t type, const void *place)
+static void add_number(sj_value_text *text, int32_t type, const void *place)
 {
     const uint64_t number = sj_mono_read_number(type, place);
     switch (type) {
     case TYPE_BOOLEAN:
-        sj_mono_add(text, number != 0 ? "true" : "false");
+        sj_value_text_add(text, number != 0 ? "true" : "false");
         break;
     case TYPE_CHAR:
-        sj_mono_add(text, "'");
-        sj_mono_add_code(text, (uint32_t)number);
-        sj_mono_add(text, "'");
+        sj_value_text_add(text, "'");
+        sj_value_text_add_code(text, (uint32_t)number);
+        sj_value_text_add(text, "'");
         break;
     case TYPE_R4:
         add_real(text, widen_real((uint32_t)number));
@@ -243,11 +160,11 @@ static void add_number(sj_mono_text *text, int32_t type, const void *place)
         add_signed(text, (int64_t)number);
         break;
     case TYPE_POINTER:
-        sj_mono_add(text, "0x");
-        add_unsigned(text, number, 16);
+        sj_value_text_add(text, "0x");
+        sj_value_text_add_number(text, number, 16);
         break;
     default:
-        add_unsigned(text, number, 10);
+        sj_value_text_add_number(text, number, 10);
     }
 }
 
@@ -262,7 +179,7 @@ static bool is_constant(void *field, int32_t type, uint64_t number)
 }
 
 /* By name; a combination of constants as its number. */
-static void add_enum(sj_mono_text *text, void *class, void *type, const void *place)
+static void add_enum(sj_value_text *text, void *class, void *type, const void *place)
 {
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
     const uint64_t number = sj_mono_read_number(element, place);
@@ -270,7 +187,7 @@ static void add_enum(sj_mono_text *text, void *class, void *type, const void *pl
     for (void *field = sj_mono_runtime.class_fields(class, &iterator); field != NULL;
          field = sj_mono_runtime.class_fields(class, &iterator)) {
         if (is_constant(field, element, number)) {
-            sj_mono_add(text, sj_mono_runtime.field_name(field));
+            sj_value_text_add(text, sj_mono_runtime.field_name(field));
             return;
         }
     }
@@ -278,44 +195,44 @@ static void add_enum(sj_mono_text *text, void *class, void *type, const void *pl
 }
 
 /* "System.Int32[3]" of three; of several dimensions, all of them together. */
-static void add_array(sj_mono_text *text, void *array)
+static void add_array(sj_value_text *text, void *array)
 {
     add_class(text, sj_mono_runtime.class_of_object(array));
     while (text->used != 0 && text->note != SJ_VALUE_CUT &&
            (text->bytes[text->used - 1] == ']' || text->bytes[text->used - 1] == ',')) {
         text->used--;
     }
-    add_unsigned(text, sj_mono_runtime.array_length(array), 10);
-    sj_mono_add(text, "]");
+    sj_value_text_add_number(text, sj_mono_runtime.array_length(array), 10);
+    sj_value_text_add(text, "]");
 }
 
-static void add_quoted(sj_mono_text *text, void *string)
+static void add_quoted(sj_value_text *text, void *string)
 {
-    sj_mono_add(text, "\"");
+    sj_value_text_add(text, "\"");
     sj_mono_describe_string(text, string);
-    sj_mono_add(text, "\"");
+    sj_value_text_add(text, "\"");
 }
 
 /* What it is, whatever the type says. */
-static void add_object(sj_mono_text *text, void *object)
+static void add_object(sj_value_text *text, void *object)
 {
     void *class = object != NULL ? sj_mono_runtime.class_of_object(object) : NULL;
     if (class == NULL) {
-        sj_mono_add(text, "null");
+        sj_value_text_add(text, "null");
     } else if (class == sj_mono_runtime.string_class()) {
         add_quoted(text, object);
     } else if (sj_mono_runtime.class_rank(class) != 0) {
         add_array(text, object);
     } else {
         add_class(text, class);
-        sj_mono_add(text, "@");
-        add_unsigned(text, (uint32_t)sj_mono_runtime.object_hash(object), 16);
+        sj_value_text_add(text, "@");
+        sj_value_text_add_number(text, (uint32_t)sj_mono_runtime.object_hash(object), 16);
     }
 }
 
-static void describe(sj_mono_text *text, void *type, const void *place, uint32_t depth);
+static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth);
 
-static void add_fields(sj_mono_text *text, void *class, const void *place, uint32_t depth)
+static void add_fields(sj_value_text *text, void *class, const void *place, uint32_t depth)
 {
     void *iterator = NULL;
     const char *before = "{";
@@ -324,34 +241,34 @@ static void add_fields(sj_mono_text *text, void *class, const void *place, uint3
          field = sj_mono_runtime.class_fields(class, &iterator)) {
         const uint32_t offset = sj_mono_runtime.field_offset(field);
         if ((sj_mono_runtime.field_flags(field) & FIELD_STATIC) == 0 && offset >= HEADER_BYTES) {
-            sj_mono_add(text, before);
-            sj_mono_add(text, sj_mono_runtime.field_name(field));
-            sj_mono_add(text, "=");
+            sj_value_text_add(text, before);
+            sj_value_text_add(text, sj_mono_runtime.field_name(field));
+            sj_value_text_add(text, "=");
             describe(text, sj_mono_runtime.field_type(field),
                      (const char *)place + (offset - HEADER_BYTES), depth + 1);
             before = ",";
         }
     }
-    sj_mono_add(text, before[0] == '{' ? "{}" : "}");
+    sj_value_text_add(text, before[0] == '{' ? "{}" : "}");
 }
 
-static void describe_structure(sj_mono_text *text, void *type, const void *place, uint32_t depth)
+static void describe_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     void *class = sj_mono_runtime.class_of_type(type);
     if (class == NULL) {
-        sj_mono_add(text, "?");
+        sj_value_text_add(text, "?");
     } else if (sj_mono_runtime.class_is_structure(class) == 0) {
         add_object(text, *(void *const *)place);
     } else if (sj_mono_runtime.class_is_enum(class) != 0) {
         add_enum(text, class, type, place);
     } else if (depth >= DEPTH_MAX) {
-        sj_mono_add(text, "{...}");
+        sj_value_text_add(text, "{...}");
     } else {
         add_fields(text, class, place, depth);
     }
 }
 
-static void describe(sj_mono_text *text, void *type, const void *place, uint32_t depth)
+static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     const int32_t element = sj_mono_runtime.type_get_type(type);
     switch (element) {
@@ -371,17 +288,17 @@ static void describe(sj_mono_text *text, void *type, const void *place, uint32_t
             element == TYPE_I || element == TYPE_U) {
             add_number(text, element, place);
         } else {
-            sj_mono_add(text, "?"); /* parameters of generic methods, pointers to functions */
+            sj_value_text_add(text, "?"); /* parameters of generic methods, pointers to functions */
         }
     }
 }
 
-void sj_mono_describe(sj_mono_text *text, void *type, const void *place)
+void sj_mono_describe(sj_value_text *text, void *type, const void *place)
 {
     describe(text, type, place, 0);
 }
 
-void sj_mono_describe_class(sj_mono_text *text, void *class)
+void sj_mono_describe_class(sj_value_text *text, void *class)
 {
     add_class(text, class);
 }

@@ -6,6 +6,7 @@
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/owner_lock.h"
+#include "agent/inproc/recorder/value_text.h"
 #include "proto/block/value.h"
 
 #include <stdatomic.h>
@@ -185,16 +186,15 @@ void sj_mono_learn_precompiled(void);
  * id; false: nobody answered. */
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer);
 
-/* sj_mono_ask_anew asks again about every assembly; what callbacks record of methods that are not
- * wanted any more is no longer recorded (sj_mono_mute_unwanted). */
+/* sj_mono_ask_anew asks again about every assembly. sj_mono_mute_unwanted then has callbacks record
+ * no longer what is not wanted any more (sj_mono_is_wanted). */
 void sj_mono_ask_anew(void);
 bool sj_mono_is_wanted(uint32_t function);
 void sj_mono_mute_unwanted(void);
 
-/* sj_mono_hook_precompiled has those wanted methods of an assembly hooked whose code was compiled
- * ahead of time, each once; those whose values are recorded are listed with that reason. `runs`:
- * threads may run it already. */
-void sj_mono_hook_precompiled(const char *path, const sj_mono_answer *answer, bool runs);
+/* sj_mono_learn_image asks about the image of an assembly; the answer, and the path of its file, if
+ * it was not known before and has one. */
+const sj_mono_answer *sj_mono_learn_image(void *image, const char **path);
 
 /* sj_mono_plan_code asks for a plan, as the registrar has it. */
 void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
@@ -299,13 +299,6 @@ void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors);
 /* sj_mono_has_values: some value of a method is recorded. */
 bool sj_mono_has_values(const sj_mono_method *entry);
 
-/* A text of a value, cut at its capacity. */
-typedef struct sj_mono_text {
-    char bytes[SJ_VALUE_TEXT_BYTES];
-    uint32_t used;
-    sj_value_note note;
-} sj_mono_text;
-
 /* MonoTypeEnum (ECMA-335, II.23.1.16). */
 enum {
     TYPE_BOOLEAN = 2,
@@ -366,7 +359,7 @@ static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
 }
 
 /* sj_mono_describe_string appends a string, or makes the text that of none. */
-void sj_mono_describe_string(sj_mono_text *text, void *string);
+void sj_mono_describe_string(sj_value_text *text, void *string);
 
 /* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
  * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit; true:
@@ -374,18 +367,13 @@ void sj_mono_describe_string(sj_mono_text *text, void *string);
 void sj_mono_note_throw(void *exception, uint64_t stack);
 bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
-/* sj_mono_add appends text; sj_mono_add_code a character of Unicode as UTF-8, whole or not at all.
- */
-void sj_mono_add(sj_mono_text *text, const char *more);
-void sj_mono_add_code(sj_mono_text *text, uint32_t code);
-
 /* sj_mono_describe appends what lies at `place` as its type has it: numbers, constants of enums,
  * the class and identity of objects, lengths of arrays, fields of structures. Calls nothing of the
  * program. */
-void sj_mono_describe(sj_mono_text *text, void *type, const void *place);
+void sj_mono_describe(sj_value_text *text, void *type, const void *place);
 
 /* sj_mono_describe_class appends the name of a class with its namespace. */
-void sj_mono_describe_class(sj_mono_text *text, void *class);
+void sj_mono_describe_class(sj_value_text *text, void *class);
 
 /* sj_mono_forget_image says that an assembly's image is being unloaded. */
 void sj_mono_forget_image(const void *image);

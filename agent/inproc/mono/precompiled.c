@@ -245,11 +245,22 @@ static void hook(const precompiled *image, const sj_mono_answer *answer, bool ru
     (void)sj_sys_unmap(found, sizeof(*found));
 }
 
-void sj_mono_hook_precompiled(const char *path, const sj_mono_answer *answer, bool runs)
+/* Of an assembly that nothing runs yet. */
+static void hook_loaded(const char *path, const sj_mono_answer *answer)
 {
     precompiled image = {.path = path};
     if (answer->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
-        hook(&image, answer, runs);
+        hook(&image, answer, false);
+    }
+}
+
+void sj_mono_learn_assembly(void *assembly)
+{
+    const char *path = NULL;
+    const sj_mono_answer *answer =
+        sj_mono_learn_image(sj_mono_runtime.assembly_image(assembly), &path);
+    if (answer != NULL) {
+        hook_loaded(path, answer);
     }
 }
 

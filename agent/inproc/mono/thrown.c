@@ -52,7 +52,7 @@ void sj_mono_note_throw(void *exception, uint64_t stack)
 
 bool sj_mono_record_thrown(uint32_t function, uint64_t stack)
 {
-    sj_mono_text text = {0};
+    sj_value_text text = {0};
     while (thrown_count != 0 && thrown[thrown_count - 1].stack + NEAR_BYTES < stack) {
         thrown_count--;
     }

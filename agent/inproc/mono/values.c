@@ -32,7 +32,7 @@ static const uint64_t *find_words(const uint64_t *context, const void *method)
     return NULL;
 }
 
-static void record_text(const sj_mono_value *value, const sj_mono_text *text)
+static void record_text(const sj_mono_value *value, const sj_value_text *text)
 {
     sj_recorder_text(value->function, value->stack, value->descriptor, text->bytes, text->used,
                      text->note);
@@ -55,7 +55,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
         place = *(const void *const *)place; /* of the caller's variable */
     }
     if (place != NULL && kind == SJ_VALUE_OBJECT) {
-        sj_mono_text text = {0};
+        sj_value_text text = {0};
         sj_mono_describe(&text, value->type, place);
         record_text(value, &text);
         return false;
@@ -65,7 +65,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
-            sj_mono_text text; /* its bytes as they are: most are not used */
+            sj_value_text text; /* its bytes as they are: most are not used */
             text.used = 0;
             text.note = SJ_VALUE_WHOLE;
             sj_mono_describe_string(&text, *(void *const *)place);

@@ -286,7 +286,8 @@ static void notes_are_written_on_sessions_and_taken_back(void **state)
         "{\"sessions\": [\"1\"], \"do\": \"note\"}",
         "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": 5}",
         "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": 5, \"to_ns\": 4}",
-        "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": \"1\", \"to_ns\": 4}",
+        "{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"x\", \"from_ns\": \"1\", "
+        "\"to_ns\": 4}",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         expect_change(wrong[i], 400, "error");

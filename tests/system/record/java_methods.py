@@ -74,7 +74,7 @@ def every_mode(sojourn, classes):
 def many_with_libraries(sojourn, classes, times):
     """Both kinds of hooks in one JVM, which once ended it now and then."""
     for number in range(times):
-        mode = COLLECTORS[number % len(COLLECTORS)]
+        mode = MODES[number % len(MODES)]
         database = sojourn.path("many.db")
         if os.path.exists(database):
             os.unlink(database)

@@ -13,9 +13,10 @@
 enum { PAGE = 4096, ENTRY_AT = 1024, FROM_WRAPPER = 42, FUNCTION = 7 };
 
 /* What a compiled wrapper begins with, and what tells that it ran. */
-static const uint8_t wrapper[] = {0x89, 0x84, 0x24, 0x00, 0xf0, 0xff, 0xff, /* mov %eax, -4096(%rsp) */
-                                  0xb8, FROM_WRAPPER, 0, 0, 0,              /* mov $42, %eax */
-                                  0xc3};                                    /* ret */
+static const uint8_t wrapper[] = {0x89, 0x84,         0x24, 0x00, 0xf0,
+                                  0xff, 0xff,                        /* mov %eax, -4096(%rsp) */
+                                  0xb8, FROM_WRAPPER, 0,    0,    0, /* mov $42, %eax */
+                                  0xc3};                             /* ret */
 
 /* As compiled Java code calls it: the number in %esi. */
 static uint32_t call(const uint8_t *stub)
@@ -34,8 +35,8 @@ static void test_a_stub_records_until_it_is_closed(void **state)
     static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
     uint64_t *room = window + PAGE / sizeof(uint64_t); /* bits of its address say: room */
     (void)state;
-    uint8_t *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *code =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(code, MAP_FAILED);
     memcpy(code + ENTRY_AT, wrapper, sizeof(wrapper));
     assert_int_equal(sj_arch_leaf_entry_bytes((uint64_t)(uintptr_t)(code + ENTRY_AT)), 7);

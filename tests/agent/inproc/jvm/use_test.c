@@ -1,4 +1,5 @@
-/* What threads use of the JVM is taken away only when none uses it, and is used by none after that. */
+/* What threads use of the JVM is taken away only when none uses it, and is used by none after that.
+ */
 #include "agent/inproc/jvm/internal.h"
 
 #include <pthread.h>
