@@ -43,6 +43,7 @@ typedef struct watched_process {
     uint64_t number;
     pid_t pid;                /* 0: taken over from a recorder that was killed */
     sj_zombie_region *region; /* NULL: not watched */
+    bool was_watched;         /* for freed memory, at some time: it gets an account */
     sj_unwinder *walker;      /* NULL: not needed yet */
     uint32_t walker_modules;  /* that it knows */
     uint32_t guarded_modules; /* whose functions were looked through for sites */
@@ -285,6 +286,7 @@ static void watch(sj_zombies *zombies, watched_process *process)
     process->region = make_region(process->path);
     if (process->region != NULL) {
         fill_region(zombies, process->pid, process->region);
+        process->was_watched = is_watching(&zombies->options.settings);
         (void)sj_pressure_is_high("", process->pid, &process->limits.pressure_unseen);
     } else {
         send_json(zombies, process->number, "account", sj_clock_ticks(),
@@ -308,6 +310,9 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
     watched_process *made = new_process(zombies, process, 0, arena_name);
     if (made != NULL) {
         made->region = map_region(made->path);
+        /* What only counts has not been watched. */
+        made->was_watched = made->region != NULL && (is_watching(&made->region->settings) ||
+                                                     made->region->settings.counts == 0);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
@@ -428,6 +433,7 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
         if (at->region != NULL) {
             fill_plan(zombies, at->pid, at->region);
             copy_changeable(&at->region->settings, settings);
+            at->was_watched = at->was_watched || is_watching(settings);
             atomic_store(&at->region->site_count, 0);
             at->guarded_modules = 0;
             at->budget = (sj_zombie_budget){0};
@@ -564,7 +570,7 @@ static void end_process(sj_zombies *zombies, watched_process **link)
     if (process->region != NULL && process->region->settings.counts != 0) {
         send_counting(zombies, process);
     }
-    if (process->region != NULL && is_watching(&process->region->settings)) {
+    if (process->region != NULL && process->was_watched) {
         const uint32_t refusal = atomic_load(&process->region->refusal);
         send_json(zombies, process->number, "account", sj_clock_ticks(),
                   sj_zombie_account_json(process->region, refusal, &process->limits));
