@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/cli/zombie_check.h"
 #include "collector-server/query/compare.h"
 #include "collector-server/query/query.h"
@@ -51,7 +52,7 @@ static void print_regression(sqlite3 *database, const sj_compare_row *row, bool 
 
 /* How the whole came out, and how many functions could not be judged. */
 static void print_conclusion(const char *verdict, const size_t samples[2],
-                             const sj_compare_row *whole, size_t unclear)
+                             const sj_compare_row *whole, size_t inconclusive)
 {
     const sj_compare_test *test = &whole->tests[whole->decided_by];
     printf("%s: %zu against %zu sessions, everything %+.1f %%", verdict, samples[0], samples[1],
@@ -60,8 +61,8 @@ static void print_conclusion(const char *verdict, const size_t samples[2],
         printf(" (%+.1f..%+.1f)", (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100);
     }
     printf(", p %.2g", test->p_adjusted);
-    if (unclear != 0) {
-        printf("; %zu functions vary too much to be judged", unclear);
+    if (inconclusive != 0) {
+        printf("; %zu functions vary too much to be judged", inconclusive);
     }
     putchar('\n');
 }
@@ -102,24 +103,24 @@ static int print_verdict(sqlite3 *database, const sj_compare *compare, double le
     }
     size_t count;
     size_t slower = 0;
-    size_t unclear = 0;
+    size_t inconclusive = 0;
     const sj_compare_row *rows = sj_compare_rows(compare, &count);
     for (size_t i = 0; i < count; ++i) {
-        unclear += i != 0 && rows[i].verdict == SJ_COMPARE_UNCLEAR;
+        inconclusive += i != 0 && rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
         if (rows[i].verdict == SJ_COMPARE_SLOWER) {
             print_regression(database, &rows[i], i == 0);
             ++slower;
         }
     }
     if (slower != 0) {
-        print_conclusion("REGRESSION", samples, &rows[0], unclear);
+        print_conclusion("REGRESSION", samples, &rows[0], inconclusive);
         return SJ_EXIT_DIFFERS;
     }
     if (excludes_slowdown(&rows[0], least_effect)) {
-        print_conclusion("no regression", samples, &rows[0], unclear);
+        print_conclusion("no regression", samples, &rows[0], inconclusive);
         return SJ_EXIT_OK;
     }
-    print_conclusion("inconclusive", samples, &rows[0], unclear);
+    print_conclusion("inconclusive", samples, &rows[0], inconclusive);
     return sj_command_error(&sj_command_check, SJ_EXIT_INCONCLUSIVE,
                             "a slowdown of %.3g %% cannot be excluded: record more sessions, on a "
                             "quieter machine, or raise --threshold",
@@ -187,6 +188,7 @@ static int run_check(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     if (request.baseline == NULL && !request.zombies) {
         return sj_command_usage_error(&sj_command_check,
                                       "give --baseline, and at most one set and one FILE");

@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 
 #include <math.h>
 #include <string.h>
@@ -123,6 +124,7 @@ static int run_diff(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     if (argc - first < 2) {
         return sj_command_usage_error(&sj_command_diff,
                                       "give two sets of sessions, and one FILE at most");
@@ -176,7 +178,7 @@ const sj_command sj_command_diff = {
         "command:GLOB, since:TIME, until:TIME,\n"
         "mark:NAME (each time between its begin and end); + joins filters (and), a comma sets\n"
         "(or). Each session is one measurement: with four or more a side, verdicts are sure\n"
-        "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `unclear`.\n",
+        "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `inconclusive`.\n",
     .options = diff_options,
     .examples = "Examples:\n"
                 "  sojourn diff 1 2\n"

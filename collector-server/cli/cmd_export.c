@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/http/one_file.h"
 
@@ -64,6 +65,9 @@ static int run_export(int argc, char **argv)
     int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
     if (exit_code == SJ_EXIT_OK) {
         const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
+        if (path != NULL || isatty(STDOUT_FILENO) == 0) {
+            sj_work_progress_start();
+        }
         exit_code = write_export(database, session_id, exporter, path);
         sqlite3_close(database);
     }

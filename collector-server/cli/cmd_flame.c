@@ -4,6 +4,7 @@
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/query/query.h"
 
 #include <errno.h>
@@ -268,6 +269,7 @@ static int run_flame(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;

@@ -5,6 +5,7 @@
 #include "collector-server/cli/report_table.h"
 #include "collector-server/cli/source_lines.h"
 #include "collector-server/cli/waits.h"
+#include "collector-server/cli/work_progress.h"
 
 #include <string.h>
 
@@ -168,6 +169,7 @@ static sj_status find_waits(report_request *request, sqlite3 *database, int64_t 
 
 static int print_report(report_request *request)
 {
+    sj_work_progress_start();
     sqlite3 *database;
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_report, &request->query, &database, &session_id);

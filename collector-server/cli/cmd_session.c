@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/block_move.h"
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/maintenance/retention.h"
@@ -350,6 +351,7 @@ static int run_session(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     const char *name = first < argc ? argv[first] : "";
     request.words = argv + first + 1;
     request.count = argc - first - 1;

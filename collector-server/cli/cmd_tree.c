@@ -5,6 +5,7 @@
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/tree_chains.h"
 #include "collector-server/cli/waits.h"
+#include "collector-server/cli/work_progress.h"
 
 #include "collector-server/query/query.h"
 
@@ -352,6 +353,7 @@ static int print_threads(tree_options *options, sqlite3 *database, int64_t sessi
 
 static int show_tree(tree_options *options)
 {
+    sj_work_progress_start();
     sqlite3 *database;
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_tree, &options->query, &database, &session_id);

@@ -3,6 +3,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
 
@@ -130,6 +131,7 @@ static int run_verify(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     if (request.only_look && request.rebuild != NULL) {
         return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
     }

@@ -1,6 +1,7 @@
 #include "collector-server/cli/statement_runner.h"
 
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/work_progress.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -25,14 +26,29 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static bool watch_interrupt(void *held)
+static sj_statement_runner *shown; /* whose progress is */
+static sj_progress work;           /* as last heard of */
+
+static void show_time(sj_statement_runner *runner)
 {
-    sj_statement_runner *runner = held;
     const int64_t tenths = (now_ns() - runner->started_ns) / TENTH_NS;
     if (runner->progress && tenths > PROGRESS_AFTER_TENTHS && tenths != runner->shown_tenths) {
-        fprintf(stderr, "\r... %.1f s (Ctrl-C stops)", (double)tenths / 10);
+        char text[SJ_PROGRESS_TEXT_BYTES];
+        fprintf(stderr, "\r\033[K... %s (Ctrl-C stops)",
+                sj_work_progress_text(tenths * TENTH_NS, &work, text));
         runner->shown_tenths = tenths;
     }
+}
+
+static void note_work(const sj_progress *progress)
+{
+    work = *progress;
+    show_time(shown);
+}
+
+static bool watch_interrupt(void *held)
+{
+    show_time(held);
     return interrupted == 0;
 }
 
@@ -128,10 +144,14 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     sj_result_writer_init(&writer, stdout, runner->options->format);
     writer.wide = runner->options->wide;
     interrupted = 0;
+    shown = runner;
+    work = (sj_progress){0};
     runner->shown_tenths = 0;
     runner->started_ns = now_ns();
+    sj_progress_watch(runner->progress ? note_work : NULL);
     const sj_status status =
         sj_sql_guard_run(runner->guard, sql, sj_result_writer_row, &writer, &outcome, &error);
+    sj_progress_watch(NULL);
     if (runner->shown_tenths != 0) {
         fprintf(stderr, "\r\033[K");
     }

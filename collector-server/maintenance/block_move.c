@@ -12,6 +12,7 @@
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
+#include "proto/base/progress.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -201,6 +202,23 @@ static sj_status copy_row(block_move *move, sqlite3_stmt *row)
     return SJ_OK;
 }
 
+/* How many blocks of the session lie in the database, or in files. */
+static uint64_t count_blocks(sqlite3 *database, int64_t session_id, bool is_inline)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
+                           " WHERE session_id = ?1 AND (storage = 'inline') = ?2",
+                           -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        sqlite3_bind_int(row, 2, is_inline);
+        count = sqlite3_step(row) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
 /* copy_blocks fills the file; what is too much for it is left for the next. */
 static sj_status copy_blocks(block_move *move)
 {
@@ -265,6 +283,7 @@ static sj_status refer(block_move *move, sj_blocks_moved *moved)
         SJ_TRY(end(move->database, refer_slice(move, first, count), move->error));
         moved->blocks += count;
         for (size_t i = first; i < first + count; i++) {
+            sj_progress_step();
             moved->bytes += move->rows[i].where.size;
         }
         sj_slice_pause(begun_ns);
@@ -313,8 +332,10 @@ sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *fold
     if (status == SJ_OK) {
         status = note_unneeded(database, session_id, error);
     }
+    sj_progress_begin(count_blocks(database, session_id, true));
     while (status == SJ_OK && (status = move_file(move, moved)) == SJ_OK && move->count != 0) {
     }
+    sj_progress_end();
     sj_error ignored; /* what failed is told; a file that is left is looked for again */
     const sj_status swept = sj_block_files_sweep(database, status == SJ_OK ? error : &ignored);
     free(move->rows);
@@ -385,6 +406,7 @@ static sj_status return_slice(sqlite3 *database, sj_block_files *files, int64_t 
     sj_status status = next_moved(database, session_id, ids, count, error);
     for (size_t i = 0; i < *count && status == SJ_OK; i++) {
         status = return_row(database, files, ids[i], moved, error);
+        sj_progress_step();
     }
     return end(database, status, error);
 }
@@ -399,11 +421,13 @@ sj_status sj_blocks_return(sqlite3 *database, int64_t session_id, sj_blocks_move
         return sj_fail(error, SJ_ENOMEM, "no memory to move blocks");
     }
     sj_status status;
+    sj_progress_begin(count_blocks(database, session_id, false));
     do {
         const int64_t begun_ns = sj_slice_begin();
         status = return_slice(database, files, session_id, &count, moved, error);
         sj_slice_pause(begun_ns);
     } while (status == SJ_OK && count != 0);
+    sj_progress_end();
     sj_block_files_free(files);
     if (status == SJ_OK) {
         status = note_unneeded(database, session_id, error);

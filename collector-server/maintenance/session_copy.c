@@ -8,6 +8,7 @@
 
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
+#include "proto/base/progress.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -388,6 +389,7 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
     sj_slice bytes;
     sj_error error = {0};
     (void)count;
+    sj_progress_step();
     const void *data = sqlite3_value_blob(values[1]);
     const char *storage = (const char *)sqlite3_value_text(values[0]);
     const sj_status status = sj_block_files_get(
@@ -400,6 +402,21 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
     }
 }
 
+static uint64_t count_blocks(const session_copy *copy)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(copy->target,
+                           "SELECT count(*) FROM source.streams JOIN source.blocks USING"
+                           " (stream_id) WHERE session_id = ?1",
+                           -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, copy->from);
+        count = sqlite3_step(row) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
 static sj_status copy_with_files(session_copy *copy)
 {
     sj_block_files *files = NULL;
@@ -407,7 +424,9 @@ static sj_status copy_with_files(session_copy *copy)
     if (sj_block_files_new(copy->target, "source", &files) == SJ_OK &&
         sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, files, block_bytes,
                                    NULL, NULL, NULL) == SQLITE_OK) {
+        sj_progress_begin(count_blocks(copy));
         status = copy_attached(copy);
+        sj_progress_end();
     } else {
         sj_fail(copy->error, status, "no memory for copying a session");
     }

@@ -8,6 +8,7 @@
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
+#include "proto/base/progress.h"
 
 #include <stdlib.h>
 
@@ -113,8 +114,47 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
                : SQLITE_NOMEM;
 }
 
+/* How many blocks a walk over whole sessions comes to; 0: over less, which is not known. */
+static uint64_t count_blocks(const sj_block_scan *scan, const sj_scan_filter *filter)
+{
+    const sj_scan_filter *all = &sj_scan_everything;
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (!sj_progress_is_watched() || filter->by_thread || filter->first_call > all->first_call ||
+        filter->last_call < all->last_call || filter->first_stream > all->first_stream ||
+        filter->last_stream < all->last_stream || filter->first_start_ns > all->first_start_ns ||
+        filter->last_start_ns < all->last_start_ns) {
+        return 0;
+    }
+    if (sqlite3_prepare_v2(scan->state->database,
+                           "SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
+                           " WHERE session_id BETWEEN ?1 AND ?2 AND kind = 1 AND call_count > 0",
+                           -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, filter->first_session);
+        sqlite3_bind_int64(row, 2, filter->last_session);
+        count = sqlite3_step(row) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
+static void begin_work(sj_block_scan *scan, const sj_scan_filter *filter)
+{
+    scan->is_working = true;
+    sj_progress_begin(count_blocks(scan, filter));
+}
+
+static void end_work(sj_block_scan *scan)
+{
+    if (scan->is_working) {
+        scan->is_working = false;
+        sj_progress_end();
+    }
+}
+
 void sj_block_scan_close(sj_block_scan *scan)
 {
+    end_work(scan);
     sqlite3_finalize(scan->streams);
     sqlite3_finalize(scan->blocks);
     sqlite3_finalize(scan->bounds);
@@ -149,6 +189,8 @@ static int64_t clamp_stream(int64_t call_id)
 
 int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want)
 {
+    end_work(scan);
+    begin_work(scan, filter);
     scan->filter = *filter;
     scan->want = want;
     scan->in_stream = false;
@@ -522,6 +564,7 @@ int sj_block_scan_next(sj_block_scan *scan)
         if (!scan->in_stream) {
             const int result = next_stream(scan);
             if (result != SQLITE_ROW) {
+                end_work(scan);
                 return result;
             }
             continue;
@@ -536,6 +579,7 @@ int sj_block_scan_next(sj_block_scan *scan)
             sqlite3_reset(scan->blocks);
             return result;
         }
+        sj_progress_step();
         const int loaded = load_block(scan);
         if (loaded != SQLITE_OK) {
             return loaded;

@@ -97,7 +97,8 @@ typedef struct sj_block_scan {
     int64_t thread_id; /* INT64_MIN: none */
     int64_t block_id;
     bool in_stream;
-    sj_block block; /* decoded; with want 0 only the header's first_call and call_count */
+    bool is_working; /* a walk has begun and not ended (proto/base/progress.h) */
+    sj_block block;  /* decoded; with want 0 only the header's first_call and call_count */
     sj_block_rows rows;
     bool rows_have_times;
     /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */

@@ -19,7 +19,7 @@ const char *sj_compare_verdict_name(sj_compare_verdict verdict)
 {
     static const char *const names[] = {
         [SJ_COMPARE_SAME] = "same",     [SJ_COMPARE_SLOWER] = "slower",
-        [SJ_COMPARE_FASTER] = "faster", [SJ_COMPARE_UNCLEAR] = "unclear",
+        [SJ_COMPARE_FASTER] = "faster", [SJ_COMPARE_INCONCLUSIVE] = "inconclusive",
         [SJ_COMPARE_ADDED] = "added",   [SJ_COMPARE_REMOVED] = "removed",
         [SJ_COMPARE_MINOR] = "minor",
     };
@@ -158,7 +158,7 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
     }
     const bool repeated = compare->sets[0].count >= 4 && compare->sets[1].count >= 4;
     const bool close = test->ratio_low > 1 / (1 + effect) && test->ratio_high < 1 + effect;
-    return repeated && close ? SJ_COMPARE_SAME : SJ_COMPARE_UNCLEAR;
+    return repeated && close ? SJ_COMPARE_SAME : SJ_COMPARE_INCONCLUSIVE;
 }
 
 /* Whether the other measure agrees with a verdict by `by`. Typical time is the quieter one: what
@@ -201,7 +201,7 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
     row->verdict = verdicts[row->decided_by];
     if ((row->verdict == SJ_COMPARE_SLOWER || row->verdict == SJ_COMPARE_FASTER) &&
         !is_borne_out(compare, row, row->decided_by, row->verdict)) {
-        row->verdict = SJ_COMPARE_UNCLEAR;
+        row->verdict = SJ_COMPARE_INCONCLUSIVE;
     }
 }
 

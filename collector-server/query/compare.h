@@ -12,9 +12,9 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_SAME,   /* sure to lie within the least effect */
     SJ_COMPARE_SLOWER, /* sure, and by at least the least effect */
     SJ_COMPARE_FASTER,
-    SJ_COMPARE_UNCLEAR, /* too few sessions or too much noise to decide, or the sum and the typical
-                           time do not agree */
-    SJ_COMPARE_ADDED,   /* called in B only */
+    SJ_COMPARE_INCONCLUSIVE, /* too few sessions or too much noise to decide, or the sum and the
+                           typical time do not agree */
+    SJ_COMPARE_ADDED,        /* called in B only */
     SJ_COMPARE_REMOVED,
     SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
 } sj_compare_verdict;

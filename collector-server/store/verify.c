@@ -1,5 +1,6 @@
 #include "collector-server/store/verify.h"
 #include "proto/base/array.h"
+#include "proto/base/progress.h"
 
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
@@ -249,9 +250,12 @@ static sj_status check_blocks(const verify_run *run)
     if (status == SJ_OK) {
         status = prepare(run, row_sql, &statement);
     }
+    sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; ++i) {
         status = check_block(run, statement, ids[i]);
+        sj_progress_step();
     }
+    sj_progress_end();
     sqlite3_finalize(statement);
     free(ids);
     return status;

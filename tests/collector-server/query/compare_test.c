@@ -200,11 +200,11 @@ static void sums_and_typical_times_have_to_agree(void **state)
         double typical_ns[2], sum_ns[2];
         sj_compare_verdict verdict;
     } cases[] = {
-        {{50000, 50000}, {8e6, 13e6}, SJ_COMPARE_UNCLEAR}, /* one long call: the machine's? */
-        {{50000, 50000}, {13e6, 8e6}, SJ_COMPARE_UNCLEAR},
+        {{50000, 50000}, {8e6, 13e6}, SJ_COMPARE_INCONCLUSIVE}, /* one long call: the machine's? */
+        {{50000, 50000}, {13e6, 8e6}, SJ_COMPARE_INCONCLUSIVE},
         {{50000, 55000}, {8e6, 8e6}, SJ_COMPARE_SLOWER}, /* lost in the sum */
         {{55000, 50000}, {8e6, 8e6}, SJ_COMPARE_FASTER},
-        {{50000, 55000}, {13e6, 8e6}, SJ_COMPARE_UNCLEAR}, /* each says something else */
+        {{50000, 55000}, {13e6, 8e6}, SJ_COMPARE_INCONCLUSIVE}, /* each says something else */
         {{50000, 55000}, {8e6, 9e6}, SJ_COMPARE_SLOWER},
         {{50000, 50000}, {8e6, 8e6}, SJ_COMPARE_SAME},
     };
@@ -223,7 +223,7 @@ static void single_sessions_prove_nothing(void **state)
     add_runs(3, 5, 0.01);
     sj_compare *made = compare("1", "2", false);
     assert_false(says(made, -1, SJ_COMPARE_SLOWER));
-    assert_true(says(made, 6, SJ_COMPARE_UNCLEAR));
+    assert_true(says(made, 6, SJ_COMPARE_INCONCLUSIVE));
     sj_compare_free(made);
 }
 

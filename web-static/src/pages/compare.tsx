@@ -14,7 +14,7 @@ import { Histograms } from "../widgets/histogram";
 
 const FUNCTIONS_SQL = `SELECT * FROM diff_functions(:a, :b) WHERE row > 0 ORDER BY
     CASE verdict WHEN 'slower' THEN 0 WHEN 'added' THEN 1 WHEN 'faster' THEN 2 WHEN 'removed' THEN 3
-                 WHEN 'unclear' THEN 4 WHEN 'same' THEN 5 ELSE 6 END,
+                 WHEN 'inconclusive' THEN 4 WHEN 'same' THEN 5 ELSE 6 END,
     abs(coalesce(self_ns_b, 0) - coalesce(self_ns_a, 0)) DESC`;
 const TOTAL_SQL = "SELECT * FROM diff_functions(:a, :b) WHERE row = 0";
 const TREE_SQL = `SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b
@@ -53,13 +53,13 @@ interface TreeRow {
     self_ns_b: number | null;
 }
 
-const verdicts = ["slower", "faster", "added", "removed", "unclear", "same", "minor"] as const;
+const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "same", "minor"] as const;
 const marks: Record<string, string> = {
     slower: "▲",
     faster: "▼",
     added: "+",
     removed: "−",
-    unclear: "?",
+    inconclusive: "?",
     same: "=",
     minor: "·",
 };

@@ -1,0 +1,62 @@
+#include "collector-server/cli/work_progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
+#define QUIET_NS NS_PER_S
+#define BETWEEN_NS (NS_PER_S / 10)
+
+static int64_t started_ns;
+static int64_t shown_ns; /* 0: no line is shown */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
+                                  char text[SJ_PROGRESS_TEXT_BYTES])
+{
+    const double elapsed = (double)elapsed_ns / (double)NS_PER_S;
+    const bool is_known =
+        progress->total != 0 && progress->done != 0 && progress->done <= progress->total;
+    if (!is_known) {
+        snprintf(text, SJ_PROGRESS_TEXT_BYTES, "%.1f s", elapsed);
+        return text;
+    }
+    const double part = (double)progress->done / (double)progress->total;
+    snprintf(text, SJ_PROGRESS_TEXT_BYTES, "%.1f s, %.0f %% done, about %.0f s left", elapsed,
+             100 * part, elapsed / part - elapsed);
+    return text;
+}
+
+static void show(const sj_progress *progress)
+{
+    const int64_t now = now_ns();
+    if (progress->has_ended) {
+        if (shown_ns != 0) {
+            fputs("\r\033[K", stderr);
+        }
+        started_ns = 0;
+        shown_ns = 0;
+        return;
+    }
+    started_ns = started_ns != 0 ? started_ns : now;
+    if (now - started_ns < QUIET_NS || now - shown_ns < BETWEEN_NS) {
+        return;
+    }
+    char text[SJ_PROGRESS_TEXT_BYTES];
+    shown_ns = now;
+    fprintf(stderr, "\r\033[K... %s", sj_work_progress_text(now - started_ns, progress, text));
+}
+
+void sj_work_progress_start(void)
+{
+    if (isatty(STDERR_FILENO) == 1) {
+        sj_progress_watch(show);
+    }
+}
