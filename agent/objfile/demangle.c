@@ -45,19 +45,21 @@ static bool demangle_cplusplus(const char *symbol, char *output, size_t capacity
     return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, take_text, &name) != 0;
 }
 
-/* A Rust or D symbol in which few letters may lead back to what was before; malloc. */
+/* A symbol of Rust (_R) or D (_D) in which few letters may lead back to what was before; malloc. */
 static char *demangle_others(const char *symbol)
 {
-    const char reference = symbol[1] == 'R' ? 'B' : 'Q';
+    const bool is_of_rust = symbol[1] == 'R';
+    const char reference = is_of_rust ? 'B' : 'Q';
     int count = 0;
     for (const char *at = symbol; *at != '\0'; ++at) {
         count += *at == reference;
     }
-    return count <= MOST_REFERENCES ? cplus_demangle(symbol, DMGL_AUTO | DMGL_PARAMS | DMGL_ANSI)
+    const int style = is_of_rust ? DMGL_RUST : DMGL_DLANG;
+    return count <= MOST_REFERENCES ? cplus_demangle(symbol, style | DMGL_PARAMS | DMGL_ANSI)
                                     : NULL;
 }
 
-/* Whether a C++ symbol is one of Rust: its last part is h and 16 hexadecimal digits. */
+/* Whether a C++ symbol may be one of Rust: a part of it is h and 16 hexadecimal digits. */
 static bool is_rust(const char *symbol)
 {
     const char *hash = strstr(symbol, "17h");
@@ -73,13 +75,17 @@ void sj_demangle(const char *symbol, char *output, size_t capacity)
     symbol += prefix;
     char *name = NULL;
     if (symbol[0] == '_' && strnlen(symbol, LONGEST_MANGLED) < LONGEST_MANGLED) {
-        if (symbol[1] == 'Z' && !is_rust(symbol) && (size_t)prefix < capacity) {
+        const bool is_other = symbol[1] == 'R' || symbol[1] == 'D';
+        if (is_other) {
+            name = demangle_others(symbol);
+        } else if (is_rust(symbol)) { /* never "any language": that ends in C++, without a bound */
+            name = cplus_demangle(symbol, DMGL_RUST | DMGL_PARAMS | DMGL_ANSI);
+        }
+        if (!is_other && name == NULL && (size_t)prefix < capacity) {
             snprintf(output, capacity, "%.*s", prefix, prefix_text);
             if (demangle_cplusplus(symbol, output + prefix, capacity - (size_t)prefix)) {
                 return;
             }
-        } else {
-            name = demangle_others(symbol);
         }
     }
     snprintf(output, capacity, "%.*s%s", prefix, prefix_text, name != NULL ? name : symbol);

@@ -148,6 +148,9 @@ static sj_status take_call(wait_walk *walk, sqlite3_stmt *row)
         return SJ_ELIMIT;
     }
     SJ_TRY(go_to_caller(walk, sqlite3_column_int64(row, 1)));
+    if (walk->depth == MOST_FRAMES) {
+        return SJ_OK; /* deeper recursion is not divided: its time is its callers' */
+    }
     SJ_TRY(push(walk, sqlite3_column_int64(row, 0), function_id));
     sj_wait_steps_bound(&walk->steps, sqlite3_column_int64(row, 3), start_ns,
                         start_ns + sqlite3_column_int64(row, 5), &parts.working_ns,
@@ -219,7 +222,7 @@ static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_
     static const char sql[] =
         "SELECT c.function_id, c.cpu_ns, max(s.total_ns - c.cpu_ns, 0) FROM function_costs AS c "
         "JOIN function_stats AS s ON s.session_id = ?1 AND s.function_id = c.function_id "
-        "WHERE c.session_id = ?1";
+        "WHERE c.session_id = ?1 AND c.cpu_ns IS NOT NULL"; /* memory alone may be measured */
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_OK;
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);

@@ -223,10 +223,12 @@ static sj_status write_dictionary(arrow_writer *writer, unsigned dictionary, uin
         const char *text = text_at(writer, dictionary, i);
         sj_byte_buffer_clear(&writer->column);
         uint8_t *place = sj_byte_buffer_add(&writer->column, sj_utf8_clean(text, NULL));
-        if (place == NULL) {
+        if (writer->column.failed) {
             return SJ_ENOMEM;
         }
-        write_bytes(writer, place, sj_utf8_clean(text, (char *)place));
+        if (place != NULL) { /* an empty text has no bytes */
+            write_bytes(writer, place, sj_utf8_clean(text, (char *)place));
+        }
     }
     write_padding(writer);
     return offset == bytes ? SJ_OK : SJ_ECORRUPT;

@@ -249,7 +249,8 @@ static sj_status refer_slice(block_move *move, size_t first, size_t count)
     sqlite3_stmt *update = NULL;
     SJ_TRY(run_with(move->database,
                     "UPDATE block_files SET is_needed = 1 WHERE file_id = ?1 AND EXISTS (SELECT 1"
-                    " FROM sessions WHERE session_id = ?2 AND state <> 'removing')",
+                    " FROM sessions WHERE session_id = ?2 AND uuid = block_files.session_uuid"
+                    " AND state <> 'removing')",
                     move->file_id, move->session_id, NULL, move->error));
     if (sqlite3_changes(move->database) != 1) {
         return sj_fail(move->error, SJ_EAGAIN, "session %lld was removed meanwhile",

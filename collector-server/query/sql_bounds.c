@@ -167,8 +167,10 @@ static void answer(sqlite3_context *context, int count, sqlite3_value **values)
     } else {
         sqlite3_result_error_code(context, result);
     }
-    sqlite3_reset(function->statement);
-    sqlite3_clear_bindings(function->statement);
+    if (function->statement != NULL) {
+        sqlite3_reset(function->statement);
+        sqlite3_clear_bindings(function->statement);
+    }
 }
 
 int sj_sql_bounds_register(sqlite3 *database, int64_t max_bytes)

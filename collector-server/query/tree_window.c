@@ -6,12 +6,15 @@
 
 #define UNKNOWN UINT32_MAX
 
+enum { MOST_OPEN = 1 << 24 }; /* calls at the start of a block */
+
 void sj_tree_window_deinit(sj_tree_window *window)
 {
     if (window->scan_open) {
         sj_block_scan_close(&window->scan);
     }
     free(window->row_paths);
+    free(window->row_callees);
     free(window->frame_paths);
     *window = (sj_tree_window){0};
 }
@@ -73,29 +76,38 @@ static int find_caller(const window_walk *walk, size_t row, uint32_t *path)
     return rows->depths[row] == 0 ? SQLITE_OK : find_frame(walk, rows->depths[row] - 1, path);
 }
 
-/* The path of a row, and of those that it is called by within the block, which come before it. */
-static int find_path(const window_walk *walk, size_t row)
+/* The path of a row whose caller's is known. */
+static int take_path(const window_walk *walk, uint32_t row)
 {
     const sj_block_scan *scan = &walk->window->scan;
-    uint32_t *paths = walk->window->row_paths;
     uint32_t caller = 0;
-    const uint32_t parent = scan->rows.parents[row];
-    if (paths[row] != UNKNOWN) {
-        return SQLITE_OK;
-    }
-    if (parent != SJ_ROW_NO_PARENT && paths[parent] == UNKNOWN) {
-        const int result = find_path(walk, parent);
-        if (result != SQLITE_OK) {
-            return result;
-        }
-    }
     const int result = find_caller(walk, row, &caller);
     if (result != SQLITE_OK) {
         return result;
     }
-    paths[row] = sj_tree_rows_take(walk->tree, walk->session_id, caller,
-                                   scan->function_ids[scan->rows.symbols[row]]);
-    return paths[row] != 0 ? SQLITE_OK : SQLITE_NOMEM;
+    uint32_t *path = &walk->window->row_paths[row];
+    *path = sj_tree_rows_take(walk->tree, walk->session_id, caller,
+                              scan->function_ids[scan->rows.symbols[row]]);
+    return *path != 0 ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* The path of a row, and of those that it is called by within the block: from the outermost of
+ * them down, by the way that was gone up to it. As many may be nested as a block has calls. */
+static int find_path(const window_walk *walk, uint32_t row)
+{
+    const uint32_t *parents = walk->window->scan.rows.parents;
+    uint32_t *callees = walk->window->row_callees;
+    uint32_t outermost = SJ_ROW_NO_PARENT;
+    while (row != SJ_ROW_NO_PARENT && walk->window->row_paths[row] == UNKNOWN) {
+        callees[row] = outermost;
+        outermost = row;
+        row = parents[row];
+    }
+    int result = SQLITE_OK;
+    for (row = outermost; row != SJ_ROW_NO_PARENT && result == SQLITE_OK; row = callees[row]) {
+        result = take_path(walk, row);
+    }
+    return result;
 }
 
 static int reserve(sj_tree_window *window)
@@ -104,6 +116,8 @@ static int reserve(sj_tree_window *window)
     const size_t frames = window->scan.block.header.open_depth;
     if (sj_array_reserve(&window->row_paths, &window->row_capacity, 0, rows,
                          sizeof(*window->row_paths)) != SJ_OK ||
+        sj_array_reserve(&window->row_callees, &window->callee_capacity, 0, rows,
+                         sizeof(*window->row_callees)) != SJ_OK ||
         sj_array_reserve(&window->frame_paths, &window->frame_capacity, 0, frames,
                          sizeof(*window->frame_paths)) != SJ_OK) {
         return SQLITE_NOMEM;
@@ -122,7 +136,7 @@ static int add_row(const window_walk *walk, size_t row)
     const sj_block_scan *scan = &walk->window->scan;
     const sj_block_rows *rows = &scan->rows;
     uint32_t caller = 0;
-    int result = find_path(walk, row);
+    int result = find_path(walk, (uint32_t)row);
     result = result == SQLITE_OK ? find_caller(walk, row, &caller) : result;
     if (result != SQLITE_OK) {
         return result;
@@ -144,6 +158,10 @@ static int add_block(const window_walk *walk)
     int result = sj_block_scan_rows(scan, true);
     if (result != SQLITE_OK) {
         return result == SQLITE_CORRUPT ? SQLITE_OK : result; /* it was named in the warnings */
+    }
+    if (scan->block.header.open_depth > MOST_OPEN) {
+        sj_block_scan_warn(scan, "more calls are open at its start than can be");
+        return SQLITE_OK;
     }
     result = reserve(walk->window);
     for (size_t row = 0; result == SQLITE_OK && row < scan->rows.count; row++) {

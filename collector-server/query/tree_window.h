@@ -9,8 +9,9 @@
 typedef struct sj_tree_window {
     sj_block_scan scan;
     bool scan_open;
-    uint32_t *row_paths; /* of the block's rows; UINT32_MAX: not yet found */
-    size_t row_capacity;
+    uint32_t *row_paths;   /* of the block's rows; UINT32_MAX: not yet found */
+    uint32_t *row_callees; /* of rows whose paths are being found: the next one inwards */
+    size_t row_capacity, callee_capacity;
     uint32_t *frame_paths; /* of the calls open at its start; likewise */
     size_t frame_capacity;
 } sj_tree_window;

@@ -152,11 +152,23 @@ static sj_status open_file(sj_block_files *files, int64_t file_id, sj_error *err
     return status;
 }
 
+static sj_status read_moved(sj_block_files *files, const sj_moved_block *place, sj_error *error)
+{
+    sj_error why = {0};
+    SJ_TRY(open_file(files, place->file_id, error));
+    if (files->kind->read(&files->file, place->offset, files->bytes, place->size, &why) != SJ_OK) {
+        return sj_fail(error, SJ_EIO, "%s: %s", files->name, why.text);
+    }
+    return sj_crc32c(0, files->bytes, place->size) == place->checksum
+               ? SJ_OK
+               : sj_fail(error, SJ_ECORRUPT, "%s has other bytes than were moved there",
+                         files->name);
+}
+
 sj_status sj_block_files_get(sj_block_files *files, const char *storage, sj_slice data,
                              sj_slice *bytes, sj_error *error)
 {
     sj_moved_block place;
-    sj_error why = {0};
     if (data.data != NULL) {
         *bytes = data;
         return SJ_OK;
@@ -168,13 +180,13 @@ sj_status sj_block_files_get(sj_block_files *files, const char *storage, sj_slic
         return sj_fail(error, SJ_EIO, "its storage, \"%.60s\", names no file", storage);
     }
     SJ_TRY(prepare(files, error));
-    SJ_TRY(open_file(files, place.file_id, error));
-    if (files->kind->read(&files->file, place.offset, files->bytes, place.size, &why) != SJ_OK) {
-        return sj_fail(error, SJ_EIO, "%s: %s", files->name, why.text);
+    const bool was_open = files->file_id == place.file_id;
+    sj_status status = read_moved(files, &place, error);
+    if (status != SJ_OK && was_open) { /* another file may have the number since it was opened */
+        close_current(files);
+        status = read_moved(files, &place, error);
     }
-    if (sj_crc32c(0, files->bytes, place.size) != place.checksum) {
-        return sj_fail(error, SJ_ECORRUPT, "%s has other bytes than were moved there", files->name);
-    }
+    SJ_TRY(status);
     *bytes = (sj_slice){.data = files->bytes, .size = place.size};
     return SJ_OK;
 }

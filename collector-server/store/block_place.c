@@ -66,6 +66,11 @@ static sj_status create_in_folder(const char *address, const char *name, sj_plac
         (void)unlink(path);
         return status;
     }
+    struct stat about; /* a sweep may have come between the two */
+    if (fstat(file->file, &about) != 0 || about.st_nlink == 0) {
+        close(file->file);
+        return sj_fail(error, SJ_EAGAIN, "%s/%s was swept away", address, name);
+    }
     return SJ_OK;
 }
 
@@ -88,12 +93,23 @@ static sj_status keep_in_folder(const char *address, const sj_place_file *file, 
                                   : fail_file(error, address, "(a file of blocks)");
 }
 
+/* A database that somebody else made names no other files than those of blocks, in a folder for
+ * them: else its import could look at any file. */
+static bool is_of_blocks(const char *address, const char *name)
+{
+    char marker[PATH_MAX];
+    const char *end = strrchr(name, '.');
+    return end != NULL && strcmp(end, ".blocks") == 0 && make_path(address, MARKER, marker) &&
+           access(marker, F_OK) == 0;
+}
+
 static sj_status open_in_folder(const char *address, const char *name, sj_place_file *file,
                                 sj_error *error)
 {
     char path[PATH_MAX];
-    if (!make_path(address, name, path)) {
-        return sj_fail(error, SJ_EIO, "%s/%s is no path", address, name);
+    if (!make_path(address, name, path) || !is_of_blocks(address, name)) {
+        return sj_fail(error, SJ_EIO, "%s/%s is no file of blocks, or its folder is away", address,
+                       name);
     }
     struct stat about;
     file->file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -128,19 +144,10 @@ static void close_file(sj_place_file *file)
     }
 }
 
-/* A database that somebody else made names no other files to be removed than those of blocks. */
-static bool is_of_blocks(const char *name)
-{
-    const char *end = strrchr(name, '.');
-    return end != NULL && strcmp(end, ".blocks") == 0;
-}
-
 static sj_status remove_from_folder(const char *address, const char *name)
 {
     char path[PATH_MAX];
-    char marker[PATH_MAX];
-    if (!is_of_blocks(name) || !make_path(address, name, path) ||
-        !make_path(address, MARKER, marker) || access(marker, F_OK) != 0) {
+    if (!make_path(address, name, path) || !is_of_blocks(address, name)) {
         return SJ_EAGAIN;
     }
     const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -115,7 +115,8 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
     const sj_status fetched = sj_block_files_get_columns(store->files, row, 1, 2, &old, error);
     if (fetched != SJ_OK) {
         sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
-        return fetched == SJ_ENOMEM ? fetched : SJ_EEXIST;
+        /* The file that has it is away: it was acknowledged, and has the repeat's identity. */
+        return fetched == SJ_EIO ? SJ_OK : fetched == SJ_ENOMEM ? fetched : SJ_EEXIST;
     }
     if (old.size == bytes.size && memcmp(old.data, bytes.data, bytes.size) == 0) {
         sj_sql_reset(sql, SJ_SQL_BLOCK_READ);

@@ -4,7 +4,7 @@
 -- column: session_id | its session
 -- column: stream_id | its stream
 -- column: calls | calls in it
--- column: bytes | size
+-- column: bytes | size; NULL: it lies in a file outside of the database
 -- column: why | what is wrong
 -- example: sojourn sql --query quarantined
 SELECT b.block_id, s.session_id, b.stream_id, b.call_count AS calls, length(b.data) AS bytes,

@@ -289,6 +289,14 @@ void sj_jvm_begin(sj_jvm_task asked)
     }
 }
 
+static bool is_busy(void)
+{
+    const uint32_t state = atomic_load(&sj_jvm.options.agent_state->jvm);
+    return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
+}
+
+enum { JOIN_PAUSES = 12000 }; /* two minutes */
+
 /* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
  * The calling thread is in native state and may wait. */
 __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm,
@@ -303,7 +311,7 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
         return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
     }
     sj_jvm_begin(SJ_JVM_JOIN);
-    while (atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_BUSY) {
+    for (int left = JOIN_PAUSES; left > 0 && is_busy(); left--) {
         (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
     }
     return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;

@@ -170,6 +170,7 @@ typedef struct found_code {
 /* Which methods of an assembly were planned, or refused: never again. */
 typedef struct known_assembly {
     uint64_t calls; /* by which an image is known */
+    uint32_t count; /* of methods */
     uint8_t *rows;  /* a bit each */
 } known_assembly;
 
@@ -185,11 +186,11 @@ static uint8_t *rows_of(const precompiled *image)
     }
     const uint64_t calls = (uint64_t)(uintptr_t)image->calls;
     for (uint32_t i = 0; i < known_count && rows == NULL; i++) {
-        rows = known[i].calls == calls ? known[i].rows : NULL;
+        rows = known[i].calls == calls && known[i].count == image->count ? known[i].rows : NULL;
     }
     if (rows == NULL && known_count < ASSEMBLIES_MAX) {
         rows = sj_sys_allocate(image->count / 8 + 1);
-        known[known_count] = (known_assembly){.calls = calls, .rows = rows};
+        known[known_count] = (known_assembly){.calls = calls, .count = image->count, .rows = rows};
         known_count += rows != NULL;
     }
     sj_owner_lock_free(&sj_mono_lock);
@@ -302,11 +303,15 @@ void sj_mono_learn_precompiled(void)
     }
     (void)dl_iterate_phdr(list_image, found);
     for (uint32_t i = 0; i < found->count; i++) {
-        sj_mono_answer answer;
+        sj_mono_answer answer = {0};
         const precompiled *image = &found->of[i].image;
         if (sj_mono_ask_by_path(found->of[i].path, image->id, &answer) &&
             answer.first_function != 0) {
             hook(image, &answer, true);
+        }
+        if (answer.wanted != NULL) {
+            (void)sj_sys_unmap((void *)(uintptr_t)answer.wanted,
+                               sj_mono_assembly_bytes(answer.count, answer.value_count));
         }
     }
     (void)sj_sys_unmap(found, sizeof(*found));

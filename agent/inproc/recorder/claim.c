@@ -26,7 +26,7 @@ static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
         const uint64_t bytes = words[i + 1];
         if (low > STACK_MAX_BYTES && low <= here && bytes < STACK_MAX_BYTES &&
             low + bytes > block && low + bytes - block < BLOCK_ROOM_BYTES) {
-            *bounds = (sj_stack_bounds){low, block};
+            *bounds = (sj_stack_bounds){.low = low, .high = block, .is_own = true};
             return true;
         }
     }
@@ -39,7 +39,7 @@ static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
 static sj_stack_bounds find_in_maps(uint64_t here)
 {
     const uint64_t block = sj_arch_thread_pointer();
-    sj_stack_bounds bounds = {0, 0};
+    sj_stack_bounds bounds = {0};
     char buffer[SJ_MAPS_LITTLE_BYTES];
     sj_maps maps;
     sj_mapping mapping;
@@ -52,6 +52,7 @@ static sj_stack_bounds find_in_maps(uint64_t here)
         }
         bounds.low = mapping.low;
         bounds.high = block > here && block < mapping.high ? block : mapping.high;
+        bounds.is_own = mapping.is_stack || bounds.high == block;
         struct rlimit limit;
         if (mapping.is_stack && SJ_SYS(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit, 0, 0) == 0 &&
             limit.rlim_cur > mapping.high - mapping.low && limit.rlim_cur < mapping.high) {
@@ -134,7 +135,7 @@ static void prepare_slot(sj_thread_slot *slot)
 
 static void fill_slot(sj_thread_slot *slot)
 {
-    sj_stack_bounds bounds = {0, 0};
+    sj_stack_bounds bounds = {0};
     prepare_slot(slot);
     slot->start_ticks = sj_arch_ticks();
     for (size_t i = 0; i < sizeof(slot->name); i++) {
@@ -151,6 +152,7 @@ static void fill_slot(sj_thread_slot *slot)
     }
     slot->stack_low = bounds.low;
     slot->stack_high = bounds.high;
+    sj_recorder_self.has_own_stack = bounds.is_own;
     atomic_store_explicit(&slot->chunk_sequence, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_calls, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_events, 0, memory_order_relaxed);

@@ -44,6 +44,7 @@ static inline bool sj_recorder_is_forked(void)
 typedef struct sj_stack_bounds {
     uint64_t low;
     uint64_t high;
+    bool is_own; /* it is the thread's, not a coroutine's or a handler's: as far as is known */
 } sj_stack_bounds;
 
 /* sj_recorder_find_stack finds the bounds of the stack that the calling thread runs on. */

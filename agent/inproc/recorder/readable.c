@@ -48,7 +48,8 @@ size_t sj_recorder_readable(uint64_t address)
             return ranges[i].high - address;
         }
     }
-    return slot != NULL && here >= slot->stack_low && address >= here && address < slot->stack_high
+    return slot != NULL && sj_recorder_self.has_own_stack && here >= slot->stack_low &&
+                   address >= here && address < slot->stack_high
                ? slot->stack_high - address
                : 0;
 }

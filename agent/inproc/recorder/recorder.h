@@ -42,6 +42,7 @@ typedef struct sj_recorder_thread {
     uint32_t refusal_counted;     /* the thread is in threads_refused */
     uint32_t is_forking;          /* between sj_recorder_park and sj_recorder_unpark */
     uint64_t forked_in;           /* handler's frame that the fork lay in; 0: none */
+    bool has_own_stack;           /* the slot's bounds are of the thread's stack */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 

@@ -52,13 +52,13 @@ static bool add_ascii(sj_value_text *text, const uint16_t *units)
 {
     const uint64_t ones = UINT64_C(0x0001000100010001);
     uint64_t word = 0;
-    memcpy(&word, units, sizeof(word));
+    __builtin_memcpy(&word, units, sizeof(word)); /* libc's may be recorded itself */
     if ((word & (ones * 0xff80)) != 0 || ((word - ones) & (ones << 15)) != 0) {
         return false;
     }
     word |= word >> 8;
     word = (word & 0xffff) | (word >> 16 & 0xffff0000);
-    memcpy(text->bytes + text->used, &word, AT_ONCE);
+    __builtin_memcpy(text->bytes + text->used, &word, AT_ONCE);
     text->used += AT_ONCE;
     return true;
 }

@@ -204,6 +204,11 @@ static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shif
         !sj_recorder_begin_calls()) {
         return SJ_VALUES_KEPT;
     }
+    uint8_t old[SJ_CHANGE_DATA_BYTES]; /* what ends in memory that is not there is not written */
+    if (read_memory(written.bits, old, bytes) != bytes) {
+        sj_recorder_end_calls();
+        return SJ_VALUES_KEPT;
+    }
     const struct iovec here = {.iov_base = (void *)(uintptr_t)due->data, .iov_len = bytes};
     const struct iovec there = {.iov_base = (void *)written.bits, .iov_len = bytes};
     const long got = SJ_SYS(SYS_process_vm_writev, sj_sys_pid(), (long)(uintptr_t)&here, 1,
@@ -393,7 +398,7 @@ void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, con
     for (uint32_t at = 0; at < length; at += WORD_BYTES) {
         uint64_t word = 0;
         if (length - at >= WORD_BYTES) {
-            memcpy(&word, text + at, WORD_BYTES);
+            __builtin_memcpy(&word, text + at, WORD_BYTES); /* libc's may be recorded itself */
         }
         for (uint32_t i = 0; i < WORD_BYTES && length - at < WORD_BYTES && at + i < length; i++) {
             word |= (uint64_t)(uint8_t)text[at + i] << (8 * i);

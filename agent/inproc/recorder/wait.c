@@ -72,7 +72,7 @@ static bool has_free_chunk(sj_recorder_thread *self)
 
 static bool wait_for_chunk(sj_recorder_thread *self)
 {
-    const sj_stack_bounds stack = {self->slot->stack_low, self->slot->stack_high};
+    const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
     if (may_be_in_handler(self, stack)) {
         return false;
     }

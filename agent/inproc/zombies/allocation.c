@@ -146,7 +146,7 @@ static void *new_sampled(size_t bytes, size_t alignment, uint32_t families, uint
     return sj_pool_take(bytes, alignment, families);
 }
 
-#define RETURNS_TO ((uint64_t)(uintptr_t)__builtin_return_address(0))
+#define RETURNS_TO sj_site_of(__builtin_return_address(0))
 
 /* What freed blocks keep is halved before an allocation fails. */
 static void *new_ordinary(sj_zombie_head head, size_t bytes)

@@ -27,7 +27,7 @@ static __attribute__((noinline)) void look(const void *buffer, size_t bytes, boo
     const uint64_t address = (uint64_t)(uintptr_t)buffer;
     sj_pool_slot *slot = sj_pool_find(address);
     if (bytes == 0 || slot == NULL || address < sj_pool_room(slot) + SJ_POOL_PAGE ||
-        atomic_load(&slot->state) != SJ_SLOT_FREED) {
+        !sj_slot_is_freed(slot)) {
         return;
     }
     sj_trace_here(&here);

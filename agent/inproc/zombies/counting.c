@@ -64,6 +64,15 @@ static inline size_t usable_bytes(const void *block)
 
 #define REST(type, head) ((type)sj_custody_now->rests[head])
 
+__thread uint64_t sj_counted_site;
+
+/* What the rest of an entry has to take for its caller, unless it is the last thing that is called.
+ */
+#define BEGIN_REST()                                                                               \
+    const uint64_t outer_site = sj_counted_site;                                                   \
+    sj_counted_site = (uint64_t)(uintptr_t)__builtin_return_address(0)
+#define END_REST() sj_counted_site = outer_site
+
 static inline void *count_new(void *block)
 {
     if (block != NULL) {
@@ -84,21 +93,30 @@ static void count_freed(const void *block)
 /* Those of the C library call no other entry. */
 static void *count_malloc(size_t bytes)
 {
-    return count_new(REST(new_function, SJ_HEAD_MALLOC)(bytes));
+    BEGIN_REST();
+    void *block = REST(new_function, SJ_HEAD_MALLOC)(bytes);
+    END_REST();
+    return count_new(block);
 }
 
 static void *count_calloc(size_t count, size_t bytes)
 {
-    return count_new(REST(new_two_function, SJ_HEAD_CALLOC)(count, bytes));
+    BEGIN_REST();
+    void *block = REST(new_two_function, SJ_HEAD_CALLOC)(count, bytes);
+    END_REST();
+    return count_new(block);
 }
 
 static void count_free(void *block)
 {
     count_freed(block);
+    BEGIN_REST();
     REST(void (*)(void *), SJ_HEAD_FREE)(block);
+    END_REST();
 }
 
-#define COUNT_NEW(name, head)                                                                      \
+/* An operator may throw: what it calls takes the agent for its caller, which names no family. */
+#define COUNT_OPERATOR(name, head)                                                                 \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
         const sj_memory_counters before = sj_recorder_memory;                                      \
@@ -107,11 +125,24 @@ static void count_free(void *block)
         return count_new(block);                                                                   \
     }
 
+#define COUNT_NEW(name, head)                                                                      \
+    static void *name(size_t bytes)                                                                \
+    {                                                                                              \
+        const sj_memory_counters before = sj_recorder_memory;                                      \
+        BEGIN_REST();                                                                              \
+        void *block = REST(new_function, head)(bytes);                                             \
+        END_REST();                                                                                \
+        sj_recorder_memory = before;                                                               \
+        return count_new(block);                                                                   \
+    }
+
 #define COUNT_NEW_TWO(name, head)                                                                  \
     static void *name(size_t first, size_t second)                                                 \
     {                                                                                              \
         const sj_memory_counters before = sj_recorder_memory;                                      \
+        BEGIN_REST();                                                                              \
         void *block = REST(new_two_function, head)(first, second);                                 \
+        END_REST();                                                                                \
         sj_recorder_memory = before;                                                               \
         return count_new(block);                                                                   \
     }
@@ -122,7 +153,9 @@ static void count_free(void *block)
     {                                                                                              \
         count_freed(block);                                                                        \
         const sj_memory_counters after = sj_recorder_memory;                                       \
+        BEGIN_REST();                                                                              \
         REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
+        END_REST();                                                                                \
         sj_recorder_memory = after;                                                                \
     }
 
@@ -132,9 +165,9 @@ COUNT_NEW_TWO(count_aligned_alloc, SJ_HEAD_ALIGNED_ALLOC)
 COUNT_NEW_TWO(count_memalign, SJ_HEAD_MEMALIGN)
 COUNT_NEW(count_valloc, SJ_HEAD_VALLOC)
 COUNT_NEW(count_pvalloc, SJ_HEAD_PVALLOC)
-COUNT_NEW(count_operator, SJ_HEAD_NEW)
+COUNT_OPERATOR(count_operator, SJ_HEAD_NEW)
 COUNT_NEW_TWO(count_operator_nothrow, SJ_HEAD_NEW_NOTHROW)
-COUNT_NEW(count_array, SJ_HEAD_NEW_ARRAY)
+COUNT_OPERATOR(count_array, SJ_HEAD_NEW_ARRAY)
 COUNT_NEW_TWO(count_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
 COUNT_FREE(count_any_free, SJ_HEAD_FREE)
 COUNT_FREE(count_cfree, SJ_HEAD_CFREE)
@@ -158,7 +191,9 @@ COUNT_FREE(count_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
 static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
     const sj_memory_counters before = sj_recorder_memory;
+    BEGIN_REST();
     const int failed = REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
+    END_REST();
     sj_recorder_memory = before;
     (void)count_new(failed == 0 ? *block : NULL);
     return failed;
@@ -179,7 +214,9 @@ static void *count_realloc(void *block, size_t bytes)
 {
     const sj_memory_counters before = sj_recorder_memory;
     const size_t held = block != NULL ? usable_bytes(block) : 0;
+    BEGIN_REST();
     void *resized = REST(resize_function, SJ_HEAD_REALLOC)(block, bytes);
+    END_REST();
     count_resized(&before, block != NULL && (resized != NULL || bytes == 0), held, resized);
     return resized;
 }
@@ -188,7 +225,9 @@ static void *count_rallocx(void *block, size_t bytes, int flags)
 {
     const sj_memory_counters before = sj_recorder_memory;
     const size_t held = usable_bytes(block);
+    BEGIN_REST();
     void *resized = REST(resize_flags_function, SJ_HEAD_RALLOCX)(block, bytes, flags);
+    END_REST();
     count_resized(&before, resized != NULL, held, resized);
     return resized;
 }

@@ -196,7 +196,7 @@ static sj_pool_slot *explain(uint64_t address, sj_zombie_kind *kind)
         *kind = SJ_ZOMBIE_WILD_ACCESS;
         return NULL;
     }
-    if (atomic_load(&slot->state) == SJ_SLOT_FREED) {
+    if (sj_slot_is_freed(slot)) {
         *kind = SJ_ZOMBIE_USE_AFTER_FREE;
     }
     return slot;

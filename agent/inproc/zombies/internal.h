@@ -12,6 +12,16 @@
 #include <signal.h>
 #include <stddef.h>
 
+/* Whom an entry returns to, as far as the program is concerned: an entry that counts calls the rest
+ * of itself (counting.c) and says here who called it; 0: none does. */
+extern __thread uint64_t sj_counted_site
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline uint64_t sj_site_of(const void *returns_to)
+{
+    return sj_counted_site != 0 ? sj_counted_site : (uint64_t)(uintptr_t)returns_to;
+}
+
 enum { SJ_POOL_PAGE = 4096, SJ_POOL_DATA_PAGES = 4 };
 enum {
     SJ_POOL_BLOCK_MAX_BYTES = SJ_POOL_DATA_PAGES * SJ_POOL_PAGE,
@@ -23,7 +33,8 @@ enum {
 typedef enum sj_slot_state {
     SJ_SLOT_UNUSED = 0, /* never used, or being filled */
     SJ_SLOT_LIVE = 1,
-    SJ_SLOT_FREED = 2
+    SJ_SLOT_FREED = 2,
+    SJ_SLOT_RESTORING = 3 /* freed, and not to be used again while a page of it is opened */
 } sj_slot_state;
 
 typedef struct sj_pool_slot {
@@ -42,6 +53,11 @@ typedef struct sj_pool_slot {
     sj_zombie_trace allocation; /* its stack lies behind the slot, then that of the release */
     sj_zombie_trace release;
 } sj_pool_slot;
+
+static inline bool sj_slot_is_freed(const sj_pool_slot *slot)
+{
+    return atomic_load(&slot->state) >= SJ_SLOT_FREED;
+}
 
 /* The pool, and what entries go on with when we have nothing to do. */
 #define sj_zombie_pool (sj_custody_now->pool)

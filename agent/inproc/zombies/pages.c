@@ -77,6 +77,8 @@ bool sj_pages_open_pool(sj_pool *pool, uint64_t memory_bytes)
     return pool->base != 0;
 }
 
+static _Atomic uint32_t protected_count; /* never less: such a pool goes on little by little */
+
 bool sj_pages_close(uint64_t address, uint64_t bytes)
 {
     if (sj_zombie_pool.has_guards != 0) {
@@ -84,6 +86,11 @@ bool sj_pages_close(uint64_t address, uint64_t bytes)
             return true;
         }
         atomic_store(&is_mixed, true);
+        /* refused from now on (a program that locks its memory): mappings are not without end */
+        if (atomic_fetch_add(&protected_count, 1) >= GUARDED_BLOCKS_BY_PROTECTION) {
+            atomic_fetch_sub(&protected_count, 1);
+            return false;
+        }
     }
     return sj_sys_protect((void *)(uintptr_t)address, bytes, PROT_NONE) == 0;
 }

@@ -348,7 +348,13 @@ static void *take_block(size_t bytes, size_t alignment, uint32_t families,
         COUNT(refused_room);
         return NULL;
     }
-    atomic_store(&slot->state, SJ_SLOT_UNUSED);
+    uint32_t was = atomic_load(&slot->state);
+    if (was == SJ_SLOT_RESTORING ||
+        !atomic_compare_exchange_strong(&slot->state, &was, SJ_SLOT_UNUSED)) {
+        put_freed(slot);
+        COUNT(refused_room);
+        return NULL;
+    }
     return place_block(slot, bytes, alignment, families, here);
 }
 
@@ -438,7 +444,7 @@ void sj_pool_put(void *block, uint64_t site, uint32_t families)
     sj_trace_here(&here);
     if (slot == NULL || slot->address != address ||
         !atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_FREED)) {
-        const bool is_double = slot != NULL && slot->address == address && live == SJ_SLOT_FREED;
+        const bool is_double = slot != NULL && slot->address == address && live >= SJ_SLOT_FREED;
         report_free(slot, is_double ? SJ_ZOMBIE_DOUBLE_FREE : SJ_ZOMBIE_INVALID_FREE, address,
                     &here, site);
         return;
@@ -465,8 +471,12 @@ void sj_pool_open_pages(sj_pool_slot *slot, uint64_t address)
     if (slot != NULL) {
         atomic_store(&slot->is_open, 1);
     }
+    uint32_t freed = SJ_SLOT_FREED;
+    const bool owns =
+        slot != NULL && atomic_compare_exchange_strong(&slot->state, &freed, SJ_SLOT_RESTORING);
     sj_pages_open_met(page);
-    if (slot != NULL && atomic_load(&slot->state) == SJ_SLOT_FREED) {
+    if (owns) {
         sj_pages_restore(slot, page);
+        atomic_store(&slot->state, SJ_SLOT_FREED);
     }
 }

@@ -391,7 +391,7 @@ static void *resize_kept(uint64_t block, uint64_t bytes, uint64_t unused)
                          : ((resize_function)sj_zombie_originals[SJ_HEAD_REALLOC])(block, bytes, 0);
 }
 
-#define SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
+#define SITE sj_site_of(__builtin_return_address(0))
 
 #define KEEPS(name, head)                                                                          \
     static void name(uint64_t block, uint64_t second, uint64_t third)                              \
