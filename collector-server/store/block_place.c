@@ -95,21 +95,27 @@ static sj_status keep_in_folder(const char *address, const sj_place_file *file, 
 
 /* A database that somebody else made names no other files than those of blocks, in a folder for
  * them: else its import could look at any file. */
-static bool is_of_blocks(const char *address, const char *name)
+static bool is_of_blocks(const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return end != NULL && strcmp(end, ".blocks") == 0;
+}
+
+static bool is_prepared(const char *address)
 {
     char marker[PATH_MAX];
-    const char *end = strrchr(name, '.');
-    return end != NULL && strcmp(end, ".blocks") == 0 && make_path(address, MARKER, marker) &&
-           access(marker, F_OK) == 0;
+    return make_path(address, MARKER, marker) && access(marker, F_OK) == 0;
 }
 
 static sj_status open_in_folder(const char *address, const char *name, sj_place_file *file,
                                 sj_error *error)
 {
     char path[PATH_MAX];
-    if (!make_path(address, name, path) || !is_of_blocks(address, name)) {
-        return sj_fail(error, SJ_EIO, "%s/%s is no file of blocks, or its folder is away", address,
-                       name);
+    if (!is_of_blocks(name) || !make_path(address, name, path)) {
+        return sj_fail(error, SJ_EIO, "%s/%s is no file of blocks", address, name);
+    }
+    if (!is_prepared(address)) {
+        return fail_file(error, address, name);
     }
     struct stat about;
     file->file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -147,7 +153,7 @@ static void close_file(sj_place_file *file)
 static sj_status remove_from_folder(const char *address, const char *name)
 {
     char path[PATH_MAX];
-    if (!make_path(address, name, path) || !is_of_blocks(address, name)) {
+    if (!is_of_blocks(name) || !make_path(address, name, path) || !is_prepared(address)) {
         return SJ_EAGAIN;
     }
     const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
