@@ -5,6 +5,7 @@
 #include "collector-server/cli/highlights_text.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/export/json_text.h"
+#include "collector-server/query/query.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -123,24 +124,31 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
-static double seconds(uint64_t ns)
+typedef struct time_text {
+    char text[SJ_DURATION_TEXT_BYTES];
+} time_text;
+
+static const char *format_time(uint64_t ns, time_text *text)
 {
-    return (double)ns / 1e9;
+    return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
 /* report_cost: what recording added, part by part; times in different units do not add up. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
+    time_text texts[3];
     const double times = sj_recording_cost_times(cost, &at_least);
-    fprintf(file, "  cost       CPU: about %.3f s in probes, %.3f s hooking, %.3f s starting",
-            seconds(cost->probe_cpu_ns), seconds(cost->hook_cpu_ns), seconds(cost->start_cpu_ns));
+    fprintf(file, "  cost       CPU: about %s in probes, %s hooking, %s starting",
+            format_time(cost->probe_cpu_ns, &texts[0]), format_time(cost->hook_cpu_ns, &texts[1]),
+            format_time(cost->start_cpu_ns, &texts[2]));
     if (times > 0) {
         fprintf(file, " (%s%.1f times the CPU of a plain run)", at_least ? "more than " : "about ",
                 times);
     }
-    fprintf(file, "; waits: %.3f s for plans, %.3f s for room; recorder: %.3f s CPU\n",
-            seconds(cost->plan_wall_ns), seconds(cost->waited_ns), seconds(cost->recorder_cpu_ns));
+    fprintf(file, "; waits: %s for plans, %s for room; recorder: %s CPU\n",
+            format_time(cost->plan_wall_ns, &texts[0]), format_time(cost->waited_ns, &texts[1]),
+            format_time(cost->recorder_cpu_ns, &texts[2]));
 }
 
 static void tell_unmatched(FILE *file, const sj_recording_summary *summary)
@@ -221,12 +229,14 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
 
 static void tell_calls(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
 {
+    time_text texts[2];
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %.2f s (%.2f s CPU)",
+    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %s (%s CPU)",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
             summary->drain.threads == 1 ? "" : "s", (unsigned long long)summary->registry.processes,
-            summary->registry.processes == 1 ? "" : "es", seconds(summary->elapsed_ns),
-            seconds(summary->traced_cpu_ns));
+            summary->registry.processes == 1 ? "" : "es",
+            format_time(summary->elapsed_ns, &texts[0]),
+            format_time(summary->traced_cpu_ns, &texts[1]));
     if (stored != 0) {
         fprintf(file, "; %llu bytes sent, %.2f per call", (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);
