@@ -82,6 +82,6 @@ const sj_command sj_command_flush = {
     .options = flush_table,
     .examples = "Examples:\n"
                 "  sojourn flush\n"
-                "  sojourn flush --collector tcp://collector:7654 --wait 60\n",
+                "  sojourn flush --collector tcp://collector:7654 --wait 1m\n",
     .run = run_flush,
 };

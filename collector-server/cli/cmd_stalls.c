@@ -29,7 +29,7 @@ static const sj_option stalls_table[] = {SJ_DATABASE_OPTION(offsetof(sj_query_op
 
 const sj_command sj_command_stalls = {
     .name = "stalls",
-    .summary = "threads that did not answer in time, and why",
+    .summary = "show threads that did not answer in time, and why",
     .usage = "sojourn stalls [OPTIONS] [FILE]",
     .help =
         "Lists each stall of a watched thread and each \"jank\" trigger that fired: which calls\n"
