@@ -148,10 +148,11 @@ def refused(sojourn, database, folder):
         shutil.copy(database, copy)
         with contextlib.closing(sqlite3.connect(copy)) as connection:
             connection.execute("UPDATE block_places SET address = ?", (address,))
-            connection.execute("UPDATE block_files SET name = ?", (name,))
+            connection.execute("UPDATE block_files SET name = ? WHERE file_id = (SELECT file_id FROM block_files JOIN blocks "
+                               "ON storage LIKE 'file:' || file_id || ':%' LIMIT 1)", (name,))
             connection.commit()
         done = run(sojourn, "sql", "--csv", SUMS.format(1), copy)
-        check("is no file of blocks" in done.stderr or f"{address}/{name}: No such file" in done.stderr,
+        check(f"{address}/{name} is no file of blocks" in done.stderr or f"{address}/{name}: No such file" in done.stderr,
               f"a file that is none of blocks: {done.stderr}")
     for storage in ("file:", "file:1:0:0:00000000", "file:1:0:99999999:00000000", "file:1:0:10:zz", "file:99:0:10:00000000",
                     "file:-1:0:10:00000000", "s3://x", "file:1:0:10:00000000:", "file:18446744073709551616:0:1:0"):
