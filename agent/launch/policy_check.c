@@ -182,7 +182,7 @@ sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
     bool has_methods = false;
     selected += take_libraries(selection, rules, program->binary, cache_directory, &has_methods);
     sj_function_rules_each_unmatched(rules, &modules, note_module);
-    if (has_methods) { /* what is still unmatched at the end is told there */
+    if (has_methods) { /* what is still unmatched at the end is reported there */
         sj_function_rules_free(rules);
         return SJ_OK;
     }

@@ -493,7 +493,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                                 sj_slice loader, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_answer *answer)
 {
-    /* What is told when the loader goes, with all of its classes. */
+    /* What is reported when the loader goes, with all of its classes. */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry};

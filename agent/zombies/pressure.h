@@ -12,7 +12,7 @@ enum { SJ_PRESSURE_NO_WAITING = 1, SJ_PRESSURE_NO_MACHINE = 2, SJ_PRESSURE_NO_GR
 /* sj_pressure_is_high asks the kernel: tasks wait for memory (/proc/pressure/memory), less than a
  * twentieth of the machine's memory is available, or less than a tenth of what the process, by its
  * limits of addresses and data, or its control group may have. What the kernel does not say, or
- * forbids, does not count, and is told by
+ * forbids, does not count, and is named by
  * `*unseen`: memory is then short by what is left. `root` is "" but in tests: the folder that /proc
  * and /sys lie in. Blocking: some reads of such files. */
 bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen);

@@ -337,7 +337,7 @@ sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *fold
     while (status == SJ_OK && (status = move_file(move, moved)) == SJ_OK && move->count != 0) {
     }
     sj_progress_end();
-    sj_error ignored; /* what failed is told; a file that is left is looked for again */
+    sj_error ignored; /* what failed is reported; a file that is left is looked for again */
     const sj_status swept = sj_block_files_sweep(database, status == SJ_OK ? error : &ignored);
     free(move->rows);
     free(move);

@@ -3,7 +3,7 @@
  * What every thread allocates and frees is counted at the entries that the monitor of freed memory
  * patches. An entry that gives a block out calls the rest of itself and counts what comes back:
  * its usable bytes are what a free counts later, so that what is given back adds up to nothing.
- * Entries of the C library are told by its chunk's header, which lies in front of the block; the
+ * The C library has it in the chunk's header, which lies in front of the block; the
  * first blocks are compared with what malloc_usable_size says, which is asked from then on if they
  * differ. Of other allocators it is asked always.
  *
