@@ -177,22 +177,74 @@ def every(build, rounds, folder):
               for name, command in commands.items())]
 
 
-def load_redis():
-    """A fixed load, then the server ends."""
-    client = ["redis-cli", "-p", str(PORT)]
-    while subprocess.run([*client, "ping"], capture_output=True, check=False).stdout.strip() != b"PONG":
-        time.sleep(0.05)
-    subprocess.run(["redis-benchmark", "-p", str(PORT), "-q", "-n", "1000000", "-P", "16", "-d", "200", "-r", "10000",
-                    "-t", "set,get,lpush,lpop,hset"], capture_output=True, check=True)
-    subprocess.run([*client, "shutdown", "nosave"], capture_output=True, check=False)
+REQUESTS = 60000  # of each kind in a slice
+
+
+class RedisServer:
+    """One that stays, so that slices of load on two of them lie close together."""
+
+    def __init__(self, port, folder, command=()):
+        self.port = port
+        # pylint: disable-next=consider-using-with
+        self.process = subprocess.Popen([*command, "/usr/bin/redis-server", "--port", str(port), "--save", "",
+                                         "--appendonly", "no", "--dir", folder], stdout=subprocess.DEVNULL)
+        while self.client("ping") != "PONG":
+            time.sleep(0.05)
+        found = dict(line.split(":", 1) for line in self.client("info", "server").splitlines() if ":" in line)
+        self.pid = int(found["process_id"])
+
+    def client(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True,
+                              check=False).stdout.strip()
+
+    def cpu_ns(self):
+        total = 0
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with open(f"/proc/{self.pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                total += int(file.read().split()[0])
+        return total
+
+    def slice(self):
+        """CPU ns of the server for a fixed load."""
+        before = self.cpu_ns()
+        subprocess.run(["redis-benchmark", "-p", str(self.port), "-q", "-n", str(REQUESTS), "-P", "16", "-d", "200",
+                        "-r", "10000", "-t", "set,get,lpush,lpop,hset"], capture_output=True, check=True)
+        return self.cpu_ns() - before
+
+    def stop(self):
+        self.client("shutdown", "nosave")
+        self.process.wait()
+
+
+def interval_of_median(values):
+    """Where the median lies with 95 %: the ranks that a binomial of one half leaves out at both ends."""
+    ordered, half = sorted(values), 0.98 * len(values) ** 0.5
+    low = max(0, int(len(ordered) / 2 - half))
+    high = min(len(ordered) - 1, int(len(ordered) / 2 + half))
+    return f"x {statistics.median(values):.3f} ({ordered[low]:.3f} to {ordered[high]:.3f})"
 
 
 def redis(build, rounds, folder):
-    server = ["/usr/bin/redis-server", "--port", str(PORT), "--save", "", "--appendonly", "no", "--dir", folder]
+    """Two servers, slices of load by turns: a round of either order."""
     one = Recorder(build, folder, policy(folder, "redis", one_in=5000, blocks=512))
-    return [["program", "plain s", "one in 5000"],
-            ratios("redis under load", rounds, {"plain": lambda: usage(server, load_redis)[0],
-                                                "one": lambda: one.run(server, load_redis)[0]})]
+    plain = RedisServer(PORT, folder)
+    watched = RedisServer(PORT + 1, folder, [*one.sojourn, "record", "-q", "--allow-unmatched", "-o",
+                                             os.path.join(folder, "redis.db"), "--policy", one.document, "--"])
+    again = RedisServer(PORT + 2, folder)
+    servers = {"plain": plain, "watched": watched, "again": again}
+    for server in servers.values():
+        server.slice()
+    found = {name: [] for name in servers}
+    for number in range(8 * rounds):
+        names = list(servers) if number % 2 else list(servers)[::-1]
+        for name in names:
+            found[name].append(servers[name].slice())
+    for server in servers.values():
+        server.stop()
+    return [["program", "plain s", "one in 5000", "a second plain one"],
+            ["redis under load", f"{statistics.median(found['plain']) / 1e9:.2f}",
+             *(interval_of_median([a / b for a, b in zip(found[name], found["plain"])])
+               for name in ("watched", "again"))]]
 
 
 def memory(build, rounds, folder):
