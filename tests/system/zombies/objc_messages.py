@@ -207,6 +207,12 @@ def test_history(sojourn, program):
         check(report["history_is_whole"] is True, f"{report['history_is_whole']}")
     shown = sojourn.run(["zombies", "show", "1", "--database", database], capture_output=True, text=True)
     check("#1  retain       owners 2  partner #2" in shown.stdout, f"{shown.stdout}")
+    policy_of_one = write_policy(sojourn, "history-of-one", history=["Duckl*"])
+    done, database = record(sojourn, [program, "3", "23"], "history-of-one", "--policy", policy_of_one)
+    check(done.returncode == 0 and len(found_in(sojourn, database)) == 2, f"{done}")
+    kept = sojourn.sql(database, "SELECT DISTINCT class FROM zombie_events JOIN zombie_reports USING (report_id)"
+                                 " JOIN zombies USING (zombie_id)")
+    check(kept == [{"class": "Duckling"}], f"{kept}")
     plain = subprocess.run([program], capture_output=True, check=True)
     done, database = record(sojourn, [program], "history", "--policy", policy)
     check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}")
