@@ -16,7 +16,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 6,
+    SJ_ZOMBIES_VERSION = 7,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -168,6 +168,7 @@ typedef struct sj_zombie_objects {
      * system library's. */
     char classes[SJ_ZOMBIE_PATTERNS_BYTES];
     char exclude[SJ_ZOMBIE_PATTERNS_BYTES];
+    char history_of[SJ_ZOMBIE_PATTERNS_BYTES]; /* whose history is kept; none: of all watched */
 } sj_zombie_objects;
 
 /* Bytes that an allocation asks for, both ends included. */

@@ -233,7 +233,13 @@ static sj_status read_system(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_history(sj_policy_reader *reader, json_t *value)
 {
-    return read_flag(reader, value, &reader->policy->zombies.objects.history);
+    sj_zombie_objects *objects = &reader->policy->zombies.objects;
+    if (json_is_boolean(value)) {
+        memset(objects->history_of, 0, sizeof(objects->history_of));
+        return read_flag(reader, value, &objects->history);
+    }
+    objects->history = 1;
+    return read_names(reader, value, objects->history_of);
 }
 
 static sj_status read_objects_on_use(sj_policy_reader *reader, json_t *value)

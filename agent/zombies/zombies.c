@@ -326,6 +326,7 @@ static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *othe
     atomic_store(&target->generation, generation);
     memcpy(target->classes, source->classes, sizeof(target->classes));
     memcpy(target->exclude, source->exclude, sizeof(target->exclude));
+    memcpy(target->history_of, source->history_of, sizeof(target->history_of));
     memcpy(all->guard.classes, others->guard.classes, sizeof(all->guard.classes));
     target->with_system = source->with_system;
     target->history = source->history;

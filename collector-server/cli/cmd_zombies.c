@@ -3,6 +3,8 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/query/query.h"
+#include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/zombie_change.h"
 
@@ -11,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { CALLS_BEFORE = 5 };
 
 typedef struct zombies_request {
     sj_query_options query;
@@ -182,7 +186,7 @@ static void print_history(sqlite3 *database, int64_t report)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(database,
-                           "SELECT number, event, owners, tid, function FROM zombie_events"
+                           "SELECT number, event, owners, tid, function, partner FROM zombie_events"
                            " WHERE report_id = ?1 ORDER BY number",
                            -1, &statement, NULL) != SQLITE_OK) {
         return;
@@ -191,9 +195,51 @@ static void print_history(sqlite3 *database, int64_t report)
     clean_text event;
     clean_text function;
     for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
-        printf("%s  %-11s  owners %lld  thread %lld  %s\n", row == 0 ? "\nhistory\n" : "",
-               clean(statement, 1, &event), (long long)sqlite3_column_int64(statement, 2),
+        char partner[32] = "no partner";
+        if (sqlite3_column_type(statement, 5) != SQLITE_NULL) {
+            snprintf(partner, sizeof(partner), "partner #%d", sqlite3_column_int(statement, 5));
+        }
+        printf("%s  #%-2d %-11s  owners %lld  %-11s  thread %lld  %s\n",
+               row == 0 ? "\nhistory\n" : "", sqlite3_column_int(statement, 0),
+               clean(statement, 1, &event), (long long)sqlite3_column_int64(statement, 2), partner,
                (long long)sqlite3_column_int64(statement, 3), clean(statement, 4, &function));
+    }
+    sqlite3_finalize(statement);
+}
+
+/* A row of zombie_calls; `moment` is that of the row before. */
+static void print_call(sqlite3_stmt *row, clean_text *moment)
+{
+    clean_text texts[4];
+    char duration[SJ_DURATION_TEXT_BYTES] = "did not end";
+    const char *now = clean(row, 0, &texts[0]);
+    if (strcmp(now, moment->text) != 0) {
+        char at[SJ_DURATION_TEXT_BYTES];
+        sj_format_duration(sqlite3_column_int64(row, 1), at);
+        printf("\ncalls at the %s, %s after the start, in thread \"%s\"\n", now, at,
+               clean(row, 2, &texts[1]));
+        snprintf(moment->text, sizeof(moment->text), "%s", now);
+    }
+    if (sqlite3_column_type(row, 7) != SQLITE_NULL) {
+        sj_format_duration(sqlite3_column_int64(row, 7), duration);
+    }
+    printf("  %-6s  %11s  %s\n", clean(row, 3, &texts[2]), duration, clean(row, 5, &texts[3]));
+}
+
+/* What the threads ran when the memory was allocated, freed and used, where calls were recorded. */
+static void print_calls(sqlite3 *database, const char *zombie)
+{
+    sqlite3_stmt *statement = NULL;
+    clean_text moment = {""};
+    if (sqlite3_prepare_v2(database, sj_shipped_query_find("zombie_calls")->text, -1, &statement,
+                           NULL) != SQLITE_OK) {
+        return;
+    }
+    sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, ":zombie"), zombie, -1,
+                      SQLITE_STATIC);
+    sqlite3_bind_int(statement, sqlite3_bind_parameter_index(statement, ":calls"), CALLS_BEFORE);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        print_call(statement, &moment);
     }
     sqlite3_finalize(statement);
 }
@@ -257,6 +303,7 @@ static int run_show(zombies_request *request)
         sqlite3_bind_int64(statement, 1, id);
         if (sqlite3_step(statement) == SQLITE_ROW) {
             print_finding(database, statement);
+            print_calls(database, request->words[0]);
         } else {
             exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,
                                          "there is no finding %s with a report", request->words[0]);
@@ -369,13 +416,15 @@ const sj_command sj_command_zombies = {
     .name = "zombies",
     .summary = "list uses of freed memory, and show their stacks",
     .usage = "sojourn zombies [OPTIONS] [show ID | resolve ID | note ID TEXT | shrink PID] [FILE]",
-    .help = "Without a word lists the open findings of sessions that were recorded with\n"
-            "--zombies. A finding is one mistake, in however many sessions and builds.\n"
-            "\n"
-            "  show ID        its last report: stacks of the use, the free and the allocation\n"
-            "  resolve ID     it is fixed; a report that comes later reopens it\n"
-            "  note ID TEXT   keep a text with it\n"
-            "  shrink PID     halve the memory that freed blocks of a watched process keep\n",
+    .help =
+        "Without a word lists the open findings of sessions that were recorded with\n"
+        "--zombies. A finding is one mistake, in however many sessions and builds.\n"
+        "\n"
+        "  show ID        its last report: stacks of the use, the free and the allocation, and\n"
+        "                 the calls around them\n"
+        "  resolve ID     it is fixed; a report that comes later reopens it\n"
+        "  note ID TEXT   keep a text with it\n"
+        "  shrink PID     halve the memory that freed blocks of a watched process keep\n",
     .options = zombies_options,
     .examples = "Examples:\n"
                 "  sojourn record --zombies heap -o app.db -- ./app\n"

@@ -2,20 +2,14 @@
  *
  * A finding is known by its kind and the program's own functions on the stacks of use and free, so
  * that it is one row over sessions, devices and builds. */
+#include "collector-server/store/owner_pairs.h"
 #include "collector-server/store/store_internal.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
-enum {
-    STACKS = 3,
-    FRAMES_MAX = 256,
-    OWN_FRAMES = 6,
-    EVENTS_MAX = 64,
-    FINGERPRINT_BYTES = 17,
-    NAME_BYTES = 512
-};
+enum { STACKS = 3, FRAMES_MAX = 256, OWN_FRAMES = 6, FINGERPRINT_BYTES = 17, NAME_BYTES = 512 };
 
 static const char *const stack_names[STACKS] = {"use", "free", "allocation"};
 
@@ -119,26 +113,43 @@ static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *mo
     return SJ_OK;
 }
 
-static sj_status add_stack(sj_store *store, int64_t report_id, const json_t *report,
+/* Frames and time of one stack. */
+static sj_status add_stack(sj_store *store, const sj_zombie_row *row, const json_t *moment,
                            const char *stack, sj_error *error)
 {
-    return add_frames(store, report_id, json_object_get(report, stack), stack, error);
+    if (moment == NULL) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_MOMENT_ADD, error, "itii", row->report_id, stack,
+                      sj_ticks_at_ns(row->clock, (uint64_t)number_of(moment, "ticks")),
+                      number_of(moment, "tid")));
+    return add_frames(store, row->report_id, moment, stack, error);
 }
 
-static sj_status add_history(sj_store *store, int64_t report_id, const json_t *report,
+static sj_status add_history(sj_store *store, const sj_zombie_row *row, const json_t *report,
                              sj_error *error)
 {
     const json_t *events = json_object_get(report, "history");
-    for (size_t i = 0; i < json_array_size(events) && i < EVENTS_MAX; i++) {
+    sj_owner_event kept[SJ_OWNER_EVENTS_MAX];
+    char functions[SJ_OWNER_EVENTS_MAX][NAME_BYTES];
+    size_t count = json_array_size(events);
+    count = count < SJ_OWNER_EVENTS_MAX ? count : SJ_OWNER_EVENTS_MAX;
+    for (size_t i = 0; i < count; i++) {
         const json_t *event = json_array_get(events, i);
+        own_function_of(json_object_get(event, "frames"), functions[i]);
+        kept[i] = (sj_owner_event){.event = text_of(event, "event"), .function = functions[i]};
+    }
+    sj_pair_owners(kept, count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *event = json_array_get(events, i);
+        const int64_t partner = kept[i].partner;
         char stack[32];
-        char function[NAME_BYTES];
         snprintf(stack, sizeof(stack), "history %zu", i);
-        own_function_of(json_object_get(event, "frames"), function);
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_EVENT_ADD, error, "iitiiit", report_id,
-                          (int64_t)i, text_of(event, "event"), number_of(event, "count"),
-                          number_of(event, "tid"), number_of(event, "ticks"), function));
-        SJ_TRY(add_frames(store, report_id, event, stack, error));
+        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_EVENT_ADD, error, "iitiiito", row->report_id,
+                          (int64_t)i, kept[i].event, number_of(event, "count"),
+                          number_of(event, "tid"), number_of(event, "ticks"), functions[i],
+                          partner >= 0 ? &partner : NULL));
+        SJ_TRY(add_stack(store, row, event, stack, error));
     }
     return SJ_OK;
 }
@@ -163,9 +174,10 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
                       number_of(json_object_get(report, "use"), "tid"), access,
                       number_of(report, "size"), number_of(report, "offset")));
     for (int i = 0; i < STACKS; i++) {
-        SJ_TRY(add_stack(store, row->report_id, report, stack_names[i], error));
+        SJ_TRY(
+            add_stack(store, row, json_object_get(report, stack_names[i]), stack_names[i], error));
     }
-    return add_history(store, row->report_id, report, error);
+    return add_history(store, row, report, error);
 }
 
 static sj_status add_account(sj_store *store, const sj_zombie_row *row, const json_t *account,

@@ -1,7 +1,7 @@
 /* Which classes are watched: asked for each freed object, so the answers are kept. */
 #include "agent/inproc/objc_zombies/internal.h"
 
-enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 3, ANCESTORS_MAX = 64 };
+enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 4, ANCESTORS_MAX = 64 };
 
 /* A class keeps its place. The verdict is 1 + generation of the patterns, and below it what
  * sj_class_judge returns. */
@@ -67,6 +67,12 @@ static class_verdict *find_place(const sj_gcc_class *class)
     return NULL;
 }
 
+static bool has_history(const sj_gcc_class *class, const sj_zombie_objects *settings)
+{
+    return settings->history != 0 &&
+           (settings->history_of[0] == '\0' || has_name(settings->history_of, class));
+}
+
 /* Asking -finalize for each object costs more than all else that the runtime does. */
 static uint32_t judge(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
@@ -75,7 +81,8 @@ static uint32_t judge(const sj_gcc_class *class, const sj_zombie_settings *setti
         return guarded;
     }
     const bool is_destroyed = sj_objc_gcc.responds(class, sj_class_destroy_selector) != 0;
-    return guarded | SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0);
+    return guarded | SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0) |
+           (has_history(class, &settings->objects) ? SJ_CLASS_NOTED : 0);
 }
 
 uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings)

@@ -60,7 +60,8 @@ static bool is_noted(const void *object)
            region->settings.objects.history != 0 &&
            atomic_load_explicit(&region->is_history_paused, memory_order_relaxed) == 0 &&
            !sj_objc_is_zombie(object) &&
-           sj_class_is_watched(*(const sj_gcc_class *const *)object, &region->settings);
+           (sj_class_judge(*(const sj_gcc_class *const *)object, &region->settings) &
+            SJ_CLASS_NOTED) != 0;
 }
 
 static __attribute__((noinline)) void note(const void *object, sj_zombie_event_kind kind,

@@ -217,7 +217,7 @@ void sj_queue_after_fork(void);
 
 /* What is known of a class, bits: its freed objects are kept; they have instance variables of C++,
  * which -[NSObject finalize] destroys; the policy names it for guarded blocks. */
-enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2, SJ_CLASS_GUARDED = 4 };
+enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2, SJ_CLASS_GUARDED = 4, SJ_CLASS_NOTED = 8 };
 
 /* The selector of the code that destroys them; found before any class is judged. */
 extern const void *sj_class_destroy_selector __attribute__((visibility("hidden")));

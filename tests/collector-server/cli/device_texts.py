@@ -63,7 +63,7 @@ def painted_zombies(sojourn):
                       (report, PAINT + "thread", PAINT + "access"))
         store.execute("INSERT INTO zombie_frames VALUES (?, 'use', 0, 1, ?, ?, 1, 1)",
                       (report, PAINT + "function", PAINT + "module"))
-        store.execute("INSERT INTO zombie_events VALUES (?, 0, ?, 1, 1, 1, ?)",
+        store.execute("INSERT INTO zombie_events VALUES (?, 0, ?, 1, 1, 1, ?, NULL)",
                       (report, PAINT + "event", PAINT + "owner"))
     done = sojourn.run(["zombies", "show", "1", "-d", database], capture_output=True, text=True)
     check(done.returncode == 0 and "\x1b" not in done.stdout, f"painted: {done}")

@@ -2,6 +2,7 @@
 """Planted mistakes with heap memory are found with their kind, their block and the program's own
 functions on all stacks, in programs of gcc and clang at every level of optimisation, stripped or
 not; programs without mistakes print and return the same. heap_mistakes.py BUILD_FOLDER SAMPLES"""
+import json
 import os
 import subprocess
 import sys
@@ -182,6 +183,31 @@ def test_life(sojourn, folder):
     check([tuple(r.values()) for r in sojourn.sql(database, row)] == [(1, 3, "reopened")], "not reopened")
 
 
+def calls_around(sojourn, database, finding):
+    done = sojourn.run(["sql", "--query", "zombie_calls", "--param", f"zombie={finding}", "--json", database],
+                       capture_output=True, text=True)
+    check(done.returncode == 0, f"{done}")
+    return [(row["moment"], row["relation"], row["function"]) for row in json.loads(done.stdout)]
+
+
+def test_calls(sojourn, folder):
+    """Where calls are recorded, a finding names those that were open when the block was allocated, freed
+    and used, and those that the thread made before; of a block that was freed before a fork, the parent's."""
+    program = os.path.join(folder, "heap")
+    done, database = record(sojourn, [program, "15", "1"], "calls")
+    check(done.returncode == 0, f"{done}")
+    for finding in sojourn.sql(database, "SELECT zombie_id, used_in, freed_in, allocated_in FROM zombies"):
+        around = calls_around(sojourn, database, finding["zombie_id"])
+        for moment, function in (("allocation", finding["allocated_in"]), ("free", finding["freed_in"]),
+                                 ("use", finding["used_in"])):
+            check((moment, "open", function) in around, f"{moment} in {function}: {around}")
+        before = [function for moment, relation, function in around if (moment, relation) == ("free", "before")]
+        check(0 < len(before) <= 5 and finding["allocated_in"] in before, f"{before}")
+        shown = sojourn.run(["zombies", "show", str(finding["zombie_id"]), "--database", database],
+                            capture_output=True, text=True)
+        check("calls at the free, " in shown.stdout and "did not end" not in shown.stdout, f"{shown.stdout}")
+
+
 def test(sojourn, arguments):
     samples = arguments[0]
     for compiler in ("gcc", "clang"):
@@ -197,6 +223,7 @@ def test(sojourn, arguments):
     test_stop(sojourn, folder)
     test_sampled(sojourn, folder)
     test_life(sojourn, folder)
+    test_calls(sojourn, os.path.join(samples, "gcc-O0"))
 
 
 if __name__ == "__main__":

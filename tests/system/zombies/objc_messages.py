@@ -189,15 +189,16 @@ def test_on_use(sojourn, program):
     check(done.returncode == 0 and account_of(sojourn, database)["used"] == 2, f"free: {done}")
 
 
-EVENTS = "SELECT event, owners, function FROM zombie_events ORDER BY report_id, number"
+EVENTS = "SELECT event, owners, function, partner FROM zombie_events ORDER BY report_id, number"
 
 
 def test_history(sojourn, program):
     """Allocation, retains, releases and autoreleases, each with its owner's function: what has no partner."""
     policy = write_policy(sojourn, "history", history=True)
-    for number, wanted in ((3, [("allocation", 1, "make_duck"), ("autorelease", 1, "drain_pool"), ("release", 0, "drop")]),
-                           (14, [("allocation", 1, "make_duck"), ("retain", 2, "find_in_dictionary"),
-                                 ("release", 1, "drop"), ("release", 0, "drop")])):
+    for number, wanted in ((3, [("allocation", 1, "make_duck", 1), ("autorelease", 1, "drain_pool", 0),
+                                ("release", 0, "drop", None)]),
+                           (14, [("allocation", 1, "make_duck", 3), ("retain", 2, "find_in_dictionary", 2),
+                                 ("release", 1, "drop", 1), ("release", 0, "drop", 0)])):
         done, database = record(sojourn, [program, str(number)], f"history-{number}", "--policy", policy)
         check((done.returncode, done.stdout) == (0, b""), f"{done}")
         events = [tuple(row.values()) for row in sojourn.sql(database, EVENTS)]
@@ -205,7 +206,13 @@ def test_history(sojourn, program):
         report = json.loads(sojourn.sql(database, "SELECT payload FROM reports WHERE kind <> 'account'")[0]["payload"])
         check(report["history_is_whole"] is True, f"{report['history_is_whole']}")
     shown = sojourn.run(["zombies", "show", "1", "--database", database], capture_output=True, text=True)
-    check("retain       owners 2" in shown.stdout, f"{shown.stdout}")
+    check("#1  retain       owners 2  partner #2" in shown.stdout, f"{shown.stdout}")
+    policy_of_one = write_policy(sojourn, "history-of-one", history=["Duckl*"])
+    done, database = record(sojourn, [program, "3", "23"], "history-of-one", "--policy", policy_of_one)
+    check(done.returncode == 0 and len(found_in(sojourn, database)) == 2, f"{done}")
+    kept = sojourn.sql(database, "SELECT DISTINCT class FROM zombie_events JOIN zombie_reports USING (report_id)"
+                                 " JOIN zombies USING (zombie_id)")
+    check(kept == [{"class": "Duckling"}], f"{kept}")
     plain = subprocess.run([program], capture_output=True, check=True)
     done, database = record(sojourn, [program], "history", "--policy", policy)
     check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}")
@@ -244,8 +251,9 @@ def test_refused(sojourn, program):
 
 def test(sojourn, arguments):
     samples = arguments[0]
-    for level in range(4):
-        test_messages(sojourn, os.path.join(samples, f"gcc-O{level}", "messages"), f"gcc{level}")
+    for compiler in ("gcc", "clang"):
+        for level in range(4):
+            test_messages(sojourn, os.path.join(samples, f"{compiler}-O{level}", "messages"), f"{compiler}{level}")
     folder = os.path.join(samples, "gcc-O2")
     program = os.path.join(folder, "messages")
     test_stripped(sojourn, program)

@@ -1,0 +1,44 @@
+-- title: Calls around a use of freed memory
+-- question: Which calls were open when the memory was allocated, freed and used, and which came just before?
+-- parameter: zombie = 1 | the finding (zombies); its last report counts
+-- parameter: calls = 5 | that many that had ended before each moment, of the 10 ms before it
+-- column: moment | allocation, free or use
+-- column: at_ns | when, ns since the session's start
+-- column: thread | name of its thread
+-- column: relation | open: the call ran then; before: it had ended
+-- column: depth | calls above it
+-- column: function | its function
+-- column: start_ns | when it was entered, ns since the session's start
+-- column: duration_ns | between entry and exit, ns; NULL: it did not end
+-- column: call_id | the call
+-- example: sojourn sql --query zombie_calls --param zombie=1
+WITH moments AS MATERIALIZED (
+    SELECT m.stack AS moment, m.at_ns, s.stream_id, t.name AS thread
+    FROM zombie_threads AS m
+    JOIN threads AS t USING (thread_id)
+    JOIN streams AS s USING (thread_id)
+    WHERE m.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :zombie)
+    AND m.stack IN ('allocation', 'free', 'use')),
+around AS (
+    SELECT m.*, 'open' AS relation, c.call_id
+    FROM moments AS m
+    CROSS JOIN calls AS c
+    WHERE c.stream_id = m.stream_id AND c.start_ns <= m.at_ns AND c.end_ns >= m.at_ns
+    UNION ALL
+    SELECT m.*, 'open', (o.stream_id << 38) | o.call_index
+    FROM moments AS m
+    JOIN open_calls AS o USING (stream_id)
+    WHERE o.start_ns <= m.at_ns
+    UNION ALL
+    SELECT m.*, 'before', c.call_id
+    FROM moments AS m
+    CROSS JOIN calls AS c
+    WHERE c.call_id IN (
+        SELECT l.call_id FROM calls AS l
+        WHERE l.stream_id = m.stream_id AND l.start_ns BETWEEN m.at_ns - 10000000 AND m.at_ns AND l.end_ns < m.at_ns
+        ORDER BY l.call_id DESC LIMIT :calls))
+SELECT a.moment, a.at_ns, a.thread, a.relation, c.depth, f.name AS function, c.start_ns, c.duration_ns, c.call_id
+FROM around AS a
+CROSS JOIN calls AS c ON c.call_id = a.call_id
+LEFT JOIN functions AS f ON f.function_id = c.function_id
+ORDER BY a.at_ns, a.moment, a.relation = 'open', c.start_ns, c.depth

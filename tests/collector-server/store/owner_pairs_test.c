@@ -1,0 +1,59 @@
+/* Which event of an object's history takes back which. */
+#include "collector-server/store/owner_pairs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { EVENTS = 6 };
+
+static void check(sj_owner_event *events, size_t count, const int *partners)
+{
+    sj_pair_owners(events, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(events[i].partner, partners[i]);
+    }
+}
+
+static void test_surest_first(void **state)
+{
+    (void)state;
+    sj_owner_event events[EVENTS] = {
+        {"allocation", "main", 0}, {"retain", "-[Nest keep:]", 0},    {"retain", "visit", 0},
+        {"release", "visit", 0},   {"release", "+[Nest dropAll]", 0}, {"release", "other", 0}};
+    check(events, EVENTS, (const int[]){5, 4, 3, 2, 1, 0});
+}
+
+static void test_left_over(void **state)
+{
+    (void)state;
+    sj_owner_event released[] = {{"allocation", "main", 0},
+                                 {"autorelease", "main", 0},
+                                 {"release", "zoo::keeper::stop()", 0}};
+    check(released, 3, (const int[]){1, 0, -1});
+    sj_owner_event leaked[] = {{"allocation", "", 0}, {"retain", "", 0}, {"release", "", 0}};
+    check(leaked, 3, (const int[]){-1, 2, 1});
+    sj_owner_event scopes[] = {{"retain", "zoo::keeper::start()", 0},
+                               {"retain", "zoo::cage::open()", 0},
+                               {"release", "zoo::keeper::stop()", 0}};
+    check(scopes, 3, (const int[]){2, -1, 0});
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    /* What comes before is not taken back by what comes after it. */
+    sj_owner_event events[] = {{"release", "f", 0}, {"retain", "f", 0}, {"unknown", "f", 0}};
+    check(events, 3, (const int[]){-1, -1, -1});
+    sj_pair_owners(NULL, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_surest_first),
+                                       cmocka_unit_test(test_left_over),
+                                       cmocka_unit_test(test_order)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
