@@ -2,6 +2,7 @@
 
 #include "collector-server/forward/clickhouse_block.h"
 #include "proto/base/array.h"
+#include "proto/base/late_library.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -30,7 +31,23 @@ enum {
     CODE_AUTHENTICATION = 516
 };
 
+/* libcurl needs 30 libraries, which would cost each command 4 ms at its start. */
+typedef struct curl_functions {
+    __typeof__(curl_easy_cleanup) *easy_cleanup;
+    __typeof__(curl_easy_init) *easy_init;
+    __typeof__(curl_easy_reset) *easy_reset;
+    __typeof__(curl_easy_escape) *easy_escape;
+    __typeof__(curl_easy_setopt) *easy_setopt;
+    __typeof__(curl_easy_perform) *easy_perform;
+    __typeof__(curl_easy_strerror) *easy_strerror;
+    __typeof__(curl_easy_getinfo) *easy_getinfo;
+    __typeof__(curl_slist_append) *slist_append;
+    __typeof__(curl_slist_free_all) *slist_free_all;
+    __typeof__(curl_free) *free;
+} curl_functions;
+
 struct sj_forward_target {
+    curl_functions http;
     CURL *curl;
     char *url, *user, *password, *ca_file;
     char database[64];
@@ -66,6 +83,21 @@ static int look_for_stop(void *context, curl_off_t down_all, curl_off_t down, cu
     return target->stop != NULL && atomic_load(target->stop);
 }
 
+static sj_status load_curl(curl_functions *functions, sj_error *error)
+{
+#define SYMBOL(name)                                                                               \
+    {                                                                                              \
+        "curl_" #name, offsetof(curl_functions, name)                                              \
+    }
+    static const sj_late_symbol symbols[] = {
+        SYMBOL(easy_cleanup), SYMBOL(easy_init),      SYMBOL(easy_reset),    SYMBOL(easy_escape),
+        SYMBOL(easy_setopt),  SYMBOL(easy_perform),   SYMBOL(easy_strerror), SYMBOL(easy_getinfo),
+        SYMBOL(slist_append), SYMBOL(slist_free_all), SYMBOL(free)};
+#undef SYMBOL
+    return sj_late_library_load("libcurl-gnutls.so.4", symbols,
+                                sizeof(symbols) / sizeof(symbols[0]), functions, error);
+}
+
 static bool is_name(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -94,7 +126,9 @@ static void close_target(sj_forward_target *target)
     if (target == NULL) {
         return;
     }
-    curl_easy_cleanup(target->curl);
+    if (target->curl != NULL) {
+        target->http.easy_cleanup(target->curl);
+    }
     free(target->url);
     free(target->user);
     free(target->password);
@@ -119,7 +153,8 @@ static sj_status take_options(sj_forward_target *target, const sj_forward_option
         SJ_TRY(read_password(options->password_file, &target->password, error));
     }
     target->stop = options->stop;
-    target->curl = curl_easy_init();
+    SJ_TRY(load_curl(&target->http, error));
+    target->curl = target->http.easy_init();
     target->url = strdup(options->url);
     target->user = strdup(options->user != NULL ? options->user : "default");
     target->ca_file = options->ca_file != NULL ? strdup(options->ca_file) : NULL;
@@ -199,17 +234,18 @@ static CURLcode perform(sj_forward_target *target, const http_request *request, 
                         char *problem)
 {
     CURL *curl = target->curl;
+    const curl_functions *http = &target->http;
     body_reader body = {.request = request};
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *headers = http->slist_append(NULL, "Expect:");
     char header[512];
-    char *query = request->query != NULL ? curl_easy_escape(curl, request->query, 0) : NULL;
+    char *query = request->query != NULL ? http->easy_escape(curl, request->query, 0) : NULL;
     char *url = NULL;
-    curl_easy_reset(curl);
+    http->easy_reset(curl);
     snprintf(header, sizeof(header), "X-ClickHouse-User: %.400s", target->user);
-    headers = curl_slist_append(headers, header);
+    headers = http->slist_append(headers, header);
     if (target->password != NULL) {
         snprintf(header, sizeof(header), "X-ClickHouse-Key: %.400s", target->password);
-        headers = curl_slist_append(headers, header);
+        headers = http->slist_append(headers, header);
     }
     const size_t capacity =
         strlen(target->url) + strlen(request->settings) + (query != NULL ? strlen(query) : 0) + 32;
@@ -219,34 +255,34 @@ static CURLcode perform(sj_forward_target *target, const http_request *request, 
         snprintf(url, capacity, "%s/?%s%s%s", target->url,
                  query != NULL ? "query=" : "wait_end_of_query=1", query != NULL ? query : "",
                  request->settings);
-        curl_easy_setopt(curl, CURLOPT_URL, url);
-        curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-        curl_easy_setopt(curl, CURLOPT_POST, 1L);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, body_bytes(request));
-        curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
-        curl_easy_setopt(curl, CURLOPT_READFUNCTION, give_body);
-        curl_easy_setopt(curl, CURLOPT_READDATA, &body);
-        curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, rewind_body);
-        curl_easy_setopt(curl, CURLOPT_SEEKDATA, &body);
-        curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_stop);
-        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, target);
-        curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
+        http->easy_setopt(curl, CURLOPT_URL, url);
+        http->easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+        http->easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+        http->easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+        http->easy_setopt(curl, CURLOPT_POST, 1L);
+        http->easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, body_bytes(request));
+        http->easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BYTES);
+        http->easy_setopt(curl, CURLOPT_READFUNCTION, give_body);
+        http->easy_setopt(curl, CURLOPT_READDATA, &body);
+        http->easy_setopt(curl, CURLOPT_SEEKFUNCTION, rewind_body);
+        http->easy_setopt(curl, CURLOPT_SEEKDATA, &body);
+        http->easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+        http->easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+        http->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        http->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
+        http->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+        http->easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+        http->easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        http->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_stop);
+        http->easy_setopt(curl, CURLOPT_XFERINFODATA, target);
+        http->easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
         if (target->ca_file != NULL) {
-            curl_easy_setopt(curl, CURLOPT_CAINFO, target->ca_file);
+            http->easy_setopt(curl, CURLOPT_CAINFO, target->ca_file);
         }
-        code = curl_easy_perform(curl);
+        code = http->easy_perform(curl);
     }
-    curl_slist_free_all(headers);
-    curl_free(query);
+    http->slist_free_all(headers);
+    http->free(query);
     free(url);
     return code;
 }
@@ -302,9 +338,9 @@ static sj_status request_answer(sj_forward_target *target, const http_request *r
     }
     if (code != CURLE_OK) {
         return sj_fail(error, SJ_EAGAIN, "%s is not reached: %s", target->url,
-                       problem[0] != '\0' ? problem : curl_easy_strerror(code));
+                       problem[0] != '\0' ? problem : target->http.easy_strerror(code));
     }
-    curl_easy_getinfo(target->curl, CURLINFO_RESPONSE_CODE, &http);
+    target->http.easy_getinfo(target->curl, CURLINFO_RESPONSE_CODE, &http);
     return http == HTTP_OK ? SJ_OK : refuse(target, http, answer, error);
 }
 

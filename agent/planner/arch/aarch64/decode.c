@@ -1,6 +1,7 @@
 #include "agent/planner/arch/aarch64/aarch64.h"
 
 #include "agent/abi/aarch64_words.h"
+#include "proto/base/late_library.h"
 
 #include <capstone/capstone.h>
 #include <stdlib.h>
@@ -24,22 +25,53 @@ enum {
     EPILOGUE_REGISTER = SJ_WORD_LINK_REGISTER
 };
 
+/* Its 77,000 relocations would cost each command of another processor 3 ms. */
+typedef struct capstone_functions {
+    __typeof__(cs_open) *open;
+    __typeof__(cs_close) *close;
+    __typeof__(cs_malloc) *malloc;
+    __typeof__(cs_free) *free;
+    __typeof__(cs_disasm_iter) *disassemble;
+} capstone_functions;
+
+#define TEXT_OF(number) TEXT(number)
+#define TEXT(number) #number
+
 /* The state of a decoder. */
 typedef struct disassembler {
+    capstone_functions capstone;
     csh handle;
     cs_insn *instruction; /* room for one */
 } disassembler;
 
+static bool load_capstone(capstone_functions *functions)
+{
+    static const sj_late_symbol symbols[] = {
+        {"cs_open", offsetof(capstone_functions, open)},
+        {"cs_close", offsetof(capstone_functions, close)},
+        {"cs_malloc", offsetof(capstone_functions, malloc)},
+        {"cs_free", offsetof(capstone_functions, free)},
+        {"cs_disasm_iter", offsetof(capstone_functions, disassemble)}};
+    sj_error error = {0};
+    return sj_late_library_load("libcapstone.so." TEXT_OF(CS_API_MAJOR), symbols,
+                                sizeof(symbols) / sizeof(symbols[0]), functions, &error) == SJ_OK;
+}
+
 sj_status sj_aarch64_open_decoder(sj_decoder *decoder)
 {
     disassembler *made = calloc(1, sizeof(*made));
-    if (made == NULL || cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &made->handle) != CS_ERR_OK) {
+    if (made != NULL && !load_capstone(&made->capstone)) {
+        free(made);
+        return SJ_ENOTFOUND;
+    }
+    if (made == NULL ||
+        made->capstone.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, &made->handle) != CS_ERR_OK) {
         free(made);
         return SJ_ENOMEM;
     }
-    made->instruction = cs_malloc(made->handle);
+    made->instruction = made->capstone.malloc(made->handle);
     if (made->instruction == NULL) {
-        cs_close(&made->handle);
+        made->capstone.close(&made->handle);
         free(made);
         return SJ_ENOMEM;
     }
@@ -50,8 +82,8 @@ sj_status sj_aarch64_open_decoder(sj_decoder *decoder)
 void sj_aarch64_close_decoder(sj_decoder *decoder)
 {
     disassembler *state = decoder->state;
-    cs_free(state->instruction, 1);
-    cs_close(&state->handle);
+    state->capstone.free(state->instruction, 1);
+    state->capstone.close(&state->handle);
     free(state);
 }
 
@@ -60,7 +92,7 @@ static bool is_instruction(const sj_decoder *decoder, const uint8_t *bytes)
     size_t size = SJ_WORD_BYTES;
     uint64_t address = 0;
     const disassembler *state = decoder->state;
-    return cs_disasm_iter(state->handle, &bytes, &size, &address, state->instruction);
+    return state->capstone.disassemble(state->handle, &bytes, &size, &address, state->instruction);
 }
 
 /* br, blr, ret and their authenticating kin; the rest belongs to the kernel. */
