@@ -106,7 +106,7 @@ static void try_it(json_t *checks, direct_trial *trial)
     sj_doctor_add(
         checks, "direct mode", false,
         ran ? message_of(trial->said) : "the library keeps programs from starting",
-        "programs cannot record themselves here (sojourn-direct(7)) until this is mended; "
+        "programs cannot record themselves here (sojourn-direct(7)) until this is fixed; "
         "\"sojourn record\" and sojourn-device(8) need none of it");
 }
 

@@ -193,7 +193,7 @@ static const char *describe(sj_status status)
 {
     switch (status) {
     case SJ_EUNSUPPORTED:
-        return "who answers there is no collector: it does not speak SP's REP";
+        return "what answers there is not a collector: it does not speak SP's REP";
     case SJ_ELIMIT:
         return "the collector's answer is too long";
     default:

@@ -289,7 +289,7 @@ const sj_command sj_command_bench = {
     .summary = "record repeated runs of a program into one database, for diff and check",
     .usage = "sojourn bench [OPTIONS] [OPTIONS OF RECORD] [--] PROGRAM [ARGUMENTS]",
     .help = "Each run is a session; all have one name. Prints the time that they took. Options of\n"
-            "`sojourn record` are handed on; \"--\" ends them.\n",
+            "`sojourn record` are passed on; \"--\" ends them.\n",
     .options = bench_table,
     .examples = "Examples:\n"
                 "  sojourn bench -n 10 --name before -o app.db -- ./app input.txt\n"

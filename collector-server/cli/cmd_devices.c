@@ -73,7 +73,7 @@ const sj_command sj_command_devices = {
     .name = "devices",
     .summary = "list the devices of a collector",
     .usage = "sojourn devices [OPTIONS] [FILE]",
-    .help = "Lists every device that has sent a session or enrolled, with what it said last.\n",
+    .help = "Lists every device that has sent a session or enrolled, with what it last reported.\n",
     .options = devices_options,
     .examples = "Examples:\n"
                 "  sojourn devices lab.db\n"

@@ -141,7 +141,7 @@ static int send_owed(const forward_request *request, const char *url)
         failed = senders[i].status != SJ_OK && failed == NULL ? &senders[i] : failed;
     }
     if (failed == NULL || given != 0) {
-        printf("%llu sessions were given to %s\n", (unsigned long long)given, url);
+        printf("%llu sessions were sent to %s\n", (unsigned long long)given, url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }
@@ -278,7 +278,7 @@ static int send_calls(forward_request *request, const char *url)
                                        &sj_forward_clickhouse, target, &calls, &error);
     }
     if (status == SJ_OK || calls != 0) {
-        printf("%llu calls of session %lld were given to %s\n", (unsigned long long)calls,
+        printf("%llu calls of session %lld were sent to %s\n", (unsigned long long)calls,
                (long long)session_id, url);
     }
     sj_forward_clickhouse.close(target);
@@ -361,13 +361,13 @@ static const sj_option forward_options[] = {
 
 const sj_command sj_command_forward = {
     .name = "forward",
-    .summary = "give a lab's sums to a ClickHouse cluster of many labs",
+    .summary = "send a lab's sums to a ClickHouse cluster of many labs",
     .usage = "sojourn forward [OPTIONS] init URL... | send URL | calls URL | status URL |\n"
              "                         fetch URL [SET]...",
-    .help = "init makes the tables on each node; again does no harm. send gives what is owed:\n"
-            "sessions that have ended, anew those that have changed, and word of removed ones;\n"
+    .help = "init makes the tables on each node and may be repeated. send gives the cluster what it\n"
+            "lacks: sessions that have ended or changed, and which ones were removed;\n"
             "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
-            "calls gives the single calls of a session or a window of it; again does no harm.\n"
+            "calls sends the single calls of a session or a window of it, and may be repeated.\n"
             "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
             "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
     .options = forward_options,

@@ -483,7 +483,7 @@ const sj_command sj_command_attach = {
         "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
         "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
         "everything\n"
-        "out of the process again. Calls that were open at the beginning are part of the "
+        "from the process. Calls that were open at the beginning are part of the "
         "recording.\n",
     .options = sj_attach_options,
     .examples =

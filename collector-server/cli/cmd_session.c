@@ -414,8 +414,8 @@ const sj_command sj_command_session = {
         "  import FILE                    take all sessions of another database\n"
         "  retain SET=LIMIT...            remove what is older (all=30d) or too much "
         "(tag:nightly=50G)\n"
-        "  move SESSION FOLDER            its blocks into files there; asked as before\n"
-        "  return SESSION                 back into the database\n",
+        "  move SESSION FOLDER            move its blocks into files there; queries work as before\n"
+        "  return SESSION                 move its blocks back into the database\n",
     .options = session_options,
     .examples = "Examples:\n"
                 "  sojourn session tag last build=42 branch=main\n"

@@ -164,7 +164,7 @@ const sj_command sj_command_verify = {
     .summary = "find stored calls that cannot be read, and quarantine them",
     .usage = "sojourn verify [OPTIONS] [FILE]",
     .help = "Reads every stored block, compares sums with the blocks that they were made of, and\n"
-            "the file with itself. Blocks that cannot be read are named and marked: questions\n"
+            "the file with itself. Blocks that cannot be read are named and marked: queries\n"
             "leave them out and say so (`sojourn sql --query quarantined` lists them), the rest\n"
             "stays readable. Marked blocks that can be read are released from quarantine. The "
             "server may run.\n",

@@ -162,7 +162,7 @@ static const char *find_fault(const verify_run *run, block_row *row)
         sj_callgraph_measure(store->scratch_graph, &block, sj_store_stack_frames, &stack, &summary);
     row->is_away = status == SJ_EIO;
     return status == SJ_OK          ? NULL
-           : row->is_away           ? "the stack that it refers to is in a file that is away"
+           : row->is_away           ? "the stack that it refers to is in a file that cannot be read"
            : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
                                     : "its events contradict each other";
 }
