@@ -158,7 +158,7 @@ static const char *linkage_name(Dwarf_Die *die)
     return name;
 }
 
-/* file_of returns the file that an attribute of a DIE numbers; NULL: it tells none. DWARF 5 numbers
+/* file_of returns the file that an attribute of a DIE numbers; NULL: it names none. DWARF 5 numbers
  * from 0, which dwarf_decl_file of elfutils 0.188 takes for none. */
 static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
 {
@@ -178,7 +178,7 @@ static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
                : NULL;
 }
 
-static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
+static sj_status report_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
 {
     int line = 0;
     const char *file = file_of(die, DW_AT_decl_file);
@@ -191,8 +191,8 @@ static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol
                : SJ_OK;
 }
 
-static sj_status tell_inlined(Dwarf_Die *die, const die_place *place,
-                              const sj_symbol_visitor *visitor)
+static sj_status report_inlined(Dwarf_Die *die, const die_place *place,
+                                const sj_symbol_visitor *visitor)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word line = 0;
@@ -215,11 +215,11 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
     if (tag == DW_TAG_subprogram && dwarf_entrypc(die, &address) == 0 && address != 0) {
         place.function = address;
         place.inline_depth = 0;
-        SJ_TRY(tell_function(die, address, visitor));
+        SJ_TRY(report_function(die, address, visitor));
     } else if (tag == DW_TAG_inlined_subroutine && place.function != 0 &&
                visitor->inlined != NULL) {
         ++place.inline_depth;
-        SJ_TRY(tell_inlined(die, &place, visitor));
+        SJ_TRY(report_inlined(die, &place, visitor));
     }
     if (++place.depth > DEEPEST || dwarf_child(die, &child) != 0) {
         return SJ_OK;

@@ -288,7 +288,7 @@ static void salvage_earlier(const sj_record_values *options)
     }
 }
 
-static void tell_missed(const sj_recording_options *options)
+static void report_missed(const sj_recording_options *options)
 {
     const char *texts[SJ_POLICY_MISSED];
     const size_t count = options->attach_pid != 0 && options->policy != NULL
@@ -315,7 +315,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
     salvage_earlier(options);
-    tell_missed(&options->recording);
+    report_missed(&options->recording);
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);

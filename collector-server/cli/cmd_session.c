@@ -221,7 +221,7 @@ static int run_import(session_request *request)
     return exit_code;
 }
 
-static void tell_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
+static void report_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
 {
     printf("session %lld: %llu blocks (%llu bytes) %s\n", (long long)session_id,
            (unsigned long long)moved->blocks, (unsigned long long)moved->bytes, where);
@@ -233,7 +233,7 @@ static int run_move(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_move(request->database, request->session_id, request->words[1], &moved, &error);
-    tell_moved(request->session_id, &moved, "are in files now");
+    report_moved(request->session_id, &moved, "are in files now");
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -243,7 +243,7 @@ static int run_return(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_return(request->database, request->session_id, &moved, &error);
-    tell_moved(request->session_id, &moved, "are in the database again");
+    report_moved(request->session_id, &moved, "are in the database again");
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -258,12 +258,12 @@ static bool move_old(session_request *request, int64_t session_id, int64_t bytes
                SJ_OK) {
         request->move_failure = sj_command_failed(&sj_command_session, &error);
     } else if (moved.blocks != 0) {
-        tell_moved(session_id, &moved, "are in files now");
+        report_moved(session_id, &moved, "are in files now");
     }
     return false;
 }
 
-static bool tell_removal(void *context, int64_t session_id, int64_t bytes)
+static bool report_removal(void *context, int64_t session_id, int64_t bytes)
 {
     session_request *request = context;
     if (request->move_to != NULL) {
@@ -283,7 +283,7 @@ static int run_retain(session_request *request)
         int64_t removed;
         status = sj_retention_rule_read(request->words[i], &rule, &error);
         if (status == SJ_OK) {
-            status = sj_retention_apply(request->database, &rule, tell_removal, request, &removed,
+            status = sj_retention_apply(request->database, &rule, report_removal, request, &removed,
                                         &error);
         }
     }
@@ -414,7 +414,8 @@ const sj_command sj_command_session = {
         "  import FILE                    take all sessions of another database\n"
         "  retain SET=LIMIT...            remove what is older (all=30d) or too much "
         "(tag:nightly=50G)\n"
-        "  move SESSION FOLDER            move its blocks into files there; queries work as before\n"
+        "  move SESSION FOLDER            move its blocks into files there; queries work as "
+        "before\n"
         "  return SESSION                 move its blocks back into the database\n",
     .options = session_options,
     .examples = "Examples:\n"

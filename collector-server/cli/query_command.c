@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* What is asked for is a sum, mostly. */
-static void tell_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
+static void report_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
     sj_session_doubts doubts;
     sj_session_doubts_read(database, session_id, &doubts);
@@ -54,7 +54,7 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
         return sj_command_failed(command, &error);
     }
     if (session_id != NULL) {
-        tell_doubts(command, *database, *session_id);
+        report_doubts(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
 }

@@ -85,7 +85,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
-static void tell_reasons(FILE *file, const sj_recording_summary *summary)
+static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
     uint64_t bound = UINT64_MAX;
@@ -151,14 +151,14 @@ static void report_cost(FILE *file, const sj_recording_cost *cost)
             format_time(cost->recorder_cpu_ns, &texts[2]));
 }
 
-static void tell_unmatched(FILE *file, const sj_recording_summary *summary)
+static void report_unmatched(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->unmatched[0] != '\0') {
         fprintf(file, "  policy     nothing matched %s\n", summary->unmatched);
     }
 }
 
-static void tell_budget(FILE *file, const sj_recording_summary *summary)
+static void report_budget(FILE *file, const sj_recording_summary *summary)
 {
     const sj_overhead_governor_counters *budget = &summary->drain.budget;
     if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
@@ -173,11 +173,12 @@ static void tell_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* tell_losses names the option that prevents each kind of loss. */
-static void tell_losses(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+/* report_losses names the option that prevents each kind of loss. */
+static void report_losses(FILE *file, const sj_report_text *text,
+                          const sj_recording_summary *summary)
 {
-    const uint64_t untold = text->quiet ? summary->drain.dropped_events : summary->lost_events;
-    if (summary->lost_calls == 0 && untold == 0 && summary->drain.refused_threads == 0) {
+    const uint64_t unreported = text->quiet ? summary->drain.dropped_events : summary->lost_events;
+    if (summary->lost_calls == 0 && unreported == 0 && summary->drain.refused_threads == 0) {
         if (!text->quiet) {
             fputs("  lost       nothing\n", file);
         }
@@ -227,7 +228,8 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-static void tell_calls(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+static void report_calls(FILE *file, const sj_report_text *text,
+                         const sj_recording_summary *summary)
 {
     time_text texts[2];
     const uint64_t stored = summary->writer.block_calls;
@@ -243,10 +245,10 @@ static void tell_calls(FILE *file, const sj_report_text *text, const sj_recordin
     }
     fputc('\n', file);
     report_cost(file, &summary->cost);
-    tell_unmatched(file, summary);
-    tell_budget(file, summary);
+    report_unmatched(file, summary);
+    report_budget(file, summary);
     print_unrecorded(file, summary);
-    tell_losses(file, text, summary);
+    report_losses(file, text, summary);
 }
 
 /* report_function_log says what became of a live function.txt. */
@@ -325,8 +327,8 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* tell_unchanging has a line for each rule. */
-static void tell_unchanging(FILE *file, const char *lines)
+/* report_unchanging has a line for each rule. */
+static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
         const size_t length = strcspn(lines, "\n");
@@ -335,8 +337,8 @@ static void tell_unchanging(FILE *file, const char *lines)
     }
 }
 
-static void tell_problems(FILE *file, const sj_report_text *text,
-                          const sj_recording_summary *summary)
+static void report_problems(FILE *file, const sj_report_text *text,
+                            const sj_recording_summary *summary)
 {
     if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
@@ -346,7 +348,7 @@ static void tell_problems(FILE *file, const sj_report_text *text,
     if (summary->empty_because[0] != '\0') {
         fprintf(file, "sojourn: nothing was recorded: %s\n", summary->empty_because);
     }
-    tell_unchanging(file, summary->unchanging);
+    report_unchanging(file, summary->unchanging);
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu modules were left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -394,7 +396,7 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
                           uint64_t file_bytes)
 {
     if (text->quiet) {
-        tell_losses(file, text, summary);
+        report_losses(file, text, summary);
     } else {
         char session[SJ_SESSION_TEXT_BYTES];
         sj_session_text(&summary->session, session);
@@ -407,13 +409,13 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
                 (unsigned long long)summary->registry.functions,
                 (unsigned long long)summary->registry.modules,
                 summary->registry.modules == 1 ? "module" : "modules");
-        tell_reasons(file, summary);
+        report_reasons(file, summary);
         report_unknown_code(file, &summary->registry);
         report_attach(file, summary);
-        tell_calls(file, text, summary);
+        report_calls(file, text, summary);
     }
     report_function_log(file, text, summary);
-    tell_problems(file, text, summary);
+    report_problems(file, text, summary);
     if (text->is_stored && !text->quiet) {
         sj_highlights_print(file, &text->highlights, strcmp(summary->how, "crashed") == 0,
                             text->target, HIGHLIGHT_LINES);

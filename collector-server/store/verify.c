@@ -82,7 +82,7 @@ static void report(const verify_run *run, const sj_finding *finding)
     }
 }
 
-static void tell_other(const verify_run *run, int64_t session_id, const char *what)
+static void report_other(const verify_run *run, int64_t session_id, const char *what)
 {
     run->verified->other++;
     report(run, &(sj_finding){.session_id = session_id, .what = what});
@@ -94,7 +94,7 @@ static sj_status take_end(const verify_run *run, int result)
     if (result != SQLITE_CORRUPT && result != SQLITE_NOTADB) {
         return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
     }
-    tell_other(run, 0, sqlite3_errmsg(run->store->database));
+    report_other(run, 0, sqlite3_errmsg(run->store->database));
     return SJ_OK;
 }
 
@@ -107,7 +107,7 @@ static sj_status check_file(const verify_run *run)
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(row, 0);
         if (text != NULL && strcmp(text, "ok") != 0) {
-            tell_other(run, 0, text);
+            report_other(run, 0, text);
         }
     }
     sj_status status = take_end(run, result);
@@ -119,7 +119,7 @@ static sj_status check_file(const verify_run *run)
         snprintf(text, sizeof(text), "row %lld of %s belongs to no row of %s",
                  (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 0),
                  sqlite3_column_text(row, 2));
-        tell_other(run, 0, text);
+        report_other(run, 0, text);
     }
     status = take_end(run, result);
     sqlite3_finalize(row);
@@ -274,15 +274,15 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
         snprintf(text, sizeof(text),
                  "its aggregates count %lld blocks and %lld calls, stored are %lld and %lld", of[1],
                  of[2], of[3], of[4]);
-        tell_other(run, session_id, text);
+        report_other(run, session_id, text);
     } else if (of[6] != of[7] || of[7] != of[8]) {
         snprintf(text, sizeof(text),
                  "%lld calls by call path, %lld by function and %lld by caller differ", of[6],
                  of[7], of[8]);
-        tell_other(run, session_id, text);
+        report_other(run, session_id, text);
     } else if (of[9] != 0) {
-        tell_other(run, session_id,
-                   "it has no timeline and no slow calls: it was stored by an older version");
+        report_other(run, session_id,
+                     "it has no timeline and no slow calls: it was stored by an older version");
     }
 }
 
@@ -314,7 +314,7 @@ static sj_status check_apart(const verify_run *run)
                  "its aggregates lack its blocks from %lld on, as %s (--rebuild rebuilds them)",
                  (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
         run->verified->sessions++;
-        tell_other(run, sqlite3_column_int64(row, 0), text);
+        report_other(run, sqlite3_column_int64(row, 0), text);
     }
     const sj_status status = take_end(run, result);
     sqlite3_finalize(row);
