@@ -446,11 +446,12 @@ static int serve(const server_options *options, const sigset_t *signals)
     sj_fleet_service_free(rooms.fleet);
     sj_sinks_close(&rooms.sinks);
     if (status == SJ_OK) {
-        sj_log(SJ_LOG_INFO, "ended",
-               "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu without a valid token",
-               (unsigned long long)counters.frames, (unsigned long long)counters.calls,
-               (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
-               (unsigned long long)counters.strangers);
+        sj_log(
+            SJ_LOG_INFO, "ended",
+            "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu without a valid token",
+            (unsigned long long)counters.frames, (unsigned long long)counters.calls,
+            (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
+            (unsigned long long)counters.strangers);
     }
     return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
