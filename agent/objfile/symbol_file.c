@@ -3,6 +3,8 @@
  * which it was inlined. Depth is bounded, for files come from anywhere. */
 #include "agent/objfile/symbol_file.h"
 
+#include "proto/base/progress.h"
+
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
@@ -230,6 +232,19 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
     return SJ_OK;
 }
 
+/* The offset behind the last unit; only where it is wanted. */
+static uint64_t end_of_units(Dwarf *dwarf)
+{
+    Dwarf_Off offset = 0;
+    Dwarf_Off next = 0;
+    size_t header_bytes = 0;
+    while (sj_progress_is_watched() &&
+           dwarf_nextcu(dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+        offset = next;
+    }
+    return offset;
+}
+
 sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor)
 {
     Dwarf_Off offset = 0;
@@ -239,14 +254,19 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
     if (file->dwarf == NULL) {
         return SJ_OK;
     }
-    while (dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(end_of_units(file->dwarf));
+    while (status == SJ_OK &&
+           dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
         Dwarf_Die unit;
         if (dwarf_offdie(file->dwarf, offset + header_bytes, &unit) != NULL) {
-            SJ_TRY(walk_lines(&unit, (die_place){0}, visitor));
+            status = walk_lines(&unit, (die_place){0}, visitor);
         }
         offset = next;
+        sj_progress_reach(work, offset);
     }
-    return SJ_OK;
+    sj_progress_end(work);
+    return status;
 }
 
 /* find_unit finds the compilation unit of an address: by .debug_aranges, which clang leaves out. */

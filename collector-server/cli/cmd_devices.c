@@ -34,7 +34,10 @@ typedef struct devices_request {
 
 static int run_devices(int argc, char **argv)
 {
-    devices_request request = {0};
+    static const char *const hidden_first[] = {
+        "build",         "machine", "os",        "model",    "tags", "uuid",
+        "open_commands", "version", "recording", "sessions", "app",  NULL};
+    devices_request request = {.query.hidden_first = hidden_first};
     sqlite3 *database = NULL;
     sqlite3_stmt *statement = NULL;
     int first = 0;

@@ -11,6 +11,7 @@
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
 #include "collector-server/cli/spool_flush.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
 
 #include <errno.h>
@@ -314,7 +315,9 @@ static int start_recording(sj_record_values *options, const char *program_path)
     options->recording.destination = options->destination;
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
+    sj_work_progress_start();
     salvage_earlier(options);
+    sj_work_progress_stop();
     report_missed(&options->recording);
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
@@ -401,8 +404,11 @@ static int launch_recording(sj_record_values *options)
     case SJ_PROGRAM_NOT_RECORDABLE:
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
-    if (check_map(options, program.binary, &error) != SJ_OK ||
-        check_names(options, &program, &error) != SJ_OK) {
+    sj_work_progress_start();
+    const bool is_known = check_map(options, program.binary, &error) == SJ_OK &&
+                          check_names(options, &program, &error) == SJ_OK;
+    sj_work_progress_stop();
+    if (!is_known) {
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
     options->recording.program = &program;

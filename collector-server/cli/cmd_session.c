@@ -176,6 +176,19 @@ static int run_export(session_request *request)
     return SJ_EXIT_OK;
 }
 
+static uint64_t count_sessions(sqlite3 *source)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
+                           &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        count = (uint64_t)sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
 static int import_all(const session_request *request, sqlite3 *source, const char *path)
 {
     sqlite3_stmt *sessions = NULL;
@@ -187,11 +200,14 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                            -1, &sessions, NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
     }
+    const sj_progress_work work = sj_progress_begin_list(count_sessions(source));
     while (exit_code == SJ_EXIT_OK && sqlite3_step(sessions) == SQLITE_ROW) {
         int64_t copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);
         const sj_status status =
             sj_session_copy(path, session_id, request->database, &copied, &error);
+        sj_progress_step(work);
+        sj_work_progress_hide();
         if (status == SJ_EEXIST) {
             fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
                     (long long)session_id, path);
@@ -202,6 +218,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                    (long long)copied);
         }
     }
+    sj_progress_end(work);
     sqlite3_finalize(sessions);
     return exit_code;
 }
@@ -258,6 +275,7 @@ static bool move_old(session_request *request, int64_t session_id, int64_t bytes
                SJ_OK) {
         request->move_failure = sj_command_failed(&sj_command_session, &error);
     } else if (moved.blocks != 0) {
+        sj_work_progress_hide();
         report_moved(session_id, &moved, "are in files now");
     }
     return false;
@@ -266,6 +284,7 @@ static bool move_old(session_request *request, int64_t session_id, int64_t bytes
 static bool report_removal(void *context, int64_t session_id, int64_t bytes)
 {
     session_request *request = context;
+    sj_work_progress_hide();
     if (request->move_to != NULL) {
         return move_old(request, session_id, bytes);
     }

@@ -4,6 +4,7 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
 #include "collector-server/cli/terminal.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
 
@@ -34,23 +35,18 @@ static const char *format_amount(char *text, size_t capacity, uint64_t count)
 
 static void clear_line(sj_report_text *text)
 {
+    sj_work_progress_hide();
     if (text->line_shown) {
         fputs("\r\033[K", stderr);
         text->line_shown = false;
     }
 }
 
-/* tell_waiting: the embedded collector is only ever a moment behind, which is not worth a line. */
-static void tell_waiting(sj_report_text *text, const sj_recording_progress *progress)
+/* The embedded collector is only ever a moment behind, which is not worth a line. */
+static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
-    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    text->waiting_since_ns = text->waiting_since_ns != 0 ? text->waiting_since_ns : now_ns;
-    if (text->quiet || text->waiting_told || progress->spool.pending_frames == 0 ||
-        now_ns - text->waiting_since_ns < WAITING_NS) {
-        return;
-    }
     sj_terminal terminal;
-    text->waiting_told = true;
+    text->is_wait_reported = true;
     clear_line(text);
     sj_terminal_describe(STDERR_FILENO, &terminal);
     sj_terminal_begin_line(stderr, &terminal);
@@ -61,13 +57,35 @@ static void tell_waiting(sj_report_text *text, const sj_recording_progress *prog
             progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message);
 }
 
+static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
+{
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t pending = progress->spool.pending_frames;
+    if (text->quiet) {
+        return;
+    }
+    if (text->waiting_since_ns == 0) {
+        text->waiting_since_ns = now_ns;
+        text->awaited_frames = pending;
+        sj_work_progress_start();
+        text->wait = sj_progress_begin(pending);
+    }
+    if (!text->is_wait_reported && pending != 0 && now_ns - text->waiting_since_ns >= WAITING_NS) {
+        report_wait(text, progress);
+    }
+    if (text->is_wait_reported) {
+        sj_progress_reach(text->wait,
+                          pending < text->awaited_frames ? text->awaited_frames - pending : 0);
+    }
+}
+
 void sj_report_text_progress(void *context, const sj_recording_progress *progress)
 {
     sj_report_text *text = context;
     char calls[32];
     char bytes[32];
     if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
-        tell_waiting(text, progress);
+        show_wait(text, progress);
         return;
     }
     if (text->quiet || !text->has_terminal) {
@@ -429,6 +447,7 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     size_t size = 0;
     sj_terminal terminal = {0};
     FILE *file = open_memstream(&lines, &size);
+    sj_progress_end(text->wait);
     clear_line(text);
     sj_terminal_describe(STDERR_FILENO, &terminal);
     print_summary(file != NULL ? file : stderr, text, summary, file_bytes);

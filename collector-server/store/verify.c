@@ -250,12 +250,12 @@ static sj_status check_blocks(const verify_run *run)
     if (status == SJ_OK) {
         status = prepare(run, row_sql, &statement);
     }
-    sj_progress_begin(count);
+    const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; ++i) {
         status = check_block(run, statement, ids[i]);
-        sj_progress_step();
+        sj_progress_step(work);
     }
-    sj_progress_end();
+    sj_progress_end(work);
     sqlite3_finalize(statement);
     free(ids);
     return status;
