@@ -86,7 +86,7 @@ def nothing_without_a_terminal(sojourn):
     database = sojourn.path("run.db")
     done = sojourn.run(["verify", "--rebuild", "all", database], capture_output=True)
     check(done.stderr == b"", f"verify without a terminal: {done.stderr}")
-    text = run_slowly(sojourn, ["sql", "SELECT sum(depth % 3) FROM calls", database])
+    text = run_slowly(sojourn, ["sql", "SELECT sum(depth % 3) FROM calls", database], go_s=0.5)
     check(LINE.search(text) is None, f"sql into a pipe: {text}")
 
 

@@ -11,6 +11,7 @@ import time
 from sojourn_testing import PATIENCE_S, check
 
 STOP_S = 0.12
+ENOUGH = 4 # lines, after which it runs on as ever
 LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
 
 
@@ -41,15 +42,17 @@ def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
     os.close(theirs)
     stopped = slow or (program.pid,)
     deadline = time.monotonic() + PATIENCE_S
-    while program.poll() is None and time.monotonic() < deadline:
+    while program.poll() is None and time.monotonic() < deadline and len(LINE.findall(b"".join(got))) < ENOUGH:
         signal_all(stopped, signal.SIGCONT)
         time.sleep(go_s)
         signal_all(stopped, signal.SIGSTOP)
         time.sleep(STOP_S)
-    signal_all(slow, signal.SIGCONT)
-    if program.poll() is None:
+    signal_all(stopped, signal.SIGCONT)
+    try:
+        program.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
         program.kill()
-    program.wait()
+        program.wait()
     reader.join()
     os.close(ours)
     text = b"".join(got)
