@@ -218,7 +218,7 @@ typedef struct sj_link_container_added {
  * code, and these, each. */
 typedef struct sj_link_lines {
     uint32_t word_count; /* at most SJ_LINK_LINES_WORDS */
-    uint32_t is_last;    /* 1: what was not told did not run */
+    uint32_t is_last;    /* 1: what was not reported did not run */
 } sj_link_lines;
 
 enum { SJ_LINK_LINES_WORDS = 16000 };

@@ -58,7 +58,7 @@ static sj_status check_permission(const sj_preflight_facts *facts, sj_error *err
     }
     if (facts->is_closed) {
         return sj_fail(error, SJ_EPERM,
-                       "process %d has changed its user, or forbids to be looked at "
+                       "process %d has changed its user, or forbids inspection "
                        "(PR_SET_DUMPABLE); give sojourn SYS_PTRACE (in a container: "
                        "--cap-add=SYS_PTRACE)",
                        (int)facts->pid);
@@ -95,11 +95,11 @@ static sj_status check_life(const sj_preflight_facts *facts, sj_error *error)
     }
     if (process->state == 'Z' || process->state == 'X') {
         return sj_fail(error, SJ_ENOTFOUND,
-                       "process %d has ended; its parent %d has not taken note yet", pid,
+                       "process %d has ended; its parent %d has not waited for it yet", pid,
                        (int)process->parent);
     }
     if (process->is_ending) {
-        return sj_fail(error, SJ_ENOTFOUND, "process %d has all but ended", pid);
+        return sj_fail(error, SJ_ENOTFOUND, "process %d is ending", pid);
     }
     if (process->is_kernel) {
         return sj_fail(error, SJ_EUNSUPPORTED, "process %d is a thread of the kernel", pid);

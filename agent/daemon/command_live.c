@@ -14,7 +14,7 @@ typedef struct live_request {
     sj_error refusal; /* of the last that refused */
 } live_request;
 
-static bool tell_session(void *context, const sj_listed_session *session)
+static bool ask_session(void *context, const sj_listed_session *session)
 {
     live_request *all = context;
     const sj_link_mark mark = {.end = all->is_end, .name_bytes = (uint32_t)strlen(all->name)};
@@ -37,7 +37,7 @@ static sj_status send_to_all(const sj_device_command *command, live_request *all
         return sj_fail(error, SJ_EINVAL, "a name has 1 to %d bytes", SJ_LINK_MARK_NAME_BYTES);
     }
     all->reached = json_array();
-    sj_status status = sj_session_list(command->context->spool_root, tell_session, all, error);
+    sj_status status = sj_session_list(command->context->spool_root, ask_session, all, error);
     if (status == SJ_OK && json_array_size(all->reached) == 0) {
         status = all->refusal.text[0] != '\0'
                      ? sj_fail(error, SJ_EPERM, "%s", all->refusal.text)

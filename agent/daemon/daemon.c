@@ -128,7 +128,7 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
     SJ_TRY(ask(daemon, SJ_FRAME_FETCH, &question.base, &answer, error));
     sj_status status = SJ_OK;
     if (answer.part == NULL || answer.payload_bytes > capacity || answer.part->offset != offset) {
-        status = sj_fail(error, SJ_ECORRUPT, "the collector's answer is odd");
+        status = sj_fail(error, SJ_ECORRUPT, "the collector's answer is not understood");
     } else if (answer.part->status != SJ_OK) {
         status = sj_fail(error, SJ_EIO, "%s", answer.part->message);
     } else {

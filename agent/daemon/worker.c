@@ -86,7 +86,8 @@ static sj_status converse(const json_t *order, int to, int from, int timeout_ms,
     const char *problem = json_string_value(json_object_get(answer, "error"));
     if (problem != NULL || (json_object_get(answer, "session") == NULL &&
                             json_object_get(answer, "runtime") == NULL)) {
-        sj_fail(error, SJ_EINVAL, "%s", problem != NULL ? problem : "the recorder's answer is odd");
+        sj_fail(error, SJ_EINVAL, "%s",
+                problem != NULL ? problem : "the recorder's answer is not understood");
         json_decref(answer);
         return SJ_EINVAL;
     }

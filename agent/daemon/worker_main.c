@@ -164,13 +164,13 @@ static void answer_daemon(worker *self, json_t *line)
     json_decref(line);
 }
 
-static void tell_error(worker *self, const char *text)
+static void report_error(worker *self, const char *text)
 {
     answer_daemon(self, json_pack("{ss}", "error", text));
 }
 
-/* tell_session says that the recording goes on, and under which policy. */
-static void tell_session(void *context, const sj_recording_progress *progress)
+/* report_session says that the recording goes on, and under which policy. */
+static void report_session(void *context, const sj_recording_progress *progress)
 {
     worker *self = context;
     char session[SJ_SESSION_TEXT_BYTES];
@@ -222,7 +222,7 @@ static sj_status prepare_recording(worker *self, sj_error *error)
                                     .duration_ms = number_of(self, "duration_ms"),
                                     .attach_pid = (pid_t)number_of(self, "pid"),
                                     .context = self,
-                                    .progress = tell_session};
+                                    .progress = report_session};
     options.policy = text_of(self->order, "policy_from") != NULL ? policy : NULL;
     if (options.attach_pid != 0) {
         options.children = SJ_FOLLOW_FORK;
@@ -248,7 +248,7 @@ static int prepare(worker *self)
         answer_daemon(self, json_pack("{ss sO}", "runtime", sj_app_runtime_find(self->order),
                                       "needs", needs));
     } else {
-        tell_error(self, error.text);
+        report_error(self, error.text);
     }
     json_decref(needs);
     return status == SJ_OK ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -268,9 +268,9 @@ static int record(worker *self)
         status = sj_recording_run(self->recording, &link, &self->summary, &exec_errno, &error);
     }
     if (status == SJ_OK) {
-        tell_session(self, NULL); /* when it ended before its first progress */
+        report_session(self, NULL); /* when it ended before its first progress */
     } else {
-        tell_error(self, error.text);
+        report_error(self, error.text);
         fprintf(stderr, "sojourn-device: %s\n", error.text);
     }
     sj_recording_free(self->recording);
@@ -288,9 +288,9 @@ int sj_worker_main(void)
     int code = EXIT_FAILURE;
     self.order = order;
     if (order == NULL) {
-        tell_error(&self, problem.text);
+        report_error(&self, problem.text);
     } else if (redirect(order, &self.answer, &error) != SJ_OK) {
-        tell_error(&self, error.text);
+        report_error(&self, error.text);
     } else {
         code =
             json_is_true(json_object_get(order, "only_prepare")) ? prepare(&self) : record(&self);

@@ -103,11 +103,10 @@ static void try_it(json_t *checks, direct_trial *trial)
         sj_doctor_add(checks, "direct mode", true, trial->library, "");
         return;
     }
-    sj_doctor_add(
-        checks, "direct mode", false,
-        ran ? message_of(trial->said) : "the library keeps programs from starting",
-        "programs cannot record themselves here (sojourn-direct(7)) until this is mended; "
-        "\"sojourn record\" and sojourn-device(8) need none of it");
+    sj_doctor_add(checks, "direct mode", false,
+                  ran ? message_of(trial->said) : "the library keeps programs from starting",
+                  "programs cannot record themselves here (sojourn-direct(7)) until this is fixed; "
+                  "\"sojourn record\" and sojourn-device(8) need none of it");
 }
 
 void sj_doctor_check_direct(json_t *checks)

@@ -265,7 +265,7 @@ static sj_program_problem check_script(const char *path, const uint8_t *head, si
     }
     if (access(interpreter, F_OK) != 0) {
         sj_fail(error, SJ_ENOTFOUND,
-                "%s: its interpreter %s is not there; install it or mend the "
+                "%s: its interpreter %s is not there; install it or correct the "
                 "#! line",
                 path, interpreter);
         return SJ_PROGRAM_NOT_EXECUTABLE;

@@ -341,10 +341,10 @@ static sj_status answer_policy(const sj_link_server *server, const link_client *
 
 static sj_status answer_policy_question(const sj_link_server *server, const link_client *client)
 {
-    if (server->options.tell_policy == NULL) {
+    if (server->options.answer_policy == NULL) {
         return send_refusal(client, "this recording has no policy");
     }
-    server->options.tell_policy(server->options.context, client->fd);
+    server->options.answer_policy(server->options.context, client->fd);
     return SJ_OK;
 }
 
@@ -393,7 +393,7 @@ static sj_status answer_mark(sj_link_server *server, const link_client *client, 
 
 static sj_status take_stall(sj_link_server *server, const link_client *client, sj_reader *reader)
 {
-    sj_told_stall stall;
+    sj_reported_stall stall;
     SJ_TRY(sj_link_take_stall(server->options.registry, client->process, reader, server->file,
                               &stall));
     if (server->options.stall != NULL) {

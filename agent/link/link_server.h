@@ -26,13 +26,13 @@ typedef struct sj_link_server_options {
     sj_status (*mark)(void *context, const char *name, bool end);
     /* the same for `sojourn trigger`; NULL: refused */
     sj_status (*trigger)(void *context, const char *name);
-    /* the same when a watched thread of an agent's program does not answer; NULL: not told */
+    /* the same when a watched thread of an agent's program does not answer; NULL: not reported */
     void (*stall)(void *context, const char *name, uint64_t waited_ns);
     /* the same for `sojourn policy set`: who takes the document answers with sj_link_answer on a
      * copy of `fd` when it is obeyed; other than SJ_OK: refused. NULL: refused */
     sj_status (*policy)(void *context, sj_slice document, int fd);
     /* the same for `sojourn policy show`: answers with the document that is obeyed */
-    void (*tell_policy)(void *context, int fd);
+    void (*answer_policy)(void *context, int fd);
     bool threadless; /* the owner makes the steps */
 } sj_link_server_options;
 

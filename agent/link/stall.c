@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sj_status read_head(sj_reader *reader, sj_link_stall *head, sj_told_stall *stall)
+static sj_status read_head(sj_reader *reader, sj_link_stall *head, sj_reported_stall *stall)
 {
     const uint8_t *bytes = sj_reader_take(reader, sizeof(*head));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(head, bytes, sizeof(*head));
-    *stall = (sj_told_stall){.waited_ns = head->waited_ns};
+    *stall = (sj_reported_stall){.waited_ns = head->waited_ns};
     if (head->name_bytes == 0 || head->name_bytes > SJ_LINK_MARK_NAME_BYTES ||
         head->name_bytes != sj_reader_left(reader) || head->report_bytes == 0 ||
         head->report_bytes > SJ_REPORT_MAX_BYTES) {
@@ -24,7 +24,7 @@ static sj_status read_head(sj_reader *reader, sj_link_stall *head, sj_told_stall
 }
 
 sj_status sj_link_take_stall(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
-                             sj_told_stall *stall)
+                             sj_reported_stall *stall)
 {
     sj_link_stall head;
     SJ_TRY(read_head(reader, &head, stall));

@@ -167,7 +167,7 @@ static sj_status look_up(void *context, uint32_t stream, uint32_t reference, uin
     return SJ_OK;
 }
 
-static sj_status tell_gaps(sj_profiler *profiler, uint64_t thread, const sj_block *block)
+static sj_status report_gaps(sj_profiler *profiler, uint64_t thread, const sj_block *block)
 {
     for (size_t i = 0; i < block->gap_count; i++) {
         const sj_gap *gap = &block->gaps[i];
@@ -212,7 +212,7 @@ sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice byt
     if ((header.flags & SJ_BLOCK_LAST) != 0) {
         forget_stacks(profiler, header.stream);
     }
-    return tell_gaps(profiler, thread, &block);
+    return report_gaps(profiler, thread, &block);
 }
 
 bool sj_profiler_is_large(const sj_profiler *profiler)

@@ -3,6 +3,8 @@
  * which it was inlined. Depth is bounded, for files come from anywhere. */
 #include "agent/objfile/symbol_file.h"
 
+#include "proto/base/progress.h"
+
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
@@ -158,7 +160,7 @@ static const char *linkage_name(Dwarf_Die *die)
     return name;
 }
 
-/* file_of returns the file that an attribute of a DIE numbers; NULL: it tells none. DWARF 5 numbers
+/* file_of returns the file that an attribute of a DIE numbers; NULL: it names none. DWARF 5 numbers
  * from 0, which dwarf_decl_file of elfutils 0.188 takes for none. */
 static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
 {
@@ -178,7 +180,7 @@ static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
                : NULL;
 }
 
-static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
+static sj_status report_function(Dwarf_Die *die, uint64_t address, const sj_symbol_visitor *visitor)
 {
     int line = 0;
     const char *file = file_of(die, DW_AT_decl_file);
@@ -191,8 +193,8 @@ static sj_status tell_function(Dwarf_Die *die, uint64_t address, const sj_symbol
                : SJ_OK;
 }
 
-static sj_status tell_inlined(Dwarf_Die *die, const die_place *place,
-                              const sj_symbol_visitor *visitor)
+static sj_status report_inlined(Dwarf_Die *die, const die_place *place,
+                                const sj_symbol_visitor *visitor)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word line = 0;
@@ -215,11 +217,11 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
     if (tag == DW_TAG_subprogram && dwarf_entrypc(die, &address) == 0 && address != 0) {
         place.function = address;
         place.inline_depth = 0;
-        SJ_TRY(tell_function(die, address, visitor));
+        SJ_TRY(report_function(die, address, visitor));
     } else if (tag == DW_TAG_inlined_subroutine && place.function != 0 &&
                visitor->inlined != NULL) {
         ++place.inline_depth;
-        SJ_TRY(tell_inlined(die, &place, visitor));
+        SJ_TRY(report_inlined(die, &place, visitor));
     }
     if (++place.depth > DEEPEST || dwarf_child(die, &child) != 0) {
         return SJ_OK;
@@ -228,6 +230,19 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
         SJ_TRY(walk_lines(&child, place, visitor));
     } while (dwarf_siblingof(&child, &child) == 0);
     return SJ_OK;
+}
+
+/* The offset behind the last unit; only where it is wanted. */
+static uint64_t end_of_units(Dwarf *dwarf)
+{
+    Dwarf_Off offset = 0;
+    Dwarf_Off next = 0;
+    size_t header_bytes = 0;
+    while (sj_progress_is_watched() &&
+           dwarf_nextcu(dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+        offset = next;
+    }
+    return offset;
 }
 
 sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *visitor)
@@ -239,14 +254,19 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
     if (file->dwarf == NULL) {
         return SJ_OK;
     }
-    while (dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(end_of_units(file->dwarf));
+    while (status == SJ_OK &&
+           dwarf_nextcu(file->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL) == 0) {
         Dwarf_Die unit;
         if (dwarf_offdie(file->dwarf, offset + header_bytes, &unit) != NULL) {
-            SJ_TRY(walk_lines(&unit, (die_place){0}, visitor));
+            status = walk_lines(&unit, (die_place){0}, visitor);
         }
         offset = next;
+        sj_progress_reach(work, offset);
     }
-    return SJ_OK;
+    sj_progress_end(work);
+    return status;
 }
 
 /* find_unit finds the compilation unit of an address: by .debug_aranges, which clang leaves out. */

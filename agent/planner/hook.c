@@ -1,5 +1,6 @@
 #include "agent/planner/builder.h"
 #include "agent/planner/machine.h"
+#include "proto/base/progress.h"
 
 static bool try_technique(sj_builder *builder, uint32_t function, sj_technique technique,
                           bool is_last)
@@ -37,8 +38,12 @@ static bool try_technique(sj_builder *builder, uint32_t function, sj_technique t
  * others before one may use bytes of another (`is_last`). */
 static void hook_all(sj_builder *builder, sj_technique technique, bool is_last)
 {
+    const sj_progress_work work = technique == SJ_TECHNIQUE_INLINE /* most of the time */
+                                      ? sj_progress_begin(builder->module->range_count)
+                                      : 0;
     for (uint32_t i = 0; i < builder->module->range_count && builder->status == SJ_OK; i++) {
         sj_plan_function *function = &builder->functions[i];
+        sj_progress_step(work);
         if (builder->module->ranges[i].skip != SJ_SKIP_NONE || builder->module->ranges[i].is_cold ||
             function->technique != SJ_TECHNIQUE_NONE) {
             continue;
@@ -47,6 +52,7 @@ static void hook_all(sj_builder *builder, sj_technique technique, bool is_last)
             function->skip = (uint8_t)builder->reason;
         }
     }
+    sj_progress_end(work);
 }
 
 sj_status sj_builder_hook(sj_builder *builder)

@@ -4,22 +4,36 @@
 #include "agent/planner/builder.h"
 #include "agent/planner/machine.h"
 #include "agent/planner/plan_file.h"
+#include "proto/base/progress.h"
 
 #include <stdlib.h>
+
+/* The two steps that take most of the time. */
+static sj_status plan_functions(const sj_planner_options *options, sj_builder *builder)
+{
+    sj_module *module = builder->module;
+    const sj_progress_work work = sj_progress_begin_list(2);
+    sj_status status = sj_module_find_targets(module);
+    sj_progress_step(work);
+    if (options->only_imports) {
+        module->range_count = 0;
+    }
+    if (status == SJ_OK) {
+        status = sj_builder_start(builder);
+    }
+    if (status == SJ_OK) {
+        status = sj_builder_hook(builder);
+    }
+    sj_progress_end(work);
+    return status;
+}
 
 static sj_status plan_module(const sj_planner_options *options, sj_module *module, sj_plan *plan)
 {
     uint8_t hash[20];
     sj_builder builder = {.module = module};
     SJ_TRY(sj_module_find_ranges(module));
-    SJ_TRY(sj_module_find_targets(module));
-    if (options->only_imports) {
-        module->range_count = 0;
-    }
-    sj_status status = sj_builder_start(&builder);
-    if (status == SJ_OK) {
-        status = sj_builder_hook(&builder);
-    }
+    sj_status status = plan_functions(options, &builder);
     if (status == SJ_OK && (options->library_calls || options->only_imports)) {
         status = sj_plan_library_calls(&builder);
     }

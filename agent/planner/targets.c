@@ -4,6 +4,7 @@
 #include "agent/planner/flags.h"
 #include "agent/planner/machine.h"
 #include "proto/base/array.h"
+#include "proto/base/progress.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -292,18 +293,22 @@ static sj_status scan_text(scan *state)
 {
     sj_module *module = state->module;
     uint32_t end = 0; /* of the range before */
-    for (uint32_t i = 0; i <= module->range_count; i++) {
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(module->range_count);
+    for (uint32_t i = 0; i <= module->range_count && status == SJ_OK; i++) {
         const bool is_range = i < module->range_count;
         if (state->follows_flags) {
             const uint32_t next = is_range ? module->ranges[i].start : module->text_bytes;
-            SJ_TRY(sj_read_unowned_code(module, &state->decoder, end, next));
+            status = sj_read_unowned_code(module, &state->decoder, end, next);
         }
-        if (is_range) {
-            SJ_TRY(scan_range(state, i));
+        if (is_range && status == SJ_OK) {
+            status = scan_range(state, i);
             end = module->ranges[i].start + module->ranges[i].size;
+            sj_progress_step(work);
         }
     }
-    return SJ_OK;
+    sj_progress_end(work);
+    return status;
 }
 
 static sj_status scan_module(scan *state)

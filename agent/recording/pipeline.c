@@ -358,7 +358,7 @@ static sj_status start_link(sj_recording *recording, const sj_pipeline_options *
         .trigger = trigger_from_outside,
         .stall = stalled,
         .policy = means->policy,
-        .tell_policy = answer_policy,
+        .answer_policy = answer_policy,
         .threadless = means->threadless};
     return sj_link_server_start(&link, &recording->link, error);
 }

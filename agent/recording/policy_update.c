@@ -444,13 +444,13 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
     json_t *list = json_loads(unmatched, 0, NULL);
     json_t *problems =
         changes->not_applied != NULL ? json_loads(changes->not_applied, 0, NULL) : json_array();
-    const size_t told = json_array_size(problems);
+    const size_t reported = json_array_size(problems);
     if (json_array_size(list) == 0) {
         unmatched[0] = '\0';
     }
     sj_function_rules_each_unchanging(recording->rules, problems, append_text);
     if (problems != NULL && json_array_extend(problems, list) == 0 &&
-        json_array_size(problems) > told) {
+        json_array_size(problems) > reported) {
         char *text = json_dumps(problems, 0);
         (void)!sj_policy_frame_send(recording->writer, changes->number, changes->policy,
                                     changes->ticks, text != NULL ? text : "");

@@ -131,7 +131,7 @@ static sj_status policy_from_outside(void *context, sj_slice document, int fd)
     return sj_policy_change_request(context, document, fd);
 }
 
-static void tell_progress(sj_recording *recording, sj_recording_phase phase)
+static void report_progress(sj_recording *recording, sj_recording_phase phase)
 {
     sj_recording_progress progress = {.phase = phase};
     if (recording->options.progress == NULL) {
@@ -234,7 +234,7 @@ static void wait_for_program(sj_recording *recording)
             sj_pipeline_send_clock(recording);
         }
         relieve_memory(recording, &relieve_ns);
-        tell_progress(recording, SJ_PHASE_RECORDING);
+        report_progress(recording, SJ_PHASE_RECORDING);
     }
     if (pidfd >= 0) {
         close(pidfd);
@@ -365,7 +365,7 @@ static void wait_for_process(sj_recording *recording)
             sj_pipeline_send_clock(recording);
         }
         relieve_memory(recording, &relieve_ns);
-        tell_progress(recording, SJ_PHASE_RECORDING);
+        report_progress(recording, SJ_PHASE_RECORDING);
     }
     if (pidfd >= 0) {
         close(pidfd);
@@ -441,7 +441,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
                          access(recording->spool_directory, F_OK) != 0))) {
             break;
         }
-        tell_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
+        report_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
     }
     if (!summary->delivered) {
         snprintf(summary->undelivered_reason, sizeof(summary->undelivered_reason), "%s",

@@ -319,8 +319,9 @@ static bool wants_lines(const sj_registry *registry)
            registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
 }
 
-/* tell_lines sends where the methods of a class are written: all lines, or the first of each. */
-static sj_status tell_lines(const class_draft *draft, sj_registry_class *class, uint64_t now_ticks)
+/* report_lines sends where the methods of a class are written: all lines, or the first of each. */
+static sj_status report_lines(const class_draft *draft, sj_registry_class *class,
+                              uint64_t now_ticks)
 {
     sj_frame_writer *writer = draft->registry->options.writer;
     if (!wants_lines(draft->registry)) {
@@ -350,7 +351,7 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     }
     free(group);
     SJ_TRY(status);
-    return tell_lines(draft, class, mapping->loaded_ticks);
+    return report_lines(draft, class, mapping->loaded_ticks);
 }
 
 /* send_again says which functions have probes since the policy has changed. */

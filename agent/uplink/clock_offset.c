@@ -38,14 +38,14 @@ bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *e
         offsets->best = now;
         offsets->has_best = true;
     }
-    const bool is_first = offsets->told_ns == 0;
-    const bool is_due = now.boottime_ns - offsets->told_ns >= period_ns;
+    const bool is_first = offsets->reported_ns == 0;
+    const bool is_due = now.boottime_ns - offsets->reported_ns >= period_ns;
     const bool is_better = offsets->best.uncertainty_ns < offsets->sent_uncertainty_ns / 2;
     if (!is_first && !is_due && !is_better) {
         return false;
     }
     *news = offsets->best;
-    offsets->told_ns = now.boottime_ns;
+    offsets->reported_ns = now.boottime_ns;
     offsets->sent_uncertainty_ns = news->uncertainty_ns;
     offsets->has_best = false;
     return true;

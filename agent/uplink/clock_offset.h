@@ -26,7 +26,7 @@ typedef struct sj_clock_offset {
 typedef struct sj_clock_offsets {
     sj_clock_offset best; /* of the current period */
     bool has_best;
-    int64_t told_ns; /* BOOTTIME at which it was reported last; 0: never */
+    int64_t reported_ns; /* BOOTTIME at which it was reported last; 0: never */
     int64_t sent_uncertainty_ns;
 } sj_clock_offsets;
 

@@ -44,8 +44,8 @@ struct sj_channel {
     int connections;
     uint64_t connected, answers; /* see sj_dialing_state */
     nng_pipe pipe;
-    bool is_connected_untold;
-    bool is_disconnected_untold;
+    bool is_connected_unreported;
+    bool is_disconnected_unreported;
     slot slots[SJ_CHANNEL_SLOTS];
 };
 
@@ -123,7 +123,7 @@ static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
     channel->connections++;
     channel->connected++;
     channel->pipe = pipe;
-    channel->is_connected_untold = true;
+    channel->is_connected_unreported = true;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
 }
@@ -136,7 +136,7 @@ static void on_disconnection(nng_pipe pipe, nng_pipe_ev event, void *argument)
     pthread_mutex_lock(&channel->mutex);
     channel->connections--;
     if (channel->connections == 0) {
-        channel->is_disconnected_untold = true;
+        channel->is_disconnected_unreported = true;
     }
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
@@ -265,11 +265,11 @@ static bool take(sj_channel *channel, sj_channel_event *event)
     }
     pthread_mutex_lock(&channel->mutex);
     slot *done = channel->slots;
-    if (channel->is_disconnected_untold) {
-        channel->is_disconnected_untold = false;
+    if (channel->is_disconnected_unreported) {
+        channel->is_disconnected_unreported = false;
         *event = (sj_channel_event){.type = SJ_CHANNEL_DISCONNECTED};
-    } else if (channel->is_connected_untold) {
-        channel->is_connected_untold = false;
+    } else if (channel->is_connected_unreported) {
+        channel->is_connected_unreported = false;
         *event = (sj_channel_event){.type = SJ_CHANNEL_CONNECTED};
     } else {
         while (done < channel->slots + channel->slot_count && done->state != SLOT_DONE) {
@@ -286,7 +286,8 @@ static bool take(sj_channel *channel, sj_channel_event *event)
 
 static bool has_news(const sj_channel *channel)
 {
-    bool found = channel->woken || channel->is_connected_untold || channel->is_disconnected_untold;
+    bool found =
+        channel->woken || channel->is_connected_unreported || channel->is_disconnected_unreported;
     for (uint32_t i = 0; i < channel->slot_count && !found; ++i) {
         found = channel->slots[i].state == SLOT_DONE;
     }

@@ -42,8 +42,8 @@ struct sj_channel {
     sj_backoff backoff;
     uint32_t last_request;
     size_t greeting_written;
-    bool is_connected_untold;
-    bool is_disconnected_untold;
+    bool is_connected_unreported;
+    bool is_disconnected_unreported;
     const char *why;                  /* the last connection ended */
     uint32_t turns[SJ_CHANNEL_SLOTS]; /* slots that are WRITING, in their order */
     uint32_t turn_count;
@@ -76,8 +76,8 @@ static void hang_up(sj_channel *channel, const char *why)
         close(channel->socket);
         channel->socket = -1;
     }
-    channel->is_disconnected_untold |= channel->line == LINE_OPEN;
-    channel->is_connected_untold = false;
+    channel->is_disconnected_unreported |= channel->line == LINE_OPEN;
+    channel->is_connected_unreported = false;
     channel->line = LINE_DOWN;
     channel->since_ms = now_ms() + sj_backoff_next_ms(&channel->backoff);
     channel->why = why;
@@ -193,7 +193,7 @@ static const char *describe(sj_status status)
 {
     switch (status) {
     case SJ_EUNSUPPORTED:
-        return "who answers there is no collector: it does not speak SP's REP";
+        return "what answers there is not a collector: it does not speak SP's REP";
     case SJ_ELIMIT:
         return "the collector's answer is too long";
     default:
@@ -219,7 +219,7 @@ static bool take_answer(sj_channel *channel, sj_channel_event *event)
         const sj_status status = sj_sp_reader_next(&channel->reader, &message);
         if (channel->line == LINE_GREETING && channel->reader.is_greeted) {
             channel->line = LINE_OPEN;
-            channel->is_connected_untold = true;
+            channel->is_connected_unreported = true;
         }
         slot *asked = status == SJ_OK ? find_asked(channel, message.request) : NULL;
         if (asked != NULL) {
@@ -281,8 +281,8 @@ static void pump(sj_channel *channel)
 /* take_news gives what became of the connection and of what was asked over it. */
 static bool take_news(sj_channel *channel, sj_channel_event *event)
 {
-    if (channel->is_disconnected_untold) {
-        channel->is_disconnected_untold = false;
+    if (channel->is_disconnected_unreported) {
+        channel->is_disconnected_unreported = false;
         *event = (sj_channel_event){.type = SJ_CHANNEL_DISCONNECTED};
         return true;
     }
@@ -293,8 +293,8 @@ static bool take_news(sj_channel *channel, sj_channel_event *event)
             return true;
         }
     }
-    if (channel->is_connected_untold) {
-        channel->is_connected_untold = false;
+    if (channel->is_connected_unreported) {
+        channel->is_connected_unreported = false;
         *event = (sj_channel_event){.type = SJ_CHANNEL_CONNECTED};
         return true;
     }

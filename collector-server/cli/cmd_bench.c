@@ -1,6 +1,7 @@
 /* Design notes. Each run is what `sojourn record` does, in a process of its own, into the same
  * database: one session a run, all with one name, which is what `diff` and `check` compare. */
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/query/query.h"
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DEFAULT_RUNS = 10, MOST_RUNS = 100000, WORDS = 256, FIXED_WORDS = 8 };
@@ -23,6 +25,7 @@ typedef struct bench_options {
     const char *name;
     bool show_output;
     bool ignore_failure;
+    bool as_json;
     /* derived */
     char file[64];
     char *words[WORDS]; /* of `record`: its options as they were given, the program, NULL */
@@ -75,6 +78,13 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
     return own_count;
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* record_once runs the program in a child and returns what `record` ended with. */
 static int record_once(const bench_options *options, bool is_kept)
 {
@@ -115,13 +125,26 @@ static int record_once(const bench_options *options, bool is_kept)
                                  : SJ_EXIT_RECORD_FAILED;
 }
 
+/* Shows which run comes, and how long the rest takes if the others were like it. */
+static void show_run(const bench_options *options, int64_t run, int64_t begun_ns)
+{
+    const int64_t done = run + options->warmup;
+    const double each_s = done != 0 ? (double)(now_ns() - begun_ns) / 1e9 / (double)done : 0;
+    fprintf(stderr, "\r\033[K%s %lld of %lld", run < 0 ? "warm-up" : "run",
+            (long long)(run < 0 ? done + 1 : run + 1),
+            (long long)(run < 0 ? options->warmup : options->runs));
+    if (done != 0 && each_s * (double)(options->runs - run) >= 1) {
+        fprintf(stderr, ", about %.0f s left", each_s * (double)(options->runs - run));
+    }
+    fputc(' ', stderr);
+}
+
 static int run_all(const bench_options *options)
 {
+    const int64_t begun_ns = now_ns();
     for (int64_t i = -options->warmup; i < options->runs; i++) {
         if (isatty(STDERR_FILENO)) {
-            fprintf(stderr, "\r%s %lld of %lld ", i < 0 ? "warm-up" : "run",
-                    (long long)(i < 0 ? i + options->warmup + 1 : i + 1),
-                    (long long)(i < 0 ? options->warmup : options->runs));
+            show_run(options, i, begun_ns);
         }
         const int code = record_once(options, i >= 0);
         if (code != SJ_EXIT_OK && !options->ignore_failure) {
@@ -132,7 +155,7 @@ static int run_all(const bench_options *options)
                                     (long long)(i < 0 ? i + options->warmup + 1 : i + 1), code);
         }
     }
-    fputs(isatty(STDERR_FILENO) ? "\r                    \r" : "", stderr);
+    fputs(isatty(STDERR_FILENO) ? "\r\033[K" : "", stderr);
     return SJ_EXIT_OK;
 }
 
@@ -148,19 +171,33 @@ static void add_value(spread *values, double value, int64_t before)
     values->most = value > values->most ? value : values->most;
 }
 
-static void print_spread(const char *label, const spread *values, int64_t count)
+static double deviation_of(const spread *values, int64_t count)
 {
-    char text[4][SJ_DURATION_TEXT_BYTES];
     const double mean = values->sum / (double)count;
     const double variance =
         count > 1 ? (values->squares - values->sum * mean) / (double)(count - 1) : 0;
-    printf("  %-6s %s +- %s (%s to %s)\n", label, sj_format_duration((int64_t)mean, text[0]),
-           sj_format_duration((int64_t)sqrt(variance > 0 ? variance : 0), text[1]),
+    return sqrt(variance > 0 ? variance : 0);
+}
+
+static void print_spread(const char *label, const spread *values, int64_t count)
+{
+    char text[4][SJ_DURATION_TEXT_BYTES];
+    printf("  %-6s %s +- %s (%s to %s)\n", label,
+           sj_format_duration((int64_t)(values->sum / (double)count), text[0]),
+           sj_format_duration((int64_t)deviation_of(values, count), text[1]),
            sj_format_duration((int64_t)values->least, text[2]),
            sj_format_duration((int64_t)values->most, text[3]));
 }
 
-static int print_result(const bench_options *options)
+/* The stored runs of a bench. */
+typedef struct bench_result {
+    spread time, cpu;
+    int64_t count;
+    int64_t least_calls, most_calls; /* of a run */
+    int64_t lost_calls;
+} bench_result;
+
+static int read_result(const bench_options *options, bench_result *result)
 {
     static const char sql[] =
         "SELECT ended_realtime_ns - started_realtime_ns, coalesce(traced_cpu_ns, 0), stored_calls, "
@@ -172,44 +209,79 @@ static int print_result(const bench_options *options)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    spread time = {0};
-    spread cpu = {0};
-    int64_t count = 0;
-    int64_t least_calls = 0;
-    int64_t most_calls = 0;
-    int64_t lost = 0;
     if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_text(row, 1, options->name, -1, SQLITE_STATIC);
         sqlite3_bind_int64(row, 2, options->runs);
-        for (; sqlite3_step(row) == SQLITE_ROW; count++) {
+        for (; sqlite3_step(row) == SQLITE_ROW; result->count++) {
             const int64_t calls = sqlite3_column_int64(row, 2);
-            add_value(&time, sqlite3_column_double(row, 0), count);
-            add_value(&cpu, sqlite3_column_double(row, 1), count);
-            least_calls = count == 0 || calls < least_calls ? calls : least_calls;
-            most_calls = calls > most_calls ? calls : most_calls;
-            lost += sqlite3_column_int64(row, 3);
+            const bool is_first = result->count == 0;
+            add_value(&result->time, sqlite3_column_double(row, 0), result->count);
+            add_value(&result->cpu, sqlite3_column_double(row, 1), result->count);
+            result->least_calls =
+                is_first || calls < result->least_calls ? calls : result->least_calls;
+            result->most_calls = calls > result->most_calls ? calls : result->most_calls;
+            result->lost_calls += sqlite3_column_int64(row, 3);
         }
     }
     sqlite3_finalize(row);
     sqlite3_close(database);
-    if (count == 0) {
-        return sj_command_error(&sj_command_bench, SJ_EXIT_FAILED, "no run was stored");
-    }
-    printf("%lld runs -> %s, name %s\n", (long long)count, options->output, options->name);
-    print_spread("time", &time, count);
-    print_spread("CPU", &cpu, count);
-    if (least_calls == most_calls) {
-        printf("  calls  %lld each%s\n", (long long)most_calls, lost == 0 ? ", none lost" : "");
+    return result->count != 0
+               ? SJ_EXIT_OK
+               : sj_command_error(&sj_command_bench, SJ_EXIT_FAILED, "no run was stored");
+}
+
+static void print_text(const bench_options *options, const bench_result *result)
+{
+    const char *none_lost = result->lost_calls == 0 ? ", none lost" : "";
+    printf("%lld runs -> %s, name %s\n", (long long)result->count, options->output, options->name);
+    print_spread("time", &result->time, result->count);
+    print_spread("CPU", &result->cpu, result->count);
+    if (result->least_calls == result->most_calls) {
+        printf("  calls  %lld each%s\n", (long long)result->most_calls, none_lost);
     } else {
-        printf("  calls  %lld to %lld%s\n", (long long)least_calls, (long long)most_calls,
-               lost == 0 ? ", none lost" : "");
+        printf("  calls  %lld to %lld%s\n", (long long)result->least_calls,
+               (long long)result->most_calls, none_lost);
     }
-    if (lost != 0) {
-        printf("  lost   %lld calls: `sojourn sql --query loss` says where\n", (long long)lost);
+    if (result->lost_calls != 0) {
+        printf("  lost   %lld calls: `sojourn sql --query loss` says where\n",
+               (long long)result->lost_calls);
     }
     printf("next: the same with another build and --name, then\n"
            "  sojourn diff name:%s name:OTHER %s\n",
            options->name, options->output);
+}
+
+static json_t *describe_spread(const spread *values, int64_t count)
+{
+    return json_pack("{sI sI sI sI}", "mean", (json_int_t)(values->sum / (double)count),
+                     "deviation", (json_int_t)deviation_of(values, count), "least",
+                     (json_int_t)values->least, "most", (json_int_t)values->most);
+}
+
+static int print_json(const bench_options *options, const bench_result *result)
+{
+    return sj_json_output(&sj_command_bench,
+                          json_pack("{sI so so so so sI sI sI}", "runs", (json_int_t)result->count,
+                                    "database", sj_json_clean_string(options->output), "name",
+                                    sj_json_clean_string(options->name), "time_ns",
+                                    describe_spread(&result->time, result->count), "cpu_ns",
+                                    describe_spread(&result->cpu, result->count), "least_calls",
+                                    (json_int_t)result->least_calls, "most_calls",
+                                    (json_int_t)result->most_calls, "lost_calls",
+                                    (json_int_t)result->lost_calls));
+}
+
+static int print_result(const bench_options *options)
+{
+    bench_result result = {0};
+    const int exit_code = read_result(options, &result);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    if (options->as_json) {
+        return print_json(options, &result);
+    }
+    print_text(options, &result);
     return SJ_EXIT_OK;
 }
 
@@ -282,6 +354,10 @@ static const sj_option bench_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(bench_options, ignore_failure),
      .help = "go on when a run does not end with 0"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(bench_options, as_json),
+     .help = "as JSON, with times in nanoseconds"},
     {0}};
 
 const sj_command sj_command_bench = {
@@ -289,7 +365,7 @@ const sj_command sj_command_bench = {
     .summary = "record repeated runs of a program into one database, for diff and check",
     .usage = "sojourn bench [OPTIONS] [OPTIONS OF RECORD] [--] PROGRAM [ARGUMENTS]",
     .help = "Each run is a session; all have one name. Prints the time that they took. Options of\n"
-            "`sojourn record` are handed on; \"--\" ends them.\n",
+            "`sojourn record` are passed on; \"--\" ends them.\n",
     .options = bench_table,
     .examples = "Examples:\n"
                 "  sojourn bench -n 10 --name before -o app.db -- ./app input.txt\n"

@@ -1,5 +1,8 @@
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/function_name.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/cli/zombie_check.h"
 #include "collector-server/query/compare.h"
@@ -18,53 +21,75 @@ typedef struct check_request {
     const char *set; /* what is checked; NULL: the default */
     double least_effect;
     bool zombies;
+    bool as_json;
 } check_request;
 
-static void print_name(sqlite3 *database, int64_t function_id)
+/* What a comparison came to; the row of everything is the first. */
+typedef struct check_result {
+    sqlite3 *database; /* of what is checked */
+    const sj_compare_row *rows;
+    size_t count;
+    size_t samples[2];
+    size_t slower, inconclusive; /* rows */
+    double least_effect;
+} check_result;
+
+/* The name of a function, from sqlite3_malloc. */
+static char *find_name(sqlite3 *database, int64_t function_id)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(database, "SELECT name FROM functions WHERE function_id = ?1", -1,
                            &statement, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(statement, 1, function_id);
     }
-    printf("%s\n", sqlite3_step(statement) == SQLITE_ROW
-                       ? (const char *)sqlite3_column_text(statement, 0)
-                       : "(unnamed)");
+    char *name = sqlite3_mprintf("%s", sqlite3_step(statement) == SQLITE_ROW
+                                           ? (const char *)sqlite3_column_text(statement, 0)
+                                           : "(unnamed)");
     sqlite3_finalize(statement);
+    return name;
 }
 
-static void print_regression(sqlite3 *database, const sj_compare_row *row, bool whole)
+static const double *times_of(const sj_compare_row *row)
+{
+    return row->decided_by == SJ_COMPARE_BY_SUM ? row->self_ns : row->typical_ns;
+}
+
+static void print_regression(FILE *file, sqlite3 *database, const sj_compare_row *row, bool whole)
 {
     char before[SJ_DURATION_TEXT_BYTES];
     char after[SJ_DURATION_TEXT_BYTES];
     const sj_compare_test *test = &row->tests[row->decided_by];
-    const double *self_ns = row->decided_by == SJ_COMPARE_BY_SUM ? row->self_ns : row->typical_ns;
-    printf("slower  %+6.1f %% (%+.1f..%+.1f)  p %.2g  %s -> %s  ", (test->ratio - 1) * 100,
-           (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100, test->p_adjusted,
-           sj_format_duration((int64_t)self_ns[0], before),
-           sj_format_duration((int64_t)self_ns[1], after));
+    const double *self_ns = times_of(row);
+    fprintf(file, "slower  %+6.1f %% (%+.1f..%+.1f)  p %.2g  %s -> %s  ", (test->ratio - 1) * 100,
+            (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100, test->p_adjusted,
+            sj_format_duration((int64_t)self_ns[0], before),
+            sj_format_duration((int64_t)self_ns[1], after));
     if (whole) {
-        printf("(everything)\n");
+        fputs("(everything)\n", file);
     } else {
-        print_name(database, row->function_id[1]);
+        char clean[SJ_FUNCTION_NAME_BYTES];
+        char *name = find_name(database, row->function_id[1]);
+        fprintf(file, "%s\n", sj_function_name_fit(name != NULL ? name : "", 0, clean));
+        sqlite3_free(name);
     }
 }
 
 /* How the whole came out, and how many functions could not be judged. */
-static void print_conclusion(const char *verdict, const size_t samples[2],
+static void print_conclusion(FILE *file, const char *verdict, const size_t samples[2],
                              const sj_compare_row *whole, size_t inconclusive)
 {
     const sj_compare_test *test = &whole->tests[whole->decided_by];
-    printf("%s: %zu against %zu sessions, everything %+.1f %%", verdict, samples[0], samples[1],
-           (test->ratio - 1) * 100);
+    fprintf(file, "%s: %zu against %zu sessions, everything %+.1f %%", verdict, samples[0],
+            samples[1], (test->ratio - 1) * 100);
     if (test->ratio_low > 0) {
-        printf(" (%+.1f..%+.1f)", (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100);
+        fprintf(file, " (%+.1f..%+.1f)", (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100);
     }
-    printf(", p %.2g", test->p_adjusted);
+    fprintf(file, ", p %.2g", test->p_adjusted);
     if (inconclusive != 0) {
-        printf("; %zu functions vary too much to be judged", inconclusive);
+        fprintf(file, "; %zu function%s too much to be judged", inconclusive,
+                inconclusive == 1 ? " varies" : "s vary");
     }
-    putchar('\n');
+    fputc('\n', file);
 }
 
 /* excludes_slowdown: also the upper end of the interval is below what counts. */
@@ -74,12 +99,12 @@ static bool excludes_slowdown(const sj_compare_row *whole, double least_effect)
     return test->ratio_low > 0 && test->ratio_high < 1 + least_effect;
 }
 
-/* Prints what became slower; returns the exit code. */
-static int print_verdict(sqlite3 *database, const sj_compare *compare, double least_effect)
+/* Says what the comparison lacks. */
+static void warn(const sj_compare *compare)
 {
     int64_t lost[2];
-    const size_t samples[2] = {sj_compare_samples(compare, 0, &lost[0]),
-                               sj_compare_samples(compare, 1, &lost[1])};
+    (void)sj_compare_samples(compare, 0, &lost[0]);
+    (void)sj_compare_samples(compare, 1, &lost[1]);
     if (lost[0] + lost[1] > 0) {
         fprintf(stderr,
                 "sojourn check: warning: %lld calls of the baseline and %lld of what is checked "
@@ -95,36 +120,137 @@ static int print_verdict(sqlite3 *database, const sj_compare *compare, double le
             "rare call paths that were folded; functions are compared by caller there\n",
             (long long)folded[0], (long long)folded[1]);
     }
-    if (samples[0] < NEEDED_SAMPLES || samples[1] < NEEDED_SAMPLES) {
-        return sj_command_error(&sj_command_check, SJ_EXIT_INCONCLUSIVE,
-                                "inconclusive: no verdict is possible from %zu and %zu sessions: "
-                                "record at least %d of each (10 find 5 %%)",
-                                samples[0], samples[1], (int)NEEDED_SAMPLES);
-    }
-    size_t count;
-    size_t slower = 0;
-    size_t inconclusive = 0;
-    const sj_compare_row *rows = sj_compare_rows(compare, &count);
-    for (size_t i = 0; i < count; ++i) {
-        inconclusive += i != 0 && rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
-        if (rows[i].verdict == SJ_COMPARE_SLOWER) {
-            print_regression(database, &rows[i], i == 0);
-            ++slower;
+}
+
+static bool has_enough(const check_result *result)
+{
+    return result->samples[0] >= NEEDED_SAMPLES && result->samples[1] >= NEEDED_SAMPLES;
+}
+
+/* The exit code that is the verdict. */
+static int decide(const check_result *result)
+{
+    return !has_enough(result)                                     ? SJ_EXIT_INCONCLUSIVE
+           : result->slower != 0                                   ? SJ_EXIT_DIFFERS
+           : excludes_slowdown(result->rows, result->least_effect) ? SJ_EXIT_OK
+                                                                   : SJ_EXIT_INCONCLUSIVE;
+}
+
+static void write_text(FILE *file, const check_result *result)
+{
+    for (size_t i = 0; i < result->count && has_enough(result); ++i) {
+        if (result->rows[i].verdict == SJ_COMPARE_SLOWER) {
+            print_regression(file, result->database, &result->rows[i], i == 0);
         }
     }
-    if (slower != 0) {
-        print_conclusion("REGRESSION", samples, &rows[0], inconclusive);
-        return SJ_EXIT_DIFFERS;
+    if (has_enough(result)) {
+        const int code = decide(result);
+        print_conclusion(file,
+                         code == SJ_EXIT_DIFFERS ? "REGRESSION"
+                         : code == SJ_EXIT_OK    ? "no regression"
+                                                 : "inconclusive",
+                         result->samples, result->rows, result->inconclusive);
     }
-    if (excludes_slowdown(&rows[0], least_effect)) {
-        print_conclusion("no regression", samples, &rows[0], inconclusive);
-        return SJ_EXIT_OK;
+}
+
+/* Lines that are wider than the terminal go on in the next. */
+static void print_text(const check_result *result)
+{
+    enum { INDENT = 8 };
+    char *lines = NULL;
+    size_t size = 0;
+    sj_terminal terminal;
+    FILE *file = open_memstream(&lines, &size);
+    write_text(file != NULL ? file : stdout, result);
+    if (file == NULL) {
+        return;
     }
-    print_conclusion("inconclusive", samples, &rows[0], inconclusive);
-    return sj_command_error(&sj_command_check, SJ_EXIT_INCONCLUSIVE,
-                            "a slowdown of %.3g %% cannot be excluded: record more sessions, on a "
-                            "quieter machine, or raise --threshold",
-                            least_effect * 100);
+    fclose(file);
+    sj_terminal_open(&terminal);
+    sj_terminal_wrap(stdout, &terminal, lines, INDENT);
+    free(lines);
+}
+
+/* Shares of the time before; NULL where it is not known. */
+static json_t *changes_of(const sj_compare_row *row)
+{
+    const sj_compare_test *test = &row->tests[row->decided_by];
+    const bool is_known = test->ratio_low > 0;
+    return json_pack("{sf so so sf}", "change", test->ratio - 1, "change_low",
+                     is_known ? json_real(test->ratio_low - 1) : json_null(), "change_high",
+                     is_known ? json_real(test->ratio_high - 1) : json_null(), "p",
+                     test->p_adjusted);
+}
+
+static json_t *describe_regression(const check_result *result, const sj_compare_row *row)
+{
+    const double *self_ns = times_of(row);
+    char *name = row != result->rows ? find_name(result->database, row->function_id[1]) : NULL;
+    json_t *made =
+        json_pack("{so sI sI}", "function", name != NULL ? sj_json_clean_string(name) : json_null(),
+                  "before_ns", (json_int_t)self_ns[0], "after_ns", (json_int_t)self_ns[1]);
+    json_t *changes = changes_of(row);
+    json_object_update(made, changes);
+    json_decref(changes);
+    sqlite3_free(name);
+    return made;
+}
+
+static int print_json(const check_result *result)
+{
+    const int code = decide(result);
+    json_t *slower = json_array();
+    for (size_t i = 0; i < result->count && has_enough(result); ++i) {
+        if (result->rows[i].verdict == SJ_COMPARE_SLOWER) {
+            json_array_append_new(slower, describe_regression(result, &result->rows[i]));
+        }
+    }
+    json_t *all =
+        json_pack("{ss sI sI so sI so}", "verdict",
+                  code == SJ_EXIT_OK        ? "no_regression"
+                  : code == SJ_EXIT_DIFFERS ? "regression"
+                                            : "inconclusive",
+                  "baseline_sessions", (json_int_t)result->samples[0], "checked_sessions",
+                  (json_int_t)result->samples[1], "everything",
+                  has_enough(result) ? changes_of(result->rows) : json_null(),
+                  "inconclusive_functions", (json_int_t)result->inconclusive, "slower", slower);
+    return sj_json_output(&sj_command_check, all);
+}
+
+static check_result read_result(sqlite3 *database, const sj_compare *compare, double least_effect)
+{
+    int64_t unused;
+    check_result result = {.database = database, .least_effect = least_effect};
+    result.samples[0] = sj_compare_samples(compare, 0, &unused);
+    result.samples[1] = sj_compare_samples(compare, 1, &unused);
+    result.rows = sj_compare_rows(compare, &result.count);
+    for (size_t i = 0; i < result.count; ++i) {
+        result.inconclusive += i != 0 && result.rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
+        result.slower += result.rows[i].verdict == SJ_COMPARE_SLOWER;
+    }
+    return result;
+}
+
+/* Prints what became slower; returns the exit code. */
+static int print_verdict(const check_result *result, bool as_json)
+{
+    const int written = as_json ? print_json(result) : SJ_EXIT_OK;
+    const int code = decide(result);
+    if (!as_json) {
+        print_text(result);
+    }
+    if (written != SJ_EXIT_OK || code != SJ_EXIT_INCONCLUSIVE) {
+        return written != SJ_EXIT_OK ? written : code;
+    }
+    return has_enough(result)
+               ? sj_command_error(&sj_command_check, code,
+                                  "a slowdown of %.3g %% cannot be excluded: record more sessions, "
+                                  "on a quieter machine, or raise --threshold",
+                                  result->least_effect * 100)
+               : sj_command_error(&sj_command_check, code,
+                                  "inconclusive: no verdict is possible from %zu and %zu "
+                                  "sessions: record at least %d of each (10 find 5 %%)",
+                                  result->samples[0], result->samples[1], (int)NEEDED_SAMPLES);
 }
 
 static int check_sessions(sqlite3 *database, const check_request *request)
@@ -144,7 +270,9 @@ static int check_sessions(sqlite3 *database, const check_request *request)
     const sj_status status = sj_compare_run(sides, &options, &compare, &error);
     int exit_code;
     if (status == SJ_OK) {
-        exit_code = print_verdict(database, compare, request->least_effect);
+        const check_result result = read_result(database, compare, request->least_effect);
+        warn(compare);
+        exit_code = print_verdict(&result, request->as_json);
     } else {
         exit_code = sj_command_failed(&sj_command_check, &error);
     }
@@ -174,7 +302,8 @@ static int check_zombies(check_request *request)
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_check, &request->options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
-        exit_code = sj_zombie_check(&sj_command_check, database, request->baseline);
+        exit_code =
+            sj_zombie_check(&sj_command_check, database, request->baseline, request->as_json);
         sqlite3_close(database);
     }
     return exit_code;
@@ -231,6 +360,10 @@ static const sj_option check_options[] = {
      .offset = offsetof(check_request, zombies),
      .help = "check for uses of freed memory that are not resolved and not in the\n"
              "baseline, a database; it may be left out"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(check_request, as_json),
+     .help = "as JSON, with times in nanoseconds"},
     {0}};
 
 const sj_command sj_command_check = {

@@ -57,7 +57,7 @@ static const sj_option completion_table[] = {
 
 const sj_command sj_command_completion = {
     .name = "completion",
-    .summary = "print what completes commands, options and values in a shell",
+    .summary = "print the script by which a shell completes commands, options and values",
     .usage = "sojourn completion bash|zsh|fish",
     .help = "`cmake --install` puts the scripts where the shells look for them.\n",
     .options = completion_table,

@@ -445,7 +445,7 @@ const sj_command sj_command_device = {
         "  launch /PATH ARGS...  start a program under trace\n"
         "  attach PID            record a running process\n"
         "  detach PID            restore it\n"
-        "  shrink PID            let it keep half of the freed memory that is watched\n"
+        "  shrink PID            halve the memory that its freed blocks keep\n"
         "  prepare APP|/PATH     what an app wants done before its start, and what it runs on\n"
         "  record APP|/PATH ...  prepare, start and record it, and write its function.txt here "
         "or,\n"

@@ -34,7 +34,10 @@ typedef struct devices_request {
 
 static int run_devices(int argc, char **argv)
 {
-    devices_request request = {0};
+    static const char *const hidden_first[] = {
+        "build",         "machine", "os",        "model",    "tags", "uuid",
+        "open_commands", "version", "recording", "sessions", "app",  NULL};
+    devices_request request = {.query.hidden_first = hidden_first};
     sqlite3 *database = NULL;
     sqlite3_stmt *statement = NULL;
     int first = 0;
@@ -73,7 +76,7 @@ const sj_command sj_command_devices = {
     .name = "devices",
     .summary = "list the devices of a collector",
     .usage = "sojourn devices [OPTIONS] [FILE]",
-    .help = "Lists every device that has sent a session or enrolled, with what it said last.\n",
+    .help = "Lists every device that has sent a session or enrolled, with what it last reported.\n",
     .options = devices_options,
     .examples = "Examples:\n"
                 "  sojourn devices lab.db\n"

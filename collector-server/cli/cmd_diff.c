@@ -34,6 +34,11 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     }
 }
 
+/* Mean numbers of calls are whole ones, as a rule. */
+#define CALLS(side)                                                                                \
+    "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
+    ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
+
 static char *rows_sql(const diff_request *request)
 {
     const sj_result_format format = request->options.format;
@@ -63,9 +68,11 @@ static char *rows_sql(const diff_request *request)
         "100), '') AS \"95 %% CI\", iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
         "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
         "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, decided_by, "
-        "calls_a, calls_b, calls_change, name AS function FROM diff_functions(?1, ?2) WHERE "
-        "row > 0 %s ORDER BY abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - "
-        "typical_ns_a)) DESC LIMIT ?3",
+        "" CALLS("a") ", " CALLS(
+            "b") ", calls_change, name AS function FROM diff_functions(?1, ?2) WHERE "
+                 "row > 0 %s ORDER BY abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, "
+                 "typical_ns_b - "
+                 "typical_ns_a)) DESC LIMIT ?3",
         which);
 }
 
@@ -101,6 +108,7 @@ static int print_diff(sqlite3 *database, const diff_request *request)
     const bool table =
         request->options.format == SJ_RESULT_TABLE || request->options.format == SJ_RESULT_MARKDOWN;
     if (table) {
+        sj_terminal_page(request->options.terminal);
         print_whole(statement, request);
     }
     sqlite3_finalize(statement);
@@ -137,9 +145,13 @@ static int run_diff(int argc, char **argv)
     request.a = argv[first];
     request.b = argv[first + 1];
     sqlite3 *database;
+    sj_terminal terminal;
     int exit_code = sj_query_open(&sj_command_diff, &request.options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
+        sj_terminal_open(&terminal);
+        request.options.terminal = &terminal;
         exit_code = print_diff(database, &request);
+        (void)sj_terminal_close(&terminal); /* after a failure */
         sqlite3_close(database);
     }
     return exit_code;

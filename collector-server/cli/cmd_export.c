@@ -98,8 +98,7 @@ static const sj_option export_options[] = {
 
 const sj_command sj_command_export = {
     .name = "export",
-    .summary = "write a session for other tools: function.txt, folded, chrome-json, report.txt, "
-               "arrow, parquet, html",
+    .summary = "write a session for other tools",
     .usage = "sojourn export [OPTIONS] [FILE]",
     .options = export_options,
     .examples = "Examples:\n"

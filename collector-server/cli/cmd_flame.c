@@ -4,6 +4,7 @@
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/query.h"
 

@@ -1,18 +1,29 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/spool_flush.h"
+#include "collector-server/cli/work_progress.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-static int flush_all(const char *root, const char *to, int64_t wait_ms)
+static int flush_all(const char *root, const char *to, int64_t wait_ms, bool as_json)
 {
     const sj_flush_request request = {
         .command = &sj_command_flush, .root = root, .collector = to, .wait_ms = wait_ms};
     sj_flush_totals totals;
     sj_error error = {0};
+    sj_work_progress_start();
     if (sj_flush_spool(&request, &totals, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_flush, &error);
+    }
+    if (as_json) {
+        const int written = sj_json_output(
+            &sj_command_flush,
+            json_pack("{sI sI sI sI}", "finished", (json_int_t)totals.salvaged, "delivered",
+                      (json_int_t)totals.delivered, "kept", (json_int_t)totals.kept,
+                      "being_recorded", (json_int_t)totals.in_use));
+        return written != SJ_EXIT_OK || totals.kept == 0 ? written : SJ_EXIT_FAILED;
     }
     if (totals.salvaged != 0) {
         printf("%u sessions finished whose recorder was killed\n", totals.salvaged);
@@ -26,6 +37,7 @@ typedef struct flush_options {
     const char *spool;
     const char *collector;
     int64_t wait_ms;
+    bool as_json;
 } flush_options;
 
 static int run_flush(int argc, char **argv)
@@ -47,7 +59,7 @@ static int run_flush(int argc, char **argv)
         }
         options.spool = usual;
     }
-    return flush_all(options.spool, options.collector, options.wait_ms);
+    return flush_all(options.spool, options.collector, options.wait_ms, options.as_json);
 }
 
 static const sj_option flush_table[] = {
@@ -69,6 +81,10 @@ static const sj_option flush_table[] = {
      .most = 86400 * 1000,
      .help = "wait so long for each session (default 10s), or, for a\n"
              "database, for its next answer (default 1m)"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(flush_options, as_json),
+     .help = "as JSON"},
     {0}};
 
 const sj_command sj_command_flush = {

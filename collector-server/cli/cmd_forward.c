@@ -2,6 +2,7 @@
 #include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/forward/clickhouse.h"
 #include "collector-server/forward/cluster_copy.h"
 #include "collector-server/forward/forward_calls.h"
@@ -9,9 +10,11 @@
 #include "collector-server/query/session_set.h"
 #include "collector-server/store/database.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct forward_request {
@@ -114,34 +117,68 @@ static void *send_share(void *held)
     return NULL;
 }
 
+/* Counts what is to be sent; 0: not known, or not wanted. */
+static uint64_t count_owed(const forward_request *request, const char *url)
+{
+    forward_request asked = *request;
+    sj_forwarder *forwarder = NULL;
+    sj_forward_account account = {0};
+    sj_error ignored;
+    if (sj_progress_is_watched() && open_forwarder(&asked, url, &forwarder, &ignored) == SJ_OK &&
+        sj_forwarder_account(forwarder, &account, &ignored) != SJ_OK) {
+        account.owed = 0;
+    }
+    sj_forwarder_close(forwarder);
+    return account.owed;
+}
+
+/* Waits for a sender's end, and shows meanwhile how far all have come. */
+static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64_t *steps)
+{
+    enum { LOOK_NS = 100000000, S_NS = 1000000000 };
+    int result = ETIMEDOUT;
+    while (result == ETIMEDOUT) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += LOOK_NS;
+        until.tv_sec += until.tv_nsec / S_NS;
+        until.tv_nsec %= S_NS;
+        result = pthread_timedjoin_np(one->thread, NULL, &until);
+        sj_progress_reach(work, atomic_load(steps));
+    }
+}
+
 static int send_owed(const forward_request *request, const char *url)
 {
     /* The fewer parts a server gets, the less it writes and merges: half of its time by 2.5 times
      * as many sessions in each. */
-    enum { SENDERS = 2, BATCH_BYTES = 64 << 20 };
+    enum { SENDERS = 2, BATCH_BYTES = 64 << 20, STEPS_A_SESSION = 2 };
     sender senders[SENDERS];
-    bool is_started[SENDERS] = {false};
+    bool is_started[SENDERS];
     const sender *failed = NULL;
     uint64_t given = 0;
+    _Atomic uint64_t steps = 0;
+    const sj_progress_work work = sj_progress_begin(STEPS_A_SESSION * count_owed(request, url));
     for (unsigned i = 0; i < SENDERS; ++i) {
         senders[i] = (sender){.request = *request, .url = url};
         senders[i].request.cluster.batch_bytes = BATCH_BYTES;
         senders[i].request.cluster.share = i;
         senders[i].request.cluster.shares = SENDERS;
-        is_started[i] =
-            i != 0 && pthread_create(&senders[i].thread, NULL, send_share, &senders[i]) == 0;
+        senders[i].request.cluster.steps = &steps;
+        is_started[i] = pthread_create(&senders[i].thread, NULL, send_share, &senders[i]) == 0;
     }
     for (unsigned i = 0; i < SENDERS; ++i) {
         if (is_started[i]) {
-            pthread_join(senders[i].thread, NULL);
+            join_sender(&senders[i], work, &steps);
         } else {
             send_share(&senders[i]);
         }
         given += senders[i].given;
         failed = senders[i].status != SJ_OK && failed == NULL ? &senders[i] : failed;
     }
+    sj_progress_end(work);
     if (failed == NULL || given != 0) {
-        printf("%llu sessions were given to %s\n", (unsigned long long)given, url);
+        printf("%llu sessions were sent to %s\n", (unsigned long long)given, url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }
@@ -201,16 +238,14 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
     SJ_TRY(sj_cluster_copy_sessions(target, copy, error));
     SJ_TRY(choose_sessions(copy, sets, count, chosen, SJ_SESSION_SET_MAX_SAMPLES, &chosen_count,
                            error));
-    for (*fetched = 0; *fetched < chosen_count; (*fetched)++) {
-        SJ_TRY(sj_cluster_copy_sums(target, copy, chosen[*fetched], error));
-        if (isatty(STDERR_FILENO)) {
-            fprintf(stderr, "\r%zu of %zu sessions", *fetched + 1, chosen_count);
-        }
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin_list(chosen_count);
+    for (*fetched = 0; *fetched < chosen_count && status == SJ_OK; (*fetched)++) {
+        status = sj_cluster_copy_sums(target, copy, chosen[*fetched], error);
+        sj_progress_step(work);
     }
-    if (isatty(STDERR_FILENO)) {
-        fputs("\r\033[K", stderr);
-    }
-    return SJ_OK;
+    sj_progress_end(work);
+    return status;
 }
 
 /* write_copy makes the output, which is not there afterwards when that fails. */
@@ -278,7 +313,7 @@ static int send_calls(forward_request *request, const char *url)
                                        &sj_forward_clickhouse, target, &calls, &error);
     }
     if (status == SJ_OK || calls != 0) {
-        printf("%llu calls of session %lld were given to %s\n", (unsigned long long)calls,
+        printf("%llu calls of session %lld were sent to %s\n", (unsigned long long)calls,
                (long long)session_id, url);
     }
     sj_forward_clickhouse.close(target);
@@ -294,6 +329,7 @@ static int run_forward(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    sj_work_progress_start();
     const int count = argc - first - 1;
     const char *action = count >= 1 ? argv[first] : "";
     if (count >= 1 && strcmp(action, "init") == 0) {
@@ -361,15 +397,16 @@ static const sj_option forward_options[] = {
 
 const sj_command sj_command_forward = {
     .name = "forward",
-    .summary = "give a lab's sums to a ClickHouse cluster of many labs",
+    .summary = "send a lab's sums to a ClickHouse cluster of many labs",
     .usage = "sojourn forward [OPTIONS] init URL... | send URL | calls URL | status URL |\n"
              "                         fetch URL [SET]...",
-    .help = "init makes the tables on each node; again does no harm. send gives what is owed:\n"
-            "sessions that have ended, anew those that have changed, and word of removed ones;\n"
-            "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
-            "calls gives the single calls of a session or a window of it; again does no harm.\n"
-            "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
-            "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
+    .help =
+        "init makes the tables on each node and may be repeated. send gives the cluster what it\n"
+        "lacks: sessions that have ended or changed, and which ones were removed;\n"
+        "`sojournd --forward URL` does it all the time. Single calls stay in the lab.\n"
+        "calls sends the single calls of a session or a window of it, and may be repeated.\n"
+        "fetch makes a database of sessions of all labs (SET as in `sojourn diff`, without\n"
+        "marks; default last): their sums, for report, tree, flame, diff, check and ui.\n",
     .options = forward_options,
     .examples =
         "Exit status: 0; 1 when it failed; 2 for wrong options; 3 without tables there.\n"

@@ -4,6 +4,8 @@
 #include "agent/planner/text_coverage.h"
 #include "agent/policy/selection.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/terminal.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
 
 #include <limits.h>
@@ -202,19 +204,26 @@ static int list_functions(const functions_options *options, const char *name)
                                         .wanted = sj_selection_wants_function,
                                         .context = (void *)(uintptr_t)&options->selection,
                                         .library_calls = options->selection.library_calls};
+    sj_work_progress_start();
     const sj_status status = sj_plan_make(&planner, &plan, &error);
+    sj_work_progress_stop();
     if (status != SJ_OK) {
         return sj_command_error(&sj_command_functions, sj_exit_code(status), "%s: %s", path,
                                 error.text);
     }
     int code = SJ_EXIT_OK;
+    sj_terminal terminal;
+    sj_terminal_open(&terminal);
+    if (!options->json) {
+        sj_terminal_page(&terminal);
+    }
     if (options->globals) {
         code = list_globals(options, path);
     } else {
         print_plan(options, path, plan.header);
     }
     sj_plan_free(&plan);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if (!sj_terminal_close(&terminal)) {
         return sj_command_error(&sj_command_functions, SJ_EXIT_FAILED,
                                 "cannot write the list to standard output");
     }

@@ -2,6 +2,8 @@
 #include "agent/attach/preflight.h"
 #include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
+#include "collector-server/cli/terminal.h"
 #include "proto/base/array.h"
 
 #include <dirent.h>
@@ -13,6 +15,7 @@
 typedef struct ps_options {
     bool all;      /* of every user, and what cannot be attached to */
     bool recorded; /* only what is recorded */
+    bool as_json;
 } ps_options;
 
 /* describe_process writes what can be done with a process; false when it is not to be listed. */
@@ -67,11 +70,21 @@ static size_t list_pids(pid_t **pids)
     return count;
 }
 
-static void list_processes(const ps_options *options)
+static json_t *describe_as_json(pid_t pid, const sj_proc_status *facts, const char *state)
+{
+    return json_pack("{sI so sI so}", "pid", (json_int_t)pid, "name",
+                     sj_json_clean_string(facts->name), "threads", (json_int_t)facts->threads,
+                     "state", sj_json_clean_string(state));
+}
+
+/* `list` gets the processes; NULL: they are printed. */
+static void list_processes(const ps_options *options, json_t *list)
 {
     pid_t *pids = NULL;
     const size_t count = list_pids(&pids);
-    printf("%7s  %-16s  %7s  %s\n", "pid", "name", "threads", "state");
+    if (list == NULL) {
+        printf("%7s  %-16s  %7s  %s\n", "pid", "name", "threads", "state");
+    }
     for (size_t i = 0; i < count; i++) {
         sj_proc_status facts;
         char text[SJ_ERROR_TEXT_BYTES];
@@ -81,7 +94,11 @@ static void list_processes(const ps_options *options)
             !describe_process(pids[i], options, text, sizeof(text))) {
             continue;
         }
-        printf("%7d  %-16s  %7u  %s\n", (int)pids[i], facts.name, facts.threads, text);
+        if (list != NULL) {
+            json_array_append_new(list, describe_as_json(pids[i], &facts, text));
+        } else {
+            printf("%7d  %-16s  %7u  %s\n", (int)pids[i], facts.name, facts.threads, text);
+        }
     }
     free(pids);
 }
@@ -97,8 +114,18 @@ static int run_ps(int argc, char **argv)
     if (first != argc) {
         return sj_command_usage_error(&sj_command_ps, "there are no arguments");
     }
-    list_processes(&chosen);
-    return SJ_EXIT_OK;
+    if (chosen.as_json) {
+        json_t *list = json_array();
+        list_processes(&chosen, list);
+        return sj_json_output(&sj_command_ps, list);
+    }
+    sj_terminal terminal;
+    sj_terminal_open(&terminal);
+    sj_terminal_page(&terminal);
+    list_processes(&chosen, NULL);
+    return sj_terminal_close(&terminal)
+               ? SJ_EXIT_OK
+               : sj_command_error(&sj_command_ps, SJ_EXIT_FAILED, "cannot write the list");
 }
 
 static const sj_option ps_table[] = {
@@ -112,6 +139,10 @@ static const sj_option ps_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(ps_options, recorded),
      .help = "only those that are recorded"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(ps_options, as_json),
+     .help = "as JSON"},
     {0}};
 
 const sj_command sj_command_ps = {

@@ -11,6 +11,7 @@
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
 #include "collector-server/cli/spool_flush.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
 
 #include <errno.h>
@@ -288,7 +289,7 @@ static void salvage_earlier(const sj_record_values *options)
     }
 }
 
-static void tell_missed(const sj_recording_options *options)
+static void report_missed(const sj_recording_options *options)
 {
     const char *texts[SJ_POLICY_MISSED];
     const size_t count = options->attach_pid != 0 && options->policy != NULL
@@ -314,8 +315,10 @@ static int start_recording(sj_record_values *options, const char *program_path)
     options->recording.destination = options->destination;
     options->recording.context = &text;
     options->recording.progress = sj_report_text_progress;
+    sj_work_progress_start();
     salvage_earlier(options);
-    tell_missed(&options->recording);
+    sj_work_progress_stop();
+    report_missed(&options->recording);
     sj_status status = describe_destination(options, &error);
     if (status == SJ_OK) {
         status = sj_recording_prepare(&options->recording, &recording, &error);
@@ -401,8 +404,11 @@ static int launch_recording(sj_record_values *options)
     case SJ_PROGRAM_NOT_RECORDABLE:
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
-    if (check_map(options, program.binary, &error) != SJ_OK ||
-        check_names(options, &program, &error) != SJ_OK) {
+    sj_work_progress_start();
+    const bool is_known = check_map(options, program.binary, &error) == SJ_OK &&
+                          check_names(options, &program, &error) == SJ_OK;
+    sj_work_progress_stop();
+    if (!is_known) {
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
     options->recording.program = &program;
@@ -483,7 +489,7 @@ const sj_command sj_command_attach = {
         "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
         "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
         "everything\n"
-        "out of the process again. Calls that were open at the beginning are part of the "
+        "from the process. Calls that were open at the beginning are part of the "
         "recording.\n",
     .options = sj_attach_options,
     .examples =

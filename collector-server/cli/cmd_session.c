@@ -176,6 +176,19 @@ static int run_export(session_request *request)
     return SJ_EXIT_OK;
 }
 
+static uint64_t count_sessions(sqlite3 *source)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
+                           &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        count = (uint64_t)sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
 static int import_all(const session_request *request, sqlite3 *source, const char *path)
 {
     sqlite3_stmt *sessions = NULL;
@@ -187,11 +200,14 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                            -1, &sessions, NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
     }
+    const sj_progress_work work = sj_progress_begin_list(count_sessions(source));
     while (exit_code == SJ_EXIT_OK && sqlite3_step(sessions) == SQLITE_ROW) {
         int64_t copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);
         const sj_status status =
             sj_session_copy(path, session_id, request->database, &copied, &error);
+        sj_progress_step(work);
+        sj_work_progress_hide();
         if (status == SJ_EEXIST) {
             fprintf(stderr, "sojourn session: session %lld of %s is there already\n",
                     (long long)session_id, path);
@@ -202,6 +218,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                    (long long)copied);
         }
     }
+    sj_progress_end(work);
     sqlite3_finalize(sessions);
     return exit_code;
 }
@@ -221,7 +238,7 @@ static int run_import(session_request *request)
     return exit_code;
 }
 
-static void tell_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
+static void report_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
 {
     printf("session %lld: %llu blocks (%llu bytes) %s\n", (long long)session_id,
            (unsigned long long)moved->blocks, (unsigned long long)moved->bytes, where);
@@ -233,7 +250,7 @@ static int run_move(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_move(request->database, request->session_id, request->words[1], &moved, &error);
-    tell_moved(request->session_id, &moved, "are in files now");
+    report_moved(request->session_id, &moved, "are in files now");
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -243,7 +260,7 @@ static int run_return(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_return(request->database, request->session_id, &moved, &error);
-    tell_moved(request->session_id, &moved, "are in the database again");
+    report_moved(request->session_id, &moved, "are in the database again");
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -258,14 +275,16 @@ static bool move_old(session_request *request, int64_t session_id, int64_t bytes
                SJ_OK) {
         request->move_failure = sj_command_failed(&sj_command_session, &error);
     } else if (moved.blocks != 0) {
-        tell_moved(session_id, &moved, "are in files now");
+        sj_work_progress_hide();
+        report_moved(session_id, &moved, "are in files now");
     }
     return false;
 }
 
-static bool tell_removal(void *context, int64_t session_id, int64_t bytes)
+static bool report_removal(void *context, int64_t session_id, int64_t bytes)
 {
     session_request *request = context;
+    sj_work_progress_hide();
     if (request->move_to != NULL) {
         return move_old(request, session_id, bytes);
     }
@@ -283,7 +302,7 @@ static int run_retain(session_request *request)
         int64_t removed;
         status = sj_retention_rule_read(request->words[i], &rule, &error);
         if (status == SJ_OK) {
-            status = sj_retention_apply(request->database, &rule, tell_removal, request, &removed,
+            status = sj_retention_apply(request->database, &rule, report_removal, request, &removed,
                                         &error);
         }
     }
@@ -414,8 +433,9 @@ const sj_command sj_command_session = {
         "  import FILE                    take all sessions of another database\n"
         "  retain SET=LIMIT...            remove what is older (all=30d) or too much "
         "(tag:nightly=50G)\n"
-        "  move SESSION FOLDER            its blocks into files there; asked as before\n"
-        "  return SESSION                 back into the database\n",
+        "  move SESSION FOLDER            move its blocks into files there; queries work as "
+        "before\n"
+        "  return SESSION                 move its blocks back into the database\n",
     .options = session_options,
     .examples = "Examples:\n"
                 "  sojourn session tag last build=42 branch=main\n"

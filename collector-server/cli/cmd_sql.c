@@ -38,6 +38,7 @@ static int run_statement(sql_request *request, sqlite3 *database, const char *sq
         return exit_code;
     }
     runner->progress = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
+    runner->pages = request->query != NULL || sql != NULL;
     if (request->query != NULL) {
         exit_code = sj_statement_runner_run_query(runner, request->query);
     } else if (sql != NULL) {
@@ -68,22 +69,34 @@ static int run_on_cluster(sql_request *request, int count, char **arguments)
     return sj_cluster_sql_run(&cluster, count == 1 ? arguments[0] : NULL, request->query);
 }
 
+/* Prints what there is to ask, and to ask about. */
+static int describe(const sql_request *request)
+{
+    sj_terminal terminal;
+    int exit_code = SJ_EXIT_OK;
+    sj_terminal_open(&terminal);
+    sj_terminal_page(&terminal);
+    if (request->list) {
+        sj_statement_runner_list_queries();
+    } else if (request->show != NULL) {
+        exit_code = sj_statement_runner_describe_query(&sj_command_sql, request->show);
+    } else {
+        exit_code = sj_statement_runner_print_schema(
+            &sj_command_sql, request->schema[0] != '\0' ? request->schema : NULL);
+    }
+    return sj_terminal_close(&terminal) || exit_code != SJ_EXIT_OK
+               ? exit_code
+               : sj_command_error(&sj_command_sql, SJ_EXIT_FAILED, "cannot write the result");
+}
+
 static int run_request(sql_request *request, int count, char **arguments)
 {
     const char *sql = NULL;
     if (request->cluster.url != NULL) {
         return run_on_cluster(request, count, arguments);
     }
-    if (request->list) {
-        sj_statement_runner_list_queries();
-        return SJ_EXIT_OK;
-    }
-    if (request->show != NULL) {
-        return sj_statement_runner_describe_query(&sj_command_sql, request->show);
-    }
-    if (request->schema != NULL) {
-        return sj_statement_runner_print_schema(
-            &sj_command_sql, request->schema[0] != '\0' ? request->schema : NULL);
+    if (request->list || request->show != NULL || request->schema != NULL) {
+        return describe(request);
     }
     if (count > 0 && request->query == NULL && !is_file(arguments[0])) {
         sql = arguments[0];
@@ -134,7 +147,7 @@ static const sj_option sql_options[] = {
      .argument = "NAME",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sql_request, query),
-     .help = "run a question that is shipped"},
+     .help = "run a query that Sojourn ships"},
     {.name = "queries",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sql_request, list),

@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/symbols.h"
 #include "collector-server/store/database.h"
 
@@ -15,8 +16,11 @@ enum { OPEN_FOLDERS = 32 };
 
 typedef struct symbols_run {
     sqlite3 *database;
-    bool listing; /* of a folder: files that fit nothing are passed over */
-    int64_t files, taken;
+    bool listing;          /* of a folder: files that fit nothing are passed over */
+    bool counting;         /* only: how many files there are */
+    sj_progress_work work; /* a part for each file */
+    uint64_t files;        /* counted */
+    int64_t taken;
     int exit_code;
 } symbols_run;
 
@@ -26,10 +30,11 @@ static void add_file(symbols_run *run, const char *path)
 {
     sj_late_symbols added;
     sj_error error = {0};
-    ++run->files;
     const sj_status status = sj_late_symbols_add(run->database, path, &added, &error);
+    sj_progress_step(run->work);
     if (status == SJ_OK) {
         ++run->taken;
+        sj_work_progress_hide();
         printf("%s: %lld functions named, %lld with file and line, %lld inlined\n", path,
                (long long)added.named, (long long)added.lined, (long long)added.inlined);
     } else if (!run->listing || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
@@ -42,7 +47,11 @@ static int visit_file(const char *path, const struct stat *status, int kind, str
 {
     (void)place;
     if (kind == FTW_F && S_ISREG(status->st_mode)) {
-        add_file(walked, path);
+        if (walked->counting) {
+            walked->files++;
+        } else {
+            add_file(walked, path);
+        }
     }
     return 0;
 }
@@ -71,6 +80,27 @@ static void add_path(symbols_run *run, const char *path)
     }
 }
 
+/* Counts the files that add_path reads; of what cannot be read it says nothing. */
+static void count_path(symbols_run *run, const char *path)
+{
+    run->counting = true;
+    walked = run;
+    nftw(path, visit_file, OPEN_FOLDERS, FTW_PHYS);
+    run->counting = false;
+}
+
+static void add_all(symbols_run *run, char **paths, size_t count)
+{
+    for (size_t i = 0; i < count && sj_progress_is_watched(); ++i) {
+        count_path(run, paths[i]);
+    }
+    run->work = sj_progress_begin_list(run->files);
+    for (size_t i = 0; i < count; ++i) {
+        add_path(run, paths[i]);
+    }
+    sj_progress_end(run->work);
+}
+
 /* Reads the files again that were added before: modules may have come since. */
 static void add_known(symbols_run *run)
 {
@@ -87,8 +117,8 @@ static void add_known(symbols_run *run)
         }
     }
     sqlite3_finalize(files);
+    add_all(run, paths, count);
     for (size_t i = 0; i < count; ++i) {
-        add_path(run, paths[i]);
         free(paths[i]);
     }
 }
@@ -109,11 +139,11 @@ static int run_action(const char *file, int count, char **words)
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_symbols, &error);
     }
-    for (int i = 1; i < count; ++i) {
-        add_path(&run, words[i]);
-    }
+    sj_work_progress_start();
     if (again) {
         add_known(&run);
+    } else {
+        add_all(&run, words + 1, (size_t)count - 1);
     }
     sqlite3_close(run.database);
     return run.exit_code;

@@ -3,6 +3,7 @@
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/terminal.h"
+#include "collector-server/cli/text_width.h"
 #include "collector-server/cli/tree_chains.h"
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
@@ -15,6 +16,7 @@
 enum {
     MAX_INDENT = 40,
     CALLS_TEXT_BYTES = 64,
+    FOLDED_BYTES = 64,
     NAME_BYTES = 100,   /* without a terminal */
     FIGURES_WIDTH = 45, /* of a line before its name */
     NARROW_WIDTH = 21,  /* the same without self time and calls */
@@ -128,9 +130,14 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
 /* print_folded prints the line that stands for `count` paths of a chain. */
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
+    char text[FOLDED_BYTES];
+    snprintf(text, sizeof(text), "\xe2\x8b\xae %zu levels (--unfold)", count);
     printf("%*s", figures_width(options), "");
-    print_indent(options, level);
-    printf("\xe2\x8b\xae %zu levels (--unfold)\n", count);
+    const int room = print_indent(options, level);
+    if (room != 0 && sj_text_width(text) > room) {
+        text[strcspn(text, "(") - 1] = '\0';
+    }
+    puts(text);
 }
 
 static void print_folded_paths(const tree_options *options, sj_tree_paths *paths)

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
@@ -16,6 +17,8 @@ typedef struct verify_request {
     const char *file;
     const char *rebuild; /* session, or "all"; NULL: none */
     bool only_look;
+    bool as_json;
+    json_t *findings; /* with it */
     char path[PATH_MAX];
     int64_t *sessions; /* to be rebuilt */
     size_t session_count;
@@ -23,7 +26,17 @@ typedef struct verify_request {
 
 static void print_finding(void *context, const sj_finding *finding)
 {
-    (void)context;
+    const verify_request *request = context;
+    if (request->as_json) {
+        json_array_append_new(
+            request->findings,
+            json_pack("{sI sI sI sI so}", "session_id", (json_int_t)finding->session_id,
+                      "stream_id", (json_int_t)finding->stream_id, "block_id",
+                      (json_int_t)finding->block_id, "calls", (json_int_t)finding->calls, "what",
+                      sj_json_clean_string(finding->what)));
+        return;
+    }
+    sj_work_progress_hide();
     if (finding->block_id != 0) {
         printf("block %lld of session %lld, stream %lld: %s; %lld calls cannot be read\n",
                (long long)finding->block_id, (long long)finding->session_id,
@@ -76,13 +89,31 @@ static sj_status choose_sessions(verify_request *request, sj_error *error)
     return status;
 }
 
-static int look_at_sessions(const verify_request *request, sj_store *store)
+static int print_json(const verify_request *request, const sj_verified *verified)
 {
-    const sj_verify_options options = {.only_look = request->only_look, .report = print_finding};
+    return sj_json_output(&sj_command_verify,
+                          json_pack("{sI sI sI sI sI sI sO}", "rebuilt_sessions",
+                                    (json_int_t)request->session_count, "sessions",
+                                    (json_int_t)verified->sessions, "blocks",
+                                    (json_int_t)verified->blocks, "released_blocks",
+                                    (json_int_t)verified->freed_blocks, "bad_blocks",
+                                    (json_int_t)verified->bad_blocks, "other",
+                                    (json_int_t)verified->other, "findings", request->findings));
+}
+
+static int look_at_sessions(verify_request *request, sj_store *store)
+{
+    const sj_verify_options options = {
+        .only_look = request->only_look, .report = print_finding, .context = request};
     sj_verified verified;
     sj_error error = {0};
     if (sj_store_verify(store, &options, &verified, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_verify, &error);
+    }
+    if (request->as_json) {
+        const int written = print_json(request, &verified);
+        return written != SJ_EXIT_OK || verified.bad_blocks + verified.other == 0 ? written
+                                                                                  : SJ_EXIT_FAILED;
     }
     printf("%llu sessions, %llu blocks: ", (unsigned long long)verified.sessions,
            (unsigned long long)verified.blocks);
@@ -99,6 +130,18 @@ static int look_at_sessions(const verify_request *request, sj_store *store)
     return SJ_EXIT_FAILED;
 }
 
+static sj_status rebuild_sessions(const verify_request *request, sj_store *store, sj_error *error)
+{
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin_list(request->session_count);
+    for (size_t i = 0; i < request->session_count && status == SJ_OK; ++i) {
+        status = sj_store_rebuild(store, request->sessions[i], error);
+        sj_progress_step(work);
+    }
+    sj_progress_end(work);
+    return status;
+}
+
 static int verify_database(verify_request *request)
 {
     sj_error error = {0};
@@ -110,11 +153,8 @@ static int verify_database(verify_request *request)
     if (sj_store_open(&options, &store, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_verify, &error);
     }
-    sj_status status = SJ_OK;
-    for (size_t i = 0; i < request->session_count && status == SJ_OK; ++i) {
-        status = sj_store_rebuild(store, request->sessions[i], &error);
-    }
-    if (request->rebuild != NULL && status == SJ_OK) {
+    const sj_status status = rebuild_sessions(request, store, &error);
+    if (request->rebuild != NULL && status == SJ_OK && !request->as_json) {
         printf("%zu sessions: aggregates rebuilt\n", request->session_count);
     }
     const int exit_code = status == SJ_OK ? look_at_sessions(request, store)
@@ -139,7 +179,9 @@ static int run_verify(int argc, char **argv)
     if (taken >= 0) {
         return taken;
     }
+    request.findings = request.as_json ? json_array() : NULL;
     const int exit_code = verify_database(&request);
+    json_decref(request.findings);
     free(request.sessions);
     return exit_code;
 }
@@ -157,6 +199,10 @@ static const sj_option verify_options[] = {
      .help = "rebuild the aggregates of a session (or `all`) from its blocks\n"
              "first; also slow calls and timeline of sessions that were\n"
              "stored by older versions"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(verify_request, as_json),
+     .help = "as JSON"},
     {0}};
 
 const sj_command sj_command_verify = {
@@ -164,7 +210,7 @@ const sj_command sj_command_verify = {
     .summary = "find stored calls that cannot be read, and quarantine them",
     .usage = "sojourn verify [OPTIONS] [FILE]",
     .help = "Reads every stored block, compares sums with the blocks that they were made of, and\n"
-            "the file with itself. Blocks that cannot be read are named and marked: questions\n"
+            "the file with itself. Blocks that cannot be read are named and marked: queries\n"
             "leave them out and say so (`sojourn sql --query quarantined` lists them), the rest\n"
             "stays readable. Marked blocks that can be read are released from quarantine. The "
             "server may run.\n",

@@ -31,8 +31,9 @@ typedef struct zombies_verb {
 
 static const char list_sql[] =
     "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"
-    " z.reports, z.sessions, z.devices, z.builds, z.used_in, z.freed_in, z.allocated_in,"
-    " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note"
+    " z.reports, z.sessions, z.devices, z.builds,"
+    " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note,"
+    " z.allocated_in, z.freed_in, z.used_in"
     " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns "
     "DESC";
 
@@ -253,8 +254,9 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
     const char *kind = clean(row, 0, &texts[2]);
     const char *thread = clean(row, 4, &texts[3]);
     const char *method = clean(row, 11, &texts[4]);
-    printf("%s, %s, %lld reports\n", kind, clean(row, 1, &texts[5]),
-           (long long)sqlite3_column_int64(row, 2));
+    const int64_t reports = sqlite3_column_int64(row, 2);
+    printf("%s, %s, %lld report%s\n", kind, clean(row, 1, &texts[5]), (long long)reports,
+           reports == 1 ? "" : "s");
     if (class[0] != '\0' && strcmp(kind, "message_to_freed") != 0) {
         printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n", access,
                method[0] != '\0' ? "call of " : "", method, class,
@@ -379,7 +381,10 @@ static int run_verb(const zombies_verb *verb, int argc, char **argv, int first,
 
 static int run_zombies(int argc, char **argv)
 {
-    zombies_request request = {0};
+    static const char *const hidden_first[] = {"allocated_in", "builds", "devices",  "last_seen",
+                                               "sessions",     "note",   "freed_in", "state",
+                                               "message",      NULL};
+    zombies_request request = {.query.hidden_first = hidden_first};
     int first = 0;
     const int code = sj_options_parse(&sj_command_zombies, argc, argv, &request, &first);
     if (code >= 0) {

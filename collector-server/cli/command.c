@@ -1,5 +1,7 @@
 #include "collector-server/cli/command.h"
 
+#include "collector-server/cli/work_progress.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -29,6 +31,7 @@ int sj_command_error(const sj_command *command, int exit_code, const char *forma
 {
     va_list arguments;
     va_start(arguments, format);
+    sj_work_progress_hide();
     fprintf(stderr, "sojourn %s: ", command->name);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);

@@ -1,6 +1,6 @@
 #include "collector-server/cli/function_name.h"
 
-#include "collector-server/cli/result_writer.h"
+#include "collector-server/cli/text_width.h"
 
 #include <stdio.h>
 #include <string.h>

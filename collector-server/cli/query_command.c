@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* What is asked for is a sum, mostly. */
-static void tell_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
+static void report_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
     sj_session_doubts doubts;
     sj_session_doubts_read(database, session_id, &doubts);
@@ -54,7 +54,7 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
         return sj_command_failed(command, &error);
     }
     if (session_id != NULL) {
-        tell_doubts(command, *database, *session_id);
+        report_doubts(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
 }
@@ -72,18 +72,23 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement)
 {
     sj_result_writer writer;
-    sj_terminal terminal;
-    sj_terminal_open(&terminal);
+    sj_terminal own;
+    sj_terminal *terminal = options->terminal != NULL ? options->terminal : &own;
+    if (options->terminal == NULL) {
+        sj_terminal_open(terminal);
+    }
     sj_result_writer_init(&writer, stdout, options->format);
     writer.wide = options->wide;
     writer.hidden_first = options->hidden_first;
-    writer.room = terminal.columns;
+    writer.room = terminal->columns;
+    writer.terminal = terminal;
     bool more = sj_result_writer_row(&writer, statement, false);
     int result = SQLITE_DONE;
     while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {
         more = sj_result_writer_row(&writer, statement, true);
     }
-    const bool written = sj_result_writer_end(&writer);
+    const bool ended = sj_result_writer_end(&writer);
+    const bool written = sj_terminal_close(terminal) && ended;
     sqlite3 *database = sqlite3_db_handle(statement);
     int exit_code = SJ_EXIT_OK;
     if (more && result != SQLITE_DONE) {

@@ -4,6 +4,7 @@
 
 #include "collector-server/cli/command.h"
 #include "collector-server/cli/result_writer.h"
+#include "collector-server/cli/terminal.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -13,7 +14,9 @@ typedef struct sj_query_options {
     const char *session;
     sj_result_format format;
     bool wide;
-    const char *const *hidden_first; /* as of sj_result_writer; set by the command */
+    /* set by the command */
+    const char *const *hidden_first; /* as of sj_result_writer */
+    sj_terminal *terminal;           /* opened, and perhaps paged, before; NULL: not yet */
 } sj_query_options;
 
 /* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
@@ -48,7 +51,8 @@ int sj_query_take_file(const sj_command *command, int argc, char **argv, int fir
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 
-/* sj_query_print runs a prepared query (finalized here) and prints its rows. */
+/* sj_query_print runs a prepared query (finalized here) and prints its rows; a table on a terminal
+ * through a pager. Closes the terminal. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 

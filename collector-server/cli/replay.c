@@ -1,7 +1,7 @@
 #include "collector-server/cli/replay.h"
 
 #include "collector-server/cli/function_name.h"
-#include "collector-server/cli/result_writer.h"
+#include "collector-server/cli/text_width.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
 

@@ -97,7 +97,7 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
 }
 
 /* Says on standard error why it is not known of sessions which lines were entered. */
-static void tell_why_unknown(sqlite3 *database, const char *sessions)
+static void report_why_unknown(sqlite3 *database, const char *sessions)
 {
     static const char sql[] = "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
                               "WHERE session_id = ?1 AND monitor = 'lines' AND kind = 'refused'";
@@ -159,7 +159,7 @@ int sj_report_coverage_run(const sj_report_coverage *coverage, const sj_query_op
                                            : sj_query_print(&sj_command_report, options, row);
     }
     if (exit_code == SJ_EXIT_OK && sj_coverage_is_of_lines(by)) {
-        tell_why_unknown(database, sessions);
+        report_why_unknown(database, sessions);
     }
     sqlite3_free(text);
     sqlite3_close(database);

@@ -4,6 +4,7 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
 #include "collector-server/cli/terminal.h"
+#include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
 
@@ -34,23 +35,18 @@ static const char *format_amount(char *text, size_t capacity, uint64_t count)
 
 static void clear_line(sj_report_text *text)
 {
+    sj_work_progress_hide();
     if (text->line_shown) {
         fputs("\r\033[K", stderr);
         text->line_shown = false;
     }
 }
 
-/* tell_waiting: the embedded collector is only ever a moment behind, which is not worth a line. */
-static void tell_waiting(sj_report_text *text, const sj_recording_progress *progress)
+/* The embedded collector is only ever a moment behind, which is not worth a line. */
+static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
-    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    text->waiting_since_ns = text->waiting_since_ns != 0 ? text->waiting_since_ns : now_ns;
-    if (text->quiet || text->waiting_told || progress->spool.pending_frames == 0 ||
-        now_ns - text->waiting_since_ns < WAITING_NS) {
-        return;
-    }
     sj_terminal terminal;
-    text->waiting_told = true;
+    text->is_wait_reported = true;
     clear_line(text);
     sj_terminal_describe(STDERR_FILENO, &terminal);
     sj_terminal_begin_line(stderr, &terminal);
@@ -61,13 +57,35 @@ static void tell_waiting(sj_report_text *text, const sj_recording_progress *prog
             progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message);
 }
 
+static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
+{
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t pending = progress->spool.pending_frames;
+    if (text->quiet) {
+        return;
+    }
+    if (text->waiting_since_ns == 0) {
+        text->waiting_since_ns = now_ns;
+        text->awaited_frames = pending;
+        sj_work_progress_start();
+        text->wait = sj_progress_begin(pending);
+    }
+    if (!text->is_wait_reported && pending != 0 && now_ns - text->waiting_since_ns >= WAITING_NS) {
+        report_wait(text, progress);
+    }
+    if (text->is_wait_reported) {
+        sj_progress_reach(text->wait,
+                          pending < text->awaited_frames ? text->awaited_frames - pending : 0);
+    }
+}
+
 void sj_report_text_progress(void *context, const sj_recording_progress *progress)
 {
     sj_report_text *text = context;
     char calls[32];
     char bytes[32];
     if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
-        tell_waiting(text, progress);
+        show_wait(text, progress);
         return;
     }
     if (text->quiet || !text->has_terminal) {
@@ -85,7 +103,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
-static void tell_reasons(FILE *file, const sj_recording_summary *summary)
+static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
     uint64_t bound = UINT64_MAX;
@@ -151,14 +169,14 @@ static void report_cost(FILE *file, const sj_recording_cost *cost)
             format_time(cost->recorder_cpu_ns, &texts[2]));
 }
 
-static void tell_unmatched(FILE *file, const sj_recording_summary *summary)
+static void report_unmatched(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->unmatched[0] != '\0') {
         fprintf(file, "  policy     nothing matched %s\n", summary->unmatched);
     }
 }
 
-static void tell_budget(FILE *file, const sj_recording_summary *summary)
+static void report_budget(FILE *file, const sj_recording_summary *summary)
 {
     const sj_overhead_governor_counters *budget = &summary->drain.budget;
     if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
@@ -173,11 +191,12 @@ static void tell_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* tell_losses names the option that prevents each kind of loss. */
-static void tell_losses(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+/* report_losses names the option that prevents each kind of loss. */
+static void report_losses(FILE *file, const sj_report_text *text,
+                          const sj_recording_summary *summary)
 {
-    const uint64_t untold = text->quiet ? summary->drain.dropped_events : summary->lost_events;
-    if (summary->lost_calls == 0 && untold == 0 && summary->drain.refused_threads == 0) {
+    const uint64_t unreported = text->quiet ? summary->drain.dropped_events : summary->lost_events;
+    if (summary->lost_calls == 0 && unreported == 0 && summary->drain.refused_threads == 0) {
         if (!text->quiet) {
             fputs("  lost       nothing\n", file);
         }
@@ -227,7 +246,8 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-static void tell_calls(FILE *file, const sj_report_text *text, const sj_recording_summary *summary)
+static void report_calls(FILE *file, const sj_report_text *text,
+                         const sj_recording_summary *summary)
 {
     time_text texts[2];
     const uint64_t stored = summary->writer.block_calls;
@@ -243,10 +263,10 @@ static void tell_calls(FILE *file, const sj_report_text *text, const sj_recordin
     }
     fputc('\n', file);
     report_cost(file, &summary->cost);
-    tell_unmatched(file, summary);
-    tell_budget(file, summary);
+    report_unmatched(file, summary);
+    report_budget(file, summary);
     print_unrecorded(file, summary);
-    tell_losses(file, text, summary);
+    report_losses(file, text, summary);
 }
 
 /* report_function_log says what became of a live function.txt. */
@@ -325,8 +345,8 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* tell_unchanging has a line for each rule. */
-static void tell_unchanging(FILE *file, const char *lines)
+/* report_unchanging has a line for each rule. */
+static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
         const size_t length = strcspn(lines, "\n");
@@ -335,8 +355,8 @@ static void tell_unchanging(FILE *file, const char *lines)
     }
 }
 
-static void tell_problems(FILE *file, const sj_report_text *text,
-                          const sj_recording_summary *summary)
+static void report_problems(FILE *file, const sj_report_text *text,
+                            const sj_recording_summary *summary)
 {
     if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
@@ -346,7 +366,7 @@ static void tell_problems(FILE *file, const sj_report_text *text,
     if (summary->empty_because[0] != '\0') {
         fprintf(file, "sojourn: nothing was recorded: %s\n", summary->empty_because);
     }
-    tell_unchanging(file, summary->unchanging);
+    report_unchanging(file, summary->unchanging);
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu modules were left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -394,7 +414,7 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
                           uint64_t file_bytes)
 {
     if (text->quiet) {
-        tell_losses(file, text, summary);
+        report_losses(file, text, summary);
     } else {
         char session[SJ_SESSION_TEXT_BYTES];
         sj_session_text(&summary->session, session);
@@ -407,13 +427,13 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
                 (unsigned long long)summary->registry.functions,
                 (unsigned long long)summary->registry.modules,
                 summary->registry.modules == 1 ? "module" : "modules");
-        tell_reasons(file, summary);
+        report_reasons(file, summary);
         report_unknown_code(file, &summary->registry);
         report_attach(file, summary);
-        tell_calls(file, text, summary);
+        report_calls(file, text, summary);
     }
     report_function_log(file, text, summary);
-    tell_problems(file, text, summary);
+    report_problems(file, text, summary);
     if (text->is_stored && !text->quiet) {
         sj_highlights_print(file, &text->highlights, strcmp(summary->how, "crashed") == 0,
                             text->target, HIGHLIGHT_LINES);
@@ -427,6 +447,7 @@ void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *su
     size_t size = 0;
     sj_terminal terminal = {0};
     FILE *file = open_memstream(&lines, &size);
+    sj_progress_end(text->wait);
     clear_line(text);
     sj_terminal_describe(STDERR_FILENO, &terminal);
     print_summary(file != NULL ? file : stderr, text, summary, file_bytes);

@@ -5,6 +5,7 @@
 #include "agent/recording/recording.h"
 #include "collector-server/cli/session_doubts.h"
 #include "collector-server/cli/session_highlights.h"
+#include "proto/base/progress.h"
 
 #include <stdio.h>
 
@@ -15,8 +16,10 @@ typedef struct sj_report_text {
     bool drops;         /* full rings do not wait: --when-full drop */
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
-    bool waiting_told;
+    bool is_wait_reported;
     uint64_t waiting_since_ns; /* for the collector; 0: not yet */
+    uint64_t awaited_frames;   /* at that time */
+    sj_progress_work wait;
     /* of the stored session; none when somebody else stores it */
     sj_session_doubts doubts;
     sj_session_highlights highlights;

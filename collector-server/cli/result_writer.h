@@ -2,6 +2,8 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_RESULT_WRITER_H
 #define SJ_COLLECTOR_SERVER_CLI_RESULT_WRITER_H
 
+#include "collector-server/cli/terminal.h"
+
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,10 +27,11 @@ typedef struct sj_result_writer {
     bool *numeric; /* columns aligned to the right */
     char **held;   /* cells of the rows held for alignment */
     size_t held_rows, rows;
-    bool aligned; /* widths are fixed, rows go straight out */
-    bool failed;  /* memory */
-    bool wide;    /* never cut a cell */
-    int room;     /* columns of the terminal; 0: any */
+    bool aligned;          /* widths are fixed, rows go straight out */
+    bool failed;           /* memory */
+    bool wide;             /* never cut a cell */
+    int room;              /* columns of the terminal; 0: any */
+    sj_terminal *terminal; /* a table goes through its pager; NULL: it does not */
     const char *const
         *hidden_first; /* columns of a table (patterns) that go, in this order, until
                           it fits the room; NULL at the end; NULL: tables may be wider */
@@ -41,11 +44,5 @@ bool sj_result_writer_row(void *writer, sqlite3_stmt *statement, bool values);
 
 /* sj_result_writer_end writes what is held and frees; false when memory or the output failed. */
 bool sj_result_writer_end(sj_result_writer *writer);
-
-/* sj_text_width counts the columns that UTF-8 text takes on a terminal; bad bytes count one. */
-int sj_text_width(const char *text);
-
-/* sj_text_cut returns how many bytes of `text` take at most `width` columns. */
-size_t sj_text_cut(const char *text, int width);
 
 #endif

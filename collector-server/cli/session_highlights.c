@@ -2,24 +2,21 @@
 
 #include <stdio.h>
 
-/* prepare binds the session as ?1; NULL when the statement is not possible. */
-static sqlite3_stmt *prepare(sqlite3 *database, const char *sql, int64_t session_id)
-{
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return NULL;
-    }
-    sqlite3_bind_int64(statement, 1, session_id);
-    return statement;
-}
+/* Reads the rows of a statement into the highlights; ?1 is `id`, ?2 the most rows. */
+typedef void read_row(sqlite3_stmt *row, sj_session_highlights *highlights);
 
-static int64_t read_number(sqlite3 *database, const char *sql, int64_t session_id)
+static void read_rows(sqlite3 *database, const char *sql, int64_t id, int most, read_row *read,
+                      sj_session_highlights *highlights)
 {
-    sqlite3_stmt *row = prepare(database, sql, session_id);
-    const int64_t number =
-        row != NULL && sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, id);
+        sqlite3_bind_int(row, 2, most);
+        for (int i = 0; i < most && sqlite3_step(row) == SQLITE_ROW; i++) {
+            read(row, highlights);
+        }
+    }
     sqlite3_finalize(row);
-    return number;
 }
 
 static void copy_name(sqlite3_stmt *row, int column, char name[SJ_HIGHLIGHT_NAME_BYTES])
@@ -28,72 +25,72 @@ static void copy_name(sqlite3_stmt *row, int column, char name[SJ_HIGHLIGHT_NAME
     snprintf(name, SJ_HIGHLIGHT_NAME_BYTES, "%s", text != NULL ? text : "(unnamed)");
 }
 
-static void read_functions(sqlite3 *database, int64_t session_id, sj_session_highlights *highlights)
+static void read_function(sqlite3_stmt *row, sj_session_highlights *highlights)
 {
-    sqlite3_stmt *row =
-        prepare(database,
-                "SELECT f.name, s.self_ns, s.calls FROM function_stats s"
-                " LEFT JOIN functions f USING (function_id)"
-                " WHERE s.session_id = ?1 AND s.self_ns > 0 ORDER BY s.self_ns DESC LIMIT ?2",
-                session_id);
-    sqlite3_bind_int(row, 2, SJ_HIGHLIGHT_FUNCTIONS);
-    while (row != NULL && highlights->function_count < SJ_HIGHLIGHT_FUNCTIONS &&
-           sqlite3_step(row) == SQLITE_ROW) {
-        sj_highlight_function *function = &highlights->functions[highlights->function_count++];
-        copy_name(row, 0, function->name);
-        function->self_ns = sqlite3_column_int64(row, 1);
-        function->calls = sqlite3_column_int64(row, 2);
-    }
-    sqlite3_finalize(row);
-    highlights->self_ns = read_number(
-        database, "SELECT sum(self_ns) FROM function_stats WHERE session_id = ?1", session_id);
+    sj_highlight_function *function = &highlights->functions[highlights->function_count++];
+    copy_name(row, 0, function->name);
+    function->self_ns = sqlite3_column_int64(row, 1);
+    function->calls = sqlite3_column_int64(row, 2);
 }
 
-static void read_frames(sqlite3 *database, int64_t stream_id, sj_session_highlights *highlights)
+static void read_self_time(sqlite3_stmt *row, sj_session_highlights *highlights)
 {
-    sqlite3_stmt *row = prepare(database,
-                                "SELECT f.name, o.depth FROM open_calls o"
-                                " LEFT JOIN functions f USING (function_id)"
-                                " WHERE o.stream_id = ?1 ORDER BY o.depth DESC LIMIT ?2",
-                                stream_id);
-    sqlite3_bind_int(row, 2, SJ_HIGHLIGHT_FRAMES);
-    while (row != NULL && highlights->frame_count < SJ_HIGHLIGHT_FRAMES &&
-           sqlite3_step(row) == SQLITE_ROW) {
-        copy_name(row, 0, highlights->frames[highlights->frame_count++]);
-        highlights->deeper_frames = (uint64_t)sqlite3_column_int64(row, 1);
-    }
-    sqlite3_finalize(row);
+    highlights->self_ns = sqlite3_column_int64(row, 0);
 }
 
-static void read_crash(sqlite3 *database, int64_t session_id, sj_session_highlights *highlights)
+static void read_frame(sqlite3_stmt *row, sj_session_highlights *highlights)
 {
-    sqlite3_stmt *row =
-        prepare(database,
-                "SELECT exit_signal, core_dumped, (SELECT o.stream_id FROM open_calls o"
-                "  JOIN streams s USING (stream_id) JOIN threads t USING (thread_id)"
-                "  WHERE t.session_id = ?1 AND t.process_number = p.number"
-                "  ORDER BY o.start_ns DESC, o.depth DESC LIMIT 1)"
-                " FROM processes p WHERE session_id = ?1 AND exit_signal IS NOT NULL"
-                " ORDER BY number LIMIT 1",
-                session_id);
-    int64_t stream_id = 0;
-    if (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
-        highlights->crash_signal = sqlite3_column_int(row, 0);
-        highlights->core_dumped = sqlite3_column_int(row, 1) != 0;
-        stream_id = sqlite3_column_int64(row, 2);
-    }
-    sqlite3_finalize(row);
-    if (stream_id != 0) {
-        read_frames(database, stream_id, highlights);
-    }
+    copy_name(row, 0, highlights->frames[highlights->frame_count++]);
+    highlights->deeper_frames = (uint64_t)sqlite3_column_int64(row, 1);
 }
+
+static void read_crash(sqlite3_stmt *row, sj_session_highlights *highlights)
+{
+    highlights->crash_signal = sqlite3_column_int(row, 0);
+    highlights->core_dumped = sqlite3_column_int(row, 1) != 0;
+}
+
+static void read_zombies(sqlite3_stmt *row, sj_session_highlights *highlights)
+{
+    highlights->zombie_reports = (uint64_t)sqlite3_column_int64(row, 0);
+}
+
+/* ?1: the session */
+static const char functions_sql[] =
+    "SELECT f.name, s.self_ns, s.calls FROM function_stats s LEFT JOIN functions f"
+    " USING (function_id) WHERE s.session_id = ?1 AND s.self_ns > 0"
+    " ORDER BY s.self_ns DESC LIMIT ?2";
+static const char self_time_sql[] = "SELECT sum(self_ns) FROM function_stats WHERE session_id = ?1";
+static const char crash_sql[] =
+    "SELECT exit_signal, core_dumped FROM processes"
+    " WHERE session_id = ?1 AND exit_signal IS NOT NULL ORDER BY number LIMIT 1";
+static const char zombies_sql[] = "SELECT count(*) FROM zombie_reports WHERE session_id = ?1";
+
+/* The innermost calls of the stream that entered a call last, of the process that crashed first. */
+static const char frames_sql[] =
+    "SELECT f.name, o.depth FROM open_calls o LEFT JOIN functions f USING (function_id)"
+    " WHERE o.stream_id = (SELECT o.stream_id FROM processes p"
+    "  JOIN threads t ON t.session_id = p.session_id AND t.process_number = p.number"
+    "  JOIN streams s USING (thread_id) JOIN open_calls o USING (stream_id)"
+    "  WHERE p.session_id = ?1 AND p.number = (SELECT min(number) FROM processes"
+    "   WHERE session_id = ?1 AND exit_signal IS NOT NULL)"
+    "  ORDER BY o.start_ns DESC, o.depth DESC LIMIT 1)"
+    " ORDER BY o.depth DESC LIMIT ?2";
 
 void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
                                 sj_session_highlights *highlights)
 {
+    static const struct {
+        const char *sql;
+        int most;
+        read_row *read;
+    } parts[] = {{functions_sql, SJ_HIGHLIGHT_FUNCTIONS, read_function},
+                 {self_time_sql, 1, read_self_time},
+                 {crash_sql, 1, read_crash},
+                 {frames_sql, SJ_HIGHLIGHT_FRAMES, read_frame},
+                 {zombies_sql, 1, read_zombies}};
     *highlights = (sj_session_highlights){0};
-    read_functions(database, session_id, highlights);
-    read_crash(database, session_id, highlights);
-    highlights->zombie_reports = (uint64_t)read_number(
-        database, "SELECT count(*) FROM zombie_reports WHERE session_id = ?1", session_id);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        read_rows(database, parts[i].sql, session_id, parts[i].most, parts[i].read, highlights);
+    }
 }

@@ -8,6 +8,7 @@
 #include "agent/uplink/spool_secret.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/cli/embedded.h"
+#include "proto/base/progress.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,22 +19,27 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000 };
+enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, LOOK_MS = 100 };
 
-/* drain_moving waits as long as frames are taken, and `wait_ms` for the next one: a database may be
- * locked or its disk full for ever. */
-static sj_status drain_moving(sj_uplink *uplink, int64_t wait_ms)
+/* drain waits for all frames of a spool, `wait_ms` at most; of a database so long for the next one:
+ * it may be locked or its disk full for ever. */
+static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int64_t wait_ms)
 {
-    sj_uplink_status before = {0};
-    for (;;) {
+    sj_status status = SJ_ETIMEDOUT;
+    uint64_t acknowledged = 0;
+    int64_t left_ms = wait_ms;
+    const sj_progress_work work = sj_progress_begin(frames);
+    while (status == SJ_ETIMEDOUT && left_ms >= 0) {
         sj_uplink_status now;
-        const sj_status status = sj_uplink_drain(uplink, wait_ms);
+        status = sj_uplink_drain(uplink, left_ms < LOOK_MS ? left_ms : LOOK_MS);
         sj_uplink_get_status(uplink, &now);
-        if (status != SJ_ETIMEDOUT || now.acknowledged_frames == before.acknowledged_frames) {
-            return status;
-        }
-        before = now;
+        left_ms =
+            is_database && now.acknowledged_frames != acknowledged ? wait_ms : left_ms - LOOK_MS;
+        acknowledged = now.acknowledged_frames;
+        sj_progress_reach(work, acknowledged);
     }
+    sj_progress_end(work);
+    return status;
 }
 
 /* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL.
@@ -66,7 +72,9 @@ static sj_status send_spool(const char *directory, const char *url, const char *
     free(hello);
     if (status == SJ_OK) {
         sj_uplink_status reported;
-        status = file != NULL ? drain_moving(uplink, wait_ms) : sj_uplink_drain(uplink, wait_ms);
+        sj_spool_counters counters;
+        sj_spool_get_counters(spool, &counters);
+        status = drain(uplink, counters.pending_frames, file != NULL, wait_ms);
         sj_uplink_get_status(uplink, &reported);
         sj_uplink_stop(uplink);
         if (status != SJ_OK) {
@@ -134,6 +142,16 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
     sj_recovery_release(&claim, delivered);
 }
 
+static uint64_t count_claims(DIR *directory)
+{
+    uint64_t count = 0;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        count += sj_recovery_is_claim_name(entry->d_name);
+    }
+    rewinddir(directory);
+    return count;
+}
+
 sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *totals, sj_error *error)
 {
     DIR *directory = opendir(request->root);
@@ -141,6 +159,7 @@ sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *total
     if (directory == NULL) {
         return sj_fail(error, SJ_ENOTFOUND, "%s: %s", request->root, strerror(errno));
     }
+    const sj_progress_work work = sj_progress_begin_list(count_claims(directory));
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char path[PATH_MAX];
         if (!sj_recovery_is_claim_name(entry->d_name)) {
@@ -150,7 +169,9 @@ sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *total
         if (written > 0 && (size_t)written < sizeof(path)) {
             flush_one(path, request, totals);
         }
+        sj_progress_step(work);
     }
+    sj_progress_end(work);
     closedir(directory);
     return SJ_OK;
 }

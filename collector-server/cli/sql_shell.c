@@ -95,7 +95,7 @@ static int print_help(void)
     puts("Statements end with a semicolon. Dot commands:\n"
          "  .tables             tables, views and table functions\n"
          "  .schema [TABLE]     columns and units\n"
-         "  .queries            questions that are shipped\n"
+         "  .queries            queries that Sojourn ships\n"
          "  .query NAME [P=V]   run one; without a database parameter its default holds\n"
          "  .show NAME          the text of one\n"
          "  .mode FORMAT        table, csv, json, markdown\n"

@@ -7,6 +7,7 @@
 #include "collector-server/cli/stall_report.h"
 
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/json_output.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -65,6 +66,23 @@ static const char stops_sql[] =
     " WHERE report_id = ?1";
 
 static const char list_sql[] = "SELECT value FROM json_each(?1)";
+
+/* A stall as JSON: ?1 the session of its calls, ?2 its thread, ?3 its moment, ?4 its report, ?5 to
+ * ?8 what else is known of it. */
+static const char json_sql[] =
+    "SELECT json_object('session_id', ?5, 'watch', ?6, 'waited_ns', ?7, 'moment_ns', ?3,"
+    " 'utc', ?8, 'calls_session_id', ?1, 'report', (SELECT json(payload) FROM reports"
+    "  WHERE report_id = ?4), 'threads', (SELECT json_group_array(json(each)) FROM ("
+    "  SELECT json_object('number', t.number, 'tid', t.tid, 'name', t.name,"
+    "   'is_stalled', json(iif(t.number = ?2, 'true', 'false')), 'open_calls', ("
+    "   SELECT json_group_array(json_object('function', name, 'until_then_ns', ?3 - start_ns,"
+    "    'duration_ns', duration_ns, 'depth', depth)) FROM ("
+    "    SELECT f.name, c.start_ns, c.duration_ns, c.depth FROM calls c"
+    "    JOIN functions f USING (function_id) WHERE c.session_id = ?1"
+    "    AND c.thread_id = t.thread_id AND c.start_ns <= ?3"
+    "    AND (c.end_ns IS NULL OR c.end_ns > ?3) ORDER BY c.depth))) AS each"
+    "  FROM threads t WHERE t.session_id = ?1 AND t.started_ns <= ?3"
+    "  ORDER BY t.number <> ?2, t.number)))";
 
 static double in_ms(int64_t ns)
 {
@@ -258,4 +276,49 @@ sj_status sj_stall_report_print(sqlite3 *database)
         printf("no thread was late\n");
     }
     return SJ_OK;
+}
+
+static sj_status add_stall(sqlite3 *database, sqlite3_stmt *stall, json_t *stalls)
+{
+    sqlite3_stmt *row = NULL;
+    const int calls = sqlite3_column_type(stall, DUMP) != SQLITE_NULL ? DUMP : SESSION;
+    const int columns[] = {calls, THREAD, MOMENT, REPORT, SESSION, NAME, WAITED, UTC};
+    SJ_TRY(prepare(database, json_sql, &row));
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        sqlite3_bind_value(row, (int)i + 1, sqlite3_column_value(stall, columns[i]));
+    }
+    sj_status status = SJ_EIO;
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        json_t *made = sj_json_clean_load(text_of(row, 0));
+        status = made != NULL ? SJ_OK : SJ_ENOMEM;
+        json_array_append_new(stalls, made);
+    }
+    const sj_status ended = finish(row);
+    return status != SJ_OK ? status : ended;
+}
+
+static sj_status add_all(sqlite3 *database, const char *sql, json_t *stalls)
+{
+    sqlite3_stmt *stall = NULL;
+    SJ_TRY(prepare(database, sql, &stall));
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(stall) == SQLITE_ROW) {
+        status = add_stall(database, stall, stalls);
+    }
+    const sj_status ended = finish(stall);
+    return status != SJ_OK ? status : ended;
+}
+
+sj_status sj_stall_report_json(sqlite3 *database, json_t **stalls)
+{
+    *stalls = json_array();
+    sj_status status = add_all(database, reported_sql, *stalls);
+    if (status == SJ_OK) {
+        status = add_all(database, fired_sql, *stalls);
+    }
+    if (status != SJ_OK) {
+        json_decref(*stalls);
+        *stalls = NULL;
+    }
+    return status;
 }

@@ -32,7 +32,8 @@ static sj_progress work;           /* as last heard of */
 static void show_time(sj_statement_runner *runner)
 {
     const int64_t tenths = (now_ns() - runner->started_ns) / TENTH_NS;
-    if (runner->progress && tenths > PROGRESS_AFTER_TENTHS && tenths != runner->shown_tenths) {
+    if (runner->progress && runner->terminal.pager == 0 && tenths > PROGRESS_AFTER_TENTHS &&
+        tenths != runner->shown_tenths) {
         char text[SJ_PROGRESS_TEXT_BYTES];
         fprintf(stderr, "\r\033[K... %s (Ctrl-C stops)",
                 sj_work_progress_text(tenths * TENTH_NS, &work, text));
@@ -143,9 +144,11 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     sj_result_writer writer;
     sj_result_writer_init(&writer, stdout, runner->options->format);
     writer.wide = runner->options->wide;
+    sj_terminal_open(&runner->terminal);
+    writer.terminal = runner->pages ? &runner->terminal : NULL;
     interrupted = 0;
     shown = runner;
-    work = (sj_progress){0};
+    work = (sj_progress){.part = -1};
     runner->shown_tenths = 0;
     runner->started_ns = now_ns();
     sj_progress_watch(runner->progress ? note_work : NULL);
@@ -155,7 +158,8 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     if (runner->shown_tenths != 0) {
         fprintf(stderr, "\r\033[K");
     }
-    const bool written = sj_result_writer_end(&writer);
+    const bool ended = sj_result_writer_end(&writer);
+    const bool written = sj_terminal_close(&runner->terminal) && ended;
     sj_query_print_warnings(runner->command, runner->database);
     if (status != SJ_OK) {
         return sj_command_failed(runner->command, &error);

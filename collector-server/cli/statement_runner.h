@@ -18,6 +18,8 @@ typedef struct sj_statement_runner {
     size_t parameter_count;
     bool timing;                   /* print how long each statement took */
     bool progress;                 /* show on a terminal that a statement is running */
+    bool pages;                    /* results go through a pager */
+    sj_terminal terminal;          /* of the statement */
     const sj_shipped_query *query; /* whose defaults hold; NULL: none */
     int64_t started_ns;            /* of the statement, CLOCK_MONOTONIC */
     int64_t shown_tenths;          /* of a second, shown last; 0: none */

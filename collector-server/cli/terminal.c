@@ -1,6 +1,6 @@
 #include "collector-server/cli/terminal.h"
 
-#include "collector-server/cli/result_writer.h"
+#include "collector-server/cli/text_width.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -61,7 +61,7 @@ sj_status sj_wait_steps_read(sqlite3 *database, int64_t session_id, sj_wait_step
         status = sj_fail(error, SJ_EIO, "cannot read when threads were on a processor: %s",
                          sqlite3_errmsg(database));
     } else if (status != SJ_OK) {
-        sj_fail(error, status, "there is no room for when threads were on a processor");
+        sj_fail(error, status, "no memory for the times of threads on processors");
     }
     sqlite3_finalize(row);
     return status;

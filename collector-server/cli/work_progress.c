@@ -22,27 +22,30 @@ const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progres
                                   char text[SJ_PROGRESS_TEXT_BYTES])
 {
     const double elapsed = (double)elapsed_ns / (double)NS_PER_S;
-    const bool is_known =
-        progress->total != 0 && progress->done != 0 && progress->done <= progress->total;
-    if (!is_known) {
+    const double part = progress->part;
+    if (part <= 0) {
         snprintf(text, SJ_PROGRESS_TEXT_BYTES, "%.1f s", elapsed);
         return text;
     }
-    const double part = (double)progress->done / (double)progress->total;
     snprintf(text, SJ_PROGRESS_TEXT_BYTES, "%.1f s, %.0f %% done, about %.0f s left", elapsed,
              100 * part, elapsed / part - elapsed);
     return text;
+}
+
+void sj_work_progress_hide(void)
+{
+    if (shown_ns != 0) {
+        fputs("\r\033[K", stderr);
+        shown_ns = 0;
+    }
 }
 
 static void show(const sj_progress *progress)
 {
     const int64_t now = now_ns();
     if (progress->has_ended) {
-        if (shown_ns != 0) {
-            fputs("\r\033[K", stderr);
-        }
+        sj_work_progress_hide();
         started_ns = 0;
-        shown_ns = 0;
         return;
     }
     started_ns = started_ns != 0 ? started_ns : now;
@@ -59,4 +62,10 @@ void sj_work_progress_start(void)
     if (isatty(STDERR_FILENO) == 1) {
         sj_progress_watch(show);
     }
+}
+
+void sj_work_progress_stop(void)
+{
+    sj_work_progress_hide();
+    sj_progress_watch(NULL);
 }

@@ -15,6 +15,12 @@ enum { SJ_PROGRESS_TEXT_BYTES = 96 };
  */
 void sj_work_progress_start(void);
 
+/* sj_work_progress_stop shows no more of this thread's work. */
+void sj_work_progress_stop(void);
+
+/* sj_work_progress_hide takes the line away, so that something else can be printed. */
+void sj_work_progress_hide(void);
+
 /* sj_work_progress_text writes the line: after so long, with what is known. */
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES]);

@@ -1,5 +1,7 @@
 #include "collector-server/cli/zombie_check.h"
 
+#include "collector-server/cli/json_output.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -31,10 +33,36 @@ static bool attach_baseline(sqlite3 *database, const char *baseline)
     return is_fine;
 }
 
-int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline)
+static void print_text(const json_t *findings)
+{
+    size_t index;
+    json_t *finding;
+    json_array_foreach(findings, index, finding)
+    {
+        printf("finding %lld  %s  %s\n", json_integer_value(json_object_get(finding, "id")),
+               json_string_value(json_object_get(finding, "kind")),
+               json_string_value(json_object_get(finding, "used_in")));
+    }
+    printf("%zu new findings of freed memory\n", json_array_size(findings));
+}
+
+static sj_status read_findings(sqlite3_stmt *statement, json_t *findings)
+{
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        const char *kind = (const char *)sqlite3_column_text(statement, 1);
+        const char *used_in = (const char *)sqlite3_column_text(statement, 2);
+        json_array_append_new(findings, json_pack("{sI so so}", "id",
+                                                  (json_int_t)sqlite3_column_int64(statement, 0),
+                                                  "kind", sj_json_clean_string(kind), "used_in",
+                                                  sj_json_clean_string(used_in)));
+    }
+    return sqlite3_finalize(statement) == SQLITE_OK ? SJ_OK : SJ_EIO;
+}
+
+int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *baseline,
+                    bool as_json)
 {
     sqlite3_stmt *statement = NULL;
-    size_t count = 0;
     if (!was_watched(database)) {
         return sj_command_error(command, SJ_EXIT_FAILED,
                                 "no process was watched: record with --zombies");
@@ -50,13 +78,20 @@ int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *ba
         sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         return fail(command, database);
     }
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        printf("finding %lld  %s  %s\n", (long long)sqlite3_column_int64(statement, 0),
-               (const char *)sqlite3_column_text(statement, 1),
-               (const char *)sqlite3_column_text(statement, 2));
-        count++;
+    json_t *findings = json_array();
+    if (read_findings(statement, findings) != SJ_OK) {
+        json_decref(findings);
+        return fail(command, database);
     }
-    const bool failed = sqlite3_finalize(statement) != SQLITE_OK;
-    printf("%zu new findings of freed memory\n", count);
-    return failed ? fail(command, database) : count != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;
+    const int code = json_array_size(findings) != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;
+    if (!as_json) {
+        print_text(findings);
+        json_decref(findings);
+        return code;
+    }
+    const int written =
+        sj_json_output(command, json_pack("{ss so}", "verdict",
+                                          code == SJ_EXIT_OK ? "no_new_findings" : "new_findings",
+                                          "findings", findings));
+    return written != SJ_EXIT_OK ? written : code;
 }

@@ -696,7 +696,7 @@ sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t ca
                      answer, target->url, sessions + 1, labs + 1);
         if (answering < all && length > 0 && (size_t)length < capacity) {
             snprintf(line + length, capacity - (size_t)length,
-                     "; IN PART: %llu of %llu shards are away",
+                     "; INCOMPLETE: %llu of %llu shards do not answer",
                      (unsigned long long)(all - answering), (unsigned long long)all);
         }
     }

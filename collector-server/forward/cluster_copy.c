@@ -6,6 +6,7 @@
 
 #include "collector-server/forward/cluster_question.h"
 #include "collector-server/store/database.h"
+#include "proto/base/progress.h"
 #include "proto/callgraph/histogram.h"
 
 #include <jansson.h>
@@ -239,9 +240,12 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
     SJ_TRY(register_functions(database, error));
     SJ_TRY(run_statement(database, "BEGIN IMMEDIATE", 0, error));
     sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; i++) {
         status = copy_table(target, database, &tables[i], session_id, uuid, error);
+        sj_progress_step(work);
     }
+    sj_progress_end(work);
     if (status == SJ_OK) {
         return run_statement(database, "COMMIT", 0, error);
     }

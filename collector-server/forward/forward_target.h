@@ -18,6 +18,7 @@ typedef struct sj_forward_options {
     const atomic_bool *stop;   /* ends what is under way; NULL: nothing does */
     size_t batch_bytes;        /* about what a forwarder holds at once; 0: 16 MiB */
     unsigned share, shares;    /* the sessions of this forwarder, by uuid; shares 0: all */
+    _Atomic uint64_t *steps;   /* counts two a session: read, and sent; NULL: nothing does */
 } sj_forward_options;
 
 typedef struct sj_forward_target_kind {

@@ -26,7 +26,7 @@ static void report(sj_forward_thread *self, sj_status status, uint64_t sent, con
             sj_log(SJ_LOG_INFO, "forwarding", "goes on");
         }
         if (sent != 0) {
-            sj_log(SJ_LOG_INFO, "forwarding", "%llu sessions were given", (unsigned long long)sent);
+            sj_log(SJ_LOG_INFO, "forwarding", "%llu sessions were sent", (unsigned long long)sent);
         }
         self->said[0] = '\0';
     } else if (strcmp(self->said, error->text) != 0) {

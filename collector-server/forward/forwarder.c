@@ -74,6 +74,7 @@ struct sj_forwarder {
     size_t batch_limit; /* 1 after a failure */
     size_t batch_bytes; /* no further session is added beyond */
     unsigned share, shares;
+    _Atomic uint64_t *steps;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
     size_t skipped_count;
     bool is_checked;
@@ -106,6 +107,7 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
     made->batch_bytes = options->batch_bytes != 0 ? options->batch_bytes : BATCH_BYTES;
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
+    made->steps = options->steps;
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
     made->selects = calloc(sj_forward_table_count, sizeof(sqlite3_stmt *));
     made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
@@ -285,6 +287,13 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     return SJ_OK;
 }
 
+static void count_steps(const sj_forwarder *forwarder, size_t count)
+{
+    if (forwarder->steps != NULL) {
+        atomic_fetch_add(forwarder->steps, count);
+    }
+}
+
 /* collect reads the batch in one transaction; what is beyond its bytes is left for the next. */
 static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *error)
 {
@@ -299,6 +308,7 @@ static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *er
     while (status == SJ_OK && taken < forwarder->batch_count &&
            bytes_held(forwarder) < forwarder->batch_bytes) {
         status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
+        count_steps(forwarder, 1);
     }
     sqlite3_exec(forwarder->reader, "COMMIT", NULL, NULL, NULL);
     sj_function_keys_forget(forwarder->functions);
@@ -397,6 +407,7 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
     const sj_status status = give_batch(forwarder, error);
     if (status == SJ_OK) {
         *sent = forwarder->batch_count;
+        count_steps(forwarder, forwarder->batch_count);
         return SJ_OK;
     }
     forwarder->is_checked = false; /* somebody may have changed the tables */

@@ -195,9 +195,10 @@ static sj_status append(const char *path, const json_t *input, json_t **body, sj
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     const int64_t at = json_integer_value(offset);
-    const sj_status status = decode(hex, digits / 2, piece)
-                                 ? write_piece(path, at, piece, digits / 2, error)
-                                 : sj_fail(error, SJ_EINVAL, "\"hex\" has other letters");
+    const sj_status status =
+        decode(hex, digits / 2, piece)
+            ? write_piece(path, at, piece, digits / 2, error)
+            : sj_fail(error, SJ_EINVAL, "\"hex\" has characters that are no hexadecimal digits");
     free(piece);
     if (status == SJ_OK) {
         *body = json_pack("{sI}", "bytes", (json_int_t)(at + (int64_t)(digits / 2)));

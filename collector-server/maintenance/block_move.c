@@ -38,6 +38,7 @@ typedef struct block_move {
     uint64_t size; /* of the file */
     moved_row *rows;
     size_t count, capacity;
+    sj_progress_work work;
     sj_error *error;
 } block_move;
 
@@ -284,7 +285,7 @@ static sj_status refer(block_move *move, sj_blocks_moved *moved)
         SJ_TRY(end(move->database, refer_slice(move, first, count), move->error));
         moved->blocks += count;
         for (size_t i = first; i < first + count; i++) {
-            sj_progress_step();
+            sj_progress_step(move->work);
             moved->bytes += move->rows[i].where.size;
         }
         sj_slice_pause(begun_ns);
@@ -333,10 +334,10 @@ sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *fold
     if (status == SJ_OK) {
         status = note_unneeded(database, session_id, error);
     }
-    sj_progress_begin(count_blocks(database, session_id, true));
+    move->work = sj_progress_begin(count_blocks(database, session_id, true));
     while (status == SJ_OK && (status = move_file(move, moved)) == SJ_OK && move->count != 0) {
     }
-    sj_progress_end();
+    sj_progress_end(move->work);
     sj_error ignored; /* what failed is reported; a file that is left is looked for again */
     const sj_status swept = sj_block_files_sweep(database, status == SJ_OK ? error : &ignored);
     free(move->rows);
@@ -407,7 +408,6 @@ static sj_status return_slice(sqlite3 *database, sj_block_files *files, int64_t 
     sj_status status = next_moved(database, session_id, ids, count, error);
     for (size_t i = 0; i < *count && status == SJ_OK; i++) {
         status = return_row(database, files, ids[i], moved, error);
-        sj_progress_step();
     }
     return end(database, status, error);
 }
@@ -422,13 +422,14 @@ sj_status sj_blocks_return(sqlite3 *database, int64_t session_id, sj_blocks_move
         return sj_fail(error, SJ_ENOMEM, "no memory to move blocks");
     }
     sj_status status;
-    sj_progress_begin(count_blocks(database, session_id, false));
+    const sj_progress_work work = sj_progress_begin(count_blocks(database, session_id, false));
     do {
         const int64_t begun_ns = sj_slice_begin();
         status = return_slice(database, files, session_id, &count, moved, error);
+        sj_progress_reach(work, moved->blocks);
         sj_slice_pause(begun_ns);
     } while (status == SJ_OK && count != 0);
-    sj_progress_end();
+    sj_progress_end(work);
     sj_block_files_free(files);
     if (status == SJ_OK) {
         status = note_unneeded(database, session_id, error);

@@ -3,33 +3,64 @@
 #include "collector-server/maintenance/block_move.h"
 #include "collector-server/maintenance/slices.h"
 #include "collector-server/store/database.h"
+#include "proto/base/progress.h"
 
 #include <stddef.h>
 
 enum { ROWS_A_SLICE = 1000 };
 
-/* What goes first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
-static const char *const slices[] = {
-    "DELETE FROM blocks WHERE block_id IN (SELECT b.block_id FROM streams AS s JOIN blocks AS b "
-    "USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
-    "DELETE FROM call_paths WHERE path_id IN (SELECT path_id FROM call_paths WHERE session_id = ?1 "
-    "LIMIT ?2)",
-    "DELETE FROM call_edges WHERE (session_id, caller_function_id, callee_function_id) IN (SELECT "
-    "session_id, caller_function_id, callee_function_id FROM call_edges WHERE session_id = ?1 "
-    "LIMIT ?2)",
-    "DELETE FROM function_stats WHERE (session_id, function_id) IN (SELECT session_id, function_id "
-    "FROM function_stats WHERE session_id = ?1 LIMIT ?2)",
-    "DELETE FROM timeline WHERE (stream_id, level, number) IN (SELECT t.stream_id, level, t.number "
-    "FROM streams AS s JOIN timeline AS t USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
-    "DELETE FROM slow_calls WHERE (session_id, function_id, place) IN (SELECT session_id, "
-    "function_id, place FROM slow_calls WHERE session_id = ?1 LIMIT ?2)",
-    "DELETE FROM call_costs WHERE (session_id, call_id) IN (SELECT session_id, call_id FROM "
-    "call_costs WHERE session_id = ?1 LIMIT ?2)",
-    "DELETE FROM arguments WHERE (session_id, call_id, position, kind, rule) IN (SELECT "
-    "session_id, "
-    "call_id, position, kind, rule FROM arguments WHERE session_id = ?1 LIMIT ?2)",
-    "DELETE FROM gaps WHERE gap_id IN (SELECT gap_id FROM gaps WHERE session_id = ?1 LIMIT ?2)",
+/* Rows that go first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
+typedef struct removed_rows {
+    const char *count;  /* how many there are */
+    const char *remove; /* so many of them */
+    int64_t piece;
+} removed_rows;
+
+#define COUNT(table) "SELECT count(*) FROM " table " WHERE session_id = ?1"
+#define COUNT_BY_STREAM(table)                                                                     \
+    "SELECT count(*) FROM streams AS s JOIN " table " USING (stream_id) WHERE s.session_id = ?1"
+
+static const removed_rows removals[] = {
+    {COUNT_BY_STREAM("blocks"),
+     "DELETE FROM blocks WHERE block_id IN (SELECT b.block_id FROM streams AS s JOIN blocks AS b "
+     "USING (stream_id) WHERE s.session_id = ?1 LIMIT ?2)",
+     SJ_BLOCKS_A_SLICE},
+    {COUNT("call_paths"),
+     "DELETE FROM call_paths WHERE path_id IN (SELECT path_id FROM call_paths WHERE "
+     "session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("call_edges"),
+     "DELETE FROM call_edges WHERE (session_id, caller_function_id, callee_function_id) IN (SELECT "
+     "session_id, caller_function_id, callee_function_id FROM call_edges WHERE session_id = ?1 "
+     "LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("function_stats"),
+     "DELETE FROM function_stats WHERE (session_id, function_id) IN (SELECT session_id, "
+     "function_id FROM function_stats WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT_BY_STREAM("timeline"),
+     "DELETE FROM timeline WHERE (stream_id, level, number) IN (SELECT t.stream_id, level, "
+     "t.number FROM streams AS s JOIN timeline AS t USING (stream_id) WHERE s.session_id = ?1 "
+     "LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("slow_calls"),
+     "DELETE FROM slow_calls WHERE (session_id, function_id, place) IN (SELECT session_id, "
+     "function_id, place FROM slow_calls WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("call_costs"),
+     "DELETE FROM call_costs WHERE (session_id, call_id) IN (SELECT session_id, call_id FROM "
+     "call_costs WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("arguments"),
+     "DELETE FROM arguments WHERE (session_id, call_id, position, kind, rule) IN (SELECT "
+     "session_id, call_id, position, kind, rule FROM arguments WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("gaps"),
+     "DELETE FROM gaps WHERE gap_id IN (SELECT gap_id FROM gaps WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
 };
+
+enum { REMOVALS = sizeof(removals) / sizeof(removals[0]) };
 
 /* What no session refers to any more. */
 static const char orphans_sql[] =
@@ -67,15 +98,43 @@ static sj_status run_bound(sqlite3 *database, const char *sql, int64_t session_i
 }
 
 /* The rows of one table, a transaction a piece. */
-static sj_status remove_pieces(sqlite3 *database, const char *sql, int64_t session_id,
-                               int64_t piece, sj_error *error)
+static sj_status remove_pieces(sqlite3 *database, const removed_rows *rows, int64_t session_id,
+                               sj_progress_work work, sj_error *error)
 {
     do {
         const int64_t start_ns = sj_slice_begin();
-        SJ_TRY(run_bound(database, sql, session_id, piece, NULL, error));
+        SJ_TRY(run_bound(database, rows->remove, session_id, rows->piece, NULL, error));
+        sj_progress_step(work);
         sj_slice_pause(start_ns);
-    } while (sqlite3_changes(database) >= piece);
+    } while (sqlite3_changes(database) >= rows->piece);
     return SJ_OK;
+}
+
+static uint64_t count_pieces(sqlite3 *database, int64_t session_id)
+{
+    uint64_t pieces = 0;
+    for (size_t i = 0; sj_progress_is_watched() && i < REMOVALS; ++i) {
+        sqlite3_stmt *row = NULL;
+        if (sqlite3_prepare_v2(database, removals[i].count, -1, &row, NULL) == SQLITE_OK) {
+            sqlite3_bind_int64(row, 1, session_id);
+            pieces += sqlite3_step(row) == SQLITE_ROW
+                          ? (uint64_t)(sqlite3_column_int64(row, 0) / removals[i].piece) + 1
+                          : 0;
+        }
+        sqlite3_finalize(row);
+    }
+    return pieces;
+}
+
+static sj_status remove_rows(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(count_pieces(database, session_id));
+    for (size_t i = 0; i < REMOVALS && status == SJ_OK; ++i) {
+        status = remove_pieces(database, &removals[i], session_id, work, error);
+    }
+    sj_progress_end(work);
+    return status;
 }
 
 static sj_status run_transaction(sqlite3 *database, const char *sql, sj_error *error)
@@ -92,12 +151,9 @@ static sj_status run_transaction(sqlite3 *database, const char *sql, sj_error *e
     return SJ_OK;
 }
 
-static sj_status finish(sqlite3 *database, int64_t session_id, sj_error *error)
+static sj_status remove_session(sqlite3 *database, int64_t session_id, sj_error *error)
 {
-    for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); ++i) {
-        SJ_TRY(remove_pieces(database, slices[i], session_id,
-                             i == 0 ? SJ_BLOCKS_A_SLICE : ROWS_A_SLICE, error));
-    }
+    SJ_TRY(remove_rows(database, session_id, error));
     SJ_TRY(run_bound(database,
                      "UPDATE sessions SET parent_session_id = NULL WHERE "
                      "parent_session_id = ?1",
@@ -109,8 +165,19 @@ static sj_status finish(sqlite3 *database, int64_t session_id, sj_error *error)
     SJ_TRY(run_bound(database, "DELETE FROM sessions WHERE session_id = ?1", session_id, 0, NULL,
                      error));
     SJ_TRY(run_transaction(database, orphans_sql, error));
-    SJ_TRY(sj_block_files_sweep(database, error));
-    return sj_slices_give_space_back(database, error);
+    return sj_block_files_sweep(database, error);
+}
+
+static sj_status finish(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    const sj_progress_work work = sj_progress_begin_list(2);
+    sj_status status = remove_session(database, session_id, error);
+    sj_progress_step(work);
+    if (status == SJ_OK) {
+        status = sj_slices_give_space_back(database, error);
+    }
+    sj_progress_end(work);
+    return status;
 }
 
 static sj_status check_removable(sqlite3 *database, int64_t session_id, bool force, sj_error *error)

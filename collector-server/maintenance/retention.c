@@ -2,6 +2,7 @@
 
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/query/session_set.h"
+#include "proto/base/progress.h"
 #include "proto/base/units.h"
 
 #include <stdio.h>
@@ -14,6 +15,8 @@ typedef struct candidate {
     int64_t started_ns; /* realtime */
     int64_t bytes;
     bool kept; /* pinned, recording or annotated */
+    bool is_old;
+    bool is_due;
 } candidate;
 
 /* The limit has a unit: a bare number could be an age and a size. */
@@ -84,34 +87,58 @@ static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
     return SJ_OK;
 }
 
-static sj_status apply_to(sqlite3 *database, const sj_retention_rule *rule,
-                          const candidate *candidates, size_t count, sj_retention_verdict verdict,
-                          void *context, int64_t *removed, sj_error *error)
+/* Decides of each, the oldest first; returns how many are to go. */
+static size_t find_due(const sj_retention_rule *rule, candidate *candidates, size_t count)
 {
     struct timespec now;
     int64_t bytes = 0;
+    size_t due = 0;
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     for (size_t i = 0; i < count; ++i) {
         bytes += candidates[i].bytes;
     }
     for (size_t i = 0; i < count; ++i) {
-        const candidate *one = &candidates[i];
-        const bool old = rule->max_age_ns > 0 && now_ns - one->started_ns > rule->max_age_ns;
+        candidate *one = &candidates[i];
         const bool too_much = rule->max_bytes > 0 && bytes > rule->max_bytes;
-        if (one->kept || (!old && !too_much)) {
+        one->is_old = rule->max_age_ns > 0 && now_ns - one->started_ns > rule->max_age_ns;
+        one->is_due = !one->kept && (one->is_old || too_much);
+        if (one->is_due) {
+            bytes -= one->bytes;
+            due++;
+        }
+    }
+    return due;
+}
+
+static sj_status remove_due(sqlite3 *database, const sj_retention_rule *rule, const candidate *one,
+                            sj_error *error)
+{
+    char reason[SJ_RETENTION_SET_BYTES + 32];
+    snprintf(reason, sizeof(reason), "retention: %s of %s", one->is_old ? "age" : "size",
+             rule->set);
+    return sj_session_remove(database, one->session_id, reason, false, error);
+}
+
+static sj_status apply_to(sqlite3 *database, const sj_retention_rule *rule, candidate *candidates,
+                          size_t count, sj_retention_verdict verdict, void *context,
+                          int64_t *removed, sj_error *error)
+{
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin_list(find_due(rule, candidates, count));
+    for (size_t i = 0; i < count && status == SJ_OK; ++i) {
+        const candidate *one = &candidates[i];
+        if (!one->is_due) {
             continue;
         }
         if (verdict == NULL || verdict(context, one->session_id, one->bytes)) {
-            char reason[SJ_RETENTION_SET_BYTES + 32];
-            snprintf(reason, sizeof(reason), "retention: %s of %s", old ? "age" : "size",
-                     rule->set);
-            SJ_TRY(sj_session_remove(database, one->session_id, reason, false, error));
-            ++*removed;
+            status = remove_due(database, rule, one, error);
+            *removed += status == SJ_OK;
         }
-        bytes -= one->bytes;
+        sj_progress_step(work);
     }
-    return SJ_OK;
+    sj_progress_end(work);
+    return status;
 }
 
 sj_status sj_retention_apply(sqlite3 *database, const sj_retention_rule *rule,

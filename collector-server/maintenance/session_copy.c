@@ -17,6 +17,8 @@ typedef struct session_copy {
     sqlite3 *target;
     int64_t from; /* session_id in the source */
     int64_t to;
+    sj_block_files *files; /* of the source */
+    sj_progress_work work; /* a part for each block */
     sj_error *error;
 } session_copy;
 
@@ -388,12 +390,13 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
 {
     sj_slice bytes;
     sj_error error = {0};
+    const session_copy *copy = sqlite3_user_data(context);
     (void)count;
-    sj_progress_step();
+    sj_progress_step(copy->work);
     const void *data = sqlite3_value_blob(values[1]);
     const char *storage = (const char *)sqlite3_value_text(values[0]);
     const sj_status status = sj_block_files_get(
-        sqlite3_user_data(context), storage,
+        copy->files, storage,
         (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(values[1])}, &bytes, &error);
     if (status == SJ_OK) {
         sqlite3_result_blob64(context, bytes.data, bytes.size, SQLITE_TRANSIENT);
@@ -419,20 +422,19 @@ static uint64_t count_blocks(const session_copy *copy)
 
 static sj_status copy_with_files(session_copy *copy)
 {
-    sj_block_files *files = NULL;
     sj_status status = SJ_ENOMEM;
-    if (sj_block_files_new(copy->target, "source", &files) == SJ_OK &&
-        sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, files, block_bytes,
+    if (sj_block_files_new(copy->target, "source", &copy->files) == SJ_OK &&
+        sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, copy, block_bytes,
                                    NULL, NULL, NULL) == SQLITE_OK) {
-        sj_progress_begin(count_blocks(copy));
+        copy->work = sj_progress_begin(count_blocks(copy));
         status = copy_attached(copy);
-        sj_progress_end();
+        sj_progress_end(copy->work);
     } else {
         sj_fail(copy->error, status, "no memory for copying a session");
     }
     sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, NULL, NULL, NULL, NULL,
                                NULL);
-    sj_block_files_free(files);
+    sj_block_files_free(copy->files);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "collector-server/maintenance/slices.h"
 
 #include "collector-server/store/database.h"
+#include "proto/base/progress.h"
 
 #include <time.h>
 
@@ -31,31 +32,48 @@ static sj_status fail(sqlite3 *database, sj_error *error)
                    "cannot give space back: %s", sqlite3_errmsg(database));
 }
 
-sj_status sj_slices_give_space_back(sqlite3 *database, sj_error *error)
+static sj_status count_free_pages(sqlite3 *database, int64_t *pages, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    const bool is_read =
+        sqlite3_prepare_v2(database, "PRAGMA freelist_count", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW;
+    *pages = is_read ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return is_read ? SJ_OK : fail(database, error);
+}
+
+static sj_status give_slice_back(sqlite3 *database, sj_error *error)
 {
     char sql[64];
-    int64_t before = INT64_MAX;
+    const int64_t start_ns = sj_slice_begin();
     sqlite3_snprintf(sizeof(sql), sql, "PRAGMA incremental_vacuum(%d)", (int)VACUUM_PAGES_A_SLICE);
-    for (;;) {
-        sqlite3_stmt *statement = NULL;
-        if (sqlite3_prepare_v2(database, "PRAGMA freelist_count", -1, &statement, NULL) !=
-                SQLITE_OK ||
-            sqlite3_step(statement) != SQLITE_ROW) {
-            sqlite3_finalize(statement);
-            return fail(database, error);
-        }
-        const int64_t free_pages = sqlite3_column_int64(statement, 0);
-        sqlite3_finalize(statement);
-        if (free_pages == 0 || free_pages >= before) { /* no progress: another writer took them */
-            break;
-        }
-        before = free_pages;
-        const int64_t start_ns = sj_slice_begin();
-        if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
-            return fail(database, error);
-        }
-        sj_slice_pause(start_ns);
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return fail(database, error);
     }
-    sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    sj_slice_pause(start_ns);
     return SJ_OK;
+}
+
+sj_status sj_slices_give_space_back(sqlite3 *database, sj_error *error)
+{
+    int64_t first = 0;
+    int64_t before = INT64_MAX;
+    SJ_TRY(count_free_pages(database, &first, error));
+    int64_t left = first;
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin((uint64_t)first);
+    while (status == SJ_OK && left != 0 && left < before) { /* else another writer took them */
+        before = left;
+        status = give_slice_back(database, error);
+        if (status == SJ_OK) {
+            status = count_free_pages(database, &left, error);
+        }
+        sj_progress_reach(work, left < first ? (uint64_t)(first - left) : 0);
+    }
+    sj_progress_end(work);
+    if (status == SJ_OK) {
+        sqlite3_wal_checkpoint_v2(database, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    }
+    return status;
 }

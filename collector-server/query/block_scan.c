@@ -8,7 +8,6 @@
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
-#include "proto/base/progress.h"
 
 #include <stdlib.h>
 
@@ -114,42 +113,72 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
                : SQLITE_NOMEM;
 }
 
-/* How many blocks a walk over whole sessions comes to; 0: over less, which is not known. */
-static uint64_t count_blocks(const sj_block_scan *scan, const sj_scan_filter *filter)
+static int64_t ticks_bound(uint64_t ticks)
 {
-    const sj_scan_filter *all = &sj_scan_everything;
+    return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
+}
+
+/* The times that a walk is about, in ticks of its only session; false: of several sessions. */
+static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
+{
+    const sj_scan_filter *filter = &scan->filter;
+    *first = 0;
+    *last = INT64_MAX;
+    if (filter->first_start_ns == sj_scan_everything.first_start_ns &&
+        filter->last_start_ns == sj_scan_everything.last_start_ns) {
+        return true;
+    }
+    if (filter->first_session != filter->last_session ||
+        sj_scan_session_enter(scan, filter->first_session) != SQLITE_OK) {
+        return false;
+    }
+    *first = ticks_bound(scan->session.first_start);
+    *last = ticks_bound(scan->session.last_start);
+    return true;
+}
+
+/* How many blocks a walk comes to; 0: not known, as of one that looks for single calls. */
+static uint64_t count_blocks(sj_block_scan *scan)
+{
+    const sj_scan_filter *filter = &scan->filter;
     sqlite3_stmt *row = NULL;
     uint64_t count = 0;
-    if (!sj_progress_is_watched() || filter->by_thread || filter->first_call > all->first_call ||
-        filter->last_call < all->last_call || filter->first_stream > all->first_stream ||
-        filter->last_stream < all->last_stream || filter->first_start_ns > all->first_start_ns ||
-        filter->last_start_ns < all->last_start_ns) {
+    int64_t first;
+    int64_t last;
+    if (!sj_progress_is_watched() || filter->first_call > sj_scan_everything.first_call ||
+        filter->last_call < sj_scan_everything.last_call || !find_window(scan, &first, &last)) {
         return 0;
     }
     if (sqlite3_prepare_v2(scan->state->database,
                            "SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
-                           " WHERE session_id BETWEEN ?1 AND ?2 AND kind = 1 AND call_count > 0",
+                           " WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4"
+                           " AND (?5 = 0 OR thread_id = ?6) AND kind = 1 AND call_count > 0"
+                           " AND last_ticks >= ?7 AND first_ticks <= ?8",
                            -1, &row, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, filter->first_session);
-        sqlite3_bind_int64(row, 2, filter->last_session);
+        sqlite3_bind_int64(row, 1, filter->first_stream);
+        sqlite3_bind_int64(row, 2, filter->last_stream);
+        sqlite3_bind_int64(row, 3, filter->first_session);
+        sqlite3_bind_int64(row, 4, filter->last_session);
+        sqlite3_bind_int(row, 5, filter->by_thread);
+        sqlite3_bind_int64(row, 6, filter->thread_id);
+        sqlite3_bind_int64(row, 7, first);
+        sqlite3_bind_int64(row, 8, last);
         count = sqlite3_step(row) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(row, 0) : 0;
     }
     sqlite3_finalize(row);
     return count;
 }
 
-static void begin_work(sj_block_scan *scan, const sj_scan_filter *filter)
+static void begin_work(sj_block_scan *scan)
 {
-    scan->is_working = true;
-    sj_progress_begin(count_blocks(scan, filter));
+    scan->blocks_begun = 0;
+    scan->work = sj_progress_begin(count_blocks(scan));
 }
 
 static void end_work(sj_block_scan *scan)
 {
-    if (scan->is_working) {
-        scan->is_working = false;
-        sj_progress_end();
-    }
+    sj_progress_end(scan->work);
+    scan->work = 0;
 }
 
 void sj_block_scan_close(sj_block_scan *scan)
@@ -190,7 +219,6 @@ static int64_t clamp_stream(int64_t call_id)
 int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want)
 {
     end_work(scan);
-    begin_work(scan, filter);
     scan->filter = *filter;
     scan->want = want;
     scan->in_stream = false;
@@ -211,12 +239,8 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     sqlite3_bind_int64(scan->streams, 4, filter->last_session);
     sqlite3_bind_int(scan->streams, 5, filter->by_thread);
     sqlite3_bind_int64(scan->streams, 6, filter->thread_id);
+    begin_work(scan);
     return SQLITE_OK;
-}
-
-static int64_t ticks_bound(uint64_t ticks)
-{
-    return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
 }
 
 /* The range of call numbers of a stream that the filter's call ids and start times leave open. */
@@ -579,7 +603,7 @@ int sj_block_scan_next(sj_block_scan *scan)
             sqlite3_reset(scan->blocks);
             return result;
         }
-        sj_progress_step();
+        sj_progress_reach(scan->work, scan->blocks_begun++);
         const int loaded = load_block(scan);
         if (loaded != SQLITE_OK) {
             return loaded;

@@ -16,6 +16,7 @@
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/tick_scale.h"
 #include "collector-server/store/block_files.h"
+#include "proto/base/progress.h"
 
 #include <stdbool.h>
 
@@ -97,8 +98,9 @@ typedef struct sj_block_scan {
     int64_t thread_id; /* INT64_MIN: none */
     int64_t block_id;
     bool in_stream;
-    bool is_working; /* a walk has begun and not ended (proto/base/progress.h) */
-    sj_block block;  /* decoded; with want 0 only the header's first_call and call_count */
+    sj_progress_work work; /* the walk, from its begin to its end */
+    uint64_t blocks_begun; /* of it */
+    sj_block block;        /* decoded; with want 0 only the header's first_call and call_count */
     sj_block_rows rows;
     bool rows_have_times;
     /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */

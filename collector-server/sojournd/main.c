@@ -64,11 +64,11 @@ static void print_help(void)
            "  --open            take sessions of devices that never enrolled, from anywhere\n"
            "  --max-bytes N     refuse sessions beyond this size of the database\n"
            "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
-           "                    meanwhile, and less than four times that is said (default 256 MB)\n"
+           "                    meanwhile; a warning comes below four times that (default 256 MB)\n"
            "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
            "                    (repeatable; pinned and annotated sessions are kept)\n"
            "  --retain-every S  seconds from one look to the next (default 60)\n"
-           "  --forward URL     give the sums of ended sessions to a ClickHouse cluster of many\n"
+           "  --forward URL     send the sums of ended sessions to a ClickHouse cluster of many\n"
            "                    labs (sojourn forward init makes its tables); single calls stay\n"
            "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
            "  --forward-password FILE   the first line is the password there\n"
@@ -446,11 +446,12 @@ static int serve(const server_options *options, const sigset_t *signals)
     sj_fleet_service_free(rooms.fleet);
     sj_sinks_close(&rooms.sinks);
     if (status == SJ_OK) {
-        sj_log(SJ_LOG_INFO, "ended",
-               "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu of strangers",
-               (unsigned long long)counters.frames, (unsigned long long)counters.calls,
-               (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
-               (unsigned long long)counters.strangers);
+        sj_log(
+            SJ_LOG_INFO, "ended",
+            "%llu frames, %llu calls, %llu duplicates, %llu rejected, %llu without a valid token",
+            (unsigned long long)counters.frames, (unsigned long long)counters.calls,
+            (unsigned long long)counters.duplicates, (unsigned long long)counters.rejected,
+            (unsigned long long)counters.strangers);
     }
     return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }

@@ -69,7 +69,7 @@ static sj_status create_in_folder(const char *address, const char *name, sj_plac
     struct stat about; /* a sweep may have come between the two */
     if (fstat(file->file, &about) != 0 || about.st_nlink == 0) {
         close(file->file);
-        return sj_fail(error, SJ_EAGAIN, "%s/%s was swept away", address, name);
+        return sj_fail(error, SJ_EAGAIN, "%s/%s was deleted meanwhile", address, name);
     }
     return SJ_OK;
 }

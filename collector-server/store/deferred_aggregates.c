@@ -19,6 +19,7 @@
  * rebuilt its aggregates (rebuild.c). */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
+#include "proto/base/progress.h"
 
 enum {
     PATHS_A_COMMIT = 1500, /* about so many call paths one commit writes because they are due */
@@ -112,6 +113,21 @@ static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t f
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
+static sj_status replay_blocks(sj_store *store, sj_session_state *state, int64_t from,
+                               sj_error *error)
+{
+    sj_status status = SJ_OK;
+    const sj_progress_work work = sj_progress_begin(state->uncounted_count);
+    for (size_t i = 0; i < state->uncounted_count && status == SJ_OK; ++i) {
+        if (state->uncounted_blocks[i] >= from) {
+            status = replay_block(store, state, state->uncounted_blocks[i], error);
+        }
+        sj_progress_step(work);
+    }
+    sj_progress_end(work);
+    return status;
+}
+
 static sj_status replay_missing(sj_store *store, sj_session_state *state, sj_error *error)
 {
     sj_session_state *loaded = NULL;
@@ -133,10 +149,8 @@ static sj_status replay_missing(sj_store *store, sj_session_state *state, sj_err
     if (state->uncounted_count > 0 && from != 0) {
         SJ_TRY(sj_session_load_graph(&store->sql, state, error));
     }
-    for (size_t i = 0; i < state->uncounted_count && from != 0; ++i) {
-        if (state->uncounted_blocks[i] >= from) {
-            SJ_TRY(replay_block(store, state, state->uncounted_blocks[i], error));
-        }
+    if (from != 0) {
+        SJ_TRY(replay_blocks(store, state, from, error));
     }
     /* the list has all from here on; what it lacked before has been listed */
     state->stored_uncounted_from = 0;

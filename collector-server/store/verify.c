@@ -82,7 +82,7 @@ static void report(const verify_run *run, const sj_finding *finding)
     }
 }
 
-static void tell_other(const verify_run *run, int64_t session_id, const char *what)
+static void report_other(const verify_run *run, int64_t session_id, const char *what)
 {
     run->verified->other++;
     report(run, &(sj_finding){.session_id = session_id, .what = what});
@@ -94,7 +94,7 @@ static sj_status take_end(const verify_run *run, int result)
     if (result != SQLITE_CORRUPT && result != SQLITE_NOTADB) {
         return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
     }
-    tell_other(run, 0, sqlite3_errmsg(run->store->database));
+    report_other(run, 0, sqlite3_errmsg(run->store->database));
     return SJ_OK;
 }
 
@@ -107,7 +107,7 @@ static sj_status check_file(const verify_run *run)
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(row, 0);
         if (text != NULL && strcmp(text, "ok") != 0) {
-            tell_other(run, 0, text);
+            report_other(run, 0, text);
         }
     }
     sj_status status = take_end(run, result);
@@ -119,7 +119,7 @@ static sj_status check_file(const verify_run *run)
         snprintf(text, sizeof(text), "row %lld of %s belongs to no row of %s",
                  (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 0),
                  sqlite3_column_text(row, 2));
-        tell_other(run, 0, text);
+        report_other(run, 0, text);
     }
     status = take_end(run, result);
     sqlite3_finalize(row);
@@ -162,7 +162,7 @@ static const char *find_fault(const verify_run *run, block_row *row)
         sj_callgraph_measure(store->scratch_graph, &block, sj_store_stack_frames, &stack, &summary);
     row->is_away = status == SJ_EIO;
     return status == SJ_OK          ? NULL
-           : row->is_away           ? "the stack that it refers to is in a file that is away"
+           : row->is_away           ? "the stack that it refers to is in a file that cannot be read"
            : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
                                     : "its events contradict each other";
 }
@@ -250,12 +250,12 @@ static sj_status check_blocks(const verify_run *run)
     if (status == SJ_OK) {
         status = prepare(run, row_sql, &statement);
     }
-    sj_progress_begin(count);
+    const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; ++i) {
         status = check_block(run, statement, ids[i]);
-        sj_progress_step();
+        sj_progress_step(work);
     }
-    sj_progress_end();
+    sj_progress_end(work);
     sqlite3_finalize(statement);
     free(ids);
     return status;
@@ -274,15 +274,15 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
         snprintf(text, sizeof(text),
                  "its aggregates count %lld blocks and %lld calls, stored are %lld and %lld", of[1],
                  of[2], of[3], of[4]);
-        tell_other(run, session_id, text);
+        report_other(run, session_id, text);
     } else if (of[6] != of[7] || of[7] != of[8]) {
         snprintf(text, sizeof(text),
                  "%lld calls by call path, %lld by function and %lld by caller differ", of[6],
                  of[7], of[8]);
-        tell_other(run, session_id, text);
+        report_other(run, session_id, text);
     } else if (of[9] != 0) {
-        tell_other(run, session_id,
-                   "it has no timeline and no slow calls: it was stored by an older version");
+        report_other(run, session_id,
+                     "it has no timeline and no slow calls: it was stored by an older version");
     }
 }
 
@@ -314,7 +314,7 @@ static sj_status check_apart(const verify_run *run)
                  "its aggregates lack its blocks from %lld on, as %s (--rebuild rebuilds them)",
                  (long long)sqlite3_column_int64(row, 1), sqlite3_column_text(row, 2));
         run->verified->sessions++;
-        tell_other(run, sqlite3_column_int64(row, 0), text);
+        report_other(run, sqlite3_column_int64(row, 0), text);
     }
     const sj_status status = take_end(run, result);
     sqlite3_finalize(row);

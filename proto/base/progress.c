@@ -1,16 +1,27 @@
 #include "proto/base/progress.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
+
+enum { MOST_LEVELS = 8 }; /* of work within work; deeper ones are not counted */
+
+typedef struct level {
+    sj_progress_work work;
+    uint64_t done;
+    uint64_t total; /* 0: not known */
+    bool is_list;
+} level;
 
 static _Thread_local struct {
     sj_progress_show *show;
-    sj_progress progress;
-    uint32_t depth; /* of work within work */
+    level levels[MOST_LEVELS]; /* the outermost first */
+    unsigned count;
 } watched;
 
 void sj_progress_watch(sj_progress_show *show)
 {
     watched.show = show;
+    watched.count = 0;
 }
 
 bool sj_progress_is_watched(void)
@@ -18,29 +29,99 @@ bool sj_progress_is_watched(void)
     return watched.show != NULL;
 }
 
-void sj_progress_begin(uint64_t total)
+/* The done part of the outermost work, with those of the works in its lists. */
+static double done_part(void)
 {
-    if (watched.depth++ == 0) {
-        watched.progress = (sj_progress){.total = total};
-    } else {
-        watched.progress.total = 0;
+    double part = 0;
+    double share = 1; /* of all, that a part of this level is */
+    for (unsigned i = 0; i < watched.count; i++) {
+        const level *each = &watched.levels[i];
+        if (each->total == 0) {
+            return i == 0 ? -1 : part;
+        }
+        share /= (double)each->total;
+        part += share * (double)(each->done < each->total ? each->done : each->total);
+        if (!each->is_list || each->done >= each->total) {
+            break;
+        }
+    }
+    return part;
+}
+
+static void show(void)
+{
+    const sj_progress progress = {.part = done_part()};
+    watched.show(&progress);
+}
+
+static sj_progress_work begin(uint64_t total, bool is_list)
+{
+    static _Atomic uint64_t last;
+    if (watched.show == NULL || watched.count == MOST_LEVELS) {
+        return 0;
+    }
+    level *made = &watched.levels[watched.count];
+    *made = (level){.work = ++last, .total = total, .is_list = is_list};
+    if (watched.count != 0 && !made[-1].is_list) {
+        made[-1].total = made->total = 0;
+    }
+    if (++watched.count == 1) {
+        show();
+    }
+    return made->work;
+}
+
+sj_progress_work sj_progress_begin(uint64_t total)
+{
+    return begin(total, false);
+}
+
+sj_progress_work sj_progress_begin_list(uint64_t total)
+{
+    return begin(total, true);
+}
+
+/* NULL: it is none of this thread's, or has ended. */
+static level *find(sj_progress_work work)
+{
+    for (unsigned i = 0; work != 0 && i < watched.count; i++) {
+        if (watched.levels[i].work == work) {
+            return &watched.levels[i];
+        }
+    }
+    return NULL;
+}
+
+void sj_progress_step(sj_progress_work work)
+{
+    level *found = find(work);
+    if (found != NULL) {
+        found->done++;
+        show();
     }
 }
 
-void sj_progress_step(void)
+void sj_progress_reach(sj_progress_work work, uint64_t done)
 {
-    if (watched.show == NULL) {
-        return;
+    level *found = find(work);
+    if (found != NULL) {
+        found->done = done;
+        show();
     }
-    watched.progress.done += watched.depth == 1;
-    watched.show(&watched.progress);
 }
 
-void sj_progress_end(void)
+void sj_progress_end(sj_progress_work work)
 {
-    if (watched.depth == 0 || --watched.depth != 0 || watched.show == NULL) {
+    level *found = find(work);
+    if (found == NULL) {
         return;
     }
-    watched.progress.has_ended = true;
-    watched.show(&watched.progress);
+    const level *end = &watched.levels[--watched.count];
+    for (; found < end; found++) {
+        found[0] = found[1];
+    }
+    if (watched.count == 0) {
+        const sj_progress progress = {.part = 1, .has_ended = true};
+        watched.show(&progress);
+    }
 }

@@ -95,7 +95,7 @@ def multiply(path, times):
                             f"WHERE session_id <= {sessions}")
 
 
-def tell_sending(sojourn, node, database):
+def report_sending(sojourn, node, database):
     before, server, begin = children_cpu(), server_cpu(node), time.monotonic()
     done = sojourn.run(["forward", "--database", database, "send", node.url], capture_output=True, text=True)
     wall = time.monotonic() - begin
@@ -172,7 +172,7 @@ def collector_cost(sojourn, node):
         collector.wait(PATIENCE_S)
 
 
-def tell_catching_up(sojourn, node, database):
+def report_catching_up(sojourn, node, database):
     """What is owed after an outage, given by the collector's own thread."""
     with sqlite3.connect(database) as lab:
         lab.execute("DELETE FROM forwarded_sessions")
@@ -222,7 +222,7 @@ def two_shards(sojourn):
 
 def questions(sojourn, copies):
     with two_shards(sojourn) as nodes:
-        tell_sending(sojourn, nodes[0], make_lab(sojourn))
+        report_sending(sojourn, nodes[0], make_lab(sojourn))
         for node in nodes:
             copy(node, copies)
         total = [sum(rows for rows, _ in room(node).values()) for node in nodes]
@@ -314,10 +314,10 @@ def sending(sojourn):
     try:
         node.start()
         check(sojourn.run(["forward", "init", node.url], stdout=subprocess.DEVNULL).returncode == 0, "init")
-        tell_sending(sojourn, node, database)
+        report_sending(sojourn, node, database)
         total = [sum(numbers) for numbers in zip(*room(node).values())]
         print(f"{total[0]} rows, {total[1] / total[0]:.1f} bytes a row on disk")
-        tell_catching_up(sojourn, node, database)
+        report_catching_up(sojourn, node, database)
     finally:
         node.stop()
 

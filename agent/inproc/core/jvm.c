@@ -221,7 +221,7 @@ static sj_status send_unloaded(sj_link *link, const uint64_t *loaders, uint32_t 
     return sj_conversation_finish(link);
 }
 
-static void tell_unloaded(const uint64_t *loaders, uint32_t count)
+static void report_unloaded(const uint64_t *loaders, uint32_t count)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
@@ -238,13 +238,13 @@ static void set_options(sj_jvm_options *options)
                                 .rewrite = rewrite_class,
                                 .choose = choose_classes,
                                 .report = report,
-                                .unloaded = tell_unloaded,
+                                .unloaded = report_unloaded,
                                 .lines = sj_mono_lines_send,
                                 .get_runtimes = get_runtimes};
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
         options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;
     }
-    sj_jvm_set_stall_teller(sj_tell_stall);
+    sj_jvm_set_stall_reporter(sj_report_stall);
 }
 
 static bool start_jvm(void)

@@ -1,4 +1,4 @@
-/* Tells the recorder of a thread of the program that does not answer its watch. */
+/* Reports to the recorder a thread of the program that does not answer its watch. */
 #include "agent/inproc/core/jvm_stall.h"
 
 #include "agent/inproc/core/conversation.h"
@@ -26,18 +26,18 @@ static bool write_report(int file, const sj_jvm_stall *stall)
 
 static sj_status send(sj_link *link, const sj_jvm_stall *stall, int file)
 {
-    const sj_link_stall told = {.waited_ns = stall->age_ns,
-                                .report_bytes = stall->part_bytes[0] + stall->part_bytes[1],
-                                .name_bytes = stall->name_bytes};
+    const sj_link_stall message = {.waited_ns = stall->age_ns,
+                                   .report_bytes = stall->part_bytes[0] + stall->part_bytes[1],
+                                   .name_bytes = stall->name_bytes};
     SJ_TRY(sj_conversation_open_again(link));
-    memcpy(sj_link_payload(link), &told, sizeof(told));
-    memcpy(sj_link_payload(link) + sizeof(told), stall->name, stall->name_bytes);
-    SJ_TRY(
-        sj_link_send_file(link, SJ_LINK_STALL, (uint32_t)sizeof(told) + stall->name_bytes, file));
+    memcpy(sj_link_payload(link), &message, sizeof(message));
+    memcpy(sj_link_payload(link) + sizeof(message), stall->name, stall->name_bytes);
+    SJ_TRY(sj_link_send_file(link, SJ_LINK_STALL, (uint32_t)sizeof(message) + stall->name_bytes,
+                             file));
     return sj_conversation_finish(link);
 }
 
-void sj_tell_stall(const sj_jvm_stall *stall)
+void sj_report_stall(const sj_jvm_stall *stall)
 {
     sj_link link = {.socket = -1};
     const long file = SJ_SYS(SYS_memfd_create, "sojourn-stall", MFD_CLOEXEC, 0, 0, 0, 0);

@@ -204,7 +204,7 @@ static void on_runtime_up(void)
 {
     give_environment_back();
     if (no_lines != 0) {
-        sj_mono_lines_tell_why_not(no_lines);
+        sj_mono_lines_report_why_not(no_lines);
         no_lines = 0;
     }
 }

@@ -69,35 +69,36 @@ sj_no_lines sj_mono_lines_start(void)
                                    : SJ_NO_LINES_REFUSED;
 }
 
-static sj_status tell_why_not(sj_link *link, void *context)
+static sj_status report_why_not(sj_link *link, void *context)
 {
-    const sj_link_no_lines told = {.reason = *(const uint32_t *)context};
-    memcpy(sj_link_payload(link), &told, sizeof(told));
-    return sj_link_send(link, SJ_LINK_NO_LINES, sizeof(told));
+    const sj_link_no_lines message = {.reason = *(const uint32_t *)context};
+    memcpy(sj_link_payload(link), &message, sizeof(message));
+    return sj_link_send(link, SJ_LINK_NO_LINES, sizeof(message));
 }
 
-void sj_mono_lines_tell_why_not(sj_no_lines reason)
+void sj_mono_lines_report_why_not(sj_no_lines reason)
 {
     uint32_t number = reason;
-    (void)sj_conversation_ask(tell_why_not, &number);
+    (void)sj_conversation_ask(report_why_not, &number);
 }
 
 typedef struct ran_lines {
     const uint32_t *words;
-    sj_link_lines told;
+    sj_link_lines message;
 } ran_lines;
 
-static sj_status tell_lines(sj_link *link, void *context)
+static sj_status report_lines(sj_link *link, void *context)
 {
     const ran_lines *lines = context;
-    const uint32_t bytes = lines->told.word_count * (uint32_t)sizeof(uint32_t);
-    memcpy(sj_link_payload(link), &lines->told, sizeof(lines->told));
-    memcpy(sj_link_payload(link) + sizeof(lines->told), lines->words, bytes);
-    return sj_link_send(link, SJ_LINK_LINES, (uint32_t)sizeof(lines->told) + bytes);
+    const uint32_t bytes = lines->message.word_count * (uint32_t)sizeof(uint32_t);
+    memcpy(sj_link_payload(link), &lines->message, sizeof(lines->message));
+    memcpy(sj_link_payload(link) + sizeof(lines->message), lines->words, bytes);
+    return sj_link_send(link, SJ_LINK_LINES, (uint32_t)sizeof(lines->message) + bytes);
 }
 
 void sj_mono_lines_send(const uint32_t *words, uint32_t count, bool is_last)
 {
-    ran_lines lines = {.words = words, .told = {.word_count = count, .is_last = is_last ? 1 : 0}};
-    (void)sj_conversation_ask(tell_lines, &lines);
+    ran_lines lines = {.words = words,
+                       .message = {.word_count = count, .is_last = is_last ? 1 : 0}};
+    (void)sj_conversation_ask(report_lines, &lines);
 }

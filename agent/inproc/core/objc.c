@@ -116,7 +116,7 @@ static sj_status send_put_in(sj_link *link, const sj_objc_put_in *changes, uint3
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_EPERM;
 }
 
-static void tell_put_in(const sj_objc_put_in *changes, uint32_t count)
+static void report_put_in(const sj_objc_put_in *changes, uint32_t count)
 {
     sj_link link = {.socket = -1};
     if (!sj_recorder_is_armed() || !sj_conversation_begin()) {
@@ -136,7 +136,7 @@ static bool is_recorded(uint64_t code)
 
 static bool start_put_in(void)
 {
-    return sj_objc_put_in_start(tell_put_in, is_recorded) == SJ_OK;
+    return sj_objc_put_in_start(report_put_in, is_recorded) == SJ_OK;
 }
 
 const sj_monitor sj_monitor_objc_put_in = {.bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,

@@ -137,7 +137,7 @@ static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned c
 static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint *new_size,
                     unsigned char **new_bytes)
 {
-    sj_jvm_tell_gone_loaders(); /* first: the number of one may be that of this one */
+    sj_jvm_report_gone_loaders(); /* first: the number of one may be that of this one */
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
     const bool is_answered = sj_jvm.options.rewrite(class, &rewritten);
     const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);

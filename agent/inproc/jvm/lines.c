@@ -14,7 +14,7 @@ enum { AT_ONCE = SJ_LINK_LINES_WORDS / LINE_WORDS };
 
 static _Atomic uint64_t *_Atomic table; /* [SLOTS] function << 16 | place, and one more; 0: free */
 static _Atomic uint32_t used;
-static uint32_t words[AT_ONCE * LINE_WORDS]; /* of the thread that tells, at the end */
+static uint32_t words[AT_ONCE * LINE_WORDS]; /* of the thread that reports them, at the end */
 
 /* NULL: no memory. */
 static _Atomic uint64_t *get_table(void)
@@ -53,7 +53,7 @@ void JNICALL sj_jvm_line(JNIEnv *env, jclass class, jint place, jint function)
     }
 }
 
-void sj_jvm_tell_lines(void)
+void sj_jvm_report_lines(void)
 {
     _Atomic uint64_t *slots = atomic_load(&table);
     uint32_t count = 0;

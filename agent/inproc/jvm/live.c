@@ -168,8 +168,8 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
-    sj_jvm_tell_gone_loaders();
-    sj_jvm_tell_lines();
+    sj_jvm_report_gone_loaders();
+    sj_jvm_report_lines();
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     const bool is_unused = wait_for_answers();

@@ -59,8 +59,8 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     (void)jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
-    sj_jvm_tell_gone_loaders();
-    sj_jvm_tell_lines();
+    sj_jvm_report_gone_loaders();
+    sj_jvm_report_lines();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
     }

@@ -30,7 +30,7 @@ void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number)
     }
 }
 
-void sj_jvm_tell_gone_loaders(void)
+void sj_jvm_report_gone_loaders(void)
 {
     uint64_t numbers[GONE];
     uint32_t count = 0;

@@ -12,7 +12,7 @@ void sj_jvm_follow_loader(jobject loader, uint64_t number);
 /* sj_jvm_on_loader_gone is JVMTI's ObjectFree: notes it, in a thread that must not use the JVM. */
 void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number);
 
-/* sj_jvm_tell_gone_loaders tells the recorder what was noted. May wait. */
-void sj_jvm_tell_gone_loaders(void);
+/* sj_jvm_report_gone_loaders reports to the recorder what was noted. May wait. */
+void sj_jvm_report_gone_loaders(void);
 
 #endif

@@ -31,11 +31,11 @@ static sj_owner_lock opening;
 /* As the thread posted its last heartbeat. */
 static __thread sj_jvm_stops stops_before __attribute__((tls_model("initial-exec")));
 static __thread bool knows_stops __attribute__((tls_model("initial-exec")));
-static void (*tell_recorder)(const sj_jvm_stall *stall);
+static void (*report_stall)(const sj_jvm_stall *stall);
 
-void sj_jvm_set_stall_teller(void (*tell)(const sj_jvm_stall *stall))
+void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall))
 {
-    tell_recorder = tell;
+    report_stall = report;
 }
 
 static uint64_t now_ns(void)
@@ -195,7 +195,7 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
     char tail[(PAUSES / 2 + 4) * PAUSE_TEXT_BYTES];
     sj_value_text text = {0};
     (void)class;
-    if (tell_recorder == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
+    if (report_stall == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
         !sj_recorder_may_call() || !sj_jvm_begin_use()) {
         return;
     }
@@ -215,6 +215,6 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
         .age_ns = (uint64_t)age_ns,
         .parts = {head, tail},
         .part_bytes = {(uint32_t)strlen(head), write_pauses(env, tail, (uint64_t)age_ns)}};
-    tell_recorder(&stall);
+    report_stall(&stall);
     (*env)->ReleaseStringUTFChars(env, json, head);
 }

@@ -14,9 +14,9 @@ typedef struct sj_jvm_stall {
     uint32_t part_bytes[2];
 } sj_jvm_stall;
 
-/* sj_jvm_set_stall_teller says who tells the recorder. It is called in a thread of the program that
+/* sj_jvm_set_stall_reporter has stalls reported by it. It is called in a thread of the program that
  * is in native state: it may wait. */
-void sj_jvm_set_stall_teller(void (*tell)(const sj_jvm_stall *stall));
+void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall));
 
 /* sj_jvm_forget_pauses ends the noting of pauses, which the first watch began. */
 void sj_jvm_forget_pauses(void);

@@ -40,7 +40,7 @@ static module_function real_load;      /* of libobjc2 */
 static list_function list_classes;
 static const void *(*method_selector)(const void *method);
 static const block_head *(*block_of)(uint64_t code);
-static sj_objc_tell_put_in tell_recorder;
+static sj_objc_report_put_in report_changes;
 static bool (*is_of_interest)(uint64_t code);
 static _Atomic bool is_on;
 static _Atomic uint64_t bound_loads; /* modules that were ever loaded, when they were last bound */
@@ -66,23 +66,23 @@ static bool fill(sj_objc_put_in *change, const void *class, const void *selector
     return true;
 }
 
-static void tell(const sj_objc_put_in *changes, uint32_t count)
+static void report_wanted(const sj_objc_put_in *changes, uint32_t count)
 {
     bool is_wanted = false;
     for (uint32_t i = 0; i < count; i++) {
         is_wanted = is_wanted || is_of_interest(changes[i].code);
     }
     if (is_wanted) {
-        tell_recorder(changes, count);
+        report_changes(changes, count);
     }
 }
 
-static void tell_of(const void *class, const void *selector, uint64_t code)
+static void report_method(const void *class, const void *selector, uint64_t code)
 {
     sj_objc_put_in change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill(&change, class, selector, code)) {
-        tell(&change, 1);
+        report_wanted(&change, 1);
     }
 }
 
@@ -129,14 +129,14 @@ static uint8_t add_method(void *class, void *selector, uint64_t code, const char
 {
     const uint8_t is_added = real_add(class, selector, code, types);
     if (is_added != 0) {
-        tell_of(class, selector, code);
+        report_method(class, selector, code);
     }
     return is_added;
 }
 
 static uint64_t replace_method(void *class, void *selector, uint64_t code, const char *types)
 {
-    tell_of(class, selector, code);
+    report_method(class, selector, code);
     return real_replace(class, selector, code, types);
 }
 
@@ -145,25 +145,25 @@ static uint64_t set_implementation(void *method, uint64_t code)
     sj_objc_put_in change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill_of_method(&change, method, code)) {
-        tell(&change, 1);
+        report_wanted(&change, 1);
     }
     return real_set(method, code);
 }
 
-static void tell_of_exchange(const void *first, const void *second)
+static void report_exchange(const void *first, const void *second)
 {
     sj_objc_put_in changes[SJ_OBJC_PUT_IN_TOGETHER];
     if (first != NULL && second != NULL &&
         fill_of_method(&changes[0], first, sj_objc_runtime.implementation(second)) &&
         fill_of_method(&changes[1], second, sj_objc_runtime.implementation(first))) {
-        tell(changes, SJ_OBJC_PUT_IN_TOGETHER);
+        report_wanted(changes, SJ_OBJC_PUT_IN_TOGETHER);
     }
 }
 
 static void exchange_implementations(void *first, void *second)
 {
     if (atomic_load_explicit(&is_on, memory_order_relaxed)) {
-        tell_of_exchange(first, second);
+        report_exchange(first, second);
     }
     real_exchange(first, second);
 }
@@ -237,12 +237,12 @@ static bool find_runtime(void)
            real_exchange != NULL && list_classes != NULL && method_selector != NULL;
 }
 
-sj_status sj_objc_put_in_start(sj_objc_tell_put_in tell_of_changes, bool (*interest)(uint64_t code))
+sj_status sj_objc_put_in_start(sj_objc_report_put_in report, bool (*interest)(uint64_t code))
 {
     if (!find_runtime()) {
         return SJ_ENOTFOUND;
     }
-    tell_recorder = tell_of_changes;
+    report_changes = report;
     is_of_interest = interest;
     atomic_store(&bound_loads, 0);
     atomic_store(&is_on, true);

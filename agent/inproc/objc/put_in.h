@@ -16,14 +16,14 @@ typedef struct sj_objc_put_in {
     char name[SJ_OBJC_NAME_BYTES]; /* -[Class selector] */
 } sj_objc_put_in;
 
-/* Tells the recorder of `count` changes (at most SJ_OBJC_PUT_IN_TOGETHER) that are made together.
+/* Reports to the recorder `count` changes (at most SJ_OBJC_PUT_IN_TOGETHER) that are made together.
  * Called in a thread of the program, which may hold locks of the runtime, before the program runs
  * code by that name. */
-typedef void (*sj_objc_tell_put_in)(const sj_objc_put_in *changes, uint32_t count);
+typedef void (*sj_objc_report_put_in)(const sj_objc_put_in *changes, uint32_t count);
 
 /* sj_objc_put_in_start begins; `is_of_interest` says whether code can be recorded: other code is
- * not told of. SJ_ENOTFOUND: the process has no Objective-C. One thread at a time. */
-SJ_MUST_CHECK sj_status sj_objc_put_in_start(sj_objc_tell_put_in tell,
+ * not reported. SJ_ENOTFOUND: the process has no Objective-C. One thread at a time. */
+SJ_MUST_CHECK sj_status sj_objc_put_in_start(sj_objc_report_put_in report,
                                              bool (*is_of_interest)(uint64_t code));
 
 /* sj_objc_put_in_stop restores every module's references. One thread at a time. */

@@ -181,7 +181,7 @@ typedef struct sj_kept {
     const sj_gcc_class *class;
     uint32_t source;
     uint32_t bytes;
-    _Atomic uint32_t is_told;
+    _Atomic uint32_t is_reported;
     uint32_t reserved;
     sj_zombie_trace release; /* where no stacks are kept, without its registers */
 } sj_kept;

@@ -460,7 +460,7 @@ fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source so
     kept->class = class;
     kept->source = source;
     kept->bytes = (uint32_t) class->instance_bytes;
-    atomic_store_explicit(&kept->is_told, 0, memory_order_relaxed);
+    atomic_store_explicit(&kept->is_reported, 0, memory_order_relaxed);
     kept->release.ticks = sj_arch_ticks();
     kept->release.tid = atomic_load_explicit(&own->tid, memory_order_relaxed);
     kept->release.stack_bytes = 0;

@@ -118,7 +118,7 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
         return SJ_ZOMBIE_GO_ON;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
-    if (atomic_exchange(&kept->is_told, 1) != 0) {
+    if (atomic_exchange(&kept->is_reported, 1) != 0) {
         return next; /* one report for each object */
     }
     sj_zombie_report *report = sj_report_begin(site, SJ_ZOMBIE_MESSAGE);

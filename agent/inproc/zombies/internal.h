@@ -38,10 +38,10 @@ typedef enum sj_slot_state {
 } sj_slot_state;
 
 typedef struct sj_pool_slot {
-    _Atomic uint32_t state;   /* sj_slot_state */
-    _Atomic uint32_t is_open; /* after a use: pages that should be closed are not */
-    _Atomic uint32_t is_told; /* a use of this block has been reported */
-    uint32_t families;        /* sj_block_family: where the block is from */
+    _Atomic uint32_t state;       /* sj_slot_state */
+    _Atomic uint32_t is_open;     /* after a use: pages that should be closed are not */
+    _Atomic uint32_t is_reported; /* a use of this block has been reported */
+    uint32_t families;            /* sj_block_family: where the block is from */
     uint32_t size;
     uint32_t held_bytes;  /* of memory */
     uint32_t is_prepared; /* its room was closed once */

@@ -333,7 +333,7 @@ static void *place_block(sj_pool_slot *slot, size_t bytes, size_t alignment, uin
     slot->object = 0;
     slot->class_name = NULL;
     take_trace(&slot->allocation, here, (uint8_t *)(slot + 1));
-    atomic_store(&slot->is_told, 0);
+    atomic_store(&slot->is_reported, 0);
     atomic_store_explicit(&slot->state, SJ_SLOT_LIVE, memory_order_release);
     COUNT(guarded);
     return (void *)(uintptr_t)slot->address;

@@ -255,7 +255,7 @@ static __attribute__((noinline)) bool keep(uint64_t block, uint64_t usable, uint
     kept->usable = usable;
     kept->site = site;
     kept->type = 0;
-    atomic_store(&kept->is_told, 0);
+    atomic_store(&kept->is_reported, 0);
     kept->release.ticks = start;
     kept->release.tid = sj_thread_number();
     sj_trace_here(&kept->release);

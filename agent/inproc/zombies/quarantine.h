@@ -10,8 +10,8 @@
 
 /* A block in quarantine; the stack of its free lies behind it. */
 typedef struct sj_kept_block {
-    _Atomic uint32_t state;   /* sj_kept_state */
-    _Atomic uint32_t is_told; /* a use of it has been reported */
+    _Atomic uint32_t state;       /* sj_kept_state */
+    _Atomic uint32_t is_reported; /* a use of it has been reported */
     uint64_t address;
     uint64_t usable; /* bytes, as the allocator says */
     uint64_t site;   /* where the function that freed it returns to */

@@ -145,7 +145,7 @@ sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64
         return SJ_ZOMBIE_GO_ON;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
-    if (atomic_exchange(&kept->is_told, 1) != 0) {
+    if (atomic_exchange(&kept->is_reported, 1) != 0) {
         return next;
     }
     sj_zombie_report *report = sj_report_begin(here != NULL ? site : kept->site, kind);
@@ -229,7 +229,7 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
         return SJ_ZOMBIE_GO_ON;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
-    if (slot != NULL && atomic_exchange(&slot->is_told, 1) != 0) {
+    if (slot != NULL && atomic_exchange(&slot->is_reported, 1) != 0) {
         return next; /* one report for each block */
     }
     sj_zombie_report *report = begin_report(region, site, kind);

@@ -58,7 +58,7 @@ uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uin
     sj_kept_block *kept =
         table != NULL ? sj_quarantine_find_object(object + (uint64_t)table->offset_to_top) : NULL;
     if (kept != NULL && region != NULL) {
-        if (atomic_exchange(&kept->is_told, 1) == 0) {
+        if (atomic_exchange(&kept->is_reported, 1) == 0) {
             report_call(kept, table, number, site);
         }
         sj_report_follow((sj_zombie_on_use)region->settings.on_use);

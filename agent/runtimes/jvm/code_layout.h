@@ -18,7 +18,7 @@ typedef struct sj_code_growth {
     uint32_t handler;           /* at the end */
     uint16_t label;             /* place within `entry` that a jump leads to; 0: none */
     uint32_t line;              /* in front of each instruction that begins a line */
-    const uint8_t *line_starts; /* [code.size] 1: one does; NULL: lines are not told. Borrowed */
+    const uint8_t *line_starts; /* [code.size] 1: one does; NULL: no lines wanted. Borrowed */
 } sj_code_growth;
 
 typedef struct sj_code_layout {

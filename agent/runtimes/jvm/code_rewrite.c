@@ -25,7 +25,7 @@ typedef struct code_run {
     uint32_t function;
     code_parts parts;
     sj_value_code values; /* in front of the probes */
-    uint8_t *line_starts; /* [code size], owned; NULL: lines are not told */
+    uint8_t *line_starts; /* [code size], owned; NULL: lines are not reported */
     sj_code_layout layout;
     sj_be_output *output;
     size_t code_at; /* in the output: where the new code begins */

@@ -132,7 +132,7 @@ static void test_states(void **state)
     refused(&facts, SJ_EUNSUPPORTED, "first thread of process 4711 has ended", "sojourn record");
     facts = fine();
     facts.process.is_ending = true;
-    refused(&facts, SJ_ENOTFOUND, "all but ended", "");
+    refused(&facts, SJ_ENOTFOUND, "is ending", "");
     facts = fine();
     facts.process.state = 'T';
     refused(&facts, SJ_EUNSUPPORTED, "stopped", "kill -CONT 4711");

@@ -186,7 +186,7 @@ static void a_thread_that_lives_is_announced(void **state)
 }
 
 /* A flush counts them among the events that are in no block. */
-static void nor_are_they_told_off_twice(void **state)
+static void nor_are_they_counted_twice(void **state)
 {
     fixture *f = *state;
     first_refused = 3;
@@ -431,7 +431,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nor_are_they_told_off_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nor_are_they_counted_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap, set_up,
             tear_down),

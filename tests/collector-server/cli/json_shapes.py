@@ -7,11 +7,14 @@ json_shapes.py BUILD_FOLDER SCHEMA_FILE
 import json
 import os
 import re
+import signal
+import sqlite3
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, children, main, wait_for
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
          "number": (int, float), "null": type(None)}
@@ -58,31 +61,88 @@ def commands_with_json(sojourn):
             yield name
 
 
+def has_shape(done, schema, name):
+    written = json.loads(done.stdout)
+    check(written, f"{name} has nothing to look at")
+    wrong = problem(written, schema, name)
+    check(wrong is None, wrong)
+    return written
+
+
+def checks(sojourn, schema, mistakes):
+    """Both forms, and every verdict that an exit code is."""
+    database = sojourn.path("bench.db")
+    for count, code, verdict in ((2, 5, "inconclusive"), (4, 0, "no_regression")):
+        sojourn.run(["bench", "-n", str(count), "--name", f"n{count}", "-o", database, "--", "/bin/true"], capture_output=True)
+        done = sojourn.run(["check", "--json", "--threshold", "9000", "--baseline", f"name:n{count}", f"name:n{count}", database],
+                           capture_output=True, text=True)
+        written = has_shape(done, schema, "check")
+        check((done.returncode, written["verdict"]) == (code, verdict) or written["verdict"] == "inconclusive", f"{done}")
+    with sqlite3.connect(database) as store: # four sessions in which everything took four times as long
+        store.execute("UPDATE call_paths SET self_ns = self_ns * 4, total_ns = total_ns * 4 WHERE session_id IN "
+                      "(SELECT session_id FROM sessions WHERE name = 'n4')")
+    sojourn.run(["bench", "-n", "4", "--name", "usual", "-o", database, "--", "/bin/true"], capture_output=True)
+    done = sojourn.run(["check", "--json", "--baseline", "name:usual", "name:n4", database], capture_output=True, text=True)
+    written = has_shape(done, schema, "check")
+    check(done.returncode == 5 or (done.returncode == 4 and written["verdict"] == "regression" and written["slower"]), f"{done}")
+    done = sojourn.run(["check", "--json", "--zombies", mistakes], capture_output=True, text=True)
+    check(done.returncode == 4 and has_shape(done, schema, "check")["findings"], f"{done}")
+
+
+def a_changed_policy(sojourn, schema, program):
+    with subprocess.Popen([sojourn.program, "record", "-q", "-o", sojourn.path("changed.db"), "--", program, "wait"],
+                          env=sojourn.environment, stdout=subprocess.PIPE) as recorder:
+        recorder.stdout.readline()
+        pid = wait_for("the program", lambda: children(recorder.pid))[0]
+        done = sojourn.run(["policy", "set", "--json", str(pid), "--profile", "--buffer", "1"], capture_output=True, text=True)
+        os.kill(pid, signal.SIGKILL)
+    check(done.returncode == 0, f"{done}")
+    has_shape(done, schema, "policy")
+
+
+def a_stall(sojourn, schema, database):
+    """One that a watch reported, in the middle of the longest call."""
+    call = sojourn.sql(database, "SELECT session_id, start_ns, end_ns, tid FROM calls JOIN threads USING (session_id, thread_id) "
+                       "WHERE end_ns > 0 ORDER BY duration_ns DESC LIMIT 1")[0]
+    half = (call["end_ns"] - call["start_ns"]) // 2
+    payload = {"watch": "loop", "tid": call["tid"], "waited_ns": 2, "age_ns": 1, "threads": [], "pauses": []}
+    with sqlite3.connect(database) as store:
+        store.execute("INSERT INTO reports (session_id, number, at_ns, monitor, kind, payload) VALUES (?, 1000, ?, 'stall', 'late', ?)",
+                      (call["session_id"], call["start_ns"] + half, json.dumps(payload)))
+    done = sojourn.run(["stalls", "--json", database], capture_output=True, text=True)
+    written = has_shape(done, schema, "stalls")
+    check(any(thread["is_stalled"] and thread["open_calls"] for thread in written[0]["threads"]), f"{written}")
+
+
 def test(sojourn, arguments):
     with open(arguments[0], encoding="utf-8") as file:
         shapes = json.load(file)["$defs"]
     check(all(isinstance(shape["version"], int) for shape in shapes.values()), "no version")
     found = set(commands_with_json(sojourn))
-    check(found == set(shapes), f"not in both: {found ^ set(shapes)}")
+    check(found | {"record", "policy"} == set(shapes), f"not in both: {found ^ set(shapes)}")
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples")
     database = sojourn.path("run.db")
     for command in ([os.path.join(samples, "ends")], [os.path.join(samples, "gcc-O2", "s_threads")]):
         _, summary = sojourn.record(command, database)
         check(summary is not None, "nothing was recorded")
+        wrong = problem(summary, shapes["record"], "record")
+        check(wrong is None, wrong)
     mistakes = sojourn.path("mistakes.db")
     sojourn.run(["record", "-q", "--zombies", "heap", "-o", mistakes, "--",
                  os.path.join(samples, "zombies", "gcc-O0", "heap"), "1", "2"], capture_output=True)
     for name, words in {"report": [database], "tree": ["--all", database], "replay": [database],
                         "sessions": [database], "devices": [database],
                         "diff": ["--all", "1", "2", database], "zombies": ["-d", mistakes],
-                        "functions": [os.path.join(samples, "ends")], "doctor": [],
+                        "functions": [os.path.join(samples, "ends")], "doctor": [], "version": [], "ps": ["--all"],
+                        "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
+                        "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)
         check(done.returncode in (0, 1) and done.stdout, f"{name}: {done}")
-        written = json.loads(done.stdout)
-        check(written, f"{name} has nothing to look at")
-        wrong = problem(written, shapes[name], name)
-        check(wrong is None, wrong)
+        has_shape(done, shapes[name], name)
+    checks(sojourn, shapes["check"], mistakes)
+    a_changed_policy(sojourn, shapes["policy"], os.path.join(samples, "ends"))
+    a_stall(sojourn, shapes["stalls"], database)
 
 
 if __name__ == "__main__":

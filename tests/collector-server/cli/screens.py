@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What report, tree, replay, sessions, diff, bench and the end of record print: golden screens on a
-pseudo-terminal of 60, 100 and 200 columns, and without a terminal; colours; the pager.
+"""What commands print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and without a
+terminal; colours; the pager.
 
 screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING   (SJ_GOLDEN=write writes them anew)
 """
@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, main
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "screens")
+FUNCTION_LINE = re.compile(r"^ +[\d.]+ % .* self +\d+ calls")
 END = b"\x04end of the screen\x04"
 START = 1_700_000_000_000_000_000
 LONG = ("boost::asio::detail::reactive_socket_service<boost::asio::ip::tcp>::implementation::"
@@ -135,13 +136,24 @@ def screens_are_golden(sojourn, database):
                            env={**sojourn.environment, "TZ": "UTC"})
         check(done.returncode == 0, f"{command}: {done.stderr}")
         golden(f"{command}-piped", done.stdout)
+    for name, command in (("report-waiting", ["report", "--waiting", "--limit", "8"]),
+                          ("tree-waiting", ["tree", "--waiting", "--min-percent", "5"]),
+                          ("tree-callers", ["tree", "--callers", "helper_9"])):
+        everywhere(sojourn, name, [*command, database])
+    everywhere(sojourn, "report-self", ["report", "--sort", "self", "--limit", "3", "--columns",
+                                        "share,self,calls,module,function", database], fits=False) # as asked for
+
+
+def everywhere(sojourn, name, command, fits=True, codes=(0,)):
+    """The golden screens of a command, in every width and without a terminal."""
     for columns in (60, 100, 200):
-        screen, _ = on_terminal(sojourn, ["report", "--waiting", "--limit", "8", database], columns, NO_COLOR="1")
-        golden(f"report-waiting-{columns}", screen)
-        check(all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
-    golden("report-self", on_terminal(sojourn, ["report", "--sort", "self", "--limit", "3",
-                                                "--columns", "share,self,calls,module,function",
-                                                database], 100, NO_COLOR="1")[0])
+        screen, code = on_terminal(sojourn, command, columns, SOJOURN_PAGER="", NO_COLOR="1")
+        check(code in codes, f"{name}: {code}: {screen}")
+        golden(f"{name}-{columns}", screen)
+        check(not fits or all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
+    done = sojourn.run(command, capture_output=True, text=True, env={**sojourn.environment, "TZ": "UTC"})
+    check(done.returncode in codes, f"{name}: {done}")
+    golden(f"{name}-piped", done.stdout)
 
 
 def replay_is_golden(sojourn, recording):
@@ -181,35 +193,66 @@ def make_comparison(path, migrations):
             "function_id, depth, calls, total_ns + ?1 * 1000 + iif(?1 > 5 AND function_id <= 10, 150000000, 0), "
             "self_ns + ?1 * 1000 + iif(?1 > 5 AND function_id = 10, 150000000, 0), min_ns, max_ns, unwound, untrusted, "
             "recursive, state FROM call_paths WHERE session_id = 1", (number,))
+    add_finding(connection)
     connection.commit()
     connection.close()
 
 
+def add_finding(connection):
+    """A use of freed memory, with its stacks."""
+    insert(connection, "reports", report_id=100, session_id=2, number=7, at_ns=900_000_000, process_number=1,
+           monitor="zombies", kind="use_after_free", payload="{}")
+    insert(connection, "zombies", zombie_id=1, fingerprint="f", kind="use_after_free", used_in=LONG, freed_in="handle_request",
+           allocated_in="dispatch", reports=1, first_seen_realtime_ns=START, last_seen_realtime_ns=START, state="open")
+    insert(connection, "zombie_reports", report_id=100, zombie_id=1, session_id=2, at_ns=900_000_000, thread_name="server",
+           tid=4711, access="read", size=64, offset=8)
+    for stack, functions in (("use", (LONG, "handle_request", "main")), ("free", ("handle_request", "main")),
+                             ("allocation", ("dispatch", "main"))):
+        for depth, function in enumerate(functions):
+            insert(connection, "zombie_frames", report_id=100, stack=stack, depth=depth, tid=4711, function=function,
+                   module="/usr/bin/server", offset=256 * depth, is_own=1)
+
+
 def tables_are_golden(sojourn, migrations):
-    """Sessions, and comparisons of one session a side, which cannot know, and of four."""
+    """Sessions, devices, findings, and comparisons of one session a side, which cannot know, and of four."""
     database = sojourn.path("compare.db")
     make_comparison(database, migrations)
     for name, command in (("sessions", ["sessions"]), ("diff-two", ["diff", "2", "6"]),
-                          ("diff", ["diff", "name:before", "name:after"])):
-        for columns in (60, 100, 200):
-            screen, code = on_terminal(sojourn, [*command, database], columns, NO_COLOR="1")
-            check(code == 0, f"{name}: {code}: {screen}")
-            golden(f"{name}-{columns}", screen)
-            check(all(len(line) <= columns for line in screen.splitlines()), f"wider than {columns}:\n{screen}")
-        done = sojourn.run([*command, database], capture_output=True, text=True)
-        golden(f"{name}-piped", done.stdout)
+                          ("diff", ["diff", "name:before", "name:after"]), ("devices", ["devices"]),
+                          ("diff-tree", ["diff", "--tree", "name:before", "name:after"]),
+                          ("zombies", ["zombies"])):
+        everywhere(sojourn, name, [*command, database])
+    everywhere(sojourn, "zombie", ["zombies", "show", "1", database], fits=False)
+    everywhere(sojourn, "check", ["check", "--baseline", "name:before", "name:after", database], codes=(0,))
+    everywhere(sojourn, "sql", ["sql", "SELECT session_id, state, command FROM sessions", database], fits=False)
 
 
 def without_figures(screen):
-    """What a recording prints, with what differs from run to run replaced: numbers by 0, names of functions
-    and how lines are broken."""
-    screen = re.sub(r"sojourn: waiting for .*\n", "", screen) # of a loaded machine
+    """What a recording prints, with what differs from run to run replaced: numbers by 0, and names of
+    functions."""
+    screen = re.sub(r"sojourn: waiting for .*\n(\.\.\. .*)?", "", screen) # of a loaded machine
     screen = re.sub(r"[0-9a-f]{32}", "0" * 32, re.sub(r"/\S*/", "", screen))
     screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
     screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)
     screen = re.sub(r"(about|more than) +[0-9.]+ times", "about 0 times", screen)
     screen = re.sub(r"\b(ns|us|ms)\b", "s", screen)
     return re.sub(r" *[0-9]+(\.[0-9]+)?", " 0", screen)
+
+
+INDENT = " " * 13 # of what goes on from the line before
+
+
+def unbroken(lines, columns):
+    """The lines as they were before they were broken, each where its next word had no room."""
+    whole = []
+    for before, line in zip([""] + lines, lines):
+        if not line.startswith(INDENT) or line[len(INDENT):len(INDENT) + 1] == " " or FUNCTION_LINE.match(line):
+            whole.append(line)
+            continue
+        word = line[len(INDENT):].split(" ", 1)[0]
+        check(len(before) + 1 + len(word) > columns, f"broken too early at {columns} columns: {before!r}, {line!r}")
+        whole[-1] += " " + line[len(INDENT):]
+    return whole
 
 
 def recordings_are_golden(sojourn):
@@ -227,8 +270,7 @@ def recordings_are_golden(sojourn):
             lines = [re.sub(r"\x1b\[K", "", line.rsplit("\r", 1)[-1]) for line in screen.split("\n")]
             check(all(len(line) <= columns for line in lines), f"wider than {columns}:\n{screen}")
             check("crash" not in name or screen.startswith("unended" + " " * columns + "\r\x1b[K"), f"the program's line: {screen!r}")
-            if columns == 200:
-                golden(f"{name}-200", without_figures("\n".join(lines)))
+            golden(f"{name}-{columns}", without_figures("\n".join(unbroken(lines, columns))))
         done = sojourn.run([command[0], "-o", database, *command[1:]], capture_output=True, text=True)
         check(sum("waiting for" not in line for line in done.stderr.splitlines()) <= 12, f"more than 12 lines:\n{done.stderr}")
         check("\x1b" not in done.stderr and "\r" not in done.stderr, f"sequences without a terminal: {done.stderr!r}")
@@ -262,6 +304,12 @@ def pager_as_git_does(sojourn, database):
         check(code == 0 and all(line.startswith("paged:") for line in screen.splitlines()),
               f"{variables}: {code}\n{screen}")
         check("helper_39" in screen, "the pager did not get all")
+    for command in (["diff", "--all", "1", "1"], ["sessions"], ["devices"], ["tree"], ["sql", "SELECT name FROM functions"],
+                    ["sql", "--schema"], ["functions", "/usr/bin/env"], ["stalls"], ["ps", "--all"]):
+        where = [] if command[0] in ("functions", "ps") or "--schema" in command else [database]
+        screen, code = on_terminal(sojourn, [*command, *where], 100, SOJOURN_PAGER="sed s/^/paged:/")
+        check(code == 0 and screen and all(line.startswith("paged:") for line in screen.splitlines()),
+              f"{command}: {code}\n{screen}")
     for none in ("", "cat", "sojourn-no-such-pager --x"):
         screen, code = on_terminal(sojourn, ["tree", "--all", database], 100, SOJOURN_PAGER=none)
         check(code == 0 and "helper_39" in screen, f"pager '{none}': {code}\n{screen}")

@@ -4,80 +4,97 @@ leaves nothing of it behind; elsewhere it shows nothing.
 
 work_progress.py BUILD_FOLDER
 """
+import contextlib
 import os
-import pty
-import re
+import subprocess
 import sys
-import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from fleet_testing import free_port
+from slow_terminal import LINE, check_progress, run_slowly
+from sojourn_testing import check, main, wait_for
 
-LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
-
-
-def on_terminal(sojourn, arguments):
-    """What standard error gets that is a terminal, and how long it took."""
-    ours, theirs = pty.openpty()
-    got = []
-
-    def read():
-        while True:
-            try:
-                got.append(os.read(ours, 65536))
-            except OSError:
-                return
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    begun = time.monotonic()
-    done = sojourn.run(arguments, stderr=theirs, stdout=-3)
-    elapsed = time.monotonic() - begun
-    os.close(theirs)
-    reader.join()
-    os.close(ours)
-    check(done.returncode == 0, f"{arguments}: {done}: {b''.join(got)}")
-    return b"".join(got), elapsed
+PROGRAM = ["perl", "-e", "my $x = 0; for my $i (1 .. 200_000) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"]
 
 
-def shows_progress(sojourn, arguments):
-    """False: it was too short for that."""
-    text, elapsed = on_terminal(sojourn, arguments)
-    lines = [tuple(float(word) for word in match) for match in LINE.findall(text)]
-    if len(lines) < 5:
-        check(elapsed < 10, f"{arguments} took {elapsed:.1f} s and showed {text}")
-        return False
-    check(lines[0][0] >= 1, f"{arguments}: shown from {lines[0][0]} s on")
-    shares = [share for _, share, _ in lines]
-    check(shares == sorted(shares) and shares[-1] <= 100, f"{arguments}: shares {shares}")
-    check(text.endswith(b"\r\x1b[K") or b"s left" not in text.rpartition(b"\x1b[K")[2],
-          f"{arguments} leaves {text[-80:]}")
-    silent = sojourn.run(arguments, capture_output=True)
-    check(b"done" not in silent.stderr, f"{arguments} without a terminal: {silent.stderr}")
-    return True
+def commands_over_sessions(sojourn):
+    database, copy, others = (sojourn.path(name) for name in ("run.db", "copy.db", "others.db"))
+    done, _ = sojourn.record(PROGRAM, database)
+    check(done.returncode == 0, f"record: {done}")
+    for works, go_s, command in ((1, 0.3, ["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database]),
+                                 (2, 0.004, ["report", "--all", "--from", "0s", "--to", "30s", database]),
+                                 (1, 0.004, ["functions", "/usr/bin/perl"]),
+                                 (1, 0.004, ["verify", "--look", database]),
+                                 (2, 0.004, ["verify", "--rebuild", "all", database]),
+                                 (1, 0.001, ["session", "export", "last", copy, "-d", database]),
+                                 (1, 0.001, ["session", "import", copy, "-d", others]),
+                                 (2, 0.001, ["session", "move", "last", sojourn.path("."), "-d", others]),
+                                 (2, 0.001, ["session", "return", "last", "-d", others]),
+                                 (1, 0.001, ["session", "remove", "last", "-d", others]),
+                                 (1, 0.001, ["session", "import", copy, "-d", others]),
+                                 (1, 0.001, ["session", "retain", "all=1k", "-d", others])):
+        if command[1] == "retain":
+            stored = sojourn.sql(others, "SELECT count(*) AS n FROM sessions")[0]["n"]
+            check(stored == 1, f"{stored} sessions before retain")
+        check_progress(command, run_slowly(sojourn, command, go_s=go_s), works)
+    check(sojourn.sql(others, "SELECT count(*) AS n FROM sessions")[0]["n"] == 0, "retain has left it")
+
+
+def symbols_of_a_folder(sojourn):
+    folder, database = sojourn.path("files"), sojourn.path("run.db")
+    os.mkdir(folder)
+    with open("/bin/true", "rb") as file:
+        program = file.read()
+    for number in range(3000):
+        with open(os.path.join(folder, f"{number}.so"), "wb") as file:
+            file.write(program)
+    command = ["symbols", "add", folder, "-d", database]
+    check_progress(command, run_slowly(sojourn, command, codes=(0, 3)))
+
+
+@contextlib.contextmanager
+def collector(sojourn, port, database):
+    program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
+    log = sojourn.path("collector.log")
+    with open(log, "w", encoding="utf-8") as file, \
+            subprocess.Popen([program, "--listen", f"tcp://127.0.0.1:{port}", "--database", database], stderr=file,
+                             env=sojourn.environment) as running:
+        wait_for("the collector", lambda: "collecting into" in open(log, encoding="utf-8").read())
+        yield running
+        running.terminate()
+
+
+def a_slow_collector(sojourn):
+    """What record waits for at its end, and what flush delivers."""
+    port = free_port()
+    options = ["record", "--collector", f"tcp://127.0.0.1:{port}"]
+    away = sojourn.run([*options, "--wait", "0", "--", *PROGRAM], capture_output=True, text=True)
+    check("the rest is kept in" in away.stderr and not LINE.search(away.stderr.encode()), f"{away}")
+    with collector(sojourn, port, sojourn.path("collector.db")) as running:
+        command = ["flush", "--wait", "1m"]
+        check_progress(command, run_slowly(sojourn, command, [running.pid]))
+        command = [*options, "--wait", "1m", "--", *PROGRAM]
+        text = run_slowly(sojourn, command, [running.pid])
+        check_progress(command, text)
+        check(b"sojourn: waiting for tcp://127.0.0.1" in text and b"next " not in text, f"record: {text[-2000:]}")
+    stored = sojourn.sql(sojourn.path("collector.db"), "SELECT state FROM sessions")
+    check([row["state"] for row in stored] == ["completed"] * 2, f"{stored}")
+
+
+def nothing_without_a_terminal(sojourn):
+    database = sojourn.path("run.db")
+    done = sojourn.run(["verify", "--rebuild", "all", database], capture_output=True)
+    check(done.stderr == b"", f"verify without a terminal: {done.stderr}")
+    text = run_slowly(sojourn, ["sql", "SELECT sum(depth % 3) FROM calls", database], go_s=0.5)
+    check(LINE.search(text) is None, f"sql into a pipe: {text}")
 
 
 def test(sojourn, _):
-    database = sojourn.path("run.db")
-    rounds = 400_000
-    commands = [["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database],
-                ["sql", "SELECT sum(duration_ns % 7), sum(depth % 3), max(call_id % 5) FROM calls", database]]
-    while commands:
-        program = f"my $x = 0; for my $i (1 .. {rounds}) {{ $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }}"
-        if os.path.exists(database):
-            os.unlink(database)
-        done, _ = sojourn.record(["perl", "-e", program], database)
-        check(done.returncode == 0, f"record: {done}")
-        if commands[0][0] == "sql":
-            text, _ = on_terminal(sojourn, commands[0])
-            check(LINE.search(text) is None, f"sql into a pipe: {text}")
-            commands.pop(0)
-        elif shows_progress(sojourn, commands[0]):
-            commands.pop(0)
-        else:
-            rounds *= 2
+    commands_over_sessions(sojourn)
+    symbols_of_a_folder(sojourn)
+    a_slow_collector(sojourn)
+    nothing_without_a_terminal(sojourn)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-/* Progress: counted by the outermost work only, of the thread that watches. */
+/* Progress: counted by the outermost work, and by the works in lists, of the thread that watches.
+ */
 #include "proto/base/progress.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,33 +34,98 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void assert_part(double expected)
+{
+    assert_float_equal(last.part, expected, 1e-9);
+}
+
 static void test_parts_are_counted_up_to_the_end(void **unused)
 {
     (void)unused;
-    sj_progress_begin(2);
-    sj_progress_step();
-    assert_int_equal(last.done, 1);
-    assert_int_equal(last.total, 2);
+    const sj_progress_work work = sj_progress_begin(2);
+    sj_progress_step(work);
+    assert_part(0.5);
     assert_false(last.has_ended);
-    sj_progress_step();
-    sj_progress_end();
-    assert_int_equal(last.done, 2);
+    sj_progress_step(work);
+    assert_part(1);
+    sj_progress_end(work);
     assert_true(last.has_ended);
+    assert_int_equal(shown, 4);
+}
+
+static void test_what_is_reached_may_jump_or_stay(void **unused)
+{
+    (void)unused;
+    const sj_progress_work work = sj_progress_begin(100);
+    sj_progress_reach(work, 40);
+    sj_progress_reach(work, 40);
+    assert_part(0.4);
     assert_int_equal(shown, 3);
+    sj_progress_reach(work, 300);
+    assert_part(1);
+    sj_progress_end(work);
 }
 
 static void test_work_within_work_is_not_counted_and_hides_the_total(void **unused)
 {
     (void)unused;
-    sj_progress_begin(10);
-    sj_progress_step();
-    sj_progress_begin(3);
-    sj_progress_step();
-    assert_int_equal(last.done, 1);
-    assert_int_equal(last.total, 0);
-    sj_progress_end();
+    const sj_progress_work outer = sj_progress_begin(10);
+    sj_progress_step(outer);
+    const sj_progress_work inner = sj_progress_begin(3);
+    sj_progress_step(inner);
+    assert_true(last.part < 0);
+    sj_progress_end(inner);
     assert_false(last.has_ended);
-    sj_progress_end();
+    sj_progress_end(outer);
+    assert_true(last.has_ended);
+}
+
+static void test_works_of_a_list_are_counted_in_their_share(void **unused)
+{
+    (void)unused;
+    const sj_progress_work list = sj_progress_begin_list(4);
+    sj_progress_step(list);
+    assert_part(0.25);
+    const sj_progress_work part = sj_progress_begin_list(2);
+    sj_progress_step(part);
+    assert_part(0.375);
+    const sj_progress_work innermost = sj_progress_begin(10);
+    sj_progress_reach(innermost, 5);
+    assert_part(0.4375);
+    sj_progress_end(innermost);
+    sj_progress_step(part);
+    sj_progress_end(part);
+    assert_false(last.has_ended);
+    sj_progress_step(list);
+    assert_part(0.5);
+    sj_progress_end(list);
+    assert_true(last.has_ended);
+}
+
+static void test_the_outer_work_may_end_first(void **unused)
+{
+    (void)unused;
+    const sj_progress_work first = sj_progress_begin(2);
+    const sj_progress_work second = sj_progress_begin(2);
+    sj_progress_end(first);
+    assert_false(last.has_ended);
+    sj_progress_step(second);
+    assert_true(last.part < 0);
+    sj_progress_end(second);
+    assert_true(last.has_ended);
+}
+
+static void test_deep_work_does_no_harm(void **unused)
+{
+    sj_progress_work works[20];
+    (void)unused;
+    for (int i = 0; i < 20; i++) {
+        works[i] = sj_progress_begin_list(2);
+        sj_progress_step(works[i]);
+    }
+    for (int i = 20; i-- > 0;) {
+        sj_progress_end(works[i]);
+    }
     assert_true(last.has_ended);
 }
 
@@ -67,21 +134,60 @@ static void test_nothing_is_shown_that_nobody_watches(void **unused)
     (void)unused;
     sj_progress_watch(NULL);
     assert_false(sj_progress_is_watched());
-    sj_progress_begin(1);
-    sj_progress_step();
-    sj_progress_end();
-    sj_progress_end(); /* of nothing */
+    const sj_progress_work work = sj_progress_begin(1);
+    sj_progress_step(work);
+    sj_progress_end(work);
+    sj_progress_end(work); /* of nothing */
     assert_int_equal(shown, 0);
+}
+
+static void *end_it(void *held)
+{
+    const sj_progress_work *work = held;
+    sj_progress_watch(note);
+    const sj_progress_work own = sj_progress_begin(4);
+    const uint32_t before = shown;
+    sj_progress_step(*work);
+    sj_progress_end(*work);
+    assert_int_equal(shown, before);
+    sj_progress_step(own);
+    assert_part(0.25);
+    sj_progress_end(own);
+    sj_progress_watch(NULL);
+    return NULL;
+}
+
+/* A statement may be begun by one thread and be finalized by another. */
+static void test_work_that_ends_in_another_thread_is_not_counted_there(void **unused)
+{
+    pthread_t thread;
+    (void)unused;
+    sj_progress_work work = sj_progress_begin(2);
+    assert_int_equal(pthread_create(&thread, NULL, end_it, &work), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    sj_progress_watch(note); /* the next command of this thread */
+    work = sj_progress_begin(2);
+    sj_progress_step(work);
+    assert_part(0.5);
+    sj_progress_end(work);
+    assert_true(last.has_ended);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_parts_are_counted_up_to_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_reached_may_jump_or_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_work_within_work_is_not_counted_and_hides_the_total,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_works_of_a_list_are_counted_in_their_share, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_the_outer_work_may_end_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_deep_work_does_no_harm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_is_shown_that_nobody_watches, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_work_that_ends_in_another_thread_is_not_counted_there,
+                                        set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ from sojourn_testing import PATIENCE_S, check, main, wait_for
 FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
          "leader": (6, "")}
 SENTENCES = ("has ended", "runs another program", "there is no process", "first thread of process",
-             "all but ended", "cannot be traced or has ended")
+             "is ending", "cannot be traced or has ended")
 
 
 def meet_fate(sojourn, sample, fate, microseconds):

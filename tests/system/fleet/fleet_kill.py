@@ -113,7 +113,7 @@ def check_sums(collector):
     check(done.stdout.strip() == "ok", f"the database: {done.stdout}")
 
 
-def tell_state(collector, device):
+def report_state(collector, device):
     """What a failure is understood by; the files are gone afterwards."""
     for path in (collector.log.name, device.log.name):
         with open(path, encoding="utf-8", errors="replace") as log:
@@ -165,7 +165,7 @@ def kill_rounds(collector, device, ends, dice, rounds):
         print(f"{len(now)} blocks of sessions {json.dumps(states)}")
         check(len(now) > rounds // 4, "the test stored next to nothing")
     except Failure:
-        tell_state(collector, device)
+        report_state(collector, device)
         raise
     finally:
         end_all(device, orphans)

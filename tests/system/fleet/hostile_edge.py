@@ -117,7 +117,7 @@ def prepare(sojourn, device, build):
     device.start()
 
 
-def tell_state(lab, device, http):
+def report_state(lab, device, http):
     """What a failure is understood by; the files are gone afterwards."""
     for path in (lab.log.name, device.log_path):
         with open(path, encoding="utf-8", errors="replace") as log:
@@ -165,7 +165,7 @@ def test(sojourn, arguments):
         lab.stop(signal.SIGTERM)
         check(lab.process.returncode == 0, f"the collector ended with {lab.process.returncode}")
     except Exception:
-        tell_state(lab, device, http)
+        report_state(lab, device, http)
         raise
     finally:
         for party in (device, lab):

@@ -85,7 +85,7 @@ def a_shard_is_away(sojourn, nodes, labs):
     for node in nodes[2:]:
         node.stop(signal.SIGKILL)
     rows = answers(sojourn, "--cluster", nodes[0].url, "SELECT count() AS n FROM sessions",
-                   says="IN PART: 1 of 2 shards are away")
+                   says="INCOMPLETE: 1 of 2 shards do not answer")
     check(0 < rows[0]["n"] < whole, f"{rows[0]['n']} sessions of one shard, {whole} of both")
     with sqlite3.connect(labs[0].database) as database:
         database.execute("UPDATE sessions SET name = 'while a shard is away'")

@@ -95,9 +95,9 @@ def sent_once(node, lab, other, words):
     lab.forward(*words, "send", node.url, code=3, says="sojourn forward init")
     lab.forward(*words, "init", node.url)
     lab.forward(*words, "init", node.url)
-    lab.forward(*words, "send", node.url, says="3 sessions were given")
+    lab.forward(*words, "send", node.url, says="3 sessions were sent")
     check_equal(node, [lab])
-    lab.forward(*words, "send", node.url, says="0 sessions were given")
+    lab.forward(*words, "send", node.url, says="0 sessions were sent")
     questions_agree(lab.sojourn, node, lab, words)
     other.forward(*words, "send", node.url)
     check_equal(node, [lab, other])
@@ -268,7 +268,7 @@ def calls_are_given(sojourn, node, lab, words):
 
     start = sojourn.sql(lab.database, "SELECT start_ns FROM calls WHERE session_id = 1 ORDER BY start_ns LIMIT 1 OFFSET 300")
     middle = start[0]["start_ns"]
-    lab.forward(*words, "--session", "1", "--to", f"{middle}ns", "calls", node.url, says="calls of session 1 were given")
+    lab.forward(*words, "--session", "1", "--to", f"{middle}ns", "calls", node.url, says="calls of session 1 were sent")
     check(there() == here(f" AND start_ns < {middle}") and there()["calls"] > 0, f"a window: {there()}")
     for _ in range(2):
         lab.forward(*words, "--session", "1", "calls", node.url)
@@ -299,7 +299,7 @@ def audit(node, labs, words):
     with sqlite3.connect(lab.database) as database:
         database.execute("UPDATE commands SET state = 'done', finished_realtime_ns = 1800000000000000000 WHERE command_id = 1")
         database.execute("DELETE FROM commands WHERE command_id = 2")
-    lab.forward(*words, "send", node.url, says="0 sessions were given")
+    lab.forward(*words, "send", node.url, says="0 sessions were sent")
     check_equal(node, labs)
     rows = node.rows("SELECT command_id, state, finished_realtime_ns FROM commands WHERE state = 'done'")
     check(rows == [["1", "done", "1800000000000000000"]], f"a command that is done: {rows}")
@@ -313,11 +313,11 @@ def changes_replace(sojourn, node, labs, words):
     lab = labs[0]
     with sqlite3.connect(lab.database) as database:
         database.execute("UPDATE sessions SET tags = '{\"run\":\"7\"}' WHERE session_id = 1")
-    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    lab.forward(*words, "send", node.url, says="1 sessions were sent")
     check(node.rows("SELECT count() FROM sessions WHERE tags LIKE '%run%'") == [["1"]], "a tag has not come")
     done = sojourn.run(["session", "--database", lab.database, "remove", "2"], capture_output=True, text=True)
     check(done.returncode == 0, f"remove: {done.stderr}")
-    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    lab.forward(*words, "send", node.url, says="1 sessions were sent")
     check_equal(node, labs)
 
 
@@ -333,7 +333,7 @@ def restored_lab(node, labs, words):
         with contextlib.suppress(FileNotFoundError):
             os.remove(lab.database + end)
     os.replace(copy, lab.database)
-    lab.forward(*words, "send", node.url, says="2 sessions were given")
+    lab.forward(*words, "send", node.url, says="2 sessions were sent")
     check_equal(node, labs)
 
 
@@ -430,10 +430,10 @@ def one_is_unreadable(node, labs, words):
         database.execute("UPDATE sessions SET name = 'all are owed'")
     others = lab.sums("sessions")[0] - 1
     done = lab.forward(*words, "send", node.url, code=1, says="a histogram of function_stats cannot be read")
-    check(f"{others} sessions were given" in done, f"not the other {others}: {done}")
+    check(f"{others} sessions were sent" in done, f"not the other {others}: {done}")
     with sqlite3.connect(lab.database) as database:
         database.execute(change, (histogram, session, function))
-    lab.forward(*words, "send", node.url, says="1 sessions were given")
+    lab.forward(*words, "send", node.url, says="1 sessions were sent")
     check_equal(node, labs)
 
 

@@ -1,0 +1,120 @@
+/* The forwarder counts what it has read and sent of the sessions that are owed. */
+#include "collector-server/forward/forwarder.h"
+#include "collector-server/store/database.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SESSIONS = 5 };
+
+static sj_status open_target(const sj_forward_options *options, sj_forward_target **target,
+                             sj_error *error)
+{
+    (void)options;
+    (void)error;
+    *target = NULL;
+    return SJ_OK;
+}
+
+static sj_status check_target(sj_forward_target *target, sj_error *error)
+{
+    (void)target;
+    (void)error;
+    return SJ_OK;
+}
+
+static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
+                                sj_slice owners, uint64_t *version, sj_error *error)
+{
+    (void)target;
+    (void)table;
+    (void)owners;
+    (void)error;
+    *version = 0;
+    return SJ_OK;
+}
+
+static sj_status write_rows(sj_forward_target *target, const sj_forward_table *table,
+                            const sj_native_rows *rows, sj_error *error)
+{
+    (void)target;
+    (void)table;
+    (void)error;
+    assert_true(rows->rows != 0);
+    return SJ_OK;
+}
+
+static void close_target(sj_forward_target *target)
+{
+    assert_null(target);
+}
+
+static const sj_forward_target_kind taking_all = {.name = "test",
+                                                  .open = open_target,
+                                                  .check = check_target,
+                                                  .newest_version = newest_version,
+                                                  .write = write_rows,
+                                                  .close = close_target};
+
+static void make_database(const char *path)
+{
+    sqlite3 *database = NULL;
+    sj_error error = {0};
+    char sql[512];
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &database, &error), SJ_OK);
+    assert_int_equal(
+        sqlite3_exec(database,
+                     "INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns,"
+                     " last_seen_realtime_ns) VALUES (1, zeroblob(16), 'desk', 1, 1)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    for (int i = 1; i <= SESSIONS; i++) {
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO sessions(session_id, uuid, device_id, state, command,"
+                 " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
+                 " tick_ns_denominator) VALUES (%d, randomblob(16), 1, 'completed', './app',"
+                 " %d000000000, %d500000000, 0, 1, 1)",
+                 i, i, i);
+        assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    sqlite3_close(database);
+}
+
+static void test_each_session_is_two_steps(void **unused)
+{
+    char folder[] = "/tmp/sj_forwarder_XXXXXX";
+    char path[64];
+    (void)unused;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/lab.db", folder);
+    make_database(path);
+    _Atomic uint64_t steps = 0;
+    const sj_forward_options options = {.url = "test", .steps = &steps};
+    sj_forwarder *forwarder = NULL;
+    sj_forward_account account;
+    sj_error error = {0};
+    uint64_t sent = 0;
+    assert_int_equal(sj_forwarder_open(path, &taking_all, &options, &forwarder, &error), SJ_OK);
+    assert_int_equal(sj_forwarder_account(forwarder, &account, &error), SJ_OK);
+    assert_int_equal(account.owed, SESSIONS);
+    assert_int_equal(sj_forwarder_round(forwarder, &sent, &error), SJ_OK);
+    assert_int_equal(sent, SESSIONS);
+    assert_int_equal(atomic_load(&steps), 2 * SESSIONS);
+    assert_int_equal(sj_forwarder_round(forwarder, &sent, &error), SJ_OK);
+    assert_int_equal(sent, 0);
+    assert_int_equal(atomic_load(&steps), 2 * SESSIONS);
+    sj_forwarder_close(forwarder);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_session_is_two_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

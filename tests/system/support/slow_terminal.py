@@ -1,0 +1,71 @@
+"""Programs that run for a moment only between long stops, with standard error on a terminal: work that is
+short in itself takes seconds, on a fast machine, too, so that what it shows of its progress can be read."""
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from sojourn_testing import PATIENCE_S, check
+
+STOP_S = 0.12
+ENOUGH = 4 # lines, after which it runs on as ever
+LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
+    """What the terminal got. `slow`: processes that are stopped in place of the program."""
+    ours, theirs = pty.openpty()
+    got = []
+
+    def read():
+        while True:
+            try:
+                got.append(os.read(ours, 65536))
+            except OSError:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    program = subprocess.Popen([sojourn.program, *arguments], env=sojourn.environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    stopped = slow or (program.pid,)
+    deadline = time.monotonic() + PATIENCE_S
+    while program.poll() is None and time.monotonic() < deadline and len(LINE.findall(b"".join(got))) < ENOUGH:
+        signal_all(stopped, signal.SIGCONT)
+        time.sleep(go_s)
+        signal_all(stopped, signal.SIGSTOP)
+        time.sleep(STOP_S)
+    signal_all(stopped, signal.SIGCONT)
+    try:
+        program.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
+    reader.join()
+    os.close(ours)
+    text = b"".join(got)
+    check(program.returncode in codes, f"{arguments}: {program.returncode}: {text}")
+    return text
+
+
+def check_progress(arguments, text, works=1):
+    """How much is done and how long the rest takes, from the second second on; nothing of it stays."""
+    lines = [tuple(float(word) for word in match) for match in LINE.findall(text)]
+    check(len(lines) >= 2, f"{arguments} shows {text[-2000:]}")
+    check(lines[0][0] >= 1, f"{arguments}: shown from {lines[0][0]} s on")
+    shares = [share for _, share, _ in lines]
+    falls = sum(after < before for before, after in zip(shares, shares[1:]))
+    check(falls < works and max(shares) <= 100, f"{arguments}: shares {shares}")
+    check(b"s left" not in text.rpartition(b"\x1b[K")[2], f"{arguments} leaves {text[-80:]}")
