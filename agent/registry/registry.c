@@ -45,6 +45,7 @@ void sj_registry_free(sj_registry *registry)
     free(registry->containers);
     for (size_t i = 0; i < registry->class_count; i++) {
         free(registry->classes[i].names);
+        free(registry->classes[i].left_out);
         sj_source_lines_free(registry->classes[i].lines);
     }
     free(registry->classes);

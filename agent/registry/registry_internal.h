@@ -67,6 +67,8 @@ typedef struct sj_registry_class {
     uint32_t selection;     /* sj_class_selection that its functions were sent with */
     uint32_t name_count;    /* of its methods */
     char *names;            /* each '+' with code or '-' without, and terminated; owned */
+    bool is_traced;         /* its calls are told by the JVM's tracing functions */
+    uint8_t *left_out;      /* [name_count] 1: for its cost; NULL: none; owned */
     sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
 } sj_registry_class;
 
