@@ -1,5 +1,5 @@
-/* A JVMTI agent that counts what MethodEntry tells of methods outside of the boot loader, natives left
- * out, and writes a line each at the end: count, class, name, descriptor.
+/* A JVMTI agent that counts what MethodEntry tells of methods outside of the boot loader, natives
+ * left out, and writes a line each at the end: count, class, name, descriptor.
  * -agentpath:.../libjvmti_entries.so=FILE */
 #include <jvmti.h>
 #include <pthread.h>
@@ -44,10 +44,13 @@ static void write_method(jvmtiEnv *jvmti, const counted_method *counted, FILE *f
     char *descriptor = NULL;
     if ((*jvmti)->GetMethodDeclaringClass(jvmti, counted->method, &class) == JVMTI_ERROR_NONE &&
         (*jvmti)->GetClassLoader(jvmti, class, &loader) == JVMTI_ERROR_NONE && loader != NULL &&
-        (*jvmti)->IsMethodNative(jvmti, counted->method, &is_native) == JVMTI_ERROR_NONE && !is_native &&
+        (*jvmti)->IsMethodNative(jvmti, counted->method, &is_native) == JVMTI_ERROR_NONE &&
+        !is_native &&
         (*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) == JVMTI_ERROR_NONE &&
-        (*jvmti)->GetMethodName(jvmti, counted->method, &name, &descriptor, NULL) == JVMTI_ERROR_NONE) {
-        fprintf(file, "%llu %s %s %s\n", (unsigned long long)counted->entries, signature, name, descriptor);
+        (*jvmti)->GetMethodName(jvmti, counted->method, &name, &descriptor, NULL) ==
+            JVMTI_ERROR_NONE) {
+        fprintf(file, "%llu %s %s %s\n", (unsigned long long)counted->entries, signature, name,
+                descriptor);
     }
 }
 
