@@ -93,6 +93,19 @@ sj_status sj_registry_add_mapping(sj_registry *registry, const sj_registry_mappi
     return send_mapping(registry, added, 0);
 }
 
+sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process, uint32_t module,
+                                  uint64_t now_ticks)
+{
+    for (size_t i = registry->mapping_count; i-- > 0;) {
+        sj_registry_mapping *mapping = &registry->mappings[i];
+        if (mapping->process == process && mapping->module == module) {
+            SJ_TRY(send_mapping(registry, mapping, now_ticks));
+            *mapping = registry->mappings[--registry->mapping_count];
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_registry_module *module_of_function(sj_registry *registry, uint32_t first_function)
 {
     for (size_t i = 0; i < registry->module_count; i++) {

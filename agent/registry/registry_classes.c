@@ -382,12 +382,28 @@ static sj_status tell_lines(const class_draft *draft, sj_registry_class *class, 
     return status == SJ_EFULL ? SJ_OK : status; /* counted there */
 }
 
+/* A class of a process that has other bytes than before was redefined: its functions end. */
+static sj_status end_redefined(const class_draft *draft, const sj_registry_class *class,
+                               const sj_registry_mapping *mapping)
+{
+    sj_registry *registry = draft->registry;
+    for (size_t i = 0; i < registry->class_count; i++) {
+        const sj_registry_class *other = &registry->classes[i];
+        if (other != class && other->module != 0 && other->path_hash == class->path_hash) {
+            SJ_TRY(sj_registry_end_mapping(registry, mapping->process, other->module,
+                                           mapping->loaded_ticks));
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status add_new(class_draft *draft, sj_registry_class *class,
                          const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
     SJ_TRY(rewrite(draft, registry->next_function));
+    SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(make_group(draft, &group));
     const sj_status status =
         sj_registry_add_group(registry, mapping, group, draft->path, first_function);

@@ -148,6 +148,11 @@ SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
 
+/* sj_registry_end_mapping ends the mappings of a module in a process, if it has any. Errors of the
+ * frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process,
+                                                uint32_t module, uint64_t now_ticks);
+
 /* sj_registry_add_group makes a module called `path` of functions that a runtime has, with the
  * mapping of a process. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
