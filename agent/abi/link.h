@@ -79,7 +79,9 @@ typedef enum sj_link_type {
                              memory file with it comes along. Answered as MODULE; in APPLIED,
                              first_function is 0 and each failure names the function by its id */
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
-    SJ_LINK_CLASSES_CHOSEN = 87 /* recorder's answer: a byte each, 1: it is to have other probes */
+    SJ_LINK_CLASSES_CHOSEN = 87, /* recorder's answer: a byte each, 1: it is to have other probes */
+    SJ_LINK_TRACER = 88,         /* agent: sj_link_tracer */
+    SJ_LINK_TRACER_FOUND = 89    /* recorder's answer: sj_link_tracer_found; SKIP: there is none */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -119,7 +121,9 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,   /* monitor: methods whose code the program puts in */
     SJ_LINK_RUNTIME_MONO_LINES = 1048576, /* monitor: which lines of Mono methods run */
     SJ_LINK_RUNTIME_JVM_LINEAGE = 2048, /* Java classes are asked about by what they descend from */
-    SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152 /* methods are hooked in place, not by callbacks */
+    SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152, /* methods are hooked in place, not by callbacks */
+    SJ_LINK_RUNTIME_JVM_TRACER = 4194304     /* by the JVM's own tracing functions, not by classes
+                                                that are rewritten */
 } sj_link_runtime;
 
 /* Which children join the session. */
@@ -242,7 +246,9 @@ typedef struct sj_link_class {
     uint32_t is_system;    /* 1: the boot loader or the platform loader defines it */
     uint32_t class_bytes;  /* at most SJ_LINK_CLASS_BYTES */
     uint32_t loader_bytes; /* the loader's name follows: boot, platform, app, else its class's */
-    uint32_t reserved;
+    uint32_t is_traced;    /* 1: its calls are told by the JVM's tracing functions. The file holds
+                              texts of the JVM, NUL-terminated: the class's name, then of each method
+                              its name and its descriptor, with '+' (code) or '-' in front */
 } sj_link_class;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
@@ -268,7 +274,8 @@ typedef struct sj_link_class_added {
     uint32_t first_function; /* of the class's first method; the others follow it */
     uint32_t count;          /* of methods */
     uint32_t rewritten;      /* methods that have probes */
-    uint32_t class_bytes;    /* of the rewritten class, in the same memory file from offset 0 on */
+    uint32_t class_bytes;    /* of the rewritten class, in the same memory file from offset 0 on; of
+                                a traced one a byte for each method: 1 wanted */
     uint32_t selection; /* stands for the methods that are wanted, as in sj_link_loaded_class */
 } sj_link_class_added;
 
@@ -324,10 +331,22 @@ typedef struct sj_link_jvm_state {
     uint32_t retransformed;
     uint32_t refused; /* by the JVM: they stay as they were */
     uint32_t batches;
-    uint32_t reserved;
+    uint32_t is_traced; /* 1: calls are told by the JVM's tracing functions */
     uint64_t total_ns;
     uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;
+
+/* Where are a runtime's own tracing functions, in the library that follows? */
+typedef struct sj_link_tracer {
+    uint32_t language;   /* sj_link_language */
+    uint32_t path_bytes; /* path follows, not terminated */
+} sj_link_tracer;
+
+/* Addresses as the library's file has them: functions of a thread and a method. */
+typedef struct sj_link_tracer_found {
+    uint64_t entry;
+    uint64_t exit;
+} sj_link_tracer_found;
 
 /* A watched thread of the program does not answer. The report is a JSON object. */
 typedef struct sj_link_stall {

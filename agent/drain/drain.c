@@ -7,6 +7,7 @@
 #include "agent/drain/drain.h"
 
 #include "agent/abi/link.h"
+#include "agent/drain/hook_methods.h"
 #include "agent/drain/process_drain.h"
 #include "agent/host/clock.h"
 #include "proto/base/array.h"
@@ -377,7 +378,9 @@ static sj_status start_governor(sj_drain *drain, sj_error *error)
         return SJ_OK;
     }
     const sj_overhead_governor_options options = {.writer = drain->shared.options.writer,
-                                                  .call_ns = drain->shared.options.call_ns};
+                                                  .call_ns = drain->shared.options.call_ns,
+                                                  .hook_methods = sj_hook_methods,
+                                                  .context = drain->shared.options.registry};
     return sj_overhead_governor_start(&options, &drain->shared.governor, error);
 }
 

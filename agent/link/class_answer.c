@@ -1,8 +1,11 @@
 #include "agent/link/class_answer.h"
 
 #include "agent/link/memory_file.h"
+#include "agent/runtimes/jvm/tracer.h"
 
 #include "agent/host/clock.h"
+
+#include <limits.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +112,45 @@ sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int f
         chosen[i] = sj_registry_choose_class(registry, &loaded, &texts);
     }
     return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
+}
+
+static sj_status find_tracer(const char *path, sj_link_tracer_found *found)
+{
+    sj_elf elf = {0};
+    sj_tracer tracer;
+    sj_status status = sj_elf_open(path, &elf, NULL);
+    if (status == SJ_OK) {
+        status = sj_tracer_find(&elf, &tracer);
+        sj_elf_close(&elf);
+    }
+    if (status == SJ_OK) {
+        *found = (sj_link_tracer_found){.entry = tracer.entry, .exit = tracer.exit};
+    }
+    return status;
+}
+
+sj_status sj_link_answer_tracer(sj_reader *reader, int fd)
+{
+    char path[PATH_MAX];
+    sj_link_tracer asked;
+    sj_link_tracer_found found = {0};
+    const uint8_t *head = sj_reader_take(reader, sizeof(asked));
+    if (head == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&asked, head, sizeof(asked));
+    const sj_slice text = take_text(reader, asked.path_bytes);
+    if (text.data == NULL || text.size == 0 || text.size >= sizeof(path) ||
+        asked.language != SJ_LINK_LANGUAGE_JVM) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, text.data, text.size);
+    path[text.size] = '\0';
+    if (find_tracer(path, &found) != SJ_OK) {
+        const sj_link_skip skip = {.reason = SJ_SKIP_UNDEFINED};
+        return send_answer(fd, SJ_LINK_SKIP, &skip, sizeof(skip));
+    }
+    return send_answer(fd, SJ_LINK_TRACER_FOUND, &found, sizeof(found));
 }
 
 sj_status sj_link_take_jvm_state(sj_registry *registry, uint64_t process, sj_reader *reader)

@@ -455,6 +455,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
                                     server->file, client->fd);
     case SJ_LINK_CLASSES:
         return sj_link_answer_classes(server->options.registry, &reader, client->fd);
+    case SJ_LINK_TRACER:
+        return sj_link_answer_tracer(&reader, client->fd);
     case SJ_LINK_CODE:
         return answer_code(server, client, &reader);
     case SJ_LINK_STALL:

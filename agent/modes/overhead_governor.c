@@ -23,6 +23,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -248,15 +249,37 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* toggle changes the functions; false when it was refused. */
-static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed, uint32_t *ids,
-                   size_t count, bool on, uint64_t now_ns)
+/* change hooks or unhooks functions, and spends what that costs. The ids are in another order
+ * afterwards. */
+static sj_status change(sj_overhead_governor *governor, sj_governed_process *governed,
+                        uint32_t *ids, size_t count, bool on, sj_error *error)
 {
     sj_hook_functions_report report = {0};
-    sj_error error = {0};
+    const sj_overhead_governor_options *options = &governor->options;
+    uint64_t cost_ns = 0;
     qsort(ids, count, sizeof(*ids), compare_ids);
-    const sj_status status = governor->options.hook_functions(governed->pid, ids, count, on,
-                                                              governed->freed, &report, &error);
+    if (options->hook_methods != NULL) {
+        SJ_TRY(options->hook_methods(options->context, governed->pid, ids, &count, on, &cost_ns,
+                                     error));
+        spend(governed, (double)cost_ns);
+    }
+    if (count != 0) {
+        SJ_TRY(options->hook_functions(governed->pid, ids, count, on, governed->freed, &report,
+                                       error));
+        spend(governed, TOGGLE_NS);
+    }
+    governor->counters.stopped_ns += report.stopped_ns;
+    return SJ_OK;
+}
+
+/* toggle changes the functions; false when it was refused. */
+static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed,
+                   const uint32_t *ids, size_t count, bool on, uint64_t now_ns)
+{
+    uint32_t changed[CHOSEN_MAX];
+    sj_error error = {0};
+    memcpy(changed, ids, count * sizeof(*ids));
+    const sj_status status = change(governor, governed, changed, count, on, &error);
     if (status != SJ_OK) {
         governor->counters.failures++;
         governed->retry_after_ns = now_ns + REFUSED_PAUSE_NS;
@@ -268,8 +291,6 @@ static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed
     for (size_t i = 0; i < count; i++) {
         governed->functions[ids[i]].is_free = !on;
     }
-    governor->counters.stopped_ns += report.stopped_ns;
-    spend(governed, TOGGLE_NS);
     return true;
 }
 

@@ -32,9 +32,8 @@ static sj_status read_lines(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_engine(sj_policy_reader *reader, json_t *value)
 {
-    static const char *const words[] = {"callbacks", "in_place"};
     size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
+    SJ_TRY(sj_policy_word(reader, value, sj_runtimes[reader->runtime]->engines, 2, &index));
     runtime_of(reader)->in_place = index == 1;
     return SJ_OK;
 }
@@ -106,10 +105,13 @@ sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime, json_
                                                 {"system", read_system_patterns},
                                                 {"lines", read_lines},
                                                 {"engine", read_engine}};
-    static const sj_policy_key of_classes[] = {
-        {"classes", read_classes},          {"exclude", read_exclude},
-        {"subclasses_of", read_subclasses}, {"loaders", read_loaders},
-        {"system", read_system_patterns},   {"lines", read_lines}};
+    static const sj_policy_key of_classes[] = {{"classes", read_classes},
+                                               {"exclude", read_exclude},
+                                               {"subclasses_of", read_subclasses},
+                                               {"loaders", read_loaders},
+                                               {"system", read_system_patterns},
+                                               {"lines", read_lines},
+                                               {"engine", read_engine}};
     reader->runtime = runtime;
     if (sj_runtimes[runtime]->filters_classes) {
         return sj_policy_object(reader, value, of_classes,

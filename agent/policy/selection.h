@@ -21,7 +21,7 @@ enum { SJ_SELECTION_GLOBS = 64 };
 typedef struct sj_runtime_selection {
     bool dispatch;           /* recorded where they are dispatched, not patched */
     bool receivers;          /* patched methods record the class of their receiver, too */
-    bool in_place;           /* generated code is hooked, instead of calls by the runtime */
+    bool in_place;           /* by the second of the runtime's engines */
     bool lines;              /* it is recorded which of their lines run */
     sj_class_filter classes; /* which of them */
 } sj_runtime_selection;

@@ -293,6 +293,7 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
         return sj_fail(error, status, "the recording has failed: %s", sj_status_text(status));
     }
     if (!same_hooks) {
+        sj_registry_leave_out_none(recording->registry);
         reselect_all(recording, states, sums);
     }
     if (sums->kept != 0) {

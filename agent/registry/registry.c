@@ -45,6 +45,7 @@ void sj_registry_free(sj_registry *registry)
     free(registry->containers);
     for (size_t i = 0; i < registry->class_count; i++) {
         free(registry->classes[i].names);
+        free(registry->classes[i].left_out);
         sj_source_lines_free(registry->classes[i].lines);
     }
     free(registry->classes);
@@ -90,6 +91,19 @@ sj_status sj_registry_add_mapping(sj_registry *registry, const sj_registry_mappi
     sj_registry_mapping *added = &registry->mappings[registry->mapping_count++];
     *added = *mapping;
     return send_mapping(registry, added, 0);
+}
+
+sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process, uint32_t module,
+                                  uint64_t now_ticks)
+{
+    for (size_t i = registry->mapping_count; i-- > 0;) {
+        sj_registry_mapping *mapping = &registry->mappings[i];
+        if (mapping->process == process && mapping->module == module) {
+            SJ_TRY(send_mapping(registry, mapping, now_ticks));
+            *mapping = registry->mappings[--registry->mapping_count];
+        }
+    }
+    return SJ_OK;
 }
 
 static sj_registry_module *module_of_function(sj_registry *registry, uint32_t first_function)

@@ -51,7 +51,8 @@ typedef struct sj_registry_counters {
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
     uint32_t jvm_batches;
     uint64_t jvm_total_ns;
-    uint64_t jvm_longest_ns; /* of a batch */
+    uint64_t jvm_longest_ns;     /* of a batch */
+    uint64_t jvm_transformed_ns; /* all that JVMs spent on that, at any moment */
 } sj_registry_counters;
 
 SJ_MUST_CHECK sj_status sj_registry_new(const sj_registry_options *options, sj_registry **registry);
@@ -240,6 +241,13 @@ typedef struct sj_class_texts {
  * the selection asks for: it is to be transformed again. */
 bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
                               const sj_class_texts *texts);
+
+/* sj_registry_leave_out has Java methods among the functions recorded no more for their cost
+ * (`is_out`), or again, when their classes are transformed next. It moves the other functions to
+ * the front, in their order, and returns how many these are. Any thread.
+ * sj_registry_leave_out_none has all recorded again. */
+size_t sj_registry_leave_out(sj_registry *registry, uint32_t *functions, size_t count, bool is_out);
+void sj_registry_leave_out_none(sj_registry *registry);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,
  * as an sj_link_code's file holds it, and reports those that cannot be hooked.

@@ -3,7 +3,9 @@
 #include "agent/registry/class_lines.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
+#include "agent/runtimes/jvm/class_listing.h"
 #include "agent/runtimes/jvm/class_rewrite.h"
+#include "agent/runtimes/jvm/jvm.h"
 #include "agent/runtimes/jvm/method_name.h"
 #include "agent/session/module_frames.h"
 #include "proto/base/array.h"
@@ -20,6 +22,7 @@ enum { ID_BYTES = 16, PATH_BYTES = sizeof(PATH_PREFIX) + SJ_JAVA_NAME_BYTES + 24
 /* What is decided about one class. */
 typedef struct class_draft {
     sj_registry *registry;
+    bool is_traced; /* `file` is a listing; bytes of the result: a byte for each method */
     sj_class_file file;
     sj_class_rewrite_result result;
     uint8_t *wanted;        /* [method_count] */
@@ -137,13 +140,20 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
+/* Whether a method of a class that was seen (NULL: it was not) is not recorded for its cost. */
+static bool is_left_out(const sj_registry_class *class, uint32_t method)
+{
+    return class != NULL && class->left_out != NULL && class->left_out[method] != 0;
+}
+
 /* What the selection asks for in a class that was seen. */
 static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class)
 {
     uint32_t selection = SJ_CLASS_NOTHING;
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
-        if (name[0] == '+' && wants_method(registry->options.selection, name + 1)) {
+        if (name[0] == '+' && !is_left_out(class, i) &&
+            wants_method(registry->options.selection, name + 1)) {
             sj_java_values values = {0};
             choose_values(registry->options.selection, name + 1, &values);
             selection = add_to_selection(selection, i, &values);
@@ -163,7 +173,8 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
-static sj_status choose_methods(class_draft *draft)
+/* `known`: the class, if it was seen. */
+static sj_status choose_methods(class_draft *draft, const sj_registry_class *known)
 {
     char name[SJ_JAVA_NAME_BYTES];
     draft->wanted = calloc((size_t)draft->file.method_count + 1, 1);
@@ -176,7 +187,8 @@ static sj_status choose_methods(class_draft *draft)
         const bool has_code = draft->file.methods[i].code != 0;
         sj_java_method_name(&draft->file, &draft->file.methods[i], name);
         SJ_TRY(keep_name(draft, name, has_code));
-        draft->wanted[i] = wants_method(draft->registry->options.selection, name);
+        draft->wanted[i] =
+            !is_left_out(known, i) && wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
@@ -244,7 +256,14 @@ static sj_status make_group(const class_draft *draft, sj_plan_header **group)
     return SJ_OK;
 }
 
-static void count_class(sj_registry *registry, const sj_plan_header *group, uint32_t first_function)
+/* Which values and changes a method can have: those of probes, or none. */
+static sj_link_language language_of(bool has_probes)
+{
+    return has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC;
+}
+
+static void count_class(sj_registry *registry, const sj_plan_header *group, bool is_traced,
+                        uint32_t first_function)
 {
     const sj_plan_function *functions = sj_plan_functions(group);
     const char *strings = (const char *)group + group->strings_offset;
@@ -256,9 +275,9 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, uint
         registry->counters.filtered += skip == SJ_SKIP_FILTERED;
         registry->counters.skips[skip] += skip != SJ_SKIP_NONE;
         if (registry->options.rules != NULL) {
-            sj_function_rules_name_method(
-                registry->options.rules, first_function + i, strings + functions[i].name,
-                skip == SJ_SKIP_NONE ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC);
+            sj_function_rules_name_method(registry->options.rules, first_function + i,
+                                          strings + functions[i].name,
+                                          language_of(skip == SJ_SKIP_NONE && !is_traced));
         }
     }
 }
@@ -287,8 +306,33 @@ static sj_registry_class *find_class(const sj_registry *registry, const class_dr
     return NULL;
 }
 
+/* The methods that the JVM's tracing functions are to tell of. */
+static sj_status mark_traced(class_draft *draft)
+{
+    sj_class_rewrite_result *result = &draft->result;
+    const uint32_t count = draft->file.method_count;
+    *result = (sj_class_rewrite_result){.skips = calloc((size_t)count + 1, 1),
+                                        .bytes = calloc((size_t)count + 1, 1),
+                                        .size = count};
+    if (result->skips == NULL || result->bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const sj_java_skip skip = draft->file.methods[i].code == 0 ? SJ_JAVA_SKIP_NO_CODE
+                                  : draft->wanted[i] == 0          ? SJ_JAVA_SKIP_NOT_WANTED
+                                                                   : SJ_JAVA_REWRITTEN;
+        result->skips[i] = (uint8_t)skip;
+        result->bytes[i] = skip == SJ_JAVA_REWRITTEN;
+        result->rewritten += result->bytes[i];
+    }
+    return SJ_OK;
+}
+
 static sj_status rewrite(class_draft *draft, uint32_t first_function)
 {
+    if (draft->is_traced) {
+        return mark_traced(draft);
+    }
     const sj_class_rewrite_request request = {.file = &draft->file,
                                               .first_function = first_function,
                                               .wanted = is_wanted,
@@ -307,6 +351,7 @@ static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
     **kept = (sj_registry_class){.id = {draft->id[0], draft->id[1]},
                                  .path_hash = hash_text(draft->path),
                                  .selection = SJ_CLASS_NOTHING,
+                                 .is_traced = draft->is_traced,
                                  .name_count = draft->file.method_count,
                                  .names = draft->names};
     draft->names = NULL;
@@ -324,6 +369,9 @@ static sj_status report_lines(const class_draft *draft, sj_registry_class *class
                               uint64_t now_ticks)
 {
     sj_frame_writer *writer = draft->registry->options.writer;
+    if (draft->is_traced) {
+        return SJ_OK; /* a listing has none */
+    }
     if (!wants_lines(draft->registry)) {
         return sj_class_lines_report(&draft->file, writer, class->module, now_ticks);
     }
@@ -335,19 +383,35 @@ static sj_status report_lines(const class_draft *draft, sj_registry_class *class
     return status == SJ_EFULL ? SJ_OK : status; /* counted there */
 }
 
+/* A class of a process that has other bytes than before was redefined: its functions end. */
+static sj_status end_redefined(const class_draft *draft, const sj_registry_class *class,
+                               const sj_registry_mapping *mapping)
+{
+    sj_registry *registry = draft->registry;
+    for (size_t i = 0; i < registry->class_count; i++) {
+        const sj_registry_class *other = &registry->classes[i];
+        if (other != class && other->module != 0 && other->path_hash == class->path_hash) {
+            SJ_TRY(sj_registry_end_mapping(registry, mapping->process, other->module,
+                                           mapping->loaded_ticks));
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status add_new(class_draft *draft, sj_registry_class *class,
                          const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
     SJ_TRY(rewrite(draft, registry->next_function));
+    SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(make_group(draft, &group));
     const sj_status status =
         sj_registry_add_group(registry, mapping, group, draft->path, first_function);
     if (status == SJ_OK) {
         class->module = (uint32_t)registry->module_count;
         class->selection = draft->selection;
-        count_class(registry, group, *first_function);
+        count_class(registry, group, draft->is_traced, *first_function);
     }
     free(group);
     SJ_TRY(status);
@@ -390,13 +454,14 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
     }
 }
 
-/* read_class reads the class file and decides what is wanted of it. */
+/* read_class reads the class file and decides whether it may have probes. */
 static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
                             sj_slice bytes)
 {
     char name[SJ_JAVA_NAME_BYTES];
     sj_error error = {0};
-    const sj_status status = sj_class_file_read(bytes, &draft->file, &error);
+    const sj_status status = draft->is_traced ? sj_class_listing_read(bytes, &draft->file, &error)
+                                              : sj_class_file_read(bytes, &draft->file, &error);
     if (status != SJ_OK) {
         sj_registry_note_plan_failure(draft->registry, PATH_PREFIX "class", &error);
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_EUNSUPPORTED;
@@ -408,7 +473,7 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_s
     }
     name_module(draft, name, class->loader);
     hash_class(bytes, class->loader, draft->id);
-    return choose_methods(draft);
+    return SJ_OK;
 }
 
 static const sj_class_filter *filter_of(const sj_registry *registry)
@@ -473,6 +538,7 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
 {
     SJ_TRY(read_class(draft, class, loader, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
+    SJ_TRY(choose_methods(draft, known));
     if (known == NULL) {
         SJ_TRY(keep_class(draft, &known));
     }
@@ -497,7 +563,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
     /* What is reported when the loader goes, with all of its classes. */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
-    class_draft draft = {.registry = registry};
+    class_draft draft = {.registry = registry, .is_traced = class->is_traced != 0};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
     const sj_status status = add_class(&draft, class, loader, bytes, &mapping, answer);
@@ -515,10 +581,10 @@ static void name_methods(sj_registry *registry, const sj_registry_class *class)
     const uint32_t first = registry->modules[class->module - 1].first_function;
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
-        const bool has_probes =
-            name[0] == '+' && wants_method(registry->options.selection, name + 1);
+        const bool has_probes = name[0] == '+' && !class->is_traced &&
+                                wants_method(registry->options.selection, name + 1);
         sj_function_rules_name_method(registry->options.rules, first + i, name + 1,
-                                      has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC);
+                                      language_of(has_probes));
         name += strlen(name) + 1;
     }
 }
@@ -530,6 +596,55 @@ void sj_registry_name_classes(sj_registry *registry)
             name_methods(registry, &registry->classes[i]);
         }
     }
+}
+
+/* The class that a function is a method of; NULL: none. */
+static sj_registry_class *find_owner(const sj_registry *registry, uint32_t function)
+{
+    for (size_t i = 0; i < registry->class_count; i++) {
+        sj_registry_class *class = &registry->classes[i];
+        if (class->module != 0 &&
+            function - registry->modules[class->module - 1].first_function < class->name_count) {
+            return class;
+        }
+    }
+    return NULL;
+}
+
+static bool leave_out(sj_registry *registry, uint32_t function, bool is_out)
+{
+    sj_registry_class *class = find_owner(registry, function);
+    if (class != NULL && class->left_out == NULL && is_out) {
+        class->left_out = calloc((size_t) class->name_count + 1, 1); /* or it stays recorded */
+    }
+    if (class != NULL && class->left_out != NULL) {
+        const uint32_t first = registry->modules[class->module - 1].first_function;
+        class->left_out[function - first] = is_out;
+    }
+    return class != NULL;
+}
+
+size_t sj_registry_leave_out(sj_registry *registry, uint32_t *functions, size_t count, bool is_out)
+{
+    size_t others = 0;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < count; i++) {
+        if (!leave_out(registry, functions[i], is_out)) {
+            functions[others++] = functions[i];
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return others;
+}
+
+void sj_registry_leave_out_none(sj_registry *registry)
+{
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->class_count; i++) {
+        free(registry->classes[i].left_out);
+        registry->classes[i].left_out = NULL;
+    }
+    pthread_mutex_unlock(&registry->mutex);
 }
 
 /* The last of that name and loader that was seen; NULL: none. */
@@ -585,9 +700,10 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
     int bytes =
         snprintf(json, sizeof(json),
                  "{\"classes\": %" PRIu32 ", \"unanswered\": %" PRIu32 ", \"leaf_stubs\": %" PRIu32
-                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s",
+                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s, \"engine\": \"%s\"",
                  state->classes, state->unanswered, state->leaf_stubs, state->wrappers,
-                 state->is_unknown == 0 ? "true" : "false");
+                 state->is_unknown == 0 ? "true" : "false",
+                 sj_runtime_jvm.engines[state->is_traced != 0 ? 1 : 0]);
     if (state->moment != SJ_JVM_ENDED) {
         bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes,
                           ", \"looked_at\": %" PRIu32 ", \"retransformed\": %" PRIu32
@@ -597,6 +713,9 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                           state->total_ns, state->longest_ns);
     }
     bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes, "}");
+    pthread_mutex_lock(&registry->mutex);
+    registry->counters.jvm_transformed_ns += state->total_ns;
+    pthread_mutex_unlock(&registry->mutex);
     if (state->moment == SJ_JVM_JOINED) {
         pthread_mutex_lock(&registry->mutex);
         registry->counters.jvm_retransformed += state->retransformed;

@@ -67,6 +67,8 @@ typedef struct sj_registry_class {
     uint32_t selection;     /* sj_class_selection that its functions were sent with */
     uint32_t name_count;    /* of its methods */
     char *names;            /* each '+' with code or '-' without, and terminated; owned */
+    bool is_traced;         /* its calls are told by the JVM's tracing functions */
+    uint8_t *left_out;      /* [name_count] 1: for its cost; NULL: none; owned */
     sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
 } sj_registry_class;
 
@@ -145,6 +147,11 @@ SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t
  * SJ_ENOMEM, errors of the frame writer. The caller holds the mutex, here and below. */
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
+
+/* sj_registry_end_mapping ends the mappings of a module in a process, if it has any. Errors of the
+ * frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process,
+                                                uint32_t module, uint64_t now_ticks);
 
 /* sj_registry_add_group makes a module called `path` of functions that a runtime has, with the
  * mapping of a process. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */

@@ -39,6 +39,7 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"java-system", "java.system", NULL, true},
                                            {"java-subclasses-of", "java.subclasses_of", NULL, true},
                                            {"java-loader", "java.loaders", NULL, true},
+                                           {"java-engine", "java.engine", NULL, false},
                                            {"class", "objc.classes", NULL, true},
                                            {"selector", "objc.selectors", NULL, true},
                                            {"zombie-class", "zombies.objc.classes", NULL, true},
@@ -253,6 +254,9 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("java-loader", "GLOB",
                      "only classes of such loaders: app, platform, boot or the name of the\n"
                      "loader's class (repeatable)"),
+    SJ_POLICY_OPTION("java-engine", "HOW",
+                     "Java: rewritten (default: classes get probes) or runtime (the JVM's\n"
+                     "own tracing functions are hooked; programs started by record only)"),
     SJ_POLICY_OPTION("objc", "HOW",
                      "Objective-C: methods (default: their code is patched) or\n"
                      "dispatch (where messages are looked up: the receiver's class)"),

@@ -5,7 +5,7 @@ beside, and the ratio to the floor of two clock reads of the same round; CPU of 
 classes, and of a small program whose own classes only have them; and what a start takes longer. Medians over
 the rounds, with the interval that holds the median with 90 %.
 
-  tests/bench/jvm_bench.py BUILD_FOLDER [--rounds N] [--only PART]    parts: calls, javac, small, start
+  tests/bench/jvm_bench.py BUILD_FOLDER [--rounds N] [--only PART]    parts: calls, javac, budget, small, start
 """
 import argparse
 import json
@@ -23,7 +23,10 @@ from objc import read_floor
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads", "JvmBench.java")
 SLICES = 1500
 SOURCES = 300
-WAYS = ["engine A", "attached", "left again", "JVMTI events"]
+CHAIN = 10  # classes that extend one another: javac looks for overridden methods in all of them
+WAYS = ["engine A", "attached", "left again", "engine B", "flag alone", "JVMTI events"]
+TRACED = ["--java-engine", "runtime"]
+BUDGET = ["--budget", "5%"]
 
 
 class Bench:
@@ -96,6 +99,8 @@ def print_calls(bench, rounds):
         floor, plain = read_floor(bench.build), bench.fib()
         before, during, after = bench.attached()
         more = {"engine A": bench.fib(bench.record()) - plain, "attached": during - before, "left again": after - before,
+                "engine B": bench.fib(bench.record(*TRACED)) - plain,
+                "flag alone": bench.fib(options=["-XX:+DTraceMethodProbes"]) - plain,
                 "JVMTI events": bench.fib(options=[f"-agentpath:{peer}"]) - plain}
         floors.append(floor)
         plains.append(plain)
@@ -113,36 +118,54 @@ def write_sources(folder):
     os.makedirs(folder)
     paths = []
     for number in range(SOURCES):
-        methods = "\n".join(f"  int m{i}(int x) {{ return x < {i} ? m{(i + 1) % 20}(x + 1) : java.util.List.of(x, {i}).size(); }}"
+        methods = "\n".join(f"  int m{i}(int x) {{ return x < {i} ? m{(i + 1) % 20}(x + 1) : Math.max(x, {i}); }}"
                             for i in range(20))
         paths.append(os.path.join(folder, f"Made{number}.java"))
         with open(paths[-1], "w", encoding="ascii") as file:
-            file.write(f"class Made{number} extends {'Object' if number == 0 else f'Made{number - 1}'} {{\n{methods}\n}}\n")
+            file.write(f"class Made{number} extends {'Object' if number % CHAIN == 0 else f'Made{number - 1}'} {{\n{methods}\n}}\n")
     return paths
+
+
+def traced_cpu(bench, options, command):
+    subprocess.run([*bench.record("--block-ms", "10000", *options), *command], check=True, capture_output=True)
+    told = bench.summary()
+    return told["traced_cpu_ns"] / 1e9, told["calls"]
 
 
 def print_javac(bench, rounds):
     sources = write_sources(os.path.join(bench.scratch, "sources"))
     command = ["javac", "-d", os.path.join(bench.scratch, "made"), *sources]
-    ratios, calls = [], 0
+    everything = ["--java-system", "java.*"]
+    ways = {"probes in all of the compiler's": everything, "the same, --budget 5%": [*everything, *BUDGET],
+            "the same by --java-engine runtime": [*everything, *TRACED]}
+    ratios, calls = {way: [] for way in ways}, {}
     for _ in range(rounds):
         plain = cpu_of(command)
-        subprocess.run([*bench.record("--java-system", "java.*", "--block-ms", "10000"), *command], check=True,
-                       capture_output=True)
-        told = bench.summary()
-        calls = told["calls"]
-        ratios.append(told["traced_cpu_ns"] / 1e9 / plain)
-    print(row(f"javac, {SOURCES} classes, probes in all of the compiler's ({calls} calls)", ratios))
+        for way, options in ways.items():
+            cpu, calls[way] = traced_cpu(bench, options, command)
+            ratios[way].append(cpu / plain)
+    for way, found in ratios.items():
+        print(row(f"javac, {SOURCES} classes, {way} ({calls[way]} calls)", found))
+
+
+def print_budget(bench, rounds):
+    """A program that works on, with the CPU of its start taken off both."""
+    work, nothing = bench.java("mixed", "60"), bench.java("mixed", "0")
+    ratios = {"no budget": [], "--budget 5%": []}
+    for _ in range(rounds):
+        plain = cpu_of(work) - cpu_of(nothing)
+        for way, options in (("no budget", []), ("--budget 5%", BUDGET)):
+            ratios[way].append((traced_cpu(bench, options, work)[0] - traced_cpu(bench, options, nothing)[0]) / plain)
+    for way, found in ratios.items():
+        print(row(f"mixed work, {way}, start taken off", found, 3))
 
 
 def print_small(bench, rounds):
     ratios, calls = [], 0
     for _ in range(rounds):
         plain = cpu_of(bench.java("text", "6000"))
-        subprocess.run([*bench.record(), *bench.java("text", "6000")], check=True, capture_output=True)
-        told = bench.summary()
-        calls = told["calls"]
-        ratios.append(told["traced_cpu_ns"] / 1e9 / plain)
+        cpu, calls = traced_cpu(bench, [], bench.java("text", "6000"))
+        ratios.append(cpu / plain)
     print(row(f"small program, system filter ({calls} calls)", ratios))
 
 
@@ -166,14 +189,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--only", choices=["calls", "javac", "small", "start"])
+    parser.add_argument("--only", choices=["calls", "javac", "budget", "small", "start"])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         bench = Bench(os.path.abspath(arguments.build), scratch)
         if arguments.only in (None, "calls"):
             print_calls(bench, arguments.rounds)
         print("\n| what | times its CPU, or as said | interval |\n|---|---|---|")
-        for name, part in (("javac", print_javac), ("small", print_small), ("start", print_start)):
+        for name, part in (("javac", print_javac), ("budget", print_budget), ("small", print_small),
+                           ("start", print_start)):
             if arguments.only in (None, name):
                 part(bench, arguments.rounds)
 

@@ -40,8 +40,10 @@ static sj_status take_answer(const sj_link *link, int file, sj_jvm_rewritten *re
     if (added.class_bytes > SJ_LINK_CLASS_BYTES) {
         return SJ_ECORRUPT;
     }
-    *rewritten =
-        (sj_jvm_rewritten){.file = file, .size = added.class_bytes, .selection = added.selection};
+    *rewritten = (sj_jvm_rewritten){.file = file,
+                                    .size = added.class_bytes,
+                                    .selection = added.selection,
+                                    .first_function = added.first_function};
     return SJ_OK;
 }
 
@@ -50,6 +52,7 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
 {
     const sj_link_class asked = {.loader = class->loader,
                                  .is_system = class->is_system ? 1 : 0,
+                                 .is_traced = class->is_traced ? 1 : 0,
                                  .class_bytes = class->size,
                                  .loader_bytes = (uint32_t)strlen(class->loader_name)};
     SJ_TRY(sj_conversation_open_again(link));
@@ -85,6 +88,34 @@ static bool rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten
         (void)sj_sys_close((int)file);
     }
     return status == SJ_OK;
+}
+
+typedef struct tracer_question {
+    const char *path;
+    sj_link_tracer_found *found;
+} tracer_question;
+
+static sj_status ask_tracer(sj_link *link, void *context)
+{
+    const tracer_question *question = context;
+    const sj_link_tracer asked = {.language = SJ_LINK_LANGUAGE_JVM,
+                                  .path_bytes = (uint32_t)strlen(question->path)};
+    memcpy(sj_link_payload(link), &asked, sizeof(asked));
+    memcpy(sj_link_payload(link) + sizeof(asked), question->path, asked.path_bytes);
+    SJ_TRY(sj_link_send(link, SJ_LINK_TRACER, (uint32_t)sizeof(asked) + asked.path_bytes));
+    SJ_TRY(sj_link_receive(link));
+    if (link->packet.type != SJ_LINK_TRACER_FOUND ||
+        link->packet.payload_bytes != sizeof(*question->found)) {
+        return SJ_ENOTFOUND;
+    }
+    memcpy(question->found, link->payload, sizeof(*question->found));
+    return SJ_OK;
+}
+
+static bool find_tracer(const char *path, sj_link_tracer_found *found)
+{
+    tracer_question question = {.path = path, .found = found};
+    return sj_conversation_ask(ask_tracer, &question);
 }
 
 /* Room of a packet that holds the head of a question and at least one class. */
@@ -192,6 +223,7 @@ static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_j
                                      .retransformed = figures->retransformed,
                                      .refused = figures->refused,
                                      .batches = figures->batches,
+                                     .is_traced = counters.is_traced ? 1 : 0,
                                      .total_ns = figures->total_ns,
                                      .longest_ns = figures->longest_ns};
     SJ_TRY(sj_conversation_open_again(link));
@@ -233,9 +265,11 @@ static void report_unloaded(const uint64_t *loaders, uint32_t count)
 
 static void set_options(sj_jvm_options *options)
 {
-    static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE};
+    static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE,
+                                    SJ_LINK_RUNTIME_JVM_TRACER};
     *options = (sj_jvm_options){.agent_state = &sojourn_agent_state,
                                 .rewrite = rewrite_class,
+                                .find_tracer = find_tracer,
                                 .choose = choose_classes,
                                 .report = report,
                                 .unloaded = report_unloaded,

@@ -104,7 +104,7 @@ bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *c
            !is_untouchable(name);
 }
 
-static bool read_file(int file, unsigned char *bytes, uint32_t size)
+bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size)
 {
     for (uint32_t at = 0; at < size;) {
         const long got = SJ_SYS(SYS_pread64, file, bytes + at, size - at, at, 0, 0);
@@ -124,7 +124,7 @@ static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned c
     if ((*jvmti)->Allocate(jvmti, rewritten->size, &bytes) != JVMTI_ERROR_NONE) {
         return;
     }
-    if (!read_file(rewritten->file, bytes, rewritten->size)) {
+    if (!sj_jvm_read_file(rewritten->file, bytes, rewritten->size)) {
         (void)(*jvmti)->Deallocate(jvmti, bytes);
         return;
     }

@@ -69,7 +69,7 @@ typedef enum sj_jvm_entry {
  * lead to it. */
 bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting);
 
-/* sj_jvm_get_capabilities asks for what the agent uses. */
+/* sj_jvm_get_capabilities asks for what the agent uses to rewrite classes. */
 bool sj_jvm_get_capabilities(jvmtiEnv *jvmti);
 
 void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event);
@@ -91,6 +91,9 @@ uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool 
 
 /* sj_jvm_is_asked_for decides on a class by its name and loader, before the recorder is asked. */
 bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class);
+
+/* sj_jvm_read_file reads the first bytes of a file; false: not all of them. */
+bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size);
 
 /* sj_jvm_define_probes defines the class of the probes, or finds that of an earlier agent, and
  * returns a local reference. NULL: the JVM refused. No exception is pending afterwards. */

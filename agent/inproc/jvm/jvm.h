@@ -24,15 +24,17 @@ typedef struct sj_jvm_class {
     bool is_system;  /* the boot loader or the platform loader defines it */
     char loader_name[SJ_LINK_LOADER_BYTES]; /* boot, platform, app or its class in internal form;
                                                cut */
+    bool is_traced;                         /* `bytes` are texts of it, as sj_link_class has them */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
 
-/* The class with probes. */
+/* The class with probes; of a traced one, which methods are wanted, a byte each. */
 typedef struct sj_jvm_rewritten {
-    int file;           /* memory file that holds it from offset 0 on; the receiver closes it */
-    uint32_t size;      /* bytes; 0: the class stays as it is, and there is no file */
-    uint32_t selection; /* sj_class_selection */
+    int file;                /* memory file with it from offset 0 on; the receiver closes it */
+    uint32_t size;           /* bytes; 0: the class stays as it is, and there is no file */
+    uint32_t selection;      /* sj_class_selection */
+    uint32_t first_function; /* of its methods */
 } sj_jvm_rewritten;
 
 /* A class that is loaded. The name is borrowed for the call, and not terminated. */
@@ -67,6 +69,8 @@ typedef bool (*sj_jvm_choose)(const sj_jvm_loaded *classes, uint32_t count, uint
 typedef struct sj_jvm_options {
     sj_agent_state *agent_state; /* where `jvm` and the leaf stubs are noted */
     sj_jvm_rewrite rewrite;
+    /* Asks it where the tracing functions of a JVM's library are; false: nowhere. */
+    bool (*find_tracer)(const char *path, sj_link_tracer_found *found);
     sj_jvm_choose choose;
     /* The JVM ends, or a task is done; called in one of its threads, like `rewrite`. */
     void (*report)(sj_link_jvm_moment moment, const sj_jvm_figures *figures);
@@ -91,6 +95,7 @@ typedef struct sj_jvm_counters {
     uint32_t led;        /* compiled wrappers of probes that were led to leaf stubs */
     uint32_t unled;      /* those that were not as expected: native methods */
     bool is_unknown;     /* the JVM is not one whose wrappers are known */
+    bool is_traced;      /* by its own tracing functions: `classes` have none */
 } sj_jvm_counters;
 
 /* sj_jvm_start lets the probes record and watches for a JVM. Before a JVM is made. One thread at a

@@ -4,6 +4,7 @@
  * replacement first restores the code: a process makes one JVM, and no instruction has to be moved.
  * The option is not shown to the user, unlike those of JAVA_TOOL_OPTIONS. */
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/tracer.h"
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
@@ -15,7 +16,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-enum { OPTIONS_MAX = 1024, PATH_BYTES = 4096 };
+enum { OPTIONS_MAX = 1024, OWN_OPTIONS = 2, PATH_BYTES = 4096 };
 
 typedef jint (*create_vm)(JavaVM **vm, void **env, void *arguments);
 
@@ -25,6 +26,7 @@ static uint64_t hooked; /* address of JNI_CreateJavaVM while it is patched */
 static _Atomic uint32_t is_patched;
 static create_vm original;
 static JavaVMOption options[OPTIONS_MAX];
+static char tracer_option[] = SJ_TRACER_OPTION;
 static char option_text[sizeof(agent_option) + PATH_BYTES];
 
 static bool name_agent(void)
@@ -40,6 +42,16 @@ static bool name_agent(void)
     return true;
 }
 
+/* Whether the policy asks for the JVM's own tracing functions, and they are led to us. */
+static bool has_tracer(void)
+{
+    Dl_info info;
+    return (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_TRACER) != 0 &&
+           dladdr((const void *)(uintptr_t)hooked, &info) != 0 && info.dli_fname[0] == '/' &&
+           strlen(info.dli_fname) < PATH_BYTES &&
+           sj_tracer_start(info.dli_fname, (uint64_t)(uintptr_t)info.dli_fbase);
+}
+
 static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
 {
     const JavaVMInitArgs *given = arguments;
@@ -51,8 +63,8 @@ static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
     if (sj_hooks_unpatch(&hook) != SJ_OK) {
         return JNI_ERR;
     }
-    if (given == NULL || given->nOptions < 0 || given->nOptions >= OPTIONS_MAX || !name_agent() ||
-        !sj_recorder_is_armed()) {
+    if (given == NULL || given->nOptions < 0 || given->nOptions > OPTIONS_MAX - OWN_OPTIONS ||
+        !name_agent() || !sj_recorder_is_armed()) {
         return original(vm, env, arguments);
     }
     JavaVMInitArgs longer = *given;
@@ -60,6 +72,9 @@ static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
         memcpy(options, given->options, (size_t)given->nOptions * sizeof(*options));
     }
     options[longer.nOptions++] = (JavaVMOption){.optionString = option_text};
+    if (has_tracer()) {
+        options[longer.nOptions++] = (JavaVMOption){.optionString = tracer_option};
+    }
     longer.options = options;
     const jint result = original(vm, env, &longer);
     /* One that knows no such option has refused it before it did anything. */

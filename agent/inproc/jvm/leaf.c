@@ -23,7 +23,7 @@ static uint8_t *stubs; /* NULL: none made yet */
 static uint32_t wrapper_count;
 static bool are_unreachable; /* no thread can come to the stubs */
 
-static bool is_known_version(jvmtiEnv *jvmti)
+bool sj_jvm_is_known_version(jvmtiEnv *jvmti)
 {
     char *version = NULL;
     if ((*jvmti)->GetSystemProperty(jvmti, "java.vm.specification.version", &version) !=
@@ -37,7 +37,7 @@ static bool is_known_version(jvmtiEnv *jvmti)
 
 bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
 {
-    if (!is_known_version(jvmti) || !sj_vm_structs_read(&offsets)) {
+    if (!sj_jvm_is_known_version(jvmti) || !sj_vm_structs_read(&offsets)) {
         return false;
     }
     enter_method = (*env)->GetStaticMethodID(env, probe_class, "enter", "(I)V");

@@ -7,6 +7,10 @@
 
 #include "agent/inproc/jvm/internal.h"
 
+/* sj_jvm_is_known_version returns whether what is known of HotSpot's inside holds: it is of JDK 17.
+ * From Agent_OnLoad on. */
+bool sj_jvm_is_known_version(jvmtiEnv *jvmti);
+
 /* sj_jvm_leaf_prepare finds what is needed of the JVM. False: it is not one that is known. Once,
  * after sj_jvm_define_probes. */
 bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class);

@@ -18,6 +18,7 @@
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
 #include "agent/inproc/jvm/threads.h"
+#include "agent/inproc/jvm/tracer.h"
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/hooks/definition.h"
@@ -172,6 +173,7 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_report_lines();
     sj_jvm.options.runtimes =
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
+    sj_tracer_leave();
     const bool is_unused = wait_for_answers();
     bool are_closed = false;
     sj_retransform_marked(jvmti, env, figures);
@@ -203,6 +205,17 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
     }
 }
 
+static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
+{
+    sj_jvm.options.runtimes = sj_jvm.options.get_runtimes();
+    if (sj_tracer_is_on()) {
+        sj_tracer_follow_all(sj_jvm.jvmti, env, figures);
+    } else {
+        sj_jvm_follow_lineage(sj_jvm.jvmti);
+        sj_retransform_chosen(sj_jvm.jvmti, env, false, figures);
+    }
+}
+
 /* Returns what the agent's state is to say. */
 static uint32_t act(JavaVM *vm, JNIEnv *env)
 {
@@ -226,9 +239,7 @@ static uint32_t act(JavaVM *vm, JNIEnv *env)
         return is_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
     }
     if (has_joined) {
-        sj_jvm.options.runtimes = sj_jvm.options.get_runtimes();
-        sj_jvm_follow_lineage(sj_jvm.jvmti);
-        sj_retransform_chosen(sj_jvm.jvmti, env, false, &figures);
+        select_classes(env, &figures);
         report(SJ_JVM_SELECTED, &figures);
     }
     return has_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
@@ -295,7 +306,7 @@ static bool is_busy(void)
     return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
 }
 
-enum { JOIN_PAUSES = 12000 }; /* two minutes */
+enum { JOIN_PAUSES = 1000 }; /* ten seconds: who asked waits for the answer */
 
 /* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
  * The calling thread is in native state and may wait. */
@@ -314,7 +325,10 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
     for (int left = JOIN_PAUSES; left > 0 && is_busy(); left--) {
         (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
     }
-    return atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK : JNI_ERR;
+    /* What is still to be transformed then goes on; the report "joined" says when it is done. */
+    return is_busy() || atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED
+               ? JNI_OK
+               : JNI_ERR;
 }
 
 void sj_jvm_after_fork(void)
@@ -328,5 +342,6 @@ void sj_jvm_after_fork(void)
 void sj_jvm_forget(void)
 {
     sj_jvm_leaf_forget();
+    sj_tracer_forget();
     sj_class_marks_drop();
 }

@@ -8,6 +8,7 @@
 #include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/threads.h"
+#include "agent/inproc/jvm/tracer.h"
 #include "agent/inproc/jvm/values.h"
 #include "agent/inproc/recorder/recorder.h"
 
@@ -29,27 +30,39 @@ void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
                                              JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
 
-static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+/* Classes get probes from here on. */
+static bool start_to_rewrite(jvmtiEnv *jvmti, JNIEnv *env)
 {
-    (void)thread;
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0) ||
-        !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
-        return;
+        !sj_jvm_define_values(env)) {
+        return false;
     }
-    sj_jvm_find_loaders(env);
     const bool has_leaves = sj_jvm_leaf_prepare(jvmti, env, probe_class);
     (*env)->DeleteLocalRef(env, probe_class);
-    atomic_store(&sj_jvm.enabled, 1);
     atomic_store(&sj_jvm.is_unknown, has_leaves ? 0 : 1);
     if (has_leaves) {
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
-    sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    return true;
+}
+
+static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
+{
+    (void)thread;
+    const bool is_traced = sj_tracer_is_on();
+    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !start_to_rewrite(jvmti, env))) {
+        return;
+    }
+    sj_jvm_find_loaders(env);
+    atomic_store(&sj_jvm.enabled, 1);
+    sj_jvm_enable(jvmti, is_traced ? JVMTI_EVENT_CLASS_PREPARE : JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
-    sj_jvm_follow_lineage(jvmti);
+    if (!is_traced) {
+        sj_jvm_follow_lineage(jvmti);
+    }
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
 
@@ -74,6 +87,23 @@ bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
                                             .can_tag_objects = 1,
                                             .can_generate_object_free_events = 1};
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
+}
+
+/* For calls that the JVM's tracing functions tell of. */
+static bool get_tracing_capabilities(jvmtiEnv *jvmti)
+{
+    const jvmtiCapabilities capabilities = {.can_tag_objects = 1,
+                                            .can_generate_object_free_events = 1};
+    return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
+}
+
+static bool get_capabilities(jvmtiEnv *jvmti)
+{
+    if (sj_tracer_is_on() &&
+        (!sj_jvm_is_known_version(jvmti) || !get_tracing_capabilities(jvmti))) {
+        sj_tracer_give_up();
+    }
+    return sj_tracer_is_on() || sj_jvm_get_capabilities(jvmti);
 }
 
 static uint64_t lead(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
@@ -112,7 +142,7 @@ static void join_vm(JavaVM *vm)
         (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
         return;
     }
-    if (!sj_jvm_get_capabilities(jvmti) || !sj_jvm_set_callbacks(jvmti, NULL)) {
+    if (!get_capabilities(jvmti) || !sj_jvm_set_callbacks(jvmti, NULL)) {
         (void)(*jvmti)->DisposeEnvironment(jvmti);
         return;
     }
@@ -149,5 +179,6 @@ void sj_jvm_get_counters(sj_jvm_counters *counters)
                                   .unanswered = atomic_load(&sj_jvm.unanswered),
                                   .led = atomic_load(&sj_jvm.led),
                                   .unled = atomic_load(&sj_jvm.unled),
-                                  .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0};
+                                  .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0,
+                                  .is_traced = sj_tracer_is_on()};
 }

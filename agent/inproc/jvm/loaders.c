@@ -7,6 +7,7 @@ enum { GONE = 256 };
 /* What no place was found for ends with the session. */
 static _Atomic uint64_t gone[GONE]; /* 0: free */
 static _Atomic uint32_t gone_count;
+static _Atomic uint32_t has_gone; /* 1: one of them has */
 
 void sj_jvm_follow_loader(jobject loader, uint64_t number)
 {
@@ -21,6 +22,7 @@ void sj_jvm_follow_loader(jobject loader, uint64_t number)
 void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number)
 {
     (void)jvmti;
+    atomic_store(&has_gone, 1);
     for (uint32_t i = 0; i < GONE; i++) {
         uint64_t expected = 0;
         if (atomic_compare_exchange_strong(&gone[i], &expected, (uint64_t)number)) {
@@ -28,6 +30,11 @@ void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number)
             return;
         }
     }
+}
+
+bool sj_jvm_has_gone_loader(void)
+{
+    return atomic_load(&has_gone) != 0;
 }
 
 void sj_jvm_report_gone_loaders(void)

@@ -12,6 +12,9 @@ void sj_jvm_follow_loader(jobject loader, uint64_t number);
 /* sj_jvm_on_loader_gone is JVMTI's ObjectFree: notes it, in a thread that must not use the JVM. */
 void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number);
 
+/* sj_jvm_has_gone_loader returns whether any of them has gone so far. */
+bool sj_jvm_has_gone_loader(void);
+
 /* sj_jvm_report_gone_loaders reports to the recorder what was noted. May wait. */
 void sj_jvm_report_gone_loaders(void);
 

@@ -4,19 +4,12 @@
  * has put the thread into native state, so a thread that waits for room here does not delay a
  * safepoint. */
 #include "agent/inproc/jvm/internal.h"
-
-#include "agent/inproc/recorder/internal.h"
-
-#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+#include "agent/inproc/jvm/probe_record.h"
 
 static inline void record(uint32_t tag, uint64_t stack)
 {
     const uint64_t ticks = sj_arch_ticks();
-    const uint64_t address = sj_recorder_reserve(tag);
-    *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
-    /* The tag, in the upper half, says that the record is complete. */
-    atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
-                          memory_order_release);
+    sj_jvm_put_record(sj_recorder_reserve(tag), ticks, tag, stack);
 }
 
 static void JNICALL enter(JNIEnv *env, jclass class, jint function)

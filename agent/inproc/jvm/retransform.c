@@ -6,14 +6,16 @@
  * modified; neither can what the probes stand on. */
 #include "agent/inproc/jvm/retransform.h"
 
+#include "agent/inproc/jvm/class_facts.h"
 #include "agent/inproc/jvm/class_marks.h"
+#include "agent/inproc/jvm/tracer.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <string.h>
 #include <time.h>
 
-enum { BATCH = 64, QUESTION = 64, LINEAGE_DEPTH = 64 };
+enum { BATCH = 64, QUESTION = 64 };
 
 /* Classes that are transformed at once. */
 typedef struct class_batch {
@@ -63,138 +65,14 @@ static void add_to_batch(class_batch *batch, jclass class)
     }
 }
 
-/* Where the names of what a class descends from are gathered; what has no room is left out. */
-typedef struct class_lineage {
-    uint32_t bytes;
-    char names[SJ_LINK_LINEAGE_BYTES];
-} class_lineage;
-
-static void add_name(jvmtiEnv *jvmti, jclass class, class_lineage *lineage)
-{
-    char *signature = NULL;
-    if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) != JVMTI_ERROR_NONE) {
-        return;
-    }
-    const size_t bytes = strlen(signature); /* Ljava/util/List; */
-    if (bytes > 2 && bytes - 1 <= sizeof(lineage->names) - lineage->bytes) {
-        memcpy(lineage->names + lineage->bytes, signature + 1, bytes - 2);
-        lineage->names[lineage->bytes + bytes - 2] = '\0';
-        lineage->bytes += (uint32_t)bytes - 1;
-    }
-    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
-}
-
-/* Adds the interfaces of a class, and theirs. */
-static void add_interfaces(jvmtiEnv *jvmti, JNIEnv *env, jclass class, class_lineage *lineage,
-                           uint32_t depth)
-{
-    jint count = 0;
-    jclass *interfaces = NULL;
-    if (depth == LINEAGE_DEPTH ||
-        (*jvmti)->GetImplementedInterfaces(jvmti, class, &count, &interfaces) != JVMTI_ERROR_NONE) {
-        return;
-    }
-    for (jint i = 0; i < count; i++) {
-        add_name(jvmti, interfaces[i], lineage);
-        add_interfaces(jvmti, env, interfaces[i], lineage, depth + 1);
-        (*env)->DeleteLocalRef(env, interfaces[i]);
-    }
-    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)interfaces);
-}
-
-static void read_lineage(jvmtiEnv *jvmti, JNIEnv *env, jclass class, class_lineage *lineage)
-{
-    jclass at = (*env)->NewLocalRef(env, class);
-    lineage->bytes = 0;
-    for (uint32_t i = 0; at != NULL && i < LINEAGE_DEPTH; i++) {
-        add_interfaces(jvmti, env, at, lineage, 0);
-        const jclass super = (*env)->GetSuperclass(env, at);
-        (*env)->DeleteLocalRef(env, at);
-        if (super != NULL) {
-            add_name(jvmti, super, lineage);
-        }
-        at = super;
-    }
-    (*env)->DeleteLocalRef(env, at);
-}
-
-static bool is_by_lineage(void)
-{
-    return (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
-}
-
-/* One that is not ready yet comes to sj_jvm_on_prepare. To wait for it here would be to wait for a
- * thread that waits there for this one. */
-static bool is_ready(jvmtiEnv *jvmti, jclass class)
-{
-    jint status = 0;
-    return (*jvmti)->GetClassStatus(jvmti, class, &status) == JVMTI_ERROR_NONE &&
-           (status & JVMTI_CLASS_STATUS_PREPARED) != 0;
-}
-
-/* What is read of one class. */
-typedef struct class_facts {
-    char *signature; /* Ljava/lang/String; - the JVM's memory */
-    sj_jvm_class of;
-    class_lineage lineage;
-} class_facts;
-
-/* Reads what a class is called, who has loaded it and, where that is asked for, what it descends
- * from. False: it is none that has probes. The caller frees the signature. */
-static bool read_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class, class_facts *facts,
-                       sj_jvm_loaded *loaded)
-{
-    jboolean is_modifiable = JNI_FALSE;
-    jobject loader = NULL;
-    facts->signature = NULL;
-    facts->lineage.bytes = 0;
-    facts->of = (sj_jvm_class){0};
-    if ((*jvmti)->IsModifiableClass(jvmti, class, &is_modifiable) != JVMTI_ERROR_NONE ||
-        !is_modifiable || (*jvmti)->GetClassLoader(jvmti, class, &loader) != JVMTI_ERROR_NONE ||
-        (*jvmti)->GetClassSignature(jvmti, class, &facts->signature, NULL) != JVMTI_ERROR_NONE) {
-        return false;
-    }
-    const char *name = facts->signature + 1;
-    const size_t bytes = strlen(facts->signature);
-    sj_jvm_identify(env, loader, &facts->of);
-    const bool is_asked_for = bytes > 2 && facts->signature[0] == 'L' &&
-                              bytes - 2 <= SJ_LINK_CLASS_NAME_BYTES &&
-                              sj_jvm_is_asked_for(name, loader, &facts->of) &&
-                              (!is_by_lineage() || is_ready(jvmti, class));
-    (*env)->DeleteLocalRef(env, loader);
-    if (!is_asked_for) {
-        return false;
-    }
-    if (is_by_lineage()) {
-        read_lineage(jvmti, env, class, &facts->lineage);
-    }
-    const uint64_t key = sj_jvm_class_key(name, bytes - 2, facts->of.loader, facts->of.is_system);
-    *loaded = (sj_jvm_loaded){.loader = facts->of.loader,
-                              .is_system = facts->of.is_system,
-                              .selection = sj_class_marks_get(key),
-                              .name = name,
-                              .name_bytes = (uint32_t)bytes - 2,
-                              .loader_name = facts->of.loader_name,
-                              .lineage = facts->lineage.names,
-                              .lineage_bytes = facts->lineage.bytes};
-    return true;
-}
-
 /* Loaded classes that the recorder is asked about at once. */
 typedef struct class_question {
     uint32_t count;
     jclass classes[QUESTION];
-    class_facts facts[QUESTION];
+    sj_class_facts facts[QUESTION];
     sj_jvm_loaded loaded[QUESTION];
     uint8_t chosen[QUESTION];
 } class_question;
-
-static void free_signature(jvmtiEnv *jvmti, char *signature)
-{
-    if (signature != NULL) {
-        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
-    }
-}
 
 /* Has the recorder choose, and the chosen classes transformed. */
 static void finish_question(class_batch *batch, class_question *question)
@@ -210,18 +88,18 @@ static void finish_question(class_batch *batch, class_question *question)
         }
     }
     for (uint32_t i = 0; i < question->count; i++) {
-        free_signature(batch->jvmti, question->facts[i].signature);
+        sj_class_facts_free(batch->jvmti, &question->facts[i]);
     }
     question->count = 0;
 }
 
 static void ask_about(class_batch *batch, class_question *question, jclass class, bool unasked_only)
 {
-    class_facts *facts = &question->facts[question->count];
+    sj_class_facts *facts = &question->facts[question->count];
     sj_jvm_loaded *loaded = &question->loaded[question->count];
-    if (!read_class(batch->jvmti, batch->env, class, facts, loaded) ||
+    if (!sj_class_facts_read(batch->jvmti, batch->env, class, facts, loaded) ||
         (unasked_only && loaded->selection != SJ_CLASS_UNASKED)) {
-        free_signature(batch->jvmti, facts->signature);
+        sj_class_facts_free(batch->jvmti, facts);
         return;
     }
     question->classes[question->count] = class;
@@ -264,19 +142,19 @@ void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures
 {
     jint count = 0;
     jclass *classes = NULL;
-    class_facts facts;
+    sj_class_facts facts;
     class_batch batch = {.jvmti = jvmti, .env = env, .figures = figures};
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
         return;
     }
     for (jint i = 0; i < count; i++) {
         sj_jvm_loaded loaded;
-        if (read_class(jvmti, env, classes[i], &facts, &loaded) &&
+        if (sj_class_facts_read(jvmti, env, classes[i], &facts, &loaded) &&
             loaded.selection >= SJ_CLASS_SELECTED) {
             figures->looked_at++;
             add_to_batch(&batch, classes[i]);
         }
-        free_signature(jvmti, facts.signature);
+        sj_class_facts_free(jvmti, &facts);
     }
     finish_batch(&batch);
     free_classes(jvmti, env, classes, count);
@@ -285,16 +163,23 @@ void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures
 void JNICALL sj_jvm_on_prepare(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jclass class)
 {
     uint8_t chosen = 0;
-    class_facts facts;
+    sj_class_facts facts;
     sj_jvm_loaded loaded;
     (void)thread;
-    if (atomic_load(&sj_jvm.enabled) == 0 || !is_by_lineage() || !sj_recorder_is_armed() ||
+    if (sj_tracer_is_on()) {
+        if (sj_jvm_begin_use()) {
+            sj_tracer_follow(jvmti, env, class);
+            sj_jvm_end_use();
+        }
+        return;
+    }
+    if (atomic_load(&sj_jvm.enabled) == 0 || !sj_class_is_by_lineage() || !sj_recorder_is_armed() ||
         !sj_recorder_may_call()) {
         return;
     }
-    if (read_class(jvmti, env, class, &facts, &loaded) &&
+    if (sj_class_facts_read(jvmti, env, class, &facts, &loaded) &&
         sj_jvm.options.choose(&loaded, 1, &chosen) && chosen != 0) {
         (void)(*jvmti)->RetransformClasses(jvmti, 1, &class);
     }
-    free_signature(jvmti, facts.signature);
+    sj_class_facts_free(jvmti, &facts);
 }

@@ -89,6 +89,13 @@ static inline uint64_t sj_recorder_reserve(uint32_t tag)
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
+/* sj_recorder_reserve_at_once is that for a thread that must not wait. */
+static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
+{
+    const uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    return sj_recorder_usable(address) ? address : sj_recorder_slow_at_once(tag);
+}
+
 /* sj_recorder_put_value writes a record of a value; its tag is that of an SJ_RECORD_VALUE. */
 static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t descriptor,
                                          sj_record_part part, uint64_t value)

@@ -130,4 +130,7 @@ void sj_recorder_count_cpu(uint64_t since_ns);
  * unless the thread runs a signal handler. `tag` is the record's tag. Async-signal-safe. */
 uint64_t sj_recorder_slow(uint32_t tag);
 
+/* sj_recorder_slow_at_once does so without waiting. Async-signal-safe. */
+uint64_t sj_recorder_slow_at_once(uint32_t tag);
+
 #endif

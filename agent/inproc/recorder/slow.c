@@ -252,3 +252,9 @@ uint64_t sj_recorder_slow(uint32_t tag)
     self->busy = 0;
     return address;
 }
+
+uint64_t sj_recorder_slow_at_once(uint32_t tag)
+{
+    sj_recorder_self.wait_failed = 1; /* until a chunk is free */
+    return sj_recorder_slow(tag);
+}

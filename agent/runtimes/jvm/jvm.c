@@ -24,6 +24,8 @@ const sj_runtime sj_runtime_jvm = {
     .monitor_bit = SJ_LINK_RUNTIME_JVM,
     .system_bit = SJ_LINK_RUNTIME_JVM_SYSTEM,
     .lineage_bit = SJ_LINK_RUNTIME_JVM_LINEAGE,
+    .in_place_bit = SJ_LINK_RUNTIME_JVM_TRACER,
+    .engines = {"rewritten", "runtime"},
     .filters_classes = true,
     .is_system_class = is_system_class,
 };

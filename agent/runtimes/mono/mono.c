@@ -56,6 +56,7 @@ const sj_runtime sj_runtime_mono = {
     .system_bit = SJ_LINK_RUNTIME_MONO_ANEW, /* those libraries are compiled ahead of time */
     .lines_bit = SJ_LINK_RUNTIME_MONO_LINES,
     .in_place_bit = SJ_LINK_RUNTIME_MONO_IN_PLACE,
+    .engines = {"callbacks", "in_place"},
     .endings = endings,
     .is_method = is_method,
     .split_method = split_method,

@@ -37,6 +37,30 @@ static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool o
     return answer == SJ_OK ? SJ_OK : sj_fail(error, answer, "ptrace is refused");
 }
 
+static unsigned method_toggles;
+static uint64_t method_cost_ns;
+
+/* HOT is a method of a runtime. */
+static sj_status hook_methods(void *context, pid_t pid, uint32_t *functions, size_t *count, bool on,
+                              uint64_t *cost_ns, sj_error *error)
+{
+    size_t others = 0;
+    (void)context;
+    (void)error;
+    assert_int_equal(pid, getpid());
+    for (size_t i = 0; i < *count; i++) {
+        if (functions[i] == HOT) {
+            method_toggles++;
+            last_on = on;
+            *cost_ns = method_cost_ns;
+        } else {
+            functions[others++] = functions[i];
+        }
+    }
+    *count = others;
+    return SJ_OK;
+}
+
 typedef struct fixture {
     test_session *session;
     sj_overhead_governor *governor;
@@ -44,20 +68,24 @@ typedef struct fixture {
     sj_unhooked_set *unhooked;
 } fixture;
 
-static int set_up(void **state)
+static int set_up_with(void **state, bool has_methods)
 {
     static fixture f;
     sj_error error = {0};
     wall_ns = second_ns;
     cpu_ns = 0;
     toggles = 0;
+    method_toggles = 0;
+    method_cost_ns = 0;
     answer = SJ_OK;
     f.session = test_session_open(0);
     const sj_overhead_governor_options options = {.writer = f.session->writer,
                                                   .call_ns = CALL_NS,
                                                   .threadless = true,
                                                   .clock_ns = read_clock,
-                                                  .hook_functions = hook};
+                                                  .hook_functions = hook,
+                                                  .hook_methods =
+                                                      has_methods ? hook_methods : NULL};
     assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
     assert_int_equal(sj_overhead_governor_start(&options, &f.governor, &error), SJ_OK);
     sj_overhead_governor_resume(f.governor, 10);
@@ -65,6 +93,16 @@ static int set_up(void **state)
                      SJ_OK);
     *state = &f;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, false);
+}
+
+static int set_up_methods(void **state)
+{
+    return set_up_with(state, true);
 }
 
 static int tear_down(void **state)
@@ -119,6 +157,30 @@ static void the_most_called_function_is_unhooked(void **state)
     assert_int_equal(decision->calls, 50000);
     assert_int_equal(decision->budget_ppm, 100000);
     protobuf_c_message_free_unpacked(&decision->base, NULL);
+}
+
+static void methods_of_a_runtime_are_not_patched(void **state)
+{
+    fixture *f = *state;
+    assert_true(run(f, 50000, 50000, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_toggled(1, COLD, false);
+    assert_false(run(f, 0, 0, 10 * MS));
+}
+
+/* What it takes a runtime to leave methods out is paid back before they are recorded again. */
+static void what_methods_cost_to_change_is_spent(void **state)
+{
+    fixture *f = *state;
+    method_cost_ns = 500 * MS; /* 5 s of the program's own time, at 10 % */
+    assert_true(run(f, 50000, 1000, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_false(run(f, 0, 10, 4000 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_true(run(f, 0, 10, 2000 * MS) || run(f, 0, 10, 1000 * MS));
+    assert_int_equal(method_toggles, 2);
+    assert_true(last_on);
+    assert_int_equal(toggles, 0);
 }
 
 static void too_short_an_interval_decides_nothing(void **state)
@@ -186,6 +248,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calls_within_the_budget_stay_hooked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_most_called_function_is_unhooked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(methods_of_a_runtime_are_not_patched, set_up_methods,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_methods_cost_to_change_is_spent, set_up_methods,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_function_is_hooked_again_after_its_pause, set_up,
                                         tear_down),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Java programs that others wrote, under full verification, with probes in every class that is not java.*: they
 do what they do without, and no class is refused. ant, with the JDK's compiler in its process. SJ_LONG=1: also
-groovy, maven and tomcat under load, those of them that are installed.
+groovy, maven and tomcat under load, those of them that are installed, and ant with every collector and compiler.
 
-judge_java.py BUILD_FOLDER [NAME]
+judge_java.py BUILD_FOLDER [NAME]    names: ant, groovy, maven, tomcat, modes
 """
 import filecmp
 import glob
@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs", "java")
 SAMPLES = os.path.join(HERE, "..", "..", "samples", "java")
 JAVA = ["java", "-Xverify:all"]
+MODES = ["-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
 OPTIONS = ["--java-system", "java.*", "--mode", "profile", "--block-ms", "10000"]
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>g</groupId>
 <artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>"""
@@ -79,12 +80,19 @@ def same_trees(left, right):
         check(filecmp.cmp(path, files[1][name], shallow=False), f"{name} differs")
 
 
-def ant(sojourn):
-    both(sojourn, "ant", lambda kind: [
-        *JAVA, "-cp", jars("/usr/share/java/ant.jar", "/usr/share/java/ant-launcher.jar"), "-Dant.home=/usr/share/ant",
+def ant(sojourn, *mode):
+    for kind in ("plain", "probed"):
+        shutil.rmtree(sojourn.path(kind), ignore_errors=True)
+    both(sojourn, "ant" + "".join(mode), lambda kind: [
+        *JAVA, *mode, "-cp", jars("/usr/share/java/ant.jar", "/usr/share/java/ant-launcher.jar"), "-Dant.home=/usr/share/ant",
         "org.apache.tools.ant.launch.Launcher", "-q", "-f", os.path.join(PROGRAMS, "build.xml"),
         f"-Dsources={os.path.abspath(SAMPLES)}", f"-Dout={sojourn.path(kind)}"], 1000)
     same_trees(sojourn.path("plain"), sojourn.path("probed"))
+
+
+def modes(sojourn):
+    for mode in MODES:
+        ant(sojourn, mode)
 
 
 def groovy(sojourn):
@@ -166,7 +174,8 @@ def tomcat(sojourn):
 
 
 JUDGES = {"ant": (ant, "/usr/share/java/ant.jar"), "groovy": (groovy, "/usr/share/groovy/lib"),
-          "maven": (maven, "/usr/share/maven/boot"), "tomcat": (tomcat, "/usr/share/tomcat10/bin")}
+          "maven": (maven, "/usr/share/maven/boot"), "tomcat": (tomcat, "/usr/share/tomcat10/bin"),
+          "modes": (modes, "/usr/share/java/ant.jar")}
 
 
 def test(sojourn, arguments):

@@ -177,6 +177,47 @@ def another_agent_before_and_after(sojourn, classes, jar):
         check(counted_by_the_other(counts) == wanted, f"{comes_first}: {counted_by_the_other(counts)}")
 
 
+def ended(sojourn, database):
+    rows = sojourn.sql(database, "SELECT f.name, c.ending, count(*) AS calls FROM calls c "
+                                 "JOIN functions f USING (function_id) GROUP BY 1, 2")
+    return {(row["name"], row["ending"]): row["calls"] for row in rows}
+
+
+def old_class_files(sojourn, samples):
+    """Subroutines (jsr, ret), and constructors that throw before the other constructor was called."""
+    classes = compile_java(sojourn, samples, "Old", options=[INTERNAL_ASM])
+    for mode in ("-Xint", "-Xcomp"):
+        database = sojourn.path(f"old{mode}.db")
+        done, _ = sojourn.record(["java", INTERNAL_ASM, mode, "-Xverify:all", "-cp", classes, "Old"], database, LOSSLESS,
+                                 text=True)
+        check((done.stdout, done.stderr) == ("90 011\n", ""), f"{done}")
+        found = ended(sojourn, database)
+        wanted = {("Made.twice(int)", "returned"): 4, ("Old$Early.<init>(int)", "returned"): 1,
+                  ("Old$Early.<init>(int)", "unwound"): 2, ("Old$Early.checked(int)", "unwound"): 2,
+                  ("Old$Parent.<init>(int)", "returned"): 1, ("Old.early(int)", "returned"): 3}
+        check({key: found.get(key) for key in wanted} == wanted, f"{mode}: {found}")
+        check_accounts(sojourn, database)
+
+
+def redefined(sojourn, samples):
+    """Another agent gives a class other code, and then the first again: each time its functions end."""
+    classes = compile_java(sojourn, samples, "Redefined")
+    manifest, jar, database = sojourn.path("redefines.txt"), sojourn.path("redefines.jar"), sojourn.path("redefined.db")
+    with open(manifest, "w", encoding="ascii") as file:
+        file.write("Premain-Class: Redefined\nCan-Redefine-Classes: true\n")
+    subprocess.run(["jar", "cfm", jar, manifest, "-C", classes, "Redefined.class", "-C", classes,
+                    "Redefined$Target.class"], check=True, timeout=PATIENCE_S)
+    done, _ = sojourn.record(["java", f"-javaagent:{jar}", "-Xverify:all", "-cp", jar, "Redefined"], database, LOSSLESS,
+                             text=True)
+    check((done.stdout, done.stderr) == ("3333\n11110\n7777\n", ""), f"{done}")
+    rows = sojourn.sql(database, "SELECT c.function_id, count(*) AS calls FROM calls c JOIN functions f USING (function_id) "
+                                 "WHERE f.name = 'Redefined$Target.value()' GROUP BY 1")
+    check(sorted(row["calls"] for row in rows) == [5, 10], f"{rows}")
+    gone = sojourn.sql(database, ENDED.format("Redefined$Target"))[0]["n"]
+    check(gone == 2, f"{gone} times the class that was redefined ended")
+    check_accounts(sojourn, database)
+
+
 def recorder_killed_while_classes_load(sojourn, classes):
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("killed.db"), "--",
                "java", "-cp", classes, "Loaders", str(LOADERS)]
@@ -195,6 +236,8 @@ def test(sojourn, arguments):
     lines_that_run(sojourn, arguments[0])
     choices(sojourn, classes)
     any_names(sojourn, classes)
+    old_class_files(sojourn, arguments[0])
+    redefined(sojourn, arguments[0])
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)
     another_agent_before_and_after(sojourn, classes, jar)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Java: without `sojourn record` and `attach`, a JVM loads the recorder itself: by -agentpath, and while it runs by jcmd.
-What the environment says is recorded, into a folder; native code of the JVM, whose threads run, is left alone.
+What the environment says is recorded, into a folder; native code of the JVM, whose threads run, is left alone. And
+programs with a JVM of their own, linked or opened by name, under `record`, by both engines.
 
 java_doors.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -10,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from java_programs import Program, compile_java
+from java_programs import Program, compile_java, jvm_reports
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = "SELECT name, count(*) AS n FROM calls JOIN functions USING (function_id) GROUP BY name"
@@ -42,6 +43,28 @@ def by_agentpath(sojourn, classes):
     check(done.stderr == "", f"it says {done.stderr}")
     calls = delivered(sojourn, folder)
     check(calls["Counted.leaf(int)"] == int(re.search(r"leaf=(\d+)", done.stdout)[1]), f"{calls}, {done.stdout}")
+
+
+def build_embedder(sojourn, samples, *options):
+    home = "/usr/lib/jvm/java-17-openjdk-amd64"
+    program = sojourn.path(f"embedder{len(options)}")
+    subprocess.run(["gcc", "-O1", f"-I{home}/include", f"-I{home}/include/linux", os.path.join(samples, "embedder.c"),
+                    f"-L{home}/lib/server", *(options or ("-ljvm",)), f"-Wl,-rpath,{home}/lib/server", "-o", program], check=True)
+    return program
+
+
+def embedded(sojourn, samples, classes):
+    for program in (build_embedder(sojourn, samples), build_embedder(sojourn, samples, "-DBY_NAME", "-Wl,--no-as-needed")):
+        for engine in ("rewritten", "runtime"):
+            database = sojourn.path(f"{os.path.basename(program)}{engine}.db")
+            done, _ = sojourn.record([program, classes, "Counted", "300", "2"], database,
+                                     ["--block-ms", "10000", "--java-engine", engine], text=True)
+            check((done.returncode, done.stderr) == (0, ""), f"{done}")
+            state = jvm_reports(sojourn, database, "state")
+            check(len(state) == 1 and state[0]["engine"] == engine, f"{state}")
+            calls = {row["name"]: row["n"] for row in sojourn.sql(database, CALLS)}
+            check(calls["Counted.leaf(int)"] == int(re.search(r"leaf=(\d+)", done.stdout)[1]), f"{calls}, {done.stdout}")
+            check_accounts(sojourn, database)
 
 
 def load(program, path):
@@ -76,6 +99,7 @@ def test(sojourn, arguments):
     by_agentpath(sojourn, classes)
     by_jcmd(sojourn, classes)
     without_a_destination(sojourn, classes)
+    embedded(sojourn, arguments[0], classes)
 
 
 main(test)

@@ -1,0 +1,50 @@
+#include "agent/inproc/jvm/key_table.h"
+
+#include "agent/inproc/recorder/sys.h"
+
+enum { SLOTS = 1 << SJ_KEY_TABLE_BITS, FULL = SLOTS / 4 * 3 };
+
+bool sj_key_table_make(sj_key_table *table)
+{
+    if (table->slots == NULL) {
+        table->slots = sj_sys_allocate(SLOTS * sizeof(*table->slots));
+    }
+    return table->slots != NULL;
+}
+
+void sj_key_table_drop(sj_key_table *table)
+{
+    if (table->slots != NULL) {
+        (void)sj_sys_unmap(table->slots, SLOTS * sizeof(*table->slots));
+    }
+    table->slots = NULL;
+    atomic_store(&table->used, 0);
+}
+
+/* The slot of a key, which is the key's from now on; NULL: there is no room. */
+static sj_key_slot *take(sj_key_table *table, uint64_t key)
+{
+    for (uint64_t place = sj_key_table_place(key);; place++) {
+        sj_key_slot *slot = &table->slots[place % SLOTS];
+        uint64_t held = atomic_load(&slot->key);
+        if (held == 0 && atomic_load(&table->used) >= FULL) {
+            return NULL;
+        }
+        if (held == 0 && atomic_compare_exchange_strong(&slot->key, &held, key)) {
+            atomic_fetch_add(&table->used, 1);
+            return slot;
+        }
+        if (held == key) {
+            return slot;
+        }
+    }
+}
+
+bool sj_key_table_set(sj_key_table *table, uint64_t key, uint32_t number)
+{
+    sj_key_slot *slot = table->slots != NULL ? take(table, key) : NULL;
+    if (slot != NULL) {
+        atomic_store(&slot->number, number);
+    }
+    return slot != NULL;
+}

@@ -1,0 +1,258 @@
+/* Design notes
+ *
+ * Hot path: trace_entry and trace_exit, in the place of HotSpot's own functions. They run in Java's
+ * state, where a thread that waits would delay a safepoint: without room they drop, counted.
+ *
+ * A method is known by its address in the JVM, which its jmethodID leads to. Other methods may come
+ * to lie there when a loader goes with its classes: from then on those of all classes that are
+ * prepared are looked at. */
+#include "agent/inproc/jvm/tracer.h"
+
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/definition.h"
+#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/jvm/class_facts.h"
+#include "agent/inproc/jvm/key_table.h"
+#include "agent/inproc/jvm/loaders.h"
+#include "agent/inproc/jvm/probe_record.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+
+#define LASTING_MAGIC UINT64_C(0x54004d564a4a53) /* "SJJVM" */
+
+enum { ENTRY = 0, EXIT, FUNCTIONS };
+
+/* The texts of a class, as sj_link_class has them. */
+typedef struct class_texts {
+    unsigned char *bytes; /* the JVM's memory */
+    uint32_t used;
+    uint32_t capacity;
+} class_texts;
+
+static sj_key_table methods; /* ids of functions by address; 0: its calls are not recorded */
+static sj_hooked_module hooks[FUNCTIONS];
+static sj_lasting *lasting;
+static bool is_on;
+
+static inline void trace(sj_record_kind kind, uint64_t method)
+{
+    const uint32_t function = sj_key_table_get(&methods, method);
+    if (function != 0) {
+        const uint32_t tag = sj_record_make_tag(kind, function);
+        const uint64_t ticks = sj_arch_ticks();
+        sj_jvm_put_record(sj_recorder_reserve_at_once(tag), ticks, tag, SJ_MANAGED_CALL);
+    }
+}
+
+static int trace_entry(const void *thread, uint64_t method)
+{
+    (void)thread;
+    trace(SJ_RECORD_ENTER, method);
+    return 0;
+}
+
+static int trace_exit(const void *thread, uint64_t method)
+{
+    (void)thread;
+    trace(SJ_RECORD_LEAVE, method);
+    return 0;
+}
+
+static bool lead(uint64_t address, uint32_t place, uint64_t target)
+{
+    uint8_t code[SJ_RETURN_ROOM_BYTES];
+    if (!sj_definition_is_code(address)) {
+        return false;
+    }
+    sj_lasting_open(lasting, place, target);
+    memcpy(code, (const void *)(uintptr_t)address, sizeof(code));
+    return sj_hooks_redirect(address, code, sizeof(code), sj_lasting_address(lasting, place), false,
+                             &hooks[place]) == SJ_OK;
+}
+
+bool sj_tracer_start(const char *path, uint64_t bias)
+{
+    sj_link_tracer_found found;
+    if (is_on || !sj_key_table_make(&methods) || !sj_jvm.options.find_tracer(path, &found)) {
+        return is_on;
+    }
+    lasting = sj_lasting_make(LASTING_MAGIC, FUNCTIONS);
+    is_on = lasting != NULL && lead(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
+            lead(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
+    if (!is_on) {
+        (void)!sj_hooks_unpatch(&hooks[ENTRY]); /* if it cannot be, it finds no method */
+    }
+    return is_on;
+}
+
+bool sj_tracer_is_on(void)
+{
+    return is_on;
+}
+
+void sj_tracer_give_up(void)
+{
+    is_on = false;
+}
+
+static void put(jvmtiEnv *jvmti, class_texts *texts, const char *text, size_t bytes)
+{
+    if (texts->used + bytes > texts->capacity) {
+        unsigned char *larger = NULL;
+        const uint64_t capacity = 2 * (texts->used + (uint64_t)bytes);
+        if (capacity > SJ_LINK_CLASS_BYTES ||
+            (*jvmti)->Allocate(jvmti, (jlong)capacity, &larger) != JVMTI_ERROR_NONE) {
+            texts->capacity = 0; /* and stays so: the class is not asked about */
+            return;
+        }
+        memcpy(larger, texts->bytes, texts->used);
+        (void)(*jvmti)->Deallocate(jvmti, texts->bytes);
+        texts->bytes = larger;
+        texts->capacity = (uint32_t)capacity;
+    }
+    memcpy(texts->bytes + texts->used, text, bytes);
+    texts->used += (uint32_t)bytes;
+}
+
+static void put_method(jvmtiEnv *jvmti, class_texts *texts, jmethodID method)
+{
+    enum { WITHOUT_CODE = 0x0400 | 0x0100 }; /* abstract, native */
+    char *name = NULL;
+    char *descriptor = NULL;
+    jint modifiers = WITHOUT_CODE;
+    (void)(*jvmti)->GetMethodModifiers(jvmti, method, &modifiers);
+    if ((*jvmti)->GetMethodName(jvmti, method, &name, &descriptor, NULL) != JVMTI_ERROR_NONE) {
+        texts->capacity = 0;
+        return;
+    }
+    put(jvmti, texts, (modifiers & WITHOUT_CODE) != 0 ? "-" : "+", 1);
+    put(jvmti, texts, name, strlen(name) + 1);
+    put(jvmti, texts, descriptor, strlen(descriptor) + 1);
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)descriptor);
+}
+
+/* Where a method lies now: where HotSpot's identifier of it leads. */
+static uint64_t address_of(jmethodID method)
+{
+    return *(const uint64_t *)(const void *)method;
+}
+
+static void forget(const jmethodID *ids, jint count)
+{
+    for (jint i = 0; i < count; i++) {
+        if (sj_key_table_get(&methods, address_of(ids[i])) != 0) {
+            (void)sj_key_table_set(&methods, address_of(ids[i]), 0);
+        }
+    }
+}
+
+/* Takes the recorder's answer, a byte for each method, in the room that the texts had. */
+static void take(const sj_jvm_rewritten *answer, unsigned char *room, const jmethodID *ids,
+                 jint count)
+{
+    bool is_complete = sj_jvm_read_file(answer->file, room, answer->size);
+    for (jint i = 0; i < count && is_complete; i++) {
+        is_complete = room[i] == 0 || sj_key_table_set(&methods, address_of(ids[i]),
+                                                       answer->first_function + (uint32_t)i);
+    }
+    atomic_fetch_add(is_complete ? &sj_jvm.classes : &sj_jvm.unanswered, 1);
+}
+
+static void ask(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
+                const jmethodID *ids, jint count)
+{
+    class_texts texts = {0};
+    sj_jvm_rewritten answer = {.file = -1};
+    if ((*jvmti)->Allocate(jvmti, SJ_LINK_LOADER_BYTES, &texts.bytes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    texts.capacity = SJ_LINK_LOADER_BYTES;
+    put(jvmti, &texts, loaded->name, loaded->name_bytes);
+    put(jvmti, &texts, "", 1);
+    for (jint i = 0; i < count && texts.capacity != 0; i++) {
+        put_method(jvmti, &texts, ids[i]);
+    }
+    class->is_traced = true;
+    class->bytes = texts.bytes;
+    class->size = texts.used;
+    if (texts.capacity == 0 || !sj_jvm.options.rewrite(class, &answer)) {
+        atomic_fetch_add(&sj_jvm.unanswered, 1);
+    } else if (answer.size == (uint32_t)count) {
+        take(&answer, texts.bytes, ids, count);
+    }
+    if (answer.size != 0) {
+        (void)sj_sys_close(answer.file);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, texts.bytes);
+}
+
+/* Where classes are chosen by what they descend from, the recorder has to hear of that first. */
+static void tell_lineage(const sj_jvm_loaded *loaded)
+{
+    uint8_t is_other = 0;
+    if (sj_class_is_by_lineage()) {
+        (void)sj_jvm.options.choose(loaded, 1, &is_other);
+    }
+}
+
+static void follow_loader(jvmtiEnv *jvmti, JNIEnv *env, jclass class, uint64_t number)
+{
+    jobject loader = NULL;
+    if ((*jvmti)->GetClassLoader(jvmti, class, &loader) == JVMTI_ERROR_NONE && loader != NULL) {
+        sj_jvm_follow_loader(loader, number);
+        (*env)->DeleteLocalRef(env, loader);
+    }
+}
+
+void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
+{
+    sj_class_facts facts;
+    sj_jvm_loaded loaded;
+    jmethodID *ids = NULL;
+    jint count = 0;
+    const bool is_asked_for = sj_class_facts_read(jvmti, env, class, &facts, &loaded);
+    if ((is_asked_for || sj_jvm_has_gone_loader()) &&
+        (*jvmti)->GetClassMethods(jvmti, class, &count, &ids) == JVMTI_ERROR_NONE) {
+        forget(ids, count);
+        if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
+            sj_jvm_tell_gone_loaders();
+            tell_lineage(&loaded);
+            follow_loader(jvmti, env, class, facts.of.loader);
+            ask(jvmti, &loaded, &facts.of, ids, count);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)ids);
+    }
+    sj_class_facts_free(jvmti, &facts);
+}
+
+void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+{
+    jint count = 0;
+    jclass *classes = NULL;
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    for (jint i = 0; i < count; i++) {
+        if (sj_class_is_prepared(jvmti, classes[i])) {
+            sj_tracer_follow(jvmti, env, classes[i]);
+            figures->looked_at++;
+        }
+        (*env)->DeleteLocalRef(env, classes[i]);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+}
+
+void sj_tracer_leave(void)
+{
+    if (is_on) {
+        sj_lasting_close(lasting, FUNCTIONS);
+    }
+    is_on = false;
+}
+
+void sj_tracer_forget(void)
+{
+    sj_key_table_drop(&methods);
+}

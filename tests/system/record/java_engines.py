@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Java: both engines, rewritten classes and the JVM's own tracing functions, record the same entries as JVMTI's
+MethodEntry tells; the second changes with the policy, delays no safepoint, and is reported where it cannot be.
+
+java_engines.py BUILD_FOLDER SAMPLES_FOLDER; SJ_LONG=1: in every mode of the JVM
+"""
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import set_policy, start_attach
+from java_programs import Program, compile_java, jvm_reports
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+
+TRACED = ["--java-engine", "runtime"]
+LOSSLESS = ["--block-ms", "10000"]
+PROGRAMS = [["Counted", "300", "3"], ["Shapes"], ["Kinds"], ["Lines"], ["Loaders", "10"]]
+MODES = ["-Xint", "-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:-TieredCompilation"]
+COLLECTORS = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC"]
+LOAD = "Loaders$PluginLoader.loadClass(java.lang.String,boolean)"
+TYPES = {"B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long", "S": "short", "Z": "boolean"}
+CALLS = "SELECT f.name, count(*) AS calls FROM calls c JOIN functions f USING (function_id) GROUP BY 1"
+ENDINGS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
+             GROUP BY 1, 2"""
+
+
+def readable(descriptor):
+    types = []
+    for dimensions, name in re.findall(r"(\[*)(L[^;]+;|[A-Z])", descriptor[1:descriptor.index(")")]):
+        types.append(TYPES.get(name, name[1:-1].replace("/", ".")) + "[]" * len(dimensions))
+    return "(" + ",".join(types) + ")"
+
+
+def told_by_jvmti(sojourn, command):
+    library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/libjvmti_entries.so")
+    told = sojourn.path("jvmti.txt")
+    done = subprocess.run(["java", f"-agentpath:{library}={told}", *command], capture_output=True, text=True)
+    check(done.returncode == 0, f"{command}: {done}")
+    counts = collections.Counter()
+    with open(told, encoding="utf-8") as file:
+        for line in file:
+            entries, signature, name, descriptor = line.split()
+            if "$$Lambda" not in signature:  # hidden: seen by the code that they run
+                counts[f"{signature[1:-1].replace('/', '.')}.{name}{readable(descriptor)}"] += int(entries)
+    return done.stdout, counts
+
+
+def recorded(sojourn, command, options):
+    database = sojourn.path("engine.db")
+    if os.path.exists(database):
+        os.unlink(database)
+    done, summary = sojourn.record(["java", *command], database, [*LOSSLESS, *options], text=True)
+    check((done.returncode, done.stderr) == (0, ""), f"{command} {options}: {done}")
+    check_accounts(sojourn, database)
+    check(summary["torn"] == 0, f"{summary}")
+    state = jvm_reports(sojourn, database, "state")
+    engine = "runtime" if options else "rewritten"
+    check(len(state) == 1 and state[0]["engine"] == engine and state[0]["unanswered"] == 0, f"{state}")
+    calls = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    return done.stdout, {name: count for name, count in calls.items() if "(" in name}
+
+
+def same_entries(sojourn, classes, is_long):
+    for program in PROGRAMS:
+        for mode in [*MODES, *COLLECTORS] if is_long else MODES[:1]:
+            command = [mode, "-cp", classes, *program]
+            output, wanted = told_by_jvmti(sojourn, command)
+            for options in ([], TRACED):
+                said, found = recorded(sojourn, command, options)
+                if program[0] == "Loaders" and not options:
+                    found[LOAD] -= int(program[1])  # each is asked for the class of the probes
+                check(said == output, f"{program} says {said}")
+                differing = {name: (wanted[name], found.get(name, 0)) for name in set(wanted) | set(found)
+                             if wanted[name] != found.get(name, 0)}
+                check(not differing, f"{command} {options}: JVMTI's entries, recorded ones: {differing}")
+
+
+def compiled(sojourn, classes, is_long):
+    """Counts of a program that counts itself, where its methods become compiled code; exits may be missing at
+    exceptions only."""
+    rounds, workers = 8000, 3
+    for mode in [*MODES, *COLLECTORS] if is_long else MODES[1:3]:
+        output, found = recorded(sojourn, [mode, "-cp", classes, "Counted", str(rounds), str(workers)], TRACED)
+        wanted = {word: int(count) for word, count in re.findall(r"(\w+)=(\d+)", output)}
+        counts = {"leaf": "Counted.leaf(int)", "thrower": "Counted.thrower(int)", "item": "Counted$Item.<init>(int)",
+                  "twice": "Counted$Item.twice()", "lambda": "Counted.lambda$work$0(int)"}
+        check({word: found[name] for word, name in counts.items()} == wanted, f"{mode}: {found}, {wanted}")
+        endings = {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(sojourn.path("engine.db"), ENDINGS)}
+        for name in ("Counted.leaf(int)", "Counted.catcher(int)", "Counted$Item.twice()"):
+            check(endings[name, "returned"] == found[name], f"{mode}: {endings}")
+        check(endings.get(("Counted.thrower(int)", "open"), 0) == 0, f"{mode}: {endings}")
+
+
+def faults(sojourn, classes):
+    for mode in ("-Xint", "-Xcomp"):
+        database = sojourn.path(f"faults{mode}.db")
+        done, summary = sojourn.record(["java", mode, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database,
+                                       [*LOSSLESS, *TRACED], text=True)
+        check((done.returncode, done.stdout) == (3, "done\n"), f"{mode}: {done}")
+        check(summary["torn"] == 0, f"{mode}: {summary}")
+        check_accounts(sojourn, database)
+        found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+        check(found.get("Faults.overflow()") == found.get("Faults.hungry()") == 1, f"{mode}: {found}")
+
+
+def another_policy(sojourn, classes):
+    database = sojourn.path("policies.db")
+    late, early, thrower = "Attached$Late.late(int)", "Attached.early(int)", "Attached.thrower(int)"
+    program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, *LOSSLESS, *TRACED,
+                                       "--java-class", "Attached$Late", "--"], environment=sojourn.environment)
+    pid = children(program.pid)[0]
+    program.tell("late", 2)
+    program.tell("early", 1)
+    set_policy(sojourn, pid, "--function", "*.early(*)")
+    program.tell("late", 3)
+    program.tell("early", 4)
+    set_policy(sojourn, pid)
+    program.tell("throw", 5)
+    program.tell("late", 6)
+    program.finish()
+    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    wanted = {late: 8, early: 5, thrower: 5}
+    check({name: found.get(name) for name in wanted} == wanted, f"{found}")
+    check_accounts(sojourn, database)
+
+
+def full_rings(sojourn, classes, number):
+    """Calls that were dropped while a collection was made with nobody to read the rings."""
+    database = sojourn.path(f"full{number}.db")
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, *LOSSLESS, *TRACED, "--buffer", "1", "--",
+                                 "java", "-cp", classes, "Safepoint"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program does not run")
+    os.kill(recorder.pid, signal.SIGSTOP)
+    for _ in range(10):
+        recorder.stdin.write("collect\n")
+        recorder.stdin.flush()
+        check(recorder.stdout.readline() == "collected\n", "nothing was collected")
+    os.kill(recorder.pid, signal.SIGCONT)
+    check(recorder.communicate("end\n", PATIENCE_S)[0] == "done\n", "the program did not end")
+    check_accounts(sojourn, database)
+    waited = sojourn.sql(database, "SELECT name, waited_ns FROM threads WHERE name LIKE 'worker%' AND waited_ns <> 0")
+    check(not waited, f"threads waited in the JVM's own state: {waited}")
+    return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
+
+
+def in_a_running_program(sojourn, classes):
+    """The JVM runs without the calls of its tracing functions: classes are rewritten, and it is reported."""
+    program = Program(classes)
+    database = sojourn.path("attached.db")
+    recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, *TRACED])
+    program.tell("early", 4)
+    recorder.send_signal(signal.SIGINT)
+    check(recorder.communicate(timeout=PATIENCE_S) and recorder.returncode == 0, "attach failed")
+    program.finish()
+    joined = jvm_reports(sojourn, database, "joined")
+    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    check(joined[0]["engine"] == "rewritten" and found.get("Attached.early(int)") == 5, f"{joined} {found}")
+
+
+def test(sojourn, arguments):
+    is_long = os.environ.get("SJ_LONG") == "1"
+    classes = compile_java(sojourn, arguments[0], "Counted", "Shapes", "Kinds", "Lines", "Loaders", "Plugin", "Faults",
+                           "Attached", "Safepoint")
+    same_entries(sojourn, classes, is_long)
+    compiled(sojourn, classes, is_long)
+    faults(sojourn, classes)
+    another_policy(sojourn, classes)
+    check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
+    in_a_running_program(sojourn, classes)
+
+
+main(test)
