@@ -107,6 +107,7 @@ typedef struct sj_plan_request {
 typedef struct sj_plan_answer {
     uint32_t first_function;
     char plan_path[PATH_MAX];
+    sj_plan plan; /* of generated code, in the place of a file: the receiver's; else zeroed */
 } sj_plan_answer;
 
 /* sj_registry_plan_module answers a MODULE: plans it (once per session and build-id) and sends
@@ -242,7 +243,7 @@ bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class 
                               const sj_class_texts *texts);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,
- * as an sj_link_code's file holds it, and reports those that cannot be hooked.
+ * as an sj_link_code has them (`file`), and reports those that cannot be hooked.
  * answer->first_function stands for nothing. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
