@@ -156,8 +156,11 @@ typedef struct sj_link_module {
 
 typedef struct sj_link_plan {
     uint32_t first_function; /* id of function[0]: ids are dense per session, from 1 */
-    uint32_t path_bytes;     /* path of the plan file follows, not terminated */
+    uint32_t path_bytes;     /* path of the plan file follows, not terminated; 0: the plan itself,
+                                of generated code, of at most SJ_LINK_PLAN_BYTES */
 } sj_link_plan;
+
+enum { SJ_LINK_PLAN_BYTES = 16 * 1024 };
 
 /* Methods that have other code from now on: `count` (at most SJ_LINK_PUT_IN_MAX) times an address
  * of code (8 bytes) and the method's name, NUL-terminated: -[Class selector]. The changes are made
@@ -253,11 +256,12 @@ typedef struct sj_link_class {
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
 
-/* Code that a runtime has generated. The memory file holds `count` sj_link_code_function, by rising
- * address, and the bytes of all of them behind those. */
+/* Code that a runtime has generated: `count` sj_link_code_function, by rising address, and the
+ * bytes of all of them behind those. They lie in the memory file that comes with the packet, or, if
+ * there is none, follow. */
 typedef struct sj_link_code {
     uint32_t count;
-    uint32_t file_bytes; /* at most SJ_LINK_CODE_BYTES */
+    uint32_t file_bytes; /* of all that; at most SJ_LINK_CODE_BYTES */
     uint32_t skip;       /* sj_skip; not NONE: why the agent cannot hook them. Answered by SKIP */
     uint32_t reserved;
 } sj_link_code;

@@ -5,29 +5,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+static sj_status plan_bytes(sj_registry *registry, uint64_t process, const sj_link_code *code,
+                            sj_slice bytes, sj_plan_answer *answer)
+{
+    if (code->skip == SJ_SKIP_NONE) {
+        return sj_registry_plan_generated(registry, process, bytes, code->count, answer);
+    }
+    SJ_TRY(sj_registry_skip_generated(registry, process, bytes, code->count, code->skip));
+    return SJ_EUNSUPPORTED;
+}
+
+static sj_status plan_file(sj_registry *registry, uint64_t process, const sj_link_code *code,
+                           int file, sj_plan_answer *answer)
+{
+    if (!sj_memory_file_is(file)) {
+        return SJ_ECORRUPT;
+    }
+    uint8_t *bytes = malloc(code->file_bytes);
+    if (bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    sj_status status = SJ_ECORRUPT;
+    if (sj_memory_file_read(file, bytes, code->file_bytes)) {
+        const sj_slice slice = {.data = bytes, .size = code->file_bytes};
+        status = plan_bytes(registry, process, code, slice, answer);
+    }
+    free(bytes);
+    return status;
+}
+
 sj_status sj_link_plan_code(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
                             sj_plan_answer *answer)
 {
     sj_link_code code;
     const uint8_t *head = sj_reader_take(reader, sizeof(code));
-    if (head == NULL || !sj_memory_file_is(file)) {
+    if (head == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(&code, head, sizeof(code));
     if (code.file_bytes == 0 || code.file_bytes > SJ_LINK_CODE_BYTES) {
         return SJ_ECORRUPT;
     }
-    uint8_t *bytes = malloc(code.file_bytes);
-    if (bytes == NULL) {
-        return SJ_ENOMEM;
+    if (file >= 0) {
+        return plan_file(registry, process, &code, file, answer);
     }
-    sj_status status = SJ_ECORRUPT;
-    if (sj_memory_file_read(file, bytes, code.file_bytes)) {
-        const sj_slice slice = {.data = bytes, .size = code.file_bytes};
-        status = code.skip == SJ_SKIP_NONE
-                     ? sj_registry_plan_generated(registry, process, slice, code.count, answer)
-                     : sj_registry_skip_generated(registry, process, slice, code.count, code.skip);
-    }
-    free(bytes);
-    return status == SJ_OK && code.skip != SJ_SKIP_NONE ? SJ_EUNSUPPORTED : status;
+    const sj_slice slice = {.data = sj_reader_take(reader, code.file_bytes),
+                            .size = code.file_bytes};
+    return slice.data != NULL ? plan_bytes(registry, process, &code, slice, answer) : SJ_ECORRUPT;
 }

@@ -5,8 +5,8 @@
 #include "agent/registry/registry.h"
 #include "proto/base/cursor.h"
 
-/* sj_link_plan_code takes the payload of a CODE, whose functions are in `file`, and plans them.
- * SJ_ECORRUPT; errors of sj_registry_plan_generated. */
+/* sj_link_plan_code takes the payload of a CODE, whose functions are in `file` or, if that is -1,
+ * in the payload, and plans them. SJ_ECORRUPT; errors of sj_registry_plan_generated. */
 SJ_MUST_CHECK sj_status sj_link_plan_code(sj_registry *registry, uint64_t process,
                                           sj_reader *reader, int file, sj_plan_answer *answer);
 

@@ -148,6 +148,23 @@ static sj_status send_plan(int fd, const sj_plan_answer *planned)
                        answer.path_bytes);
 }
 
+/* A plan that has no file. */
+static sj_status send_plan_itself(int fd, const sj_plan_answer *planned)
+{
+    const sj_link_plan answer = {.first_function = planned->first_function};
+    const size_t bytes = planned->plan.size_bytes;
+    const sj_link_packet head = {.version = SJ_LINK_VERSION,
+                                 .type = SJ_LINK_PLAN,
+                                 .payload_bytes = (uint32_t)(sizeof(answer) + bytes)};
+    const struct iovec parts[] = {
+        {.iov_base = (void *)(uintptr_t)&head, .iov_len = sizeof(head)},
+        {.iov_base = (void *)(uintptr_t)&answer, .iov_len = sizeof(answer)},
+        {.iov_base = (void *)(uintptr_t)planned->plan.header, .iov_len = bytes}};
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = 3};
+    const ssize_t size = (ssize_t)(sizeof(head) + sizeof(answer) + bytes);
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == size ? SJ_OK : SJ_ECLOSED;
+}
+
 static sj_status send_skip(int fd, sj_skip reason)
 {
     const sj_link_skip skip = {.reason = reason};
@@ -177,7 +194,12 @@ static sj_status answer_code(sj_link_server *server, link_client *client, sj_rea
     if (status == SJ_EUNSUPPORTED) {
         return send_skip(client->fd, SJ_SKIP_UNDECODABLE);
     }
-    return status == SJ_OK ? send_plan(client->fd, &planned) : status;
+    if (status != SJ_OK || planned.plan.header == NULL) {
+        return status == SJ_OK ? send_plan(client->fd, &planned) : status;
+    }
+    const sj_status sent = send_plan_itself(client->fd, &planned);
+    sj_plan_free(&planned.plan);
+    return sent;
 }
 
 static sj_status answer_applied(sj_link_server *server, link_client *client, sj_reader *reader)

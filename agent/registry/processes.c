@@ -214,7 +214,10 @@ sj_status sj_registry_end_process(sj_registry *registry, uint64_t number, const 
             entry->end.disarm_reason = end->disarm_reason;
         }
         entry->ended = true;
+        const sj_status reported = sj_method_code_report(
+            &registry->method_code, registry->options.writer, end->ended_ticks);
         status = send_process(registry, entry);
+        status = status == SJ_OK ? reported : status;
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

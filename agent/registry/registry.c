@@ -49,6 +49,7 @@ void sj_registry_free(sj_registry *registry)
         sj_source_lines_free(registry->classes[i].lines);
     }
     free(registry->classes);
+    sj_method_code_deinit(&registry->method_code);
     free(registry->descendants);
     sj_method_names_deinit(&registry->method_names);
     sj_put_in_methods_deinit(&registry->put_in);

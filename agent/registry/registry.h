@@ -108,6 +108,7 @@ typedef struct sj_plan_request {
 typedef struct sj_plan_answer {
     uint32_t first_function;
     char plan_path[PATH_MAX];
+    sj_plan plan; /* of generated code, in the place of a file: the receiver's; else zeroed */
 } sj_plan_answer;
 
 /* sj_registry_plan_module answers a MODULE: plans it (once per session and build-id) and sends
@@ -250,7 +251,7 @@ size_t sj_registry_leave_out(sj_registry *registry, uint32_t *functions, size_t 
 void sj_registry_leave_out_none(sj_registry *registry);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,
- * as an sj_link_code's file holds it, and reports those that cannot be hooked.
+ * as an sj_link_code has them (`file`), and reports those that cannot be hooked.
  * answer->first_function stands for nothing. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,

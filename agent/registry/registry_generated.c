@@ -126,8 +126,8 @@ static sj_status plan_read(sj_registry *registry, uint64_t process,
     sj_plan plan = {0};
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_status status = sj_plan_make_generated(sj_method_group_machine(), functions, count, &plan);
-    if (status == SJ_OK) {
-        answer->first_function = 1;
+    answer->first_function = 1;
+    if (status == SJ_OK && plan.size_bytes > SJ_LINK_PLAN_BYTES) {
         snprintf(answer->plan_path, sizeof(answer->plan_path), "%s/generated-%u.plan",
                  registry->options.runtime_directory, ++registry->generated_count);
         status = sj_plan_write(&plan, answer->plan_path, NULL);
@@ -135,8 +135,16 @@ static sj_status plan_read(sj_registry *registry, uint64_t process,
     if (status == SJ_OK) {
         status = report_plan(registry, process, &plan);
     }
+    if (status == SJ_OK) {
+        status = sj_method_code_add(&registry->method_code, registry->options.writer, process,
+                                    functions, count, sj_clock_ticks());
+    }
     registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
-    sj_plan_free(&plan);
+    if (status == SJ_OK && answer->plan_path[0] == '\0') {
+        answer->plan = plan;
+    } else {
+        sj_plan_free(&plan);
+    }
     return status;
 }
 

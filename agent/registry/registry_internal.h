@@ -3,6 +3,7 @@
 #define SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 
 #include "agent/registry/method_categories.h"
+#include "agent/registry/method_code.h"
 #include "agent/registry/method_names.h"
 #include "agent/registry/put_in_methods.h"
 #include "agent/registry/registry.h"
@@ -101,6 +102,7 @@ struct sj_registry {
     size_t descendant_count;
     size_t descendant_capacity;
     uint32_t generated_count; /* plans of generated code */
+    sj_method_code method_code;
     uint32_t next_function;
     sj_method_names method_names; /* of methods that record their receivers */
     sj_method_categories categories;

@@ -135,7 +135,7 @@ def summary_of(build, scratch, options, command):
 def query(build, scratch, text):
     done = subprocess.run([os.path.join(build, "bin/sojourn"), "sql", "--json", text,
                            os.path.join(scratch, "bench.db")], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)[0]["n"]
+    return json.loads(done.stdout)
 
 
 def print_methods(build, rounds, scratch):
@@ -151,12 +151,12 @@ def print_methods(build, rounds, scratch):
         print(f"| {engine} | {statistics.median(found):.1f} | {low:.1f} to {high:.1f} |")
     options = ["--function", "Mono.CSharp.*", "--allow-unmatched", "--mono-engine", "in_place"]
     told = summary_of(build, scratch, options, ["mcs", SOURCE, f"-out:{os.path.join(scratch, 'made.exe')}"])
-    compiled = query(build, scratch, "SELECT count(DISTINCT function_id) AS n FROM function_stats WHERE calls > 0")
-    refused = query(build, scratch, "SELECT count(DISTINCT function_id) AS n FROM unhooked_functions "
-                                    "WHERE name LIKE '%:%' AND reason NOT IN "
-                                    "('an abstract or native method', 'filtered by the policy')")
-    print(f"\nmcs: {compiled} methods ran; {refused} were refused in place, "
-          f"{100 * (1 - refused / (compiled + refused)):.1f} % taken; "
+    compiled = query(build, scratch, "SELECT count(DISTINCT function_id) AS n FROM method_code")[0]["n"]
+    reasons = query(build, scratch, "SELECT reason, count(DISTINCT function_id) AS n FROM unhooked_functions "
+                                    "WHERE function_id IN (SELECT function_id FROM method_code) GROUP BY reason")
+    refused = sum(row["n"] for row in reasons)
+    print(f"\nmcs: of {compiled} methods compiled {100 * (1 - refused / compiled):.1f} % hooked in place; the others: "
+          f"{', '.join(str(row['n']) + ' ' + row['reason'] for row in reasons)}; "
           f"{told['sent_bytes'] / told['calls']:.2f} bytes a call of {told['calls']}")
 
 
@@ -170,16 +170,18 @@ def cpu_of(command, environment):
 def print_start(build, rounds, scratch):
     """The recorder's own CPU is not the program's: the summary has it."""
     anew = dict(os.environ, MONO_ENV_OPTIONS="-O=-aot")
-    ratios, methods = [], 0
+    options = ["--function", "Mono.CSharp.*", "--allow-unmatched"]
+    ratios, calls = {"callbacks": [], "in_place": []}, 0
     for _ in range(rounds):
-        clean(scratch)
         base = cpu_of(["mcs", "--help"], anew)
-        told = summary_of(build, scratch, ["--function", "Mono.CSharp.*", "--allow-unmatched"], ["mcs", "--help"])
-        methods = told["calls"]
-        ratios.append(told["traced_cpu_ns"] / 1e9 / base)
-    low, high = interval(ratios)
-    print(f"\nstart of mcs, its own methods recorded ({methods} calls): {statistics.median(ratios):.2f} times the CPU "
-          f"of a plain start that compiles anew, too ({low:.2f} to {high:.2f})")
+        for engine, samples in ratios.items():
+            told = summary_of(build, scratch, [*options, "--mono-engine", engine], ["mcs", "--help"])
+            calls = told["calls"]
+            samples.append(told["traced_cpu_ns"] / 1e9 / base)
+    for engine, samples in ratios.items():
+        low, high = interval(samples)
+        print(f"\nstart of mcs, its own methods recorded, {engine} ({calls} calls): {statistics.median(samples):.2f} "
+              f"times the CPU of a plain start that compiles anew, too ({low:.2f} to {high:.2f})")
 
 
 def main():

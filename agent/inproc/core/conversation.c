@@ -94,7 +94,8 @@ sj_status sj_conversation_finish(sj_link *link)
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_ECORRUPT;
 }
 
-bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+static bool ask(sj_status (*ask_one)(sj_link *link, void *question), void *question,
+                bool is_finished)
 {
     sj_link link = {.socket = -1};
     if (!sj_conversation_begin()) {
@@ -104,10 +105,20 @@ bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), vo
     if (status == SJ_OK) {
         status = ask_one(&link, question);
     }
-    if (status == SJ_OK) {
+    if (status == SJ_OK && is_finished) {
         status = sj_conversation_finish(&link);
     }
     sj_link_close(&link);
     sj_conversation_end();
     return status == SJ_OK;
+}
+
+bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+{
+    return ask(ask_one, question, true);
+}
+
+bool sj_conversation_ask_only(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+{
+    return ask(ask_one, question, false);
 }

@@ -46,4 +46,8 @@ SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
  * the answer. False: it got none. Blocking. */
 bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
 
+/* sj_conversation_ask_only is sj_conversation_ask without sj_conversation_finish: nothing that the
+ * recorder still has to take follows the answer. */
+bool sj_conversation_ask_only(sj_status (*ask_one)(sj_link *link, void *question), void *question);
+
 #endif

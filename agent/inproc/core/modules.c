@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { MAX_MODULES = 4096, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
+enum { MAX_MODULES = 16384, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
 
 typedef struct module_entry {
     uint64_t bias;
@@ -36,6 +36,7 @@ typedef struct module_entry {
 
 static module_entry modules[MAX_MODULES];
 static uint32_t entry_count; /* those behind were never used: their pages take no memory */
+static uint32_t first_free;  /* those in front are taken */
 static uint32_t sweep;
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;
@@ -170,10 +171,11 @@ static bool mark_seen(uint64_t bias, uint64_t text_low)
 
 static module_entry *add_entry(const sj_link_module *module)
 {
-    uint32_t place = 0;
+    uint32_t place = first_free;
     while (place < entry_count && modules[place].text_high != 0) {
         place++;
     }
+    first_free = place;
     if (place == MAX_MODULES) {
         return NULL;
     }
@@ -186,6 +188,14 @@ static module_entry *add_entry(const sj_link_module *module)
                                     .text_high = module->text_high,
                                     .seen = sweep};
     return &modules[place];
+}
+
+static void free_entry(module_entry *entry)
+{
+    const uint32_t place = (uint32_t)(entry - modules);
+    sj_hooks_forget(&entry->hooked);
+    *entry = (module_entry){0};
+    first_free = place < first_free ? place : first_free;
 }
 
 /* Maps a plan file for reading; NULL when it cannot be. */
@@ -253,23 +263,47 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
     }
 }
 
-/* Applies the plan that the recorder answered with, and reports the outcome. `marks`: of generated
- * code, as sj_hooks_report has them; else NULL. */
+/* A plan that the recorder answered with. */
+typedef struct taken_plan {
+    sj_link_plan head;
+    void *bytes; /* NULL: it cannot be read */
+    size_t size_bytes;
+    bool is_mapped;
+} taken_plan;
+
+/* The packet's room is needed for the answer: a plan that came in it is copied. */
+static sj_status take_plan(const sj_link *link, taken_plan *plan)
+{
+    static _Alignas(16) uint8_t room[SJ_LINK_PLAN_BYTES]; /* conversations exclude each other */
+    char path[MAX_PATH_BYTES];
+    if (link->packet.payload_bytes < sizeof(plan->head)) {
+        return SJ_ECORRUPT;
+    }
+    const uint8_t *payload = link->payload;
+    memcpy(&plan->head, payload, sizeof(plan->head));
+    const uint32_t bytes = link->packet.payload_bytes - (uint32_t)sizeof(plan->head);
+    if (plan->head.path_bytes == 0 && bytes <= sizeof(room)) {
+        memcpy(room, payload + sizeof(plan->head), bytes);
+        plan->bytes = room;
+        plan->size_bytes = bytes;
+        return SJ_OK;
+    }
+    if (plan->head.path_bytes != bytes || bytes >= sizeof(path)) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(path, payload + sizeof(plan->head), bytes);
+    path[bytes] = '\0';
+    plan->bytes = map_plan(path, &plan->size_bytes);
+    plan->is_mapped = plan->bytes != NULL;
+    return SJ_OK;
+}
+
+/* Applies the plan that the recorder answered with, and reports the outcome; of generated code only
+ * what failed. `marks`: of generated code, as sj_hooks_report has them; else NULL. */
 static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner, uint8_t *marks)
 {
-    sj_link_plan plan;
-    char path[MAX_PATH_BYTES];
-    if (link->packet.payload_bytes < sizeof(plan)) {
-        return SJ_ECORRUPT;
-    }
-    memcpy(&plan, link->payload, sizeof(plan));
-    if (plan.path_bytes != link->packet.payload_bytes - sizeof(plan) ||
-        plan.path_bytes >= sizeof(path)) {
-        return SJ_ECORRUPT;
-    }
-    memcpy(path, link->payload + sizeof(plan), plan.path_bytes);
-    path[plan.path_bytes] = '\0';
-
+    taken_plan plan = {0};
+    SJ_TRY(take_plan(link, &plan));
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
@@ -277,25 +311,25 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
         .failures = (sj_link_failure *)(void *)(payload + sizeof(sj_link_applied)),
         .failures_room = (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
                          sizeof(sj_link_failure)};
-    size_t size_bytes = 0;
-    void *bytes = map_plan(path, &size_bytes);
-    if (bytes != NULL) {
-        if (write_plan(&plan, manner, bytes, size_bytes, entry, &report) != SJ_OK) {
-            report.hooked = 0;
-            report.failed = 0;
-        }
+    if (plan.bytes != NULL &&
+        write_plan(&plan.head, manner, plan.bytes, plan.size_bytes, entry, &report) != SJ_OK) {
+        report.hooked = 0;
+        report.failed = 0;
     }
     const uint32_t reported =
         report.failed < report.failures_room ? report.failed : report.failures_room;
-    if (bytes != NULL) {
-        if (entry->is_generated) {
-            name_failures(bytes, &report, reported);
-        }
-        (void)sj_sys_unmap(bytes, size_bytes);
+    if (plan.bytes != NULL && entry->is_generated) {
+        name_failures(plan.bytes, &report, reported);
+    }
+    if (plan.is_mapped) {
+        (void)sj_sys_unmap(plan.bytes, plan.size_bytes);
+    }
+    if (entry->is_generated && reported == 0) {
+        return SJ_OK;
     }
     const sj_link_applied applied = {.bias = entry->bias,
                                      .first_function =
-                                         entry->is_generated ? 0 : plan.first_function,
+                                         entry->is_generated ? 0 : plan.head.first_function,
                                      .hooked = report.hooked,
                                      .failed = reported,
                                      .stub_bytes = report.stub_bytes,
@@ -437,8 +471,7 @@ static void drop_unused(module_entry *entry)
         same += is_entry_of(&modules[i], entry->bias, entry->text_low);
     }
     if (same > 1) {
-        sj_hooks_forget(&entry->hooked);
-        *entry = (module_entry){0};
+        free_entry(entry);
     }
 }
 
@@ -498,8 +531,7 @@ static sj_status drop_unloaded(sj_link *link)
         const sj_link_module module = {.bias = modules[i].bias,
                                        .text_low = modules[i].text_low,
                                        .text_high = modules[i].text_high};
-        sj_hooks_forget(&modules[i].hooked);
-        modules[i] = (module_entry){0};
+        free_entry(&modules[i]);
         if (status == SJ_OK) {
             memcpy(sj_link_payload(link), &module, sizeof(module));
             status = sj_link_send(link, SJ_LINK_UNLOADED, sizeof(module));
@@ -598,8 +630,7 @@ sj_status sj_modules_hook_generated(sj_link *link, uint64_t low, uint64_t high, 
         entry->is_generated = true;
         status = apply_plan(link, entry, runs ? PLAN_PREPARE : PLAN_APPLY, marks);
         if (entry->hooked.change_count == 0) {
-            sj_hooks_forget(&entry->hooked);
-            *entry = (module_entry){0};
+            free_entry(entry);
         }
     }
     end_change();
@@ -618,10 +649,10 @@ void sj_modules_forget_all(void)
 {
     begin_change();
     for (uint32_t i = 0; i < entry_count; i++) {
-        sj_hooks_forget(&modules[i].hooked);
-        modules[i] = (module_entry){0};
+        free_entry(&modules[i]);
     }
     sj_hooks_forget(&loader_hook);
+    sj_near_release();
     atomic_fetch_add(&sojourn_agent_state.changing,
                      1); /* not end_change, which takes a lock of the loader */
 }

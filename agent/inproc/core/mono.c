@@ -153,34 +153,57 @@ static bool add_method(const char *container, const char *name, uint32_t *functi
     return sj_conversation_ask(ask_method, &question);
 }
 
-typedef struct code_question {
-    int file;
-    const sj_link_code *code;
-    uint64_t low;
-    uint64_t high;
-    bool runs;
-    uint8_t *marks;
-} code_question;
+/* The functions and their bytes, behind what is in the payload already. */
+static void append_code(const sj_mono_code *code, uint8_t *at)
+{
+    const size_t bytes = code->head.count * sizeof(*code->functions);
+    memcpy(at, code->functions, bytes);
+    at += bytes;
+    for (uint32_t i = 0; i < code->head.count; i++) {
+        const sj_link_code_function *function = &code->functions[i];
+        memcpy(at, (const void *)(uintptr_t)function->address, function->bytes);
+        at += function->bytes;
+    }
+}
+
+static sj_status send_code(sj_link *link, const sj_mono_code *code)
+{
+    uint8_t *payload = sj_link_payload(link);
+    memcpy(payload, &code->head, sizeof(code->head));
+    if (code->file >= 0) {
+        return sj_link_send_file(link, SJ_LINK_CODE, sizeof(code->head), code->file);
+    }
+    append_code(code, payload + sizeof(code->head));
+    return sj_link_send(link, SJ_LINK_CODE, (uint32_t)sizeof(code->head) + code->head.file_bytes);
+}
+
+static bool is_all_hooked(const sj_mono_code *code)
+{
+    uint32_t hooked = 0;
+    while (hooked < code->head.count && code->marks[hooked] != 0) {
+        hooked++;
+    }
+    return hooked == code->head.count;
+}
 
 static sj_status ask_code(sj_link *link, void *context)
 {
-    const code_question *question = context;
-    memcpy(sj_link_payload(link), question->code, sizeof(*question->code));
-    SJ_TRY(sj_link_send_file(link, SJ_LINK_CODE, sizeof(*question->code), question->file));
+    const sj_mono_code *code = context;
+    const sj_link_code_function *last = &code->functions[code->head.count - 1];
+    SJ_TRY(send_code(link, code));
     SJ_TRY(sj_link_receive(link));
     if (link->packet.type != SJ_LINK_PLAN) {
         return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
     }
-    return sj_modules_hook_generated(link, question->low, question->high, question->runs,
-                                     question->marks);
+    SJ_TRY(sj_modules_hook_generated(link, code->functions[0].address, last->address + last->bytes,
+                                     code->runs, code->marks));
+    /* What failed has been reported; the program may end when this returns. */
+    return is_all_hooked(code) ? SJ_OK : sj_conversation_finish(link);
 }
 
-static void plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
-                      uint8_t *marks)
+static void plan_code(const sj_mono_code *code)
 {
-    code_question question = {
-        .file = file, .code = code, .low = low, .high = high, .runs = runs, .marks = marks};
-    (void)sj_conversation_ask(ask_code, &question);
+    (void)sj_conversation_ask_only(ask_code, (void *)(uintptr_t)code);
 }
 
 /* The runtime has read its options; the C library's list may be another one by now. */

@@ -3,6 +3,7 @@
 #define SJ_AGENT_INPROC_HOOKS_ARCH_H
 
 #include "agent/abi/machine.h"
+#include "agent/inproc/recorder/values.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ typedef struct sj_code_emitter {
                      * are no such calls (sj_hooks_expect_dispatch) */
     uint64_t shared[SJ_SHARED_PARTS]; /* from sj_code_emit_shared */
     bool measuring;
+    bool is_inline;   /* probes call nothing that they share: quicker, and larger (x86-64) */
     bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
     bool too_far;     /* a displacement did not fit */
     bool lacks_label; /* a label was needed before its place was known */
@@ -72,8 +74,8 @@ void sj_code_emit_shared(sj_code_emitter *emitter);
  * ends a dispatched call that has jumped here (emitter->thunk). */
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag);
 
-/* sj_arch_has_tail_call_entries: functions may have tail-call entries: not on aarch64, and not
- * if entries check for dispatched calls (emitter->thunk). */
+/* sj_arch_has_tail_call_entries: functions may have tail-call entries: not on aarch64, and not if
+ * entries check for dispatched calls (emitter->thunk), or probes are inline. */
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter);
 
 /* sj_code_emit_tail_call_exit emits the exit with this tag, which goes to a tail-call entry: the
@@ -100,6 +102,12 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
 /* sj_code_emit_values emits a call of sj_recorder_values, with every register and flag kept, where
  * a probe may be. */
 void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t descriptors);
+
+/* sj_code_emit_plain_values emits the recording of values of a function by the probe itself, with
+ * every register and flag kept, where a probe may be. False: not on this machine; nothing is
+ * emitted. */
+bool sj_code_emit_plain_values(sj_code_emitter *emitter, uint32_t function,
+                               const sj_plain_value *values, uint32_t count);
 
 /* sj_arch_is_return: an instruction is a function's return to its caller. */
 bool sj_arch_is_return(const uint8_t *bytes, uint32_t count);

@@ -110,6 +110,9 @@ SJ_MUST_CHECK sj_status sj_hooks_unpatch(sj_hooked_module *module);
  * stubs no thread runs any more. */
 void sj_hooks_forget(sj_hooked_module *module);
 
+/* sj_near_release gives back what is mapped ahead for stubs of generated code. */
+void sj_near_release(void);
+
 /* sj_hooks_redirect makes the function at `address`, whose code must be `original`, jump to
  * `target` at any distance; only prepares that when `prepare_only`. sj_hooks_unpatch undoes it.
  * Errors as sj_hooks_apply; SJ_EINVAL when the code differs. */

@@ -36,6 +36,13 @@ static inline uint32_t sj_function_id(const sj_application *application, uint32_
                                                    : application->first_function + index;
 }
 
+/* sj_is_generated: the plan is one of code that a runtime has made. */
+static inline bool sj_is_generated(const sj_application *application)
+{
+    return application->plan->function_count != 0 &&
+           sj_plan_functions(application->plan)->source == SJ_SYMBOL_GENERATED;
+}
+
 /* One import of a module. The assembly reads the record. */
 typedef struct sj_library_call {
     sj_dispatch_record record; /* entry NULL: not recorded */
@@ -85,6 +92,11 @@ void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_e
  * when there is none. */
 void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes);
 
+/* sj_near_take does the same from memory that is mapped ahead, for the stubs of methods that come
+ * one by one; whole pages. Each is unmapped by itself; sj_near_release (hooks.h) unmaps what is
+ * left. One thread at a time. */
+void *sj_near_take(uint64_t low, uint64_t high, uint64_t bytes);
+
 /* sj_stubs_build measures, maps and generates the stubs of a plan and makes them executable. Fills
  * stub_addresses, and function_skips of functions whose stubs cannot be made. */
 SJ_MUST_CHECK sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module);
@@ -104,6 +116,10 @@ typedef struct sj_text {
 
 SJ_MUST_CHECK sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high);
 void sj_text_close(sj_text *text);
+
+/* sj_text_is_open: every page of [low, high), bytes that nothing runs or writes, is writable as it
+ * is. False also where that cannot be found out. */
+bool sj_text_is_open(uint64_t low, uint64_t high);
 
 /* sj_text_populate copies all pages of an open text at once, for one most of whose pages are about
  * to be written. */

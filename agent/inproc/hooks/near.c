@@ -1,10 +1,20 @@
+/* Design notes
+ *
+ * A place is found by reading the list of the process's mappings, which takes as long as that is. A
+ * runtime's methods come one by one, thousands of them, each with a page of stubs: those are cut
+ * from one mapping, which stays one for the kernel, too. */
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <sys/mman.h>
 
-enum { LOWEST_ADDRESS = 1 << 20, GUARD_BYTES = 64 * 1024, HUGE_PAGE = 1 << 21 };
+enum {
+    LOWEST_ADDRESS = 1 << 20,
+    GUARD_BYTES = 64 * 1024,
+    HUGE_PAGE = 1 << 21,
+    POOL_BYTES = 1 << 20
+};
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -61,6 +71,41 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     }
     sj_maps_close(&maps);
     return below != 0 ? below : above;
+}
+
+/* What is left of the memory that small areas are cut from. */
+static uint64_t pool_low;
+static uint64_t pool_high;
+
+static bool is_in_reach(uint64_t place, uint64_t bytes, uint64_t low, uint64_t high)
+{
+    return (place > low || high - place <= SJ_ARCH_REACH_BYTES) &&
+           (place < low || place + bytes - low <= SJ_ARCH_REACH_BYTES);
+}
+
+void *sj_near_take(uint64_t low, uint64_t high, uint64_t bytes)
+{
+    if (pool_high - pool_low < bytes || !is_in_reach(pool_low, bytes, low, high)) {
+        void *fresh = bytes < POOL_BYTES ? sj_near_map(low, high, POOL_BYTES) : NULL;
+        if (fresh == NULL) {
+            return sj_near_map(low, high, bytes);
+        }
+        sj_near_release();
+        pool_low = (uint64_t)(uintptr_t)fresh;
+        pool_high = pool_low + POOL_BYTES;
+    }
+    void *place = (void *)(uintptr_t)pool_low;
+    pool_low += bytes;
+    return place;
+}
+
+void sj_near_release(void)
+{
+    if (pool_low < pool_high) {
+        (void)sj_sys_unmap((void *)(uintptr_t)pool_low, pool_high - pool_low);
+    }
+    pool_low = 0;
+    pool_high = 0;
 }
 
 void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes)

@@ -190,11 +190,13 @@ static sj_status open_text(const sj_application *application, sj_text *text)
 {
     const sj_plan_header *plan = application->plan;
     text->count = 0;
-    if (application->prepare_only) {
+    const uint64_t low = application->bias + plan->text_low;
+    const uint64_t high = application->bias + plan->text_high;
+    const bool is_one_method = sj_is_generated(application) && plan->function_count == 1;
+    if (application->prepare_only || (is_one_method && sj_text_is_open(low, high))) {
         return SJ_OK;
     }
-    SJ_TRY(sj_text_open(text, application->bias + plan->text_low,
-                        application->bias + plan->text_high));
+    SJ_TRY(sj_text_open(text, low, high));
     if (fills_pages(application)) {
         sj_text_populate(text);
     }

@@ -95,11 +95,14 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     sj_code_emit_relative(emitter, bytes, (uint32_t)count, (uint32_t)position, target);
 }
 
-static void emit_generated_values(sj_code_emitter *emitter, uint64_t address, bool of_result)
+static void emit_generated_values(sj_code_emitter *emitter, uint32_t id, uint64_t address,
+                                  bool of_result)
 {
     const sj_generated_values *values = sj_recorder_generated_values;
     const uint32_t number = values != NULL ? values->find(address, of_result) : 0;
-    if (number != 0) {
+    sj_plain_value plain[SJ_VALUES_PER_FUNCTION];
+    const uint32_t count = number != 0 ? values->list_plain(number, of_result, plain) : 0;
+    if (number != 0 && (count == 0 || !sj_code_emit_plain_values(emitter, id, plain, count))) {
         sj_code_emit_values(emitter, number | (of_result ? (uint32_t)SJ_VALUES_AT_EXIT : 0), 0);
     }
 }
@@ -135,7 +138,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
     uint32_t count = 0;
     if (function->source == SJ_SYMBOL_GENERATED) {
         if (moment != MOMENT_JUMP) {
-            emit_generated_values(emitter, application->bias + function->offset,
+            emit_generated_values(emitter, id, application->bias + function->offset,
                                   moment == MOMENT_RETURN);
         }
         return;
@@ -280,7 +283,10 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t *main_bytes,
                           uint64_t *cold_bytes)
 {
-    sj_code_emitter emitter = {.at = AREA_START, .measuring = true, .thunk = thunk};
+    sj_code_emitter emitter = {.at = AREA_START,
+                               .measuring = true,
+                               .is_inline = sj_is_generated(application),
+                               .thunk = thunk};
     sj_code_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
@@ -333,8 +339,10 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     const uint64_t thunk = find_thunk();
     measure_stubs(application, thunk, &main_bytes, &cold_bytes);
     const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
-    uint8_t *area =
-        sj_near_map(application->bias + plan->text_low, application->bias + plan->text_high, bytes);
+    const uint64_t low = application->bias + plan->text_low;
+    const uint64_t high = application->bias + plan->text_high;
+    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, bytes)
+                                                 : sj_near_map(low, high, bytes);
     if (area == NULL) {
         for (uint32_t i = 0; i < plan->function_count; i++) {
             application->function_skips[i] = SJ_SKIP_STUB_TOO_FAR;
@@ -353,6 +361,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
                                .slow_trampoline = (uint64_t)(uintptr_t)area,
                                .values_trampoline = (uint64_t)(uintptr_t)area + VALUES_TRAMPOLINE,
                                .jump_trampoline = (uint64_t)(uintptr_t)area + JUMP_TRAMPOLINE,
+                               .is_inline = sj_is_generated(application),
                                .thunk = thunk};
     sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     emitter.at = emitter.values_trampoline;

@@ -4,6 +4,7 @@
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 static sj_status collect_parts(sj_text *text, uint64_t low, uint64_t high)
 {
@@ -60,6 +61,27 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
         }
     }
     return SJ_OK;
+}
+
+/* Writes a byte onto itself, by the kernel, which does not fault. */
+static bool is_writable(uint64_t address)
+{
+    uint8_t byte = *(const uint8_t *)(uintptr_t)address;
+    const struct iovec here = {.iov_base = &byte, .iov_len = 1};
+    const struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = 1};
+    return SJ_SYS(SYS_process_vm_writev, sj_sys_pid(), (long)(uintptr_t)&here, 1,
+                  (long)(uintptr_t)&there, 1, 0) == 1;
+}
+
+bool sj_text_is_open(uint64_t low, uint64_t high)
+{
+    const uint64_t page = getauxval(AT_PAGESZ);
+    for (uint64_t at = low; at < high; at = (at & ~(page - 1)) + page) {
+        if (!is_writable(at)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void sj_text_populate(const sj_text *text)

@@ -17,49 +17,69 @@ static bool put(int file, const void *bytes, uint64_t size, uint64_t at)
     return SJ_SYS(SYS_pwrite64, file, bytes, size, at, 0, 0) == (long)size;
 }
 
-static bool put_all(int file, const sj_link_code_function *functions, uint32_t count,
-                    uint64_t *size)
+static bool put_all(const sj_mono_code *code, int file)
 {
-    uint64_t at = (uint64_t)count * sizeof(functions[0]);
-    bool is_put = put(file, functions, at, 0);
-    for (uint32_t i = 0; i < count && is_put; i++) {
-        is_put = put(file, (const void *)(uintptr_t)functions[i].address, functions[i].bytes, at);
-        at += functions[i].bytes;
+    uint64_t at = (uint64_t)code->head.count * sizeof(*code->functions);
+    bool is_put = put(file, code->functions, at, 0);
+    for (uint32_t i = 0; i < code->head.count && is_put; i++) {
+        const sj_link_code_function *function = &code->functions[i];
+        is_put = put(file, (const void *)(uintptr_t)function->address, function->bytes, at);
+        at += function->bytes;
     }
-    *size = at;
-    return is_put && at <= SJ_LINK_CODE_BYTES;
+    return is_put;
+}
+
+/* By way of a file: code that may be gone is read by the kernel, and more than a packet holds. */
+static void plan_by_file(sj_mono_code *code)
+{
+    code->file = (int)SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
+    if (code->file < 0) {
+        return;
+    }
+    if (put_all(code, code->file)) {
+        sj_mono_plan_code(code);
+    }
+    (void)sj_sys_close(code->file);
+}
+
+static uint64_t size_of(const sj_mono_code *code)
+{
+    uint64_t bytes = (uint64_t)code->head.count * sizeof(*code->functions);
+    for (uint32_t i = 0; i < code->head.count; i++) {
+        bytes += code->functions[i].bytes;
+    }
+    return bytes;
+}
+
+static void plan(sj_mono_code *code)
+{
+    enum { PACKET_BYTES = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_code) };
+    const uint64_t bytes = size_of(code);
+    if (bytes > SJ_LINK_CODE_BYTES) {
+        return;
+    }
+    code->head.file_bytes = (uint32_t)bytes;
+    if (code->runs || bytes > PACKET_BYTES) {
+        plan_by_file(code);
+    } else {
+        sj_mono_plan_code(code);
+    }
 }
 
 void sj_mono_refuse_code(const sj_link_code_function *functions, uint32_t count, uint32_t skip)
 {
-    const uint32_t bytes = count * (uint32_t)sizeof(*functions);
-    const sj_link_code code = {.count = count, .file_bytes = bytes, .skip = skip};
-    const long file = SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
     uint8_t mark = 0;
-    if (file >= 0) {
-        if (put((int)file, functions, bytes, 0)) {
-            sj_mono_plan_code((int)file, &code, functions[0].address, functions[0].address, false,
-                              &mark);
-        }
-        (void)sj_sys_close((int)file);
-    }
+    sj_mono_code code = {
+        .head = {.count = count, .skip = skip}, .functions = functions, .file = -1, .marks = &mark};
+    plan(&code);
 }
 
 void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
                        bool runs, uint8_t *marks)
 {
-    const long file = SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
-    uint64_t size = 0;
-    if (file < 0) {
-        return;
-    }
-    if (put_all((int)file, functions, count, &size)) {
-        const sj_link_code_function *last = &functions[count - 1];
-        const sj_link_code code = {.count = count, .file_bytes = (uint32_t)size};
-        sj_mono_plan_code((int)file, &code, functions[0].address, last->address + last->bytes, runs,
-                          marks);
-    }
-    (void)sj_sys_close((int)file);
+    sj_mono_code code = {
+        .head = {.count = count}, .functions = functions, .file = -1, .runs = runs, .marks = marks};
+    plan(&code);
     for (uint32_t i = 0; i < count; i++) {
         if (methods != NULL && marks[i] != 0) {
             sj_mono_set_patched(methods[i]);
@@ -95,7 +115,7 @@ void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes)
 
 bool sj_mono_has_room_in_place(void)
 {
-    enum { COMPILED_MAX = 3000 }; /* of the modules that the agent has room for */
+    enum { COMPILED_MAX = 12000 }; /* of the modules that the agent has room for */
     return atomic_load(&compiled_count) < COMPILED_MAX;
 }
 

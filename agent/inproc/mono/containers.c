@@ -59,10 +59,9 @@ void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last)
     ask->add_lines(words, count, is_last);
 }
 
-void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
-                       uint8_t *marks)
+void sj_mono_plan_code(const sj_mono_code *code)
 {
-    ask->plan_code(file, code, low, high, runs, marks);
+    ask->plan_code(code);
 }
 
 void sj_mono_set_registrar(const sj_mono_registrar *registrar)

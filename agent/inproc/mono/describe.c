@@ -37,10 +37,16 @@ static uint32_t size_of(int32_t type)
     }
 }
 
+static _Atomic uint32_t known_place; /* of the letters in a string; 0: not known yet */
+
+bool sj_mono_knows_strings(void)
+{
+    return atomic_load_explicit(&known_place, memory_order_relaxed) != 0;
+}
+
 /* What a string holds: its length lies in front of its letters, which is checked once. */
 static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
 {
-    static _Atomic uint32_t known_place; /* of the letters in a string; 0: not known yet */
     const uint32_t place = atomic_load_explicit(&known_place, memory_order_relaxed);
     if (place != 0) {
         memcpy(length, string + place - sizeof(*length), sizeof(*length));

@@ -4,7 +4,7 @@
  * convention, in which Mono passes numbers and references; which ones follows from the signature.
  * Behind a structure among the parameters, or a result that is one, it is not followed: such values
  * are not there. A list of all such code, searched only when stubs are made; probes have a number
- * of it. */
+ * of it. Plain numbers that no rule looks at are recorded by the probe itself. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -23,7 +23,6 @@ typedef struct placed_values {
     void *method;
     uint32_t function;
     uint32_t count;
-    bool is_plain; /* all of them */
     placed_value values[SJ_VALUES_PER_FUNCTION];
 } placed_values;
 
@@ -177,17 +176,63 @@ static sj_values_outcome change(const placed_values *code, uint64_t stack, const
     return SJ_VALUES_CHANGED;
 }
 
-/* Numbers that no rule looks at: nothing is called. */
-static void record_plain(const placed_values *code, bool at_exit, uint64_t stack,
-                         const uint64_t *registers)
+/* How many bytes of a register a number of an element type is, and whether it has a sign. */
+static sj_plain_value describe_plain(const placed_value *value)
 {
+    sj_plain_value plain = {.descriptor = value->what.descriptor, .word = value->word, .bytes = 8};
+    switch (value->what.element) {
+    case TYPE_I1:
+        plain.is_signed = 1;
+        plain.bytes = 1;
+        break;
+    case TYPE_BOOLEAN:
+    case TYPE_U1:
+        plain.bytes = 1;
+        break;
+    case TYPE_I2:
+        plain.is_signed = 1;
+        plain.bytes = 2;
+        break;
+    case TYPE_CHAR:
+    case TYPE_U2:
+        plain.bytes = 2;
+        break;
+    case TYPE_I4:
+        plain.is_signed = 1;
+        plain.bytes = 4;
+        break;
+    case TYPE_U4:
+    case TYPE_R4:
+        plain.bytes = 4;
+        break;
+    default:
+        break;
+    }
+    return plain;
+}
+
+static uint32_t list_plain(uint32_t number, bool at_exit,
+                           sj_plain_value values[SJ_VALUES_PER_FUNCTION])
+{
+    const placed_values *code = &placed[number - 1];
+    uint32_t count = 0;
     for (uint32_t i = 0; i < code->count; i++) {
         const placed_value *value = &code->values[i];
-        if (value->what.is_result == at_exit) {
-            (void)sj_mono_record_plain(&value->what, code->function, stack,
-                                       registers + value->word);
+        if (value->what.is_result != at_exit) {
+            continue;
         }
+        if (!value->what.is_plain || sj_recorder_changes != NULL) {
+            return 0;
+        }
+        values[count++] = describe_plain(value);
     }
+    return count;
+}
+
+/* Recording it leaves the vector registers alone. */
+static bool calls_nothing(const sj_mono_ingredient *value)
+{
+    return value->is_plain || (value->is_text && sj_mono_knows_strings());
 }
 
 static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t stack,
@@ -195,10 +240,6 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
 {
     const placed_values *code = &placed[number - 1];
     sj_values_outcome outcome = SJ_VALUES_KEPT;
-    if (code->is_plain && sj_recorder_changes == NULL && sj_recorder_is_armed()) {
-        record_plain(code, at_exit, stack, (const uint64_t *)registers);
-        return SJ_VALUES_KEPT;
-    }
     const uint32_t count = sj_recorder_is_armed() ? code->count : 0;
     for (uint32_t i = 0; i < count && outcome != SJ_VALUES_RETURN; i++) {
         const placed_value *value = &code->values[i];
@@ -206,7 +247,8 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
         if (value->what.is_result != at_exit) {
             continue;
         }
-        sj_values_outcome changed = value->what.is_plain ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
+        sj_values_outcome changed =
+            calls_nothing(&value->what) ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
         if (sj_mono_record_ingredient(&value->what, code->function, stack,
                                       (uint64_t *)registers + value->word, &due)) {
             const sj_values_outcome done = change(code, stack, &due, registers);
@@ -217,7 +259,8 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
     return outcome;
 }
 
-static const sj_generated_values generated_values = {.find = find_placed, .record = record_placed};
+static const sj_generated_values generated_values = {
+    .find = find_placed, .list_plain = list_plain, .record = record_placed};
 
 /* Those of a method that lie in registers. */
 static void place_each(void *method, uint32_t descriptors, placed_values *code)
@@ -233,7 +276,6 @@ static void place_each(void *method, uint32_t descriptors, placed_values *code)
                             : NULL;
         if (place != NULL && sj_mono_learn_value(signature, descriptor, &value->what)) {
             value->word = (uint8_t)(place - (uint64_t *)&none);
-            code->is_plain = (code->count == 0 || code->is_plain) && value->what.is_plain;
             code->count++;
         }
     }

@@ -197,8 +197,7 @@ void sj_mono_mute_unwanted(void);
 const sj_mono_answer *sj_mono_learn_image(void *image, const char **path);
 
 /* sj_mono_plan_code asks for a plan, as the registrar has it. */
-void sj_mono_plan_code(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
-                       uint8_t *marks);
+void sj_mono_plan_code(const sj_mono_code *code);
 
 /* sj_mono_hook_code has code of functions hooked in place, and their methods (NULL: not known) set
  * as patched where that was done. Functions by rising address; `marks` has as many bytes, 0 at
@@ -274,6 +273,7 @@ typedef struct sj_mono_ingredient {
     bool is_byref;
     bool is_result;
     bool is_plain; /* a number, of the kind that is asked for: nothing more has to be known */
+    bool is_text;  /* a string that is recorded as one */
 } sj_mono_ingredient;
 
 /* sj_mono_learn_value asks the runtime about one value of a method; false: it has no such. */
@@ -371,6 +371,9 @@ bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
  * the class and identity of objects, lengths of arrays, fields of structures. Calls nothing of the
  * program. */
 void sj_mono_describe(sj_value_text *text, void *type, const void *place);
+
+/* sj_mono_knows_strings: sj_mono_describe_string calls no function of the runtime any more. */
+bool sj_mono_knows_strings(void);
 
 /* sj_mono_describe_class appends the name of a class with its namespace. */
 void sj_mono_describe_class(sj_value_text *text, void *class);

@@ -34,6 +34,16 @@ static inline size_t sj_mono_assembly_bytes(uint32_t count, uint32_t value_count
     return (count + 31) / 32 * 4 + value_count * sizeof(sj_link_method_values);
 }
 
+/* Code of functions, by rising address. */
+typedef struct sj_mono_code {
+    sj_link_code head;
+    const sj_link_code_function *functions;
+    int file;       /* a memory file that holds all, as head says; -1: there is none, and the bytes
+                       can be read where they are */
+    bool runs;      /* something may run it: hooks are prepared for a tracer, else made at once */
+    uint8_t *marks; /* a byte each, set to 1 where a function is hooked */
+} sj_mono_code;
+
 /* How functions of the session are made. Called in a thread of the app that compiles a method. */
 typedef struct sj_mono_registrar {
     /* False: nobody could be asked; ask again next time. */
@@ -41,11 +51,8 @@ typedef struct sj_mono_registrar {
                          sj_mono_assembly *assembly);
     /* A method that no file lists; 0: it is not recorded. False as above. */
     bool (*add_method)(const char *container, const char *name, uint32_t *function);
-    /* Plans code of functions, which `file`, a memory file, holds as an sj_link_code does; low and
-     * high are the bounds of all. marks[i] is set to 1 where function i is hooked: prepared for a
-     * tracer, or, if nothing `runs` the code yet, at once. */
-    void (*plan_code)(int file, const sj_link_code *code, uint64_t low, uint64_t high, bool runs,
-                      uint8_t *marks);
+    /* Plans code of functions. */
+    void (*plan_code)(const sj_mono_code *code);
     /* The runtime has read its options. */
     void (*runtime_is_up)(void);
     /* Takes which instructions ran, as the words of an sj_link_lines. */

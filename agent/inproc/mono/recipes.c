@@ -51,7 +51,9 @@ bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient
                                   .argument = (uint8_t)(is_result ? 0 : position - 1 + first),
                                   .is_byref = known.is_byref,
                                   .is_result = is_result,
-                                  .is_plain = is_plain(descriptor, &known)};
+                                  .is_plain = is_plain(descriptor, &known),
+                                  .is_text = !known.is_byref && known.element == TYPE_STRING &&
+                                             sj_value_kind_of(descriptor) == SJ_VALUE_STRING};
     return true;
 }
 

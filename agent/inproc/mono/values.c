@@ -45,6 +45,16 @@ void sj_mono_learn_type(sj_mono_value *value)
     value->is_byref = sj_mono_runtime.type_is_byref(value->type) != 0;
 }
 
+/* Its bytes as they are: most are not used. */
+static void record_string(uint32_t function, uint64_t stack, uint8_t descriptor, void *string)
+{
+    sj_value_text text;
+    text.used = 0;
+    text.note = SJ_VALUE_WHOLE;
+    sj_mono_describe_string(&text, string);
+    sj_recorder_text(function, stack, descriptor, text.bytes, text.used, text.note);
+}
+
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
 {
     const uint32_t kind = sj_value_kind_of(value->descriptor);
@@ -65,11 +75,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (element == TYPE_STRING) {
         if (kind == SJ_VALUE_STRING) {
-            sj_value_text text; /* its bytes as they are: most are not used */
-            text.used = 0;
-            text.note = SJ_VALUE_WHOLE;
-            sj_mono_describe_string(&text, *(void *const *)place);
-            record_text(value, &text);
+            record_string(value->function, value->stack, value->descriptor, *(void *const *)place);
         }
         return false;
     }
@@ -86,6 +92,10 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
 bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
                                void *place, sj_due_change *due)
 {
+    if (asked->is_text) {
+        record_string(function, stack, asked->descriptor, *(void *const *)place);
+        return false;
+    }
     if (!asked->is_plain) {
         const sj_mono_value value = {.function = function,
                                      .stack = stack,

@@ -63,13 +63,23 @@ static bool add_ascii(sj_value_text *text, const uint16_t *units)
     return true;
 }
 
-void sj_value_text_add_units(sj_value_text *text, const uint16_t *units, int32_t count)
+/* Appends the letters of ASCII that the units begin with, as far as there is room: how many. */
+static int32_t add_plain_units(sj_value_text *text, const uint16_t *units, int32_t count)
 {
     int32_t at = 0;
-    while (text->note == SJ_VALUE_WHOLE && count - at >= AT_ONCE &&
-           SJ_VALUE_TEXT_BYTES - text->used >= AT_ONCE && add_ascii(text, units + at)) {
+    while (count - at >= AT_ONCE && SJ_VALUE_TEXT_BYTES - text->used >= AT_ONCE &&
+           add_ascii(text, units + at)) {
         at += AT_ONCE;
     }
+    while (at < count && text->used < SJ_VALUE_TEXT_BYTES && units[at] - 1U < 0x7f) {
+        text->bytes[text->used++] = (char)units[at++];
+    }
+    return at;
+}
+
+void sj_value_text_add_units(sj_value_text *text, const uint16_t *units, int32_t count)
+{
+    int32_t at = text->note == SJ_VALUE_WHOLE ? add_plain_units(text, units, count) : 0;
     while (at < count && text->note != SJ_VALUE_CUT) {
         uint32_t code = units[at++];
         if (code >= SURROGATE && code < SURROGATE_END) {

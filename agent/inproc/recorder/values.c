@@ -390,6 +390,26 @@ void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, ui
                           SJ_PART_VALUE, bits);
 }
 
+/* Fewer bytes than a word has. */
+static uint64_t read_rest(const char *text, uint32_t count)
+{
+    uint64_t word = 0;
+    uint32_t at = 0;
+    if ((count & 4) != 0) {
+        uint32_t part;
+        __builtin_memcpy(&part, text, sizeof(part)); /* libc's may be recorded itself */
+        word = part;
+        at = sizeof(part);
+    }
+    if ((count & 2) != 0) {
+        uint16_t part;
+        __builtin_memcpy(&part, text + at, sizeof(part));
+        word |= (uint64_t)part << (8 * at);
+        at += sizeof(part);
+    }
+    return (count & 1) != 0 ? word | (uint64_t)(uint8_t)text[at] << (8 * at) : word;
+}
+
 void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
                       uint32_t length, sj_value_note note)
 {
@@ -398,10 +418,9 @@ void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, con
     for (uint32_t at = 0; at < length; at += WORD_BYTES) {
         uint64_t word = 0;
         if (length - at >= WORD_BYTES) {
-            __builtin_memcpy(&word, text + at, WORD_BYTES); /* libc's may be recorded itself */
-        }
-        for (uint32_t i = 0; i < WORD_BYTES && length - at < WORD_BYTES && at + i < length; i++) {
-            word |= (uint64_t)(uint8_t)text[at + i] << (8 * i);
+            __builtin_memcpy(&word, text + at, WORD_BYTES);
+        } else {
+            word = read_rest(text + at, length - at);
         }
         sj_recorder_put_value(tag, stack, descriptor, SJ_PART_TEXT, word);
     }

@@ -56,9 +56,21 @@ void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry);
  * descriptors. */
 enum { SJ_VALUES_AT_EXIT = 1 << 30, SJ_VALUES_NUMBER_MASK = SJ_VALUES_AT_EXIT - 1 };
 
+/* A number in a register that its probe can record by itself. */
+typedef struct sj_plain_value {
+    uint8_t descriptor;
+    uint8_t word;      /* of sj_value_registers */
+    uint8_t bytes;     /* of the register that are the number: 1, 2, 4 or 8 */
+    uint8_t is_signed; /* 1: widened by its sign */
+} sj_plain_value;
+
 typedef struct sj_generated_values {
     /* The number of the code that begins at an address; 0: nothing is recorded there. */
     uint32_t (*find)(uint64_t address, bool at_exit);
+    /* Lists what the code with a number records, if all of that is plain and no rule is asked about
+     * it, and returns how many there are; else 0. */
+    uint32_t (*list_plain)(uint32_t number, bool at_exit,
+                           sj_plain_value values[SJ_VALUES_PER_FUNCTION]);
     /* As sj_recorder_values; SJ_VALUES_CHANGED also where a function of the runtime was called,
      * which may use vector registers: those of `registers` are given back then. */
     sj_values_outcome (*record)(uint32_t number, bool at_exit, uint64_t stack,

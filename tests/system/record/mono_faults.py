@@ -99,32 +99,40 @@ def ask(process, library):
     process.stdin.flush()
 
 
-def the_recorder_is_killed_while_it_is_asked(sojourn):
-    """The program gets no answer, goes on, and what was recorded until then is kept."""
-    program = compile_sample(sojourn, "Waits.cs", "Waits.exe")
-    libraries = [compile_sample(sojourn, "Victim.cs", name, ["-target:library"]) for name in ("A.dll", "B.dll", "C.dll")]
-    database = sojourn.path("killed.db")
-    recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "mono", program],
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+def killed_while_asked(sojourn, engine, questions, first):
+    """The recorder is killed when the program has asked it about the second of these; it has recorded `first`."""
+    database = sojourn.path(engine + "_killed.db")
+    recorder = subprocess.Popen(
+        [sojourn.program, "record", "--quiet", "-o", database, "--mono-engine", engine, "--", "mono",
+         sojourn.path("Waits.exe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
     check(recorder.stdout.readline() == "ready\n", "the program does not run")
     pid = wait_for("the program", lambda: children(recorder.pid))[0]
-    ask(recorder, libraries[0])
-    check(recorder.stdout.readline() == "134\n", "the first assembly")
-    recorder.send_signal(signal.SIGSTOP)
-    ask(recorder, libraries[1])
-    wait_for("the program asks about the second assembly", lambda: has_socket(pid))
-    recorder.send_signal(signal.SIGKILL)
-    recorder.wait()
-    check(recorder.stdout.readline() == "134\n", "the second assembly, without an answer")
-    ask(recorder, libraries[2])
-    check(recorder.stdout.readline() == "134\n", "the third assembly, without a recorder")
+    for number, (question, answer) in enumerate(questions):
+        if number == 1:
+            recorder.send_signal(signal.SIGSTOP)
+        ask(recorder, question)
+        if number == 1:
+            wait_for("the program asks the recorder", lambda: has_socket(pid))
+            recorder.send_signal(signal.SIGKILL)
+            recorder.wait()
+        check(recorder.stdout.readline() == answer, f"{engine}: the answer to question {number}")
     recorder.stdin.close()
     check(recorder.stdout.read() == "", "it said more")
     wait_for("the program ends", lambda: not os.path.exists(f"/proc/{pid}"))
     done = sojourn.run(["flush"], capture_output=True, text=True)
     check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
     check_accounts(sojourn, database)
-    check(counts(sojourn, database).get("Victim:Run(int)") == 1, f"recorded {counts(sojourn, database)}")
+    check(counts(sojourn, database).get(first) == 1, f"{engine}: recorded {counts(sojourn, database)}")
+
+
+def the_recorder_is_killed_while_it_is_asked(sojourn):
+    """The program gets no answer, goes on, and what was recorded until then is kept: asked about an assembly,
+    and about the code of a method, while it compiles."""
+    compile_sample(sojourn, "Waits.cs", "Waits.exe")
+    libraries = [compile_sample(sojourn, "Victim.cs", name, ["-target:library"]) for name in ("A.dll", "B.dll", "C.dll")]
+    killed_while_asked(sojourn, "callbacks", [(library, "134\n") for library in libraries], "Victim:Run(int)")
+    killed_while_asked(sojourn, "in_place", [(libraries[0] + "!First", "8\n"), (libraries[0] + "!Third", "14\n"),
+                                             (libraries[0] + "!Fourth", "6\n")], "Victim:First(int)")
 
 
 def the_program_is_killed(sojourn):

@@ -209,6 +209,31 @@ def values_are_in_function_txt(sojourn):
           "its lines are not numbered")
 
 
+# Of the methods whose values lie in registers, and which end by returning.
+IN_PLACE = ("Npc:Hit", "Npc:Join", "Npc:Scale", "Npc:Wide", "Npc:Meet", "Npc:Plain", "Npc:Swap")
+
+
+def values_of_code_hooked_in_place(sojourn):
+    """The lines are the same, and where the code of each method lies is in the database."""
+    program, options = sojourn.path("Values.exe"), ["--mono-engine", "in_place"]
+    for rule in VALUES:
+        options += ["--value", rule] if rule.split("(")[0] in IN_PLACE else []
+    database, done = recorded(sojourn, ["mono", program], "in_place.db", options)
+    check(done.stdout == b"42\n", f"it said {done.stdout}")
+    exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
+    said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in exported.stdout.decode().splitlines()]
+    found = [line for line in said if line.split(":", 1)[1].startswith(IN_PLACE)]
+    wanted = []
+    for name, result in FUNCTION_TXT:
+        if name.startswith(IN_PLACE):
+            wanted += [f"enter:{name}", f"leave:{name}ret:{result}"]
+    check(found == wanted, "in place:\n" + "\n".join(found))
+    rows = sojourn.sql(database, """SELECT f.name, count(*) AS places, min(c.size_bytes) AS size FROM method_code c
+        JOIN functions f USING (function_id) WHERE c.address > 0 AND c.process_number = 1 GROUP BY 1""")
+    named = {row["name"].split("(")[0] for row in rows if row["places"] == 1 and row["size"] > 10}
+    check(named >= {*IN_PLACE, "Values:Main"}, f"code of {rows}")
+
+
 def a_compiler_that_was_compiled_ahead_of_time(sojourn):
     source, output = os.path.join(SAMPLES, "Counts.cs"), sojourn.path("made.exe")
     command = ["mcs", "-r:System.Core", source, f"-out:{output}"]
@@ -228,6 +253,7 @@ def test(sojourn, _arguments):
     a_policy_chooses_by_class_and_method(sojourn)
     what_is_the_system_s_is_left_out(sojourn)
     values_are_in_function_txt(sojourn)
+    values_of_code_hooked_in_place(sojourn)
     a_compiler_that_was_compiled_ahead_of_time(sojourn)
 
 

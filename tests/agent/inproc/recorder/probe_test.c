@@ -90,6 +90,116 @@ static void test_probe_of_values_stores_what_registers_hold(void **state)
     assert_int_equal(run_in_child(store_all_values), 0);
 }
 
+/* Numbers of all sizes, in every register that values are passed in. */
+static const sj_plain_value plain_values[] = {
+    {.descriptor = SJ_VALUE_INT << 4 | 1, .word = 0, .bytes = 4, .is_signed = 1},
+    {.descriptor = SJ_VALUE_LONG << 4 | 2, .word = 1, .bytes = 1, .is_signed = 1},
+    {.descriptor = SJ_VALUE_LONG << 4 | 3, .word = 2, .bytes = 2, .is_signed = 1},
+    {.descriptor = SJ_VALUE_ULONG << 4 | 4, .word = 3, .bytes = 2},
+    {.descriptor = SJ_VALUE_BOOL << 4 | 5, .word = 4, .bytes = 1},
+    {.descriptor = SJ_VALUE_UINT << 4 | 6, .word = 5, .bytes = 8},
+    {.descriptor = SJ_VALUE_DOUBLE << 4 | 1, .word = 8, .bytes = 8},
+    {.descriptor = SJ_VALUE_FLOAT << 4 | 8, .word = 15, .bytes = 4},
+    {.descriptor = SJ_VALUE_CHAR << 4, .word = 16, .bytes = 8}};
+
+enum { PLAIN_VALUES = sizeof(plain_values) / sizeof(plain_values[0]) };
+
+/* Records the values in front of the entry of function 7; NULL: not on this machine. */
+static probe_function make_plain_probe(void)
+{
+    enum { AREA = 8192, COLD = 4096, SHARED = 64 };
+    static const uint8_t ret[] = {0xc3};
+    uint8_t *code =
+        mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(code != MAP_FAILED);
+    const uint64_t area = (uint64_t)(uintptr_t)code;
+    sj_code_emitter emitter = {.at = area, .cold_at = area + COLD, .slow_trampoline = area};
+    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter.at = area + SHARED;
+    sj_code_emit_shared(&emitter);
+    const uint64_t start = emitter.at;
+    if (!sj_code_emit_plain_values(&emitter, 7, plain_values, PLAIN_VALUES)) {
+        return NULL;
+    }
+    sj_code_emit_probe(&emitter, sj_record_make_tag(SJ_RECORD_ENTER, 7));
+    sj_code_emit_bytes(&emitter, ret, sizeof(ret));
+    CHECK(emitter.at < area + COLD && !emitter.too_far);
+    return (probe_function)(uintptr_t)start;
+}
+
+static void keep_registers_of_plain_values(const char *directory)
+{
+    const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    const probe_function probe = make_plain_probe();
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS && probe != NULL; i++) {
+        call_checked(probe, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9, ALL_FLAGS);
+    }
+}
+
+typedef void (*plain_function)(long, long, long, long, long, long, double, double, double, double,
+                               double, double, double, float);
+
+/* Over several chunks: what each register holds is narrowed to its number. */
+static void store_plain_values(const char *directory)
+{
+    enum { CHUNKS = 6, CALLS = 2 * SJ_CHUNK_RECORDS / PLAIN_VALUES };
+    const sj_link_welcome welcome = make_welcome(2, CHUNKS, SJ_FULL_DROP_NEW);
+    const plain_function call = (plain_function)make_plain_probe();
+    const double real = 4.5;
+    const float single = 2.5F;
+    uint64_t expected[PLAIN_VALUES] = {(uint64_t)-2, (uint64_t)-3, (uint64_t)-4, 0xfffb, 1,
+                                       0x9abcdef0};
+    char path[128];
+    if (call == NULL) {
+        return;
+    }
+    memcpy(&expected[6], &real, sizeof(real));
+    memcpy(&expected[7], &single, sizeof(single));
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    const uint8_t *base = map_arena_file(path);
+    CHECK(base != NULL);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        call(0x1fffffffe, 0xfd, 0xfffc, 0x1fffb, 0x80, 0x123456789abcdef0, real, 0, 0, 0, 0, 0, 0,
+             single);
+    }
+    uint32_t place = 0;
+    uint32_t calls = 0;
+    for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+        const sj_record *records =
+            (const sj_record *)(base + sj_arena_chunk_offset(2, CHUNKS, 0, chunk) +
+                                SJ_CHUNK_HEADER_BYTES);
+        uint32_t stack = 0;
+        for (uint32_t i = 0; i < SJ_CHUNK_RECORDS && sj_record_tag(&records[i]) != 0; i++) {
+            const sj_record *record = &records[i];
+            if (sj_record_tag(record) == sj_record_make_tag(SJ_RECORD_ENTER, 7)) {
+                CHECK(place == PLAIN_VALUES);
+                CHECK(stack == 0 ||
+                      (sj_record_stack(record) & SJ_RECORD_VALUE_STACK_MASK) == stack);
+                calls++;
+                place = 0;
+                continue;
+            }
+            CHECK(sj_record_tag(record) == sj_record_make_tag(SJ_RECORD_VALUE, 7));
+            CHECK(place < PLAIN_VALUES && record->bytes[11] == plain_values[place].descriptor);
+            CHECK(sj_record_part_of(record) == SJ_PART_VALUE);
+            /* The last is what the call before left where results are: anything. */
+            CHECK(place == PLAIN_VALUES - 1 || sj_record_value(record) == expected[place]);
+            stack = sj_record_value_stack(record) & SJ_RECORD_VALUE_STACK_MASK;
+            place++;
+        }
+    }
+    CHECK(calls == CALLS);
+}
+
+static void test_plain_values_are_stored_without_a_call(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers_of_plain_values), 0);
+    assert_int_equal(run_in_child(store_plain_values), 0);
+}
+
 /* The same when nothing was ever started: every probe leads to memory that nobody reads. */
 static void keep_registers_disarmed(const char *directory)
 {
@@ -301,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_probe_stores_ticks_stack_and_tag),
         cmocka_unit_test(test_probe_of_methods_stores_what_the_receiver_is),
         cmocka_unit_test(test_probe_of_values_stores_what_registers_hold),
+        cmocka_unit_test(test_plain_values_are_stored_without_a_call),
         cmocka_unit_test(test_a_value_dropped_by_itself_is_no_call),
         cmocka_unit_test(test_an_entry_ends_the_dispatched_call_that_jumped_to_it),
     };

@@ -284,6 +284,16 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     emit_restore(emitter);
 }
 
+bool sj_code_emit_plain_values(sj_code_emitter *emitter, uint32_t function,
+                               const sj_plain_value *values, uint32_t count)
+{
+    (void)emitter;
+    (void)function;
+    (void)values;
+    (void)count;
+    return false;
+}
+
 bool sj_arch_is_return(const uint8_t *bytes, uint32_t count)
 {
     enum { WORD_RETAA = 0xd65f0bff, WORD_RETAB = 0xd65f0fff };

@@ -91,9 +91,20 @@ enum {
 };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
-/* The slow part: steps over the red zone, passes the tag, returns with the record in %rcx, and
- * reads the clock again, because the thread may have waited. It goes on with what is emitted next.
+/* In a slow part: steps over the red zone, passes the tag in %rax, returns with the record in %rcx.
  */
+static void emit_slow_call(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x50);                                           /* push %rax */
+    EMIT(at, 0xe8);                                           /* call trampoline */
+    put_displacement(emitter, at, emitter->slow_trampoline);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
+}
+
+/* The slow part: passes the tag, and reads the clock again, because the thread may have waited. It
+ * goes on with what is emitted next. */
 static void emit_slow_part(sj_code_emitter *emitter, bool is_value)
 {
     uint64_t *at = &emitter->cold_at;
@@ -101,12 +112,8 @@ static void emit_slow_part(sj_code_emitter *emitter, bool is_value)
     if (is_value) {
         EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
     }
-    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
-    EMIT(at, 0x50);                                           /* push %rax */
-    EMIT(at, 0xe8);                                           /* call trampoline */
-    put_displacement(emitter, at, emitter->slow_trampoline);
-    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
-    EMIT(at, 0x0f, 0x31);                                     /* rdtsc */
+    emit_slow_call(emitter);
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
 }
 
 /* Saves what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
@@ -125,7 +132,7 @@ static void emit_save(sj_code_emitter *emitter)
 }
 
 /* `at`: in the main line or in a slow part. */
-static void emit_restore(sj_code_emitter *emitter, uint64_t *at)
+static void emit_give_back(sj_code_emitter *emitter, uint64_t *at)
 {
     if (!emitter->frees_flags) {
         EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
@@ -134,7 +141,12 @@ static void emit_restore(sj_code_emitter *emitter, uint64_t *at)
     EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
     EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
     EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
-    EMIT(at, 0xc3);                         /* ret */
+}
+
+static void emit_restore(sj_code_emitter *emitter, uint64_t *at)
+{
+    emit_give_back(emitter, at);
+    EMIT(at, 0xc3); /* ret */
 }
 
 /* If the call that jumps here returns to the thunk, its exit is recorded first. */
@@ -323,9 +335,46 @@ static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part par
     put_displacement(emitter, at, emitter->shared[part]);
 }
 
+/* The slow part of a slot, as emit_slow_part has it, for code that nothing has called: the tag is
+ * known. */
+static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool reads_clock)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0xb8); /* mov $tag, %eax */
+    put_32(at, emitter->measuring, tag);
+    emit_slow_call(emitter);
+    if (reads_clock) {
+        EMIT(at, 0x0f, 0x31); /* rdtsc */
+    }
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, emitter->at);
+}
+
+static void emit_inline_probe(sj_code_emitter *emitter, uint32_t tag, bool enters)
+{
+    uint64_t *at = &emitter->at;
+    emit_save(emitter);
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+    emit_try(emitter);
+    emit_inline_slow_part(emitter, tag, true);
+    if (enters) {
+        emit_fetch(emitter);
+    }
+    EMIT(at, 0x89, 0x01);             /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04); /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x89, 0x61, 0x06); /* mov %rsp, 6(%rcx) */
+    EMIT(at, 0xc7, 0x41, 0x0c);       /* movl $tag, 12(%rcx) */
+    put_32(at, emitter->measuring, tag);
+    emit_give_back(emitter, at);
+}
+
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
 {
     const bool enters = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    if (emitter->is_inline && emitter->thunk == 0) {
+        emit_inline_probe(emitter, tag, enters);
+        return;
+    }
     const sj_shared_part keeping = enters ? SJ_SHARED_ENTER : SJ_SHARED_LEAVE;
     const sj_shared_part freeing = enters ? SJ_SHARED_ENTER_FREE_FLAGS : SJ_SHARED_LEAVE_FREE_FLAGS;
     emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
@@ -333,7 +382,8 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
 
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
 {
-    return emitter->thunk == 0; /* else each entry checks for dispatched calls */
+    /* Else each entry checks for dispatched calls, or begins with what is no plain probe. */
+    return emitter->thunk == 0 && !emitter->is_inline;
 }
 
 void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, uint64_t entry)
@@ -405,6 +455,97 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     EMIT(at, 0xe8); /* call trampoline */
     put_displacement(emitter, at, emitter->values_trampoline);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa8, 0x00, 0x00, 0x00); /* lea 168(%rsp), %rsp */
+}
+
+/* Of sj_value_registers: loads what a register held in front of emit_save into %rax. */
+static void emit_load(sj_code_emitter *emitter, uint32_t word)
+{
+    enum { RDX = 2, RCX = 3, REALS = SJ_VALUE_REGISTERS, RESULT = 2 * SJ_VALUE_REGISTERS };
+    static const uint8_t moves[][3] = {{0x48, 0x89, 0xf8},  /* mov %rdi, %rax */
+                                       {0x48, 0x89, 0xf0},  /* mov %rsi, %rax */
+                                       {0},                 /* saved */
+                                       {0},                 /* saved */
+                                       {0x4c, 0x89, 0xc0},  /* mov %r8, %rax */
+                                       {0x4c, 0x89, 0xc8}}; /* mov %r9, %rax */
+    uint64_t *at = &emitter->at;
+    if (word == RESULT) {
+        EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
+    } else if (word >= REALS) {
+        EMIT(at, 0x66, 0x48, 0x0f, 0x7e, (uint8_t)(0xc0 | (word - REALS) << 3)); /* movq */
+    } else if (word == RDX) {
+        EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xe0); /* mov -32(%rsp), %rax */
+    } else if (word == RCX) {
+        EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xe8); /* mov -24(%rsp), %rax */
+    } else {
+        put_bytes(at, emitter->measuring, moves[word], sizeof(moves[word]));
+    }
+}
+
+/* Widens what is in %rax to 64 bits. */
+static void emit_widen(sj_code_emitter *emitter, uint32_t bytes, bool is_signed)
+{
+    uint64_t *at = &emitter->at;
+    if (bytes == 1) {
+        EMIT(at, 0x48, 0x0f, is_signed ? 0xbe : 0xb6, 0xc0); /* movsbq or movzbq %al, %rax */
+    } else if (bytes == 2) {
+        EMIT(at, 0x48, 0x0f, is_signed ? 0xbf : 0xb7, 0xc0); /* movswq or movzwq %ax, %rax */
+    } else if (bytes == 4 && is_signed) {
+        EMIT(at, 0x48, 0x98); /* cltq */
+    } else if (bytes == 4) {
+        EMIT(at, 0x89, 0xc0); /* mov %eax, %eax */
+    }
+}
+
+/* Does as sj_value_narrow with what is in %rax. */
+static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
+{
+    uint64_t *at = &emitter->at;
+    switch (kind) {
+    case SJ_VALUE_INT:
+        emit_widen(emitter, 4, true);
+        break;
+    case SJ_VALUE_CHAR:
+        emit_widen(emitter, 1, true);
+        break;
+    case SJ_VALUE_UINT:
+    case SJ_VALUE_FLOAT:
+        emit_widen(emitter, 4, false);
+        break;
+    case SJ_VALUE_BOOL:
+        EMIT(at, 0x84, 0xc0);       /* test %al, %al */
+        EMIT(at, 0x0f, 0x95, 0xc0); /* setne %al */
+        emit_widen(emitter, 1, false);
+        break;
+    default:
+        break;
+    }
+}
+
+static void emit_plain_value(sj_code_emitter *emitter, uint32_t tag, const sj_plain_value *value)
+{
+    uint64_t *at = &emitter->at;
+    emit_try(emitter);
+    emit_inline_slow_part(emitter, tag, false);
+    emit_load(emitter, value->word);
+    emit_widen(emitter, value->bytes, value->is_signed != 0);
+    emit_narrow(emitter, sj_value_kind_of(value->descriptor));
+    EMIT(at, 0x48, 0x89, 0x01);                    /* mov %rax, (%rcx) */
+    EMIT(at, 0x8d, 0x44, 0x24, SJ_PART_VALUE);     /* lea part(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x08);                    /* mov %eax, 8(%rcx) */
+    EMIT(at, 0xc6, 0x41, 0x0b, value->descriptor); /* movb $descriptor, 11(%rcx) */
+    EMIT(at, 0xc7, 0x41, 0x0c);                    /* movl $tag, 12(%rcx) */
+    put_32(at, emitter->measuring, tag);
+}
+
+bool sj_code_emit_plain_values(sj_code_emitter *emitter, uint32_t function,
+                               const sj_plain_value *values, uint32_t count)
+{
+    emit_save(emitter);
+    for (uint32_t i = 0; i < count; i++) {
+        emit_plain_value(emitter, sj_record_make_tag(SJ_RECORD_VALUE, function), &values[i]);
+    }
+    emit_give_back(emitter, &emitter->at);
+    return true;
 }
 
 bool sj_arch_is_return(const uint8_t *bytes, uint32_t count)
