@@ -138,7 +138,8 @@ static void test_records_that_are_no_values_are_refused(void **state)
     assert_false(put(&queue, 7, FIRST, SJ_PART_TEXT, text, 1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0, 1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0xf1, 1));
-    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, SJ_VALUE_TEXT_BYTES + 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text,
+                     sj_value_text_head(SJ_VALUE_TEXT_MOST + 1, SJ_VALUE_WHOLE)));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, UINT64_C(4) << 8));
     assert_int_equal(queue.count, 0);
 }
