@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* sj_recorder_note_function says where the code of a function lies that rules name as a caller, in the
- * module at `bias`; sj_recorder_forget_functions drops those of a module that is gone. One thread at
- * a time. */
+/* sj_recorder_note_function says where the code of a function lies that rules name as a caller, in
+ * the module at `bias`; sj_recorder_forget_functions drops those of a module that is gone. One
+ * thread at a time. */
 void sj_recorder_note_function(uint32_t function, uint64_t bias, uint64_t offset, uint32_t bytes);
 void sj_recorder_forget_functions(uint64_t bias);
 
