@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
-#define SJ_CHANGES_MAGIC UINT64_C(0x33474e4843534a53) /* "SJSCHNG3" */
+#define SJ_CHANGES_MAGIC UINT64_C(0x34474e4843534a53) /* "SJSCHNG4" */
 
 enum {
-    SJ_CHANGE_RULES = 32,             /* bits of a function: places among the policy's rules */
+    SJ_CHANGE_RULES = 256, /* bits of a function: places among the policy's rules */
+    SJ_CHANGE_RULE_WORDS = SJ_CHANGE_RULES / 64,
     SJ_CHANGED_FUNCTIONS = 16 * 1024, /* room; a power of 2 */
     SJ_CHANGES_PATH = 4096,
     SJ_CHANGE_THROWN_BYTES = 128, /* of the name of an exception's class, with its end */
@@ -45,20 +46,22 @@ typedef enum sj_change_comparison {
 } sj_change_comparison;
 
 /* A further condition: on a register of the same moment, on errno (at the exit; the descriptor says
- * so) or on the thread's name (`thread` is set). */
+ * so), on the thread's name (`thread` is set) or on the caller. */
 typedef struct sj_change_condition {
     uint8_t descriptor;
     uint8_t comparison;                  /* sj_change_comparison */
+    uint8_t is_caller;                   /* 1: it is one of those that the rule names (`callers`) */
     char thread[SJ_CHANGE_THREAD_BYTES]; /* whole, or with a * at its end */
     uint64_t operand;
 } sj_change_condition;
 
 typedef struct sj_change_rule {
-    uint8_t descriptor; /* of the value that is judged, whose recording is the occasion */
-    uint8_t target;     /* of what is set */
-    uint8_t comparison; /* sj_change_comparison */
-    uint8_t action;     /* sj_change_action; in a place without a rule, `descriptor` is 0 */
-    int32_t error;      /* errno afterwards; 0: it stays */
+    _Atomic uint32_t version; /* odd while the recorder writes the rest, which it may change */
+    uint8_t descriptor;       /* of the value that is judged, whose recording is the occasion */
+    uint8_t target;           /* of what is set */
+    uint8_t comparison;       /* sj_change_comparison */
+    uint8_t action;           /* sj_change_action; in a place without a rule, `descriptor` is 0 */
+    int32_t error;            /* errno afterwards; 0: it stays */
     uint64_t operand;
     uint64_t bits;     /* what is set */
     uint64_t delay_ns; /* 0: none */
@@ -70,17 +73,18 @@ typedef struct sj_change_rule {
     uint32_t condition_count;
     uint32_t data_bytes;
     uint8_t data[SJ_CHANGE_DATA_BYTES];
-    char begin_mark[SJ_CHANGE_MARK_BYTES]; /* in force from this mark of the process; "": at once */
-    char end_mark[SJ_CHANGE_MARK_BYTES];   /* to this one */
+    char begin_mark[SJ_CHANGE_MARK_BYTES]; /* in force from this mark on; "": at once */
+    char end_mark[SJ_CHANGE_MARK_BYTES];   /* to this one: each process has its own marks */
     char thrown[SJ_CHANGE_THROWN_BYTES];   /* class of the exception; "": none */
-    _Atomic uint32_t is_between;           /* 1: the first mark has come, and not the second */
+    _Atomic uint32_t is_between;           /* 1: for all of them, by marks of the command line */
     _Atomic uint64_t met;
     _Atomic uint64_t fired;
 } sj_change_rule;
 
 typedef struct sj_changed_function {
-    _Atomic uint32_t function; /* 0: free */
-    _Atomic uint32_t rules;    /* bits */
+    _Atomic uint32_t function;                      /* 0: free */
+    _Atomic uint64_t rules[SJ_CHANGE_RULE_WORDS];   /* bits: those about its calls */
+    _Atomic uint64_t callers[SJ_CHANGE_RULE_WORDS]; /* bits: those about calls by it */
 } sj_changed_function;
 
 typedef struct sj_changes {

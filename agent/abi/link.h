@@ -205,11 +205,13 @@ typedef struct sj_link_container {
 
 enum { SJ_LINK_CONTAINER_TOKENS = 400000, SJ_LINK_CONTAINER_VALUES = 1500 };
 
+enum { SJ_LINK_METHOD_VALUES = 4 };
+
 /* Which arguments and results of a method are recorded. */
 typedef struct sj_link_method_values {
     uint32_t token : 31;
     uint32_t in_place : 1; /* rules set its result or skip its calls, so that its code is hooked */
-    uint8_t descriptors[SJ_VALUES_PER_FUNCTION]; /* the rest 0 */
+    uint8_t descriptors[SJ_LINK_METHOD_VALUES]; /* the rest 0 */
 } sj_link_method_values;
 
 typedef struct sj_link_container_added {

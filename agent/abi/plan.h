@@ -22,7 +22,7 @@
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
-enum { SJ_PLAN_VERSION = 2 };
+enum { SJ_PLAN_VERSION = 3 };
 
 /* How a function's calls are observed; the order is that of preference. */
 typedef enum sj_technique {

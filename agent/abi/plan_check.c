@@ -50,10 +50,11 @@ static bool are_values_valid(const sj_plan_function *function)
     enum { SHIFTS = 4 };
     bool valid = function->value_shift < SHIFTS;
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
-        valid = valid && (function->values[i] == 0 || function->values[i] == SJ_PLACE_CPU_ENTRY ||
-                          function->values[i] == SJ_PLACE_MEMORY_ENTRY ||
-                          function->values[i] == SJ_PLACE_ERRNO ||
-                          sj_value_kind_of(function->values[i]) != 0);
+        const uint8_t place = function->values[i];
+        valid =
+            valid && (place == 0 || place == SJ_PLACE_CPU_ENTRY || place == SJ_PLACE_MEMORY_ENTRY ||
+                      place == SJ_PLACE_ERRNO || sj_place_is_limit(place) ||
+                      place == SJ_PLACE_LENGTH || sj_value_kind_of(place) != 0);
     }
     return valid;
 }

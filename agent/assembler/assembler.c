@@ -94,6 +94,7 @@ void sj_assembler_free(sj_assembler *assembler)
     }
     sj_call_stack_free(assembler->own);
     sj_stack_map_deinit(&assembler->foreign);
+    sj_value_queue_deinit(&assembler->values);
     free(assembler->context.output);
     free(assembler);
 }
@@ -354,13 +355,16 @@ static sj_status keep_values(sj_assembler *assembler, const timed_record *record
     return sj_call_values_keep(assembler->current, &assembler->values, &moment);
 }
 
-/* Each may be kept by every rule. */
+/* A value is stored without a rule's name, and a rule stores what it is about, of both ends of the
+ * call; a reading of a counter makes four. */
 static sj_status make_value_room(const sj_assembler *assembler)
 {
+    const sj_value_rules *rules = assembler->context.value_rules;
+    const size_t waiting = assembler->values.count + (rules != NULL ? rules->count : 0);
     return assembler->values.count == 0
                ? SJ_OK
-               : sj_call_stack_make_value_room(assembler->current,
-                                               2 * SJ_VALUE_QUEUE * SJ_VALUE_RULES);
+               : sj_call_stack_make_value_room(assembler->current, 4 * waiting,
+                                               2 * assembler->values.texts.total_bytes);
 }
 
 static sj_status take_enter(sj_assembler *assembler, const timed_record *record)

@@ -51,12 +51,12 @@ typedef struct sj_assembler_sink {
                             uint64_t first_ticks);
     sj_status (*block)(void *context, const sj_block_header *header, sj_slice bytes);
     void (*mark)(void *context, uint32_t mark_index, bool end, uint64_t ticks);
-    /* Which of the rules about values keep one (bits); NULL: there are none to ask. */
-    uint32_t (*value)(void *context, uint32_t function, const sj_block_value *value,
-                      uint64_t ticks);
+    /* Which of the rules about values keep one; NULL: there are none to ask. */
+    sj_rule_set (*value)(void *context, uint32_t function, const sj_block_value *value,
+                         uint64_t ticks);
     /* Which of the rules with conditions on the whole call, of those known now (at the entry those
-     * that are not late), a call meets (bits). */
-    uint32_t (*call)(void *context, const sj_assembled_call *call);
+     * that are not late), a call meets. */
+    sj_rule_set (*call)(void *context, const sj_assembled_call *call);
 } sj_assembler_sink;
 
 typedef struct sj_assembler_options {

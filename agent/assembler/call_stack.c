@@ -135,6 +135,7 @@ static sj_status begin_block(sj_call_stack *stream)
     stream->landed_count = 0;
     stream->gap_count = 0;
     stream->value_count = 0;
+    sj_text_store_clear(&stream->texts);
     const sj_status stored = store_deep_frames(stream, stream->last_ticks);
     if (stored == SJ_ENOMEM) {
         return stored;
@@ -199,6 +200,7 @@ void sj_call_stack_free(sj_call_stack *stream)
     free(stream->endings);
     free(stream->gaps);
     free(stream->values);
+    sj_text_store_deinit(&stream->texts);
     free(stream);
 }
 
@@ -234,17 +236,36 @@ sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
     return add_gap(stream, gap);
 }
 
+/* keep_text copies the text of a value, as far as the block has room. */
+static sj_status keep_text(sj_call_stack *stream, sj_block_value *value)
+{
+    const size_t room = SJ_BLOCK_MAX_TEXT_BYTES - stream->texts.total_bytes;
+    char *text;
+    if (value->text_bytes > room) {
+        value->text_bytes = (uint16_t)room;
+        value->note = SJ_VALUE_CUT;
+    }
+    SJ_TRY(sj_text_store_add(&stream->texts, value->text_bytes, &text));
+    memcpy(text, value->text, value->text_bytes);
+    value->text = text;
+    return SJ_OK;
+}
+
 sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value)
 {
     SJ_TRY(reserve((void **)&stream->values, &stream->value_capacity, stream->value_count + 1,
                    sizeof(*stream->values)));
-    stream->values[stream->value_count++] = *value;
+    sj_block_value *kept = &stream->values[stream->value_count];
+    *kept = *value;
+    SJ_TRY(kept->text_bytes != 0 ? keep_text(stream, kept) : SJ_OK);
+    stream->value_count++;
     return SJ_OK;
 }
 
-sj_status sj_call_stack_make_value_room(sj_call_stack *stream, uint32_t count)
+sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count, size_t text_bytes)
 {
-    return stream->value_count + count <= SJ_BLOCK_MAX_VALUES
+    return stream->value_count + count <= SJ_BLOCK_MAX_VALUES &&
+                   stream->texts.total_bytes + text_bytes <= SJ_BLOCK_MAX_TEXT_BYTES
                ? SJ_OK
                : sj_call_stack_cut(stream, stream->last_ticks, 0);
 }

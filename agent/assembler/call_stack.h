@@ -6,6 +6,7 @@
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/call_costs.h"
 #include "agent/assembler/late_values.h"
+#include "agent/assembler/text_store.h"
 #include "agent/assembler/time_steps.h"
 #include "proto/block/call_trust.h"
 
@@ -92,6 +93,7 @@ typedef struct sj_call_stack {
     sj_block_value *values;
     uint32_t value_count;
     uint32_t value_capacity;
+    sj_text_store texts; /* of the values */
 } sj_call_stack;
 
 SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t stack_address,
@@ -106,10 +108,11 @@ SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ti
 /* sj_call_stack_gap notes that something is missing here. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
 
-/* sj_call_stack_make_value_room cuts the block when it has no room for so many values; before the
- * event that they belong to. sj_call_stack_value adds a value, of the call that was entered or left
- * last. */
-SJ_MUST_CHECK sj_status sj_call_stack_make_value_room(sj_call_stack *stream, uint32_t count);
+/* sj_call_stack_make_value_room cuts the block when it has no room for so many values with so many
+ * bytes of texts; before the event that they belong to. sj_call_stack_value adds a value, of the
+ * call that was entered or left last; a text that has no room in the block is cut. */
+SJ_MUST_CHECK sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count,
+                                                      size_t text_bytes);
 SJ_MUST_CHECK sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value);
 
 /* sj_call_stack_renew stores again what is stored apart, for another sink; nothing may be pending

@@ -16,7 +16,8 @@ static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *type
                     : of->place == value->descriptor;
         if (of->place != 0 && is_its) {
             sj_block_value kept;
-            sj_typed_value_take(of, value, &kept);
+            char number[SJ_TYPED_NUMBER_BYTES];
+            sj_typed_value_take(of, value, &kept, number);
             SJ_TRY(sj_call_stack_value(stream, &kept));
         }
     }
@@ -78,21 +79,23 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
         const bool is_known = rules != NULL && value->rule <= rules->count;
         return is_known ? sj_call_stack_value(stream, value) : SJ_OK;
     }
-    const uint32_t kept =
-        rules != NULL ? sink->value(sink->context, function, value, ticks) : UINT32_MAX;
+    if (rules == NULL) {
+        return sj_call_stack_value(stream, value);
+    }
+    const sj_rule_set kept = sink->value(sink->context, function, value, ticks);
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
     if (typed != NULL) {
         SJ_TRY(keep_typed(stream, typed, value));
     }
-    uint8_t seen[SJ_VALUE_RULES] = {0}; /* what is stored without a name */
+    uint8_t seen[SJ_VALUE_RULES]; /* what is stored without a name */
     size_t count = 0;
-    for (uint32_t i = 0; rules != NULL && i < rules->count; i++) {
+    SJ_EACH_RULE (i, &kept) {
         const uint8_t stored = rules->items[i].stored;
         const bool has_name =
             sj_value_rule_has_condition(&rules->items[i]) && !rules->items[i].changes;
         const bool is_wanted = has_name || (typed == NULL && memchr(seen, stored, count) == NULL);
-        if ((kept >> i & 1) != 0 && is_wanted) {
-            value->rule = has_name ? (uint8_t)(i + 1) : 0;
+        if (is_wanted) {
+            value->rule = has_name ? (uint16_t)(i + 1) : 0;
             value->descriptor = stored;
             if (!has_name) {
                 seen[count++] = stored;
@@ -100,7 +103,7 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
             SJ_TRY(sj_call_stack_value(stream, value));
         }
     }
-    return rules != NULL ? SJ_OK : sj_call_stack_value(stream, value);
+    return SJ_OK;
 }
 
 /* The values of a moment, and in front of them those of the call's entry. */
@@ -110,16 +113,16 @@ typedef struct call_values {
 } call_values;
 
 /* Stores, under the names of the rules that the call meets, what they are about. */
-static sj_status keep_met(sj_call_stack *stream, uint32_t met, const call_values *all)
+static sj_status keep_met(sj_call_stack *stream, const sj_rule_set *met, const call_values *all)
 {
     const sj_value_rules *rules = stream->context->value_rules;
-    for (uint32_t i = 0; met != 0; i++, met >>= 1) {
+    SJ_EACH_RULE (i, met) {
         const sj_value_rule *rule = &rules->items[i];
-        for (size_t j = 0; (met & 1) != 0 && j < all->count; j++) {
+        for (size_t j = 0; j < all->count; j++) {
             if (all->items[j].rule == 0 && all->items[j].descriptor == rule->descriptor) {
                 sj_block_value value = all->items[j];
                 value.descriptor = rule->stored;
-                value.rule = (uint8_t)(i + 1);
+                value.rule = (uint16_t)(i + 1);
                 SJ_TRY(sj_call_stack_value(stream, &value));
             }
         }
@@ -155,8 +158,8 @@ static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *momen
                                     .now_ticks = moment->ticks,
                                     .values = all->items,
                                     .value_count = all->count};
-    const uint32_t met = sink->call(sink->context, &call);
-    SJ_TRY(keep_met(stream, met, all));
+    const sj_rule_set met = sink->call(sink->context, &call);
+    SJ_TRY(keep_met(stream, &met, all));
     return moment->at_entry && own != 0 ? sj_late_values_put(&stream->late, moment->call_index,
                                                              stream->depth, all->items, all->count)
                                         : SJ_OK;

@@ -7,12 +7,16 @@
 
 #include <stdbool.h>
 
-enum { SJ_LATE_VALUES = 1 << 16 }; /* of one stack; those of deeper calls are not kept */
+enum {
+    SJ_LATE_VALUES = 1 << 16,    /* of one stack; those of deeper calls are not kept */
+    SJ_LATE_TEXT_BYTES = 1 << 22 /* likewise */
+};
 
 typedef struct sj_late_call {
     uint64_t call_index;
     uint32_t depth; /* from 1 */
     size_t first;   /* of its values */
+    size_t first_text;
 } sj_late_call;
 
 /* Zeroed is empty. */
@@ -23,6 +27,9 @@ typedef struct sj_late_values {
     sj_block_value *values;
     size_t value_count;
     size_t value_capacity;
+    char *texts; /* of the values, one behind the other */
+    size_t text_bytes;
+    size_t text_capacity;
 } sj_late_values;
 
 void sj_late_values_deinit(sj_late_values *late);

@@ -1,6 +1,6 @@
 #include "agent/assembler/value_queue.h"
 
-enum { PART_BYTES = 8, LENGTH_MASK = 0xff, NOTE_SHIFT = 8 };
+enum { PART_BYTES = 8, MOST_TEXT_BYTES = 4 * SJ_VALUE_QUEUE * SJ_VALUE_TEXT_MOST };
 
 static void drop(sj_value_queue *queue, size_t place)
 {
@@ -22,33 +22,65 @@ static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stac
     return i;
 }
 
+/* Drops the texts that nobody waits for any more. */
+static sj_status compact(sj_value_queue *queue)
+{
+    sj_text_store kept = {0};
+    for (size_t i = 0; i < queue->count; i++) {
+        sj_waiting_call_value *item = &queue->items[i];
+        char *text = NULL;
+        if (item->text == NULL) {
+            continue;
+        }
+        if (sj_text_store_add(&kept, item->value.text_bytes, &text) != SJ_OK) {
+            sj_text_store_deinit(&kept);
+            return SJ_ENOMEM;
+        }
+        memcpy(text, item->text, item->value.text_bytes);
+        item->text = text;
+        item->value.text = text;
+    }
+    sj_text_store_deinit(&queue->texts);
+    queue->texts = kept;
+    return SJ_OK;
+}
+
+void sj_value_queue_deinit(sj_value_queue *queue)
+{
+    sj_text_store_deinit(&queue->texts);
+    queue->count = 0;
+}
+
 /* Makes the first record of a text, or the only one of another kind, a value. */
-static bool begin(sj_waiting_call_value *item, uint64_t bits)
+static bool begin(sj_value_queue *queue, sj_waiting_call_value *item, uint64_t bits)
 {
     const uint32_t kind = sj_value_kind_of(item->value.descriptor);
     if (!sj_value_is_text(kind)) {
         item->value.bits = sj_value_narrow(kind, bits);
         return true;
     }
-    const uint64_t length = bits & LENGTH_MASK;
-    const uint64_t note = bits >> NOTE_SHIFT;
-    if (length > SJ_VALUE_TEXT_BYTES || note > SJ_VALUE_NULL) {
+    const uint64_t length = sj_value_text_length(bits);
+    const uint32_t note = sj_value_text_note(bits);
+    if (length > SJ_VALUE_TEXT_MOST || note > SJ_VALUE_NULL ||
+        (queue->texts.total_bytes > MOST_TEXT_BYTES && compact(queue) != SJ_OK) ||
+        sj_text_store_add(&queue->texts, (size_t)length, &item->text) != SJ_OK) {
         return false;
     }
     item->value.note = (uint8_t)note;
-    item->value.text_bytes = (uint8_t)length;
-    item->missing = (uint8_t)length;
+    item->value.text = item->text;
+    item->value.text_bytes = (uint16_t)length;
+    item->missing = (uint16_t)length;
     return true;
 }
 
 static bool add_text(sj_waiting_call_value *item, const sj_record *record)
 {
-    const uint8_t bytes = item->missing < PART_BYTES ? item->missing : PART_BYTES;
+    const uint16_t bytes = item->missing < PART_BYTES ? item->missing : PART_BYTES;
     if (bytes == 0) {
         return false;
     }
-    memcpy(item->value.text + item->value.text_bytes - item->missing, record->bytes, bytes);
-    item->missing -= bytes;
+    memcpy(item->text + item->value.text_bytes - item->missing, record->bytes, bytes);
+    item->missing = (uint16_t)(item->missing - bytes);
     return true;
 }
 
@@ -58,7 +90,7 @@ static bool add_rule(sj_waiting_call_value *item, uint64_t rule)
     if (rule >= SJ_VALUE_RULES) {
         return false;
     }
-    item->value.rule = (uint8_t)(rule + 1);
+    item->value.rule = (uint16_t)(rule + 1);
     return true;
 }
 
@@ -69,6 +101,9 @@ bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
     const uint8_t descriptor = record->bytes[11];
     const sj_record_part part = sj_record_part_of(record);
     const bool is_changed = part == SJ_PART_CHANGED || part == SJ_PART_RULE;
+    if (queue->count == 0) {
+        sj_text_store_clear(&queue->texts);
+    }
     const size_t place = find(queue, function, stack, descriptor, is_changed);
     if (part == SJ_PART_RULE) {
         return place < queue->count && add_rule(&queue->items[place], sj_record_value(record));
@@ -81,7 +116,7 @@ bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
                                   .is_changed = is_changed,
                                   .value = {.descriptor = descriptor}};
     if ((part != SJ_PART_VALUE && !is_changed) || !sj_value_is_sound(descriptor) ||
-        !begin(&item, sj_record_value(record))) {
+        !begin(queue, &item, sj_record_value(record))) {
         return false;
     }
     if (place < queue->count) {

@@ -92,24 +92,24 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
 /* take_value asks the rules about a value, and fires the triggers of those whose condition it
  * meets.
  */
-static uint32_t take_value(void *context, uint32_t function, const sj_block_value *value,
-                           uint64_t ticks)
+static sj_rule_set take_value(void *context, uint32_t function, const sj_block_value *value,
+                              uint64_t ticks)
 {
     const sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
     const sj_value_rules *values = shared->options.policy->selection.values;
-    const uint32_t asked = shared->options.rules != NULL
-                               ? sj_function_rules_get(shared->options.rules, function).values
-                               : 0;
-    uint32_t kept = 0;
-    for (size_t i = 0; i < values->count; i++) {
+    sj_rule_set kept = {0};
+    if (shared->options.rules == NULL) {
+        return kept;
+    }
+    const sj_ruled_values *asked = sj_function_rules_values(shared->options.rules, function);
+    SJ_EACH_RULE (i, &asked->values) {
         const sj_value_rule *rule = &values->items[i];
         /* What has conditions on the whole call is judged with the call (take_call). */
-        if ((asked >> i & 1) == 0 || (rule->condition_count != 0 && !rule->changes) ||
-            !sj_value_rule_holds(rule, value)) {
+        if ((rule->condition_count != 0 && !rule->changes) || !sj_value_rule_holds(rule, value)) {
             continue;
         }
-        kept |= UINT32_C(1) << i;
+        sj_rule_set_add(&kept, i);
         if (sj_value_rule_has_condition(rule) && shared->triggers != NULL) {
             sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, ticks,
                               thread->number);
@@ -120,15 +120,16 @@ static uint32_t take_value(void *context, uint32_t function, const sj_block_valu
 
 /* take_call judges the rules with conditions on a whole call, and fires the triggers of those that
  * it meets. */
-static uint32_t take_call(void *context, const sj_assembled_call *call)
+static sj_rule_set take_call(void *context, const sj_assembled_call *call)
 {
     const sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
     sj_value_rules *values = shared->options.policy->selection.values;
+    sj_rule_set met = {0};
     if (shared->options.rules == NULL) {
-        return 0;
+        return met;
     }
-    const uint32_t asked = sj_function_rules_get(shared->options.rules, call->function).values;
+    const sj_function_rules *rules = shared->options.rules;
     const sj_call_facts facts = {
         .values = call->values,
         .value_count = call->value_count,
@@ -136,16 +137,15 @@ static uint32_t take_call(void *context, const sj_assembled_call *call)
             (uint64_t)((double)(call->now_ticks - call->start_ticks) * shared->options.ns_per_tick),
         .has_ended = call->at_exit,
         .thread = thread->name,
-        .called_from = sj_function_rules_get(shared->options.rules, call->caller).called_from};
-    uint32_t met = 0;
-    for (uint32_t i = 0; i < values->count; i++) {
+        .called_from = &sj_function_rules_values(rules, call->caller)->called_from};
+    SJ_EACH_RULE (i, &sj_function_rules_values(rules, call->function)->values) {
         const sj_value_rule *rule = &values->items[i];
-        if ((asked >> i & 1) == 0 || rule->condition_count == 0 || rule->changes ||
+        if (rule->condition_count == 0 || rule->changes ||
             sj_value_rule_is_late(rule) != call->at_exit ||
-            !sj_value_rules_meet(values, i, &facts)) {
+            !sj_value_rules_meet(values, (uint32_t)i, &facts)) {
             continue;
         }
-        met |= UINT32_C(1) << i;
+        sj_rule_set_add(&met, i);
         if (shared->triggers != NULL) {
             sj_triggers_event(shared->triggers, SJ_TRIGGER_VALUE, rule->name, 0, call->now_ticks,
                               thread->number);

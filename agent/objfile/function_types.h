@@ -41,8 +41,9 @@ typedef struct sj_typed_function {
 
 void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 
-/* sj_typed_function_list writes the places of a function's values, each once; the rest 0. */
-void sj_typed_function_list(const sj_typed_function *function,
+/* sj_typed_function_list writes the places of a function's values, each once; the rest 0. `limit`:
+ * the place in front of texts that are longer than otherwise; 0: none. */
+void sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
 typedef struct sj_function_types sj_function_types;

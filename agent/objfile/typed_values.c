@@ -222,8 +222,8 @@ static sj_status read_enumerators(Dwarf_Die *type, sj_typed_value *value)
 
 static bool has_room(const value_maker *maker)
 {
-    /* The last places are the result's and that of the CPU time. */
-    return maker->is_result || maker->function->count + 2 < SJ_PLACES_PER_FUNCTION;
+    /* The last is the result's. */
+    return maker->is_result || maker->function->count + 1 < SJ_VALUES_PER_FUNCTION;
 }
 
 static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,

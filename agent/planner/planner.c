@@ -150,7 +150,8 @@ static sj_status set_values(const sj_planner_options *options, const sj_plan_hea
     SJ_TRY(options->values(options->context, sj_plan_string(header, function->name),
                            function->offset, listed));
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
-        const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT;
+        const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT ||
+                               sj_place_is_limit(listed[i]); /* of texts, also of the result */
         if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
             function->values[used++] = listed[i];
         }
@@ -168,9 +169,7 @@ static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
     for (uint32_t i = 0; i < header->function_count; i++) {
-        if (functions[i].source != SJ_SYMBOL_IMPORT) {
-            SJ_TRY(set_values(options, header, &functions[i]));
-        }
+        SJ_TRY(set_values(options, header, &functions[i]));
     }
     header->crc32c = sj_plan_crc(header, plan->size_bytes);
     return SJ_OK;

@@ -10,7 +10,7 @@ const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES] = {
     [SJ_CHANGE_THROWS] = "only Java methods can throw an exception instead of their call",
     [SJ_CHANGE_OF_REGISTERS] =
         ("calls of Mono and Java methods are changed under a condition on one "
-         "value, and no bytes are written; native functions' are")};
+         "value, from whatever function, and no bytes are written; native functions' are")};
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language)
 {
@@ -25,7 +25,8 @@ sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_la
         return SJ_CHANGE_SETS_ERRNO;
     }
     for (size_t i = 0; i < rule->condition_count; i++) {
-        if (rule->conditions[i].subject == SJ_CONDITION_VALUE) {
+        if (rule->conditions[i].subject == SJ_CONDITION_VALUE ||
+            rule->conditions[i].subject == SJ_CONDITION_CALLER) {
             return SJ_CHANGE_OF_REGISTERS;
         }
     }

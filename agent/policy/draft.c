@@ -247,12 +247,12 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
     const bool is_result = (size_t)(colon - open - 1) == sizeof(result) - 1 &&
                            memcmp(open + 1, result, sizeof(result) - 1) == 0;
     const unsigned long number = is_result ? 0 : strtoul(open + 1, &end, 10);
-    if (!is_result && (end != colon || number == 0 || number > SJ_VALUE_LAST_POSITION)) {
+    if (!is_result && (end != colon || number == 0 || number > SJ_VALUE_LAST_REGISTER)) {
         return sj_fail(
             error, SJ_EINVAL,
             "--value %.200s: an argument's number from 1 to %d, or \"result\", is needed "
             "before the colon",
-            text, SJ_VALUE_LAST_POSITION);
+            text, SJ_VALUE_LAST_REGISTER);
     }
     json_t *rule = json_pack("{s: s%, s: s%}", "function", text, (size_t)(open - text), "as",
                              colon + 1, (size_t)(text + bytes - 1 - (colon + 1)));
@@ -319,6 +319,11 @@ sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name, s
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
+    if (strcmp(name, "libc") == 0) {
+        free(text);
+        return sj_prototypes_read(sj_prototypes_libc, strlen(sj_prototypes_libc), name,
+                                  draft->prototypes, add_prototype, error);
+    }
     sj_status status = read_file(name, "", text, SJ_PROTOTYPES_BYTES + 1, &size, error);
     if (status == SJ_OK && size > SJ_PROTOTYPES_BYTES) {
         status =
@@ -331,6 +336,13 @@ sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name, s
     return status;
 }
 
+/* bare_name leaves of "library!function" the function. */
+static const char *bare_name(const char *function)
+{
+    const char *mark = strrchr(function, '!');
+    return mark != NULL ? mark + 1 : function;
+}
+
 /* Gives rules that name a function alone the signature of its prototype. */
 static void use_prototypes(const sj_policy_draft *draft)
 {
@@ -338,9 +350,10 @@ static void use_prototypes(const sj_policy_draft *draft)
     for (size_t i = 0; i < json_array_size(rules); i++) {
         json_t *rule = json_array_get(rules, i);
         const char *function = json_string_value(json_object_get(rule, "function"));
-        const size_t keys = json_object_get(rule, "name") != NULL ? 2 : 1;
+        const size_t keys = 1U + (json_object_get(rule, "name") != NULL) +
+                            (json_object_get(rule, "text_bytes") != NULL);
         json_t *signature = function != NULL && json_object_size(rule) == keys
-                                ? json_object_get(draft->prototypes, function)
+                                ? json_object_get(draft->prototypes, bare_name(function))
                                 : NULL;
         if (signature != NULL) {
             (void)!json_object_set(rule, "signature", signature);

@@ -42,7 +42,8 @@ SJ_MUST_CHECK sj_status sj_policy_draft_append(sj_policy_draft *draft, const cha
                                                const char *value);
 
 /* sj_policy_draft_prototypes takes the prototypes of a file: a rule that names such a function
- * alone has its signature. SJ_ENOTFOUND, SJ_EINVAL with file and line. */
+ * alone has its signature; "libc" are those that come with Sojourn. SJ_ENOTFOUND, SJ_EINVAL with
+ * file and line. */
 SJ_MUST_CHECK sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name,
                                                    sj_error *error);
 

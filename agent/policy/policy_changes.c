@@ -17,7 +17,7 @@ static sj_value_change *current_change(const sj_policy_reader *reader)
 static sj_status read_target(sj_policy_reader *reader, json_t *value)
 {
     uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_REGISTER, &number));
     current_change(reader)->target |= (uint8_t)number;
     return SJ_OK;
 }

@@ -137,9 +137,13 @@ static sj_status check_change(sj_policy_reader *reader, const sj_value_rule *rul
                                     "where calls are changed, a thread's name is written whole or "
                                     "with a * at its end");
     }
+    if (condition->subject == SJ_CONDITION_CALLER) {
+        return SJ_OK;
+    }
     if (condition->subject != SJ_CONDITION_VALUE) {
         return sj_policy_fail(reader, false,
-                              "calls are changed under conditions on values, errno and threads; "
+                              "calls are changed under conditions on values, errno, threads and "
+                              "callers; "
                               "\"from\", \"times\" and \"one_in\" of \"change\" count calls");
     }
     if (sj_value_is_real(kind) || sj_value_is_text(kind)) {

@@ -32,7 +32,7 @@ static sj_status read_function(sj_policy_reader *reader, json_t *value)
 static sj_status read_argument(sj_policy_reader *reader, json_t *value)
 {
     uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_REGISTER, &number));
     current_rule(reader)->descriptor |= (uint8_t)number;
     return SJ_OK;
 }
@@ -101,6 +101,14 @@ static sj_status read_when(sj_policy_reader *reader, json_t *value, bool changes
     return SJ_OK;
 }
 
+static sj_status read_text_bytes(sj_policy_reader *reader, json_t *value)
+{
+    uint64_t bytes = 0;
+    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_TEXT_MOST, &bytes));
+    current_rule(reader)->limit = sj_place_limit((uint32_t)bytes);
+    return SJ_OK;
+}
+
 /* finish names a rule that has no name after its function. */
 static void finish_rule(sj_value_rule *rule, size_t row)
 {
@@ -120,6 +128,8 @@ static sj_status check_room(sj_policy_reader *reader)
     const sj_value_rule *added = current_rule(reader);
     uint8_t seen[SJ_VALUE_RULES + 1] = {0};
     size_t count = 0;
+    size_t places = 0;
+    uint8_t limit = 0;
     for (size_t i = 0; i <= rules->count; i++) {
         const sj_value_rule *rule = &rules->items[i];
         if (rule->is_cpu || rule->is_memory ||
@@ -134,11 +144,16 @@ static sj_status check_room(sj_policy_reader *reader)
         }
         if (memchr(seen, rule->descriptor, sizeof(seen)) == NULL) {
             seen[count++] = rule->descriptor;
+            places += rule->limit > limit ? 2 : 1;
+            places += rule->length_place != 0 ? 2 : 0;
+            limit = rule->limit > limit ? rule->limit : limit;
         }
     }
-    return count <= SJ_VALUES_PER_FUNCTION
+    return count <= SJ_VALUES_PER_FUNCTION && places <= SJ_PLACES_PER_FUNCTION
                ? SJ_OK
-               : sj_policy_fail(reader, false, "at most %d values of a function can be recorded%s",
+               : sj_policy_fail(reader, false,
+                                "at most %d values of a function can be recorded, fewer with "
+                                "lengths of texts%s",
                                 SJ_VALUES_PER_FUNCTION,
                                 added->is_source ? ": name the other arguments \"_\"" : "");
 }
@@ -193,6 +208,21 @@ static sj_status read_typed(sj_policy_reader *reader, size_t row)
     return SJ_OK;
 }
 
+/* check_registers: the conditions of a rule that counts registers are about these, too. */
+static sj_status check_registers(sj_policy_reader *reader)
+{
+    const sj_value_rule *rule = current_rule(reader);
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        const sj_value_condition *condition = &rule->conditions[i];
+        if (condition->subject == SJ_CONDITION_VALUE &&
+            sj_value_position(condition->descriptor) > SJ_VALUE_LAST_REGISTER) {
+            return sj_policy_fail(reader, false, "arguments from 1 to %d have a register",
+                                  SJ_VALUE_LAST_REGISTER);
+        }
+    }
+    return SJ_OK;
+}
+
 /* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
@@ -207,10 +237,15 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
         return sj_policy_fail(reader, false,
                               "either \"argument\": its number, or \"result\": true is needed");
     }
+    if (current_rule(reader)->limit != 0 &&
+        sj_value_kind_of(current_rule(reader)->descriptor) != SJ_VALUE_STRING) {
+        return sj_policy_fail(reader, false, "\"text_bytes\" goes with \"as\": \"string\"");
+    }
     json_t *when = json_object_get(value, "when");
     if (when != NULL) {
         sj_policy_enter(reader, "when", 0);
         SJ_TRY(read_when(reader, when, json_object_get(value, "change") != NULL));
+        SJ_TRY(check_registers(reader));
         sj_policy_leave(reader);
     }
     json_t *change = json_object_get(value, "change");
@@ -265,7 +300,7 @@ static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
  * row, the others a copy of it. */
 static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
                                  const sj_signature *signature, const sj_signature_value *of,
-                                 size_t row)
+                                 size_t row, uint8_t limit)
 {
     sj_value_rule *rule = current_rule(reader);
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
@@ -280,6 +315,10 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
     rule->descriptor = of->place;
     rule->stored = of->source;
     rule->is_source = true;
+    rule->limit = !sj_value_is_text(sj_value_kind_of(of->place)) ? 0
+                  : of->limit > limit                            ? of->limit
+                                                                 : limit;
+    rule->length_place = of->length;
     SJ_TRY(read_source_conditions(reader, value, signature));
     finish_rule(rule, row);
     SJ_TRY(check_room(reader));
@@ -303,6 +342,7 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
                               "\"argument\", \"result\" and \"change\"; its \"when\" is a list");
     }
     const char *function = current_rule(reader)->function.text;
+    const uint8_t limit = current_rule(reader)->limit; /* of all its texts */
     sj_policy_enter(reader, "signature", 0);
     if (text == NULL) {
         return sj_policy_fail(reader, false, "a text such as \"(path:str, flags:hex) -> int\"");
@@ -313,7 +353,7 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
     }
     for (size_t i = 0; i < signature.count; i++) {
         sj_policy_leave(reader);
-        SJ_TRY(add_source_rule(reader, value, &signature, &signature.values[i], row));
+        SJ_TRY(add_source_rule(reader, value, &signature, &signature.values[i], row, limit));
         sj_policy_enter(reader, "signature", 0);
     }
     sj_policy_leave(reader);
@@ -328,7 +368,7 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
                                          {"result", read_result}, {"as", read_as},
                                          {"when", NULL},          {"change", NULL},
                                          {"cpu", read_cpu},       {"memory", read_memory},
-                                         {"errno", read_errno}};
+                                         {"errno", read_errno},   {"text_bytes", read_text_bytes}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
@@ -336,10 +376,9 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
     if (current_rule(reader)->is_cpu || current_rule(reader)->is_memory) {
         return read_costs(reader, value, row);
     }
-    const bool is_function_alone =
-        json_object_get(value, "function") != NULL &&
-        json_object_size(value) == (json_object_get(value, "name") != NULL ? 2 : 1);
-    if (is_function_alone) {
+    const size_t keys_of_typed = 1U + (json_object_get(value, "name") != NULL) +
+                                 (json_object_get(value, "text_bytes") != NULL);
+    if (json_object_get(value, "function") != NULL && json_object_size(value) == keys_of_typed) {
         return read_typed(reader, row);
     }
     return json_object_get(value, "signature") != NULL ? read_signature(reader, value, row)

@@ -20,4 +20,7 @@ SJ_MUST_CHECK sj_status sj_prototypes_read(
     const char *text, size_t bytes, const char *origin, void *context,
     sj_status (*visit)(void *context, const char *name, const char *signature), sj_error *error);
 
+/* The prototypes of the C library (prototypes/libc.txt), which come with Sojourn. */
+extern const char sj_prototypes_libc[];
+
 #endif

@@ -29,11 +29,13 @@ static bool matches(const sj_value_condition *condition, const char *text)
 
 static bool text_holds(const sj_value_condition *condition, const sj_block_value *value)
 {
-    char text[SJ_VALUE_TEXT_BYTES + 1];
+    char text[SJ_VALUE_TEXT_MOST + 1];
     if (value->note != SJ_VALUE_WHOLE && value->note != SJ_VALUE_CUT) {
         return condition->comparison == SJ_VALUE_UNEQUAL;
     }
-    memcpy(text, value->text, value->text_bytes);
+    if (value->text_bytes != 0) {
+        memcpy(text, value->text, value->text_bytes);
+    }
     text[value->text_bytes] = '\0';
     return matches(condition, text);
 }
@@ -102,7 +104,8 @@ static bool condition_holds(const sj_value_condition *condition, uint32_t rule,
     case SJ_CONDITION_THREAD:
         return matches(condition, facts->thread);
     case SJ_CONDITION_CALLER:
-        return ((facts->called_from >> rule & 1) != 0) == (condition->comparison == SJ_VALUE_EQUAL);
+        return sj_rule_set_has(facts->called_from, rule) ==
+               (condition->comparison == SJ_VALUE_EQUAL);
     case SJ_CONDITION_CALL:
         return true;
     }

@@ -4,6 +4,7 @@
 #define SJ_AGENT_POLICY_VALUE_CONDITIONS_H
 
 #include "agent/policy/pattern.h"
+#include "agent/policy/rule_set.h"
 #include "proto/block/block.h"
 
 typedef enum sj_value_comparison {
@@ -42,7 +43,7 @@ typedef struct sj_call_facts {
     uint64_t duration_ns;
     bool has_ended; /* the duration is known */
     const char *thread;
-    uint32_t called_from; /* bits: rules whose condition on the caller names the caller */
+    const sj_rule_set *called_from; /* rules whose condition on the caller names the caller */
 } sj_call_facts;
 
 /* sj_value_compare: a value, or its text, compares so. */

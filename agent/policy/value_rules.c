@@ -71,15 +71,37 @@ static bool same_change(const sj_value_rule *left, const sj_value_rule *right)
            strcmp(a->thrown, b->thrown) == 0;
 }
 
-static bool same_rule(const sj_value_rule *left, const sj_value_rule *right)
+bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right)
 {
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
            left->stored == right->stored && left->is_typed == right->is_typed &&
            left->is_cpu == right->is_cpu && left->is_memory == right->is_memory &&
+           left->limit == right->limit && left->length_place == right->length_place &&
            sj_value_conditions_same(&left->own, 1, &right->own, 1) &&
            sj_value_conditions_same(left->conditions, left->condition_count, right->conditions,
                                     right->condition_count) &&
            same_change(left, right) && same_text(left->function.text, right->function.text);
+}
+
+/* has_records returns whether all that `left` records, but for changing calls, `right` does, too.
+ */
+static bool has_records(const sj_value_rules *left, const sj_value_rules *right)
+{
+    for (size_t i = 0; left != NULL && i < left->count; i++) {
+        bool is_there = left->items[i].changes;
+        for (size_t j = 0; !is_there && right != NULL && j < right->count; j++) {
+            is_there = sj_value_rule_same(&left->items[i], &right->items[j]);
+        }
+        if (!is_there) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sj_value_rules_record_same(const sj_value_rules *left, const sj_value_rules *right)
+{
+    return has_records(left, right) && has_records(right, left);
 }
 
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right)
@@ -89,7 +111,7 @@ bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (!same_rule(&left->items[i], &right->items[i])) {
+        if (!sj_value_rule_same(&left->items[i], &right->items[i])) {
             return false;
         }
     }
@@ -116,63 +138,82 @@ bool sj_value_rules_ask_types(const sj_value_rules *rules)
     return false;
 }
 
-uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
+sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
 {
-    uint32_t matched = 0;
-    const bool is_import = strchr(symbol, '!') != NULL; /* library!function: not patched itself */
-    for (size_t i = 0; rules != NULL && !is_import && i < rules->count; i++) {
-        matched |=
-            sj_pattern_matches_symbol(&rules->items[i].function, symbol) ? UINT32_C(1) << i : 0;
+    sj_rule_set matched = {0};
+    const char *import = strchr(symbol, '!'); /* library!function: calls into it */
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        const sj_pattern *function = &rules->items[i].function;
+        const bool is_of_import = strchr(function->text, '!') != NULL;
+        const char *named = import != NULL && function->text[0] == '!' ? import : symbol;
+        if (is_of_import == (import != NULL) && sj_pattern_matches_symbol(function, named)) {
+            sj_rule_set_add(&matched, i);
+        }
     }
     return matched;
 }
 
-uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched)
+sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched)
 {
-    for (size_t i = 0; i < rules->count; i++) {
-        matched &= rules->items[i].is_source ? ~(UINT32_C(1) << i) : UINT32_MAX;
+    sj_rule_set managed = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (!rules->items[i].is_source) {
+            sj_rule_set_add(&managed, i);
+        }
     }
-    return matched;
+    return managed;
 }
 
-bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched)
+bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched)
 {
-    for (size_t i = 0; i < rules->count; i++) {
+    SJ_EACH_RULE (i, matched) {
         const sj_value_change *change = &rules->items[i].change;
-        const bool is_matched = (matched >> i & 1) != 0 && rules->items[i].changes;
-        if (is_matched && (change->action == SJ_CHANGE_RETURN ||
-                           (change->action == SJ_CHANGE_SET &&
-                            sj_value_position(change->target) == SJ_VALUE_RESULT))) {
+        if (rules->items[i].changes && (change->action == SJ_CHANGE_RETURN ||
+                                        (change->action == SJ_CHANGE_SET &&
+                                         sj_value_position(change->target) == SJ_VALUE_RESULT))) {
             return true;
         }
     }
     return false;
 }
 
-uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, const char *symbol)
+sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,
+                                    const char *symbol)
 {
     const bool is_method = (symbol[0] == '-' || symbol[0] == '+') && symbol[1] == '[';
-    uint32_t typed = 0;
-    for (size_t i = 0; rules != NULL && !is_method && i < rules->count; i++) {
-        typed |= rules->items[i].is_typed ? matched & UINT32_C(1) << i : 0;
+    sj_rule_set typed = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (!is_method && rules->items[i].is_typed) {
+            sj_rule_set_add(&typed, i);
+        }
     }
     return typed;
 }
 
-bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched)
+bool sj_value_rules_measure_cpu(const sj_value_rules *rules, const sj_rule_set *matched)
 {
-    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
-        if (rules->items[i].is_cpu && (matched >> i & 1) != 0) {
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].is_cpu) {
             return true;
         }
     }
     return false;
 }
 
-bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched)
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].is_memory) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_value_rules_count_memory(const sj_value_rules *rules)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
-        if (rules->items[i].is_memory && (matched >> i & 1) != 0) {
+        if (rules->items[i].is_memory) {
             return true;
         }
     }
@@ -210,23 +251,21 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
                : NULL;
 }
 
-void sj_value_rules_count_types(sj_value_rules *rules, uint32_t typed, bool is_found)
+void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found)
 {
-    for (size_t i = 0; i < rules->count; i++) {
-        if ((typed >> i & 1) != 0) {
-            atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
-        }
+    SJ_EACH_RULE (i, typed) {
+        atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
     }
 }
 
 /* name_enumerator writes the name of an enumeration's number, or the number. */
-static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block_value *value)
+static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block_value *value,
+                            char number[SJ_TYPED_NUMBER_BYTES])
 {
     const uint64_t mask =
         typed->bytes < sizeof(bits) ? (UINT64_C(1) << (8 * typed->bytes)) - 1 : UINT64_MAX;
-    char number[24];
     const char *name = number;
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)(bits & mask));
+    snprintf(number, SJ_TYPED_NUMBER_BYTES, "%llu", (unsigned long long)(bits & mask));
     for (size_t i = 0; i < typed->enumerator_count; i++) {
         if (((uint64_t)typed->enumerators[i].value & mask) == (bits & mask)) {
             name = typed->enumerators[i].name;
@@ -236,12 +275,12 @@ static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block
     const size_t length = strlen(name);
     value->bits = 0;
     value->note = length > SJ_VALUE_TEXT_BYTES ? SJ_VALUE_CUT : SJ_VALUE_WHOLE;
-    value->text_bytes = (uint8_t)(length < SJ_VALUE_TEXT_BYTES ? length : SJ_VALUE_TEXT_BYTES);
-    memcpy(value->text, name, value->text_bytes);
+    value->text_bytes = (uint16_t)(length < SJ_VALUE_TEXT_BYTES ? length : SJ_VALUE_TEXT_BYTES);
+    value->text = name;
 }
 
 void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
-                         sj_block_value *value)
+                         sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES])
 {
     const uint32_t kind = sj_value_kind_of(typed->descriptor);
     *value = *from;
@@ -253,7 +292,7 @@ void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
     uint64_t bits = from->bits >> (8 * typed->from_byte);
     const bool is_short = (kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT) && typed->bytes < 4;
     if (kind == SJ_VALUE_OBJECT) {
-        name_enumerator(typed, bits, value);
+        name_enumerator(typed, bits, value, number);
         return;
     }
     if (is_short) {
@@ -264,35 +303,81 @@ void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
     value->bits = sj_value_narrow(kind, bits);
 }
 
+/* is_listed looks for a place whose value is recorded: not for one that only tells a length. */
+static bool is_listed(const uint8_t *descriptors, size_t used, uint8_t place)
+{
+    for (size_t i = 0; i < used; i++) {
+        if (descriptors[i] == place && (i == 0 || descriptors[i - 1] != SJ_PLACE_LENGTH)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* limit_in_force returns the limit that texts behind the listed places have. */
+static uint8_t limit_in_force(const uint8_t *descriptors, size_t used)
+{
+    for (size_t i = used; i-- > 0;) {
+        if (sj_place_is_limit(descriptors[i]) &&
+            (i == 0 || descriptors[i - 1] != SJ_PLACE_LENGTH)) {
+            return descriptors[i];
+        }
+    }
+    return 0;
+}
+
 /* Adds the place that a value is recorded from, once. */
 static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, size_t capacity)
 {
     const uint8_t place =
         sj_value_kind_of(descriptor) == SJ_VALUE_ERRNO ? (uint8_t)SJ_PLACE_ERRNO : descriptor;
-    if (place == 0 || used == capacity || memchr(descriptors, place, used) != NULL) {
+    if (place == 0 || used == capacity || is_listed(descriptors, used, place)) {
         return used;
     }
     descriptors[used] = place;
     return used + 1;
 }
 
-void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t *descriptors,
-                         size_t used, size_t capacity)
+/* list_value adds the place of a rule's value, and in front of a text how long it is and may be. */
+static size_t list_value(const sj_value_rule *rule, uint8_t *descriptors, size_t used,
+                         size_t capacity)
+{
+    const bool has_limit = rule->limit > limit_in_force(descriptors, used);
+    const size_t more = (has_limit ? 1U : 0U) + (rule->length_place != 0 ? 2U : 0U);
+    if (is_listed(descriptors, used, rule->descriptor) || used + more >= capacity) {
+        return used;
+    }
+    if (has_limit) {
+        descriptors[used++] = rule->limit;
+    }
+    if (rule->length_place != 0) {
+        descriptors[used++] = SJ_PLACE_LENGTH;
+        descriptors[used++] = rule->length_place;
+    }
+    return list_place(rule->descriptor, descriptors, used, capacity);
+}
+
+void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
+                         uint8_t *descriptors, size_t used, size_t capacity)
 {
     memset(descriptors + used, 0, capacity - used);
-    /* What a condition of a change is about comes first: it is judged with the rule's own value. */
-    for (size_t i = 0; i < rules->count; i++) {
+    /* Before conditions on the same texts, which ask for no more than the beginning. */
+    SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
-        if ((matched >> i & 1) == 0) {
-            continue;
+        if (rule->limit != 0 || rule->length_place != 0) {
+            used = list_value(rule, descriptors, used, capacity);
         }
+    }
+    /* What a condition of a change is about comes first: it is judged with the rule's own value. */
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &rules->items[i];
         for (size_t j = 0; j < rule->condition_count; j++) {
             const sj_value_condition *condition = &rule->conditions[j];
             used = condition->subject == SJ_CONDITION_VALUE
                        ? list_place(condition->descriptor, descriptors, used, capacity)
                        : used;
         }
-        used = list_place(rule->descriptor, descriptors, used, capacity);
+        used = list_value(rule, descriptors, used, capacity);
         if (sj_value_rule_is_late(rule) && rule->condition_count != 0) { /* a record at the exit */
             used = list_place(sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), descriptors,
                               used, capacity);
@@ -344,15 +429,15 @@ bool sj_value_rules_judge_calls(const sj_value_rules *rules)
     return false;
 }
 
-uint32_t sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol)
+sj_rule_set sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol)
 {
-    uint32_t matched = 0;
+    sj_rule_set matched = {0};
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         for (size_t j = 0; j < rules->items[i].condition_count; j++) {
             const sj_value_condition *condition = &rules->items[i].conditions[j];
             if (condition->subject == SJ_CONDITION_CALLER &&
                 sj_pattern_matches_symbol(&condition->text, symbol)) {
-                matched |= UINT32_C(1) << i;
+                sj_rule_set_add(&matched, i);
             }
         }
     }

@@ -37,6 +37,8 @@ typedef struct sj_value_rule {
     bool is_cpu;            /* of no value: CPU time of calls is measured */
     bool is_memory;         /* of no value: what calls allocate and free is counted */
     bool is_typed;          /* of no value of its own: debug data say what the function has */
+    uint8_t limit;          /* SJ_PLACE_LIMIT and above: of its texts; 0: as otherwise */
+    uint8_t length_place;   /* descriptor of the argument that is its text's length; 0: none */
     size_t row;             /* of the document's list; a signature makes several rules */
     sj_value_condition own; /* on the value itself */
     sj_value_condition conditions[SJ_VALUE_CONDITIONS]; /* on the whole call */
@@ -67,8 +69,14 @@ SJ_MUST_CHECK sj_status sj_value_rules_new(sj_value_rules **rules);
 sj_value_rules *sj_value_rules_share(sj_value_rules *rules);
 void sj_value_rules_free(sj_value_rules *rules); /* by each user */
 
+/* sj_value_rule_same compares what two rules ask for. */
+bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right);
+
 /* sj_value_rules_same compares what two lists ask for; NULL is the empty one. */
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
+
+/* sj_value_rules_record_same compares which values two lists record, whatever they change. */
+bool sj_value_rules_record_same(const sj_value_rules *left, const sj_value_rules *right);
 
 /* sj_value_rules_change returns whether one of them changes calls; NULL is the empty list. */
 bool sj_value_rules_change(const sj_value_rules *rules);
@@ -76,21 +84,25 @@ bool sj_value_rules_change(const sj_value_rules *rules);
 /* sj_value_rules_ask_types returns whether one of them is typed; likewise. */
 bool sj_value_rules_ask_types(const sj_value_rules *rules);
 
-/* sj_value_rules_match gives the rules about a function, a bit each. */
-uint32_t sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
+/* sj_value_rules_match gives the rules about a function. */
+sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* sj_value_rules_of_managed leaves of matched rules those that are possible for methods of managed
  * runtimes: without those of signatures, whose registers are the native convention's. */
-uint32_t sj_value_rules_of_managed(const sj_value_rules *rules, uint32_t matched);
+sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
-uint32_t sj_value_rules_typed_of(const sj_value_rules *rules, uint32_t matched, const char *symbol);
+sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,
+                                    const char *symbol);
 
 /* sj_value_rules_measure_cpu returns whether one of the matched rules asks for CPU time. */
-bool sj_value_rules_measure_cpu(const sj_value_rules *rules, uint32_t matched);
+bool sj_value_rules_measure_cpu(const sj_value_rules *rules, const sj_rule_set *matched);
 /* sj_value_rules_measure_memory: likewise, what they allocate and free. */
-bool sj_value_rules_measure_memory(const sj_value_rules *rules, uint32_t matched);
+bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* sj_value_rules_count_memory: one of all rules does; NULL is the empty list. */
+bool sj_value_rules_count_memory(const sj_value_rules *rules);
 
 /* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
@@ -101,21 +113,22 @@ void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
 
 /* sj_value_rules_count_types notes for typed rules whether a function's types are known. */
-void sj_value_rules_count_types(sj_value_rules *rules, uint32_t typed, bool is_found);
+void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found);
 
 /* sj_typed_value_take makes of what a place held a value that is stored: `from` with its place as
- * descriptor. */
+ * descriptor. Its text is that of `from`, of the type, or `number`. */
+enum { SJ_TYPED_NUMBER_BYTES = 24 };
 void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
-                         sj_block_value *value);
+                         sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES]);
 
 /* sj_value_rules_decide_calls returns whether one of the matched rules sets what calls return, or
  * skips them. */
-bool sj_value_rules_decide_calls(const sj_value_rules *rules, uint32_t matched);
+bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_list adds what is to be recorded of a function for these rules to `descriptors`,
  * of which `used` are there: each value once; the rest becomes 0. */
-void sj_value_rules_list(const sj_value_rules *rules, uint32_t matched, uint8_t *descriptors,
-                         size_t used, size_t capacity);
+void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
+                         uint8_t *descriptors, size_t used, size_t capacity);
 
 /* sj_value_rule_holds returns whether a value is one that the rule keeps. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
@@ -137,7 +150,7 @@ bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_f
 bool sj_value_rules_judge_calls(const sj_value_rules *rules);
 
 /* sj_value_rules_called_from gives the rules whose condition on the caller names a function. */
-uint32_t sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol);
+sj_rule_set sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol);
 
 /* The words of a policy. */
 extern const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS]; /* the first is "" */

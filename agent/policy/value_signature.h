@@ -2,13 +2,18 @@
  * the calling convention puts each value. Pure functions; any thread; no allocation.
  *
  *     signature = "(" [parameter {"," parameter}] ["," "..."] ")" ["->" kind]
- *     parameter = [name ":"] kind            the name "_": not recorded
- *     kind      = a word of sj_value_kind_words, "str", "struct" or (result only) "void"
+ *     parameter = [name ":"] kind [size]     the name "_": not recorded
+ *     kind      = a word of sj_value_kind_words, "str", "bytes", "struct" or (result only) "void"
+ *     size      = "[" item {"," item} "]"    of "str" and "bytes"
+ *     item      = number | name
  *
+ * A number in brackets says how many bytes are recorded at most, a name which parameter, a whole
+ * number, has the length; "bytes" needs one.
  * "struct" is a structure that is passed or returned in memory: over 16 bytes. It is not recorded,
  * but counts: System V passes the address of such a result in the first general register and copies
- * an argument to the stack; AAPCS64 has a register of its own for the result (x8) and passes the
- * address of an argument's copy. Smaller structures, __int128 and long double cannot be written. */
+ * an argument to the stack, behind which nothing on the stack is found; AAPCS64 has a register of
+ * its own for the result (x8) and passes the address of an argument's copy. Smaller structures,
+ * __int128 and long double cannot be written. */
 #ifndef SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 #define SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 
@@ -26,8 +31,11 @@ typedef enum sj_calling_convention {
 } sj_calling_convention;
 
 typedef struct sj_signature_value {
-    uint8_t place;  /* descriptor whose position counts the registers of its class */
+    uint8_t place;  /* descriptor whose position counts the registers of its class, and behind
+                       them words on the stack (SJ_PLACE_STACK) */
     uint8_t source; /* descriptor whose position counts the parameters in source order */
+    uint8_t limit;  /* sj_place_limit of a text; 0: as otherwise */
+    uint8_t length; /* place of the argument that is its length; 0: it ends by itself */
 } sj_signature_value;
 
 typedef struct sj_signature {
@@ -43,8 +51,8 @@ static inline bool sj_signature_is_method(const char *function)
 
 /* sj_signature_parse reads `text`. With `is_method`, a method of Objective-C, whose hidden
  * parameters the planner counts, a result in memory takes no register. SJ_EINVAL with a sentence:
- * not of that form, a value that is on the stack or behind position SJ_VALUE_LAST_POSITION is
- * asked for, or none is. */
+ * not of that form, a value is asked for that is too far on the stack (of a method: on it) or
+ * behind position SJ_VALUE_LAST_POSITION, or none is. */
 SJ_MUST_CHECK sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
                                            bool is_method, sj_signature *signature,
                                            sj_error *error);

@@ -127,6 +127,9 @@ static sj_status mark_from_outside(void *context, const char *name, bool end)
     if (!end) {
         sj_drain_signal(recording->drain, SJ_TRIGGER_MARK, name);
     }
+    if (recording->table != NULL) {
+        sj_changes_table_mark(recording->table, name, end);
+    }
     return sj_frame_writer_mark(recording->writer, name, end, sj_clock_ticks(), 0, "cli");
 }
 
@@ -245,7 +248,7 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
 static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
-    const sj_value_rules *values = options->selection.values;
+    sj_value_rules *values = options->selection.values;
     char program[PATH_MAX] = "";
     char link[64];
     if (!sj_value_rules_change(values)) {

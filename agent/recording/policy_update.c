@@ -11,6 +11,7 @@
 #include "agent/livepatch/jvm_request.h"
 #include "agent/livepatch/mono_request.h"
 #include "agent/livepatch/transition.h"
+#include "agent/recording/change_permit.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
 
@@ -213,8 +214,8 @@ static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, ch
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         keep_runtime(sj_runtimes[i], &fixed->runtimes[i], &selection->runtimes[i], sums);
     }
-    if (!sj_value_rules_same(selection->values, fixed->values)) {
-        note_problem(sums, "values: stay as they were at the beginning");
+    if (!sj_value_rules_record_same(selection->values, fixed->values)) {
+        note_problem(sums, "values: what is recorded stays as it was at the beginning");
     }
     sj_value_rules_free(selection->values);
     selection->values = sj_value_rules_share(fixed->values);
@@ -388,17 +389,25 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
     return status;
 }
 
-/* keep_changes lets rules go on that change calls; those that a policy ended do not come back. */
-static void keep_changes(sj_changes_table *table, const sj_policy *policy, sj_function_rules *rules,
-                         change_sums *sums)
+/* replace_changes lets the rules that change calls be those of a policy, as far as the probes have
+ * their values and this machine allows them. */
+static sj_status replace_changes(const sj_recording *recording, const sj_policy *policy,
+                                 sj_function_rules *rules, change_sums *sums, sj_error *error)
 {
-    if (!sj_value_rules_change(policy->selection.values)) {
-        sj_changes_table_stop(table);
-    } else if (sj_changes_table_is_on(table)) {
-        sj_function_rules_set_changes(rules, table);
-    } else {
-        note_problem(sums, "values: calls are not changed any more since a policy without changes");
+    sj_changes_table *table = recording->table;
+    sj_value_rules *values = policy->selection.values;
+    size_t unknown = 0;
+    if (values != NULL) {
+        SJ_TRY(sj_change_permit_check(values, sj_changes_table_program(table),
+                                      recording->options.asks_user_for_changes, error));
     }
+    sj_changes_table_replace(table, values, &unknown);
+    sj_function_rules_set_changes(rules, table);
+    if (unknown != 0) {
+        note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
+                           "with the same name, function and value, only");
+    }
+    return SJ_OK;
 }
 
 /* change obeys a document; `*answer` (allocated) says what that did. */
@@ -415,7 +424,13 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (recording->table != NULL) {
-        keep_changes(recording->table, policy, rules, &sums);
+        const sj_status allowed = replace_changes(recording, policy, rules, &sums, error);
+        if (allowed != SJ_OK) {
+            sj_function_rules_free(rules);
+            free_policy(policy);
+            json_decref(sums.not_applied);
+            return allowed;
+        }
     }
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);

@@ -17,13 +17,17 @@
 
 _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
                    (int)SJ_CHANGE_EQUAL == (int)SJ_VALUE_EQUAL &&
-                   (int)SJ_CHANGE_RULES == (int)SJ_VALUE_RULES,
+                   (int)SJ_CHANGE_RULES == (int)SJ_VALUE_RULES &&
+                   (int)SJ_CHANGE_RULE_WORDS == (int)SJ_RULE_WORDS,
                "comparisons and places are those of the rules");
 
 struct sj_changes_table {
     pthread_mutex_t mutex; /* guards the list of functions */
     sj_changes *shared;
-    uint32_t changing; /* bits: rules that change something */
+    sj_value_rules *rules;   /* whose places the table has */
+    sj_value_rules *current; /* what they do now; NULL: nothing */
+    double ns_per_tick;
+    sj_rule_set changing; /* rules that change something */
     uint32_t used;
 };
 
@@ -36,6 +40,7 @@ static void fill_conditions(sj_change_rule *to, const sj_value_rule *from)
         filled->descriptor = condition->descriptor;
         filled->comparison = (uint8_t)condition->comparison;
         filled->operand = condition->bits;
+        filled->is_caller = condition->subject == SJ_CONDITION_CALLER;
         if (condition->subject == SJ_CONDITION_THREAD) {
             snprintf(filled->thread, sizeof(filled->thread), "%s", condition->text.text);
         }
@@ -67,13 +72,16 @@ static void fill_rule(sj_change_rule *to, const sj_value_rule *from, double ns_p
     memcpy(to->thrown, from->change.thrown, sizeof(to->thrown));
 }
 
-static void fill(sj_changes_table *table, const sj_value_rules *rules, double ns_per_tick)
+static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_tick)
 {
     sj_changes *shared = table->shared;
+    table->rules = sj_value_rules_share(rules);
+    table->current = sj_value_rules_share(rules);
+    table->ns_per_tick = ns_per_tick;
     for (size_t i = 0; i < rules->count; i++) {
         if (rules->items[i].changes) {
             fill_rule(&shared->rules[i], &rules->items[i], ns_per_tick);
-            table->changing |= UINT32_C(1) << i;
+            sj_rule_set_add(&table->changing, i);
         }
     }
     shared->recorder = (uint32_t)getpid();
@@ -83,7 +91,7 @@ static void fill(sj_changes_table *table, const sj_value_rules *rules, double ns
     atomic_store(&shared->is_on, 1);
 }
 
-sj_status sj_changes_table_new(const char *runtime_directory, const sj_value_rules *rules,
+sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                const char *program, double ns_per_tick, sj_changes_table **table,
                                sj_error *error)
 {
@@ -122,27 +130,143 @@ void sj_changes_table_free(sj_changes_table *table)
     }
     sj_changes_table_stop(table);
     munmap(table->shared, sizeof(*table->shared));
+    sj_value_rules_free(table->rules);
+    sj_value_rules_free(table->current);
     pthread_mutex_destroy(&table->mutex);
     free(table);
 }
 
-void sj_changes_table_add(sj_changes_table *table, uint32_t function, uint32_t rules)
+/* changing_of leaves of rules those that change something. */
+static sj_rule_set changing_of(const sj_changes_table *table, const sj_rule_set *rules)
 {
-    rules &= table->changing;
+    sj_rule_set changing = *rules;
+    for (size_t i = 0; i < SJ_RULE_WORDS; i++) {
+        changing.words[i] &= table->changing.words[i];
+    }
+    return changing;
+}
+
+static void set_rules(sj_changed_function *entry, const sj_rule_set *rules,
+                      const sj_rule_set *callers)
+{
+    for (size_t i = 0; i < SJ_RULE_WORDS; i++) {
+        atomic_store(&entry->rules[i], rules->words[i]);
+        atomic_store(&entry->callers[i], callers->words[i]);
+    }
+}
+
+void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
+                          const sj_rule_set *callers)
+{
+    const sj_rule_set changing = changing_of(table, rules);
+    const sj_rule_set changing_calls = changing_of(table, callers);
+    const bool has_rules =
+        !sj_rule_set_is_empty(&changing) || !sj_rule_set_is_empty(&changing_calls);
     uint32_t place = sj_changes_place(function);
     pthread_mutex_lock(&table->mutex);
-    for (; rules != 0 && table->used < SJ_CHANGED_MOST;
+    for (; has_rules && table->used < SJ_CHANGED_MOST;
          place = (place + 1) & (SJ_CHANGED_FUNCTIONS - 1)) {
         sj_changed_function *entry = &table->shared->functions[place];
         const uint32_t held = atomic_load(&entry->function);
         if (held == 0 || held == function) {
-            atomic_store(&entry->rules, rules);
+            set_rules(entry, &changing, &changing_calls);
             atomic_store(&entry->function, function); /* probes read it first */
             table->used += held == 0;
             break;
         }
     }
     pthread_mutex_unlock(&table->mutex);
+}
+
+/* is_same_place: the rules are about the same value of the same functions, so that what one does
+ * the other can do in its place. */
+static bool is_same_place(const sj_value_rule *left, const sj_value_rule *right)
+{
+    return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
+           strcmp(left->function.text, right->function.text) == 0;
+}
+
+/* find_rule finds the rule for place `of` of the table's rules: of several that are alike, the one
+ * that has as many before it. */
+static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_value_rules *rules,
+                                      size_t of)
+{
+    const sj_value_rule *like = &table->rules->items[of];
+    size_t before = 0;
+    for (size_t i = 0; i < of; i++) {
+        before += table->rules->items[i].changes && is_same_place(&table->rules->items[i], like);
+    }
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (rules->items[i].changes && is_same_place(&rules->items[i], like) && before-- == 0) {
+            return &rules->items[i];
+        }
+    }
+    return NULL;
+}
+
+/* rewrite_rule writes a rule while probes may read it. NULL: none. */
+static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, double ns_per_tick)
+{
+    const uint32_t version = atomic_load(&place->version);
+    /* Pairs with the probes, which drop what they read of a rule whose version changes. */
+    atomic_store(&place->version, version + 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    place->descriptor = 0;
+    place->condition_count = 0;
+    memset(place->conditions, 0, sizeof(place->conditions));
+    atomic_store(&place->met, 0);
+    atomic_store(&place->fired, 0);
+    atomic_store(&place->is_between, 0);
+    if (rule != NULL) {
+        fill_rule(place, rule, ns_per_tick);
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store(&place->version, version + 2);
+}
+
+void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown)
+{
+    size_t wanted = 0;
+    *unknown = 0;
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        wanted += rules->items[i].changes ? 1 : 0;
+    }
+    SJ_EACH_RULE (i, &table->changing) {
+        const sj_value_rule *before = find_rule(table, table->current, i);
+        const sj_value_rule *rule = find_rule(table, rules, i);
+        const bool is_same = before != NULL && rule != NULL && sj_value_rule_same(before, rule);
+        if (!is_same && before != rule) { /* what goes on keeps its counts */
+            rewrite_rule(&table->shared->rules[i], rule, table->ns_per_tick);
+        }
+        wanted -= rule != NULL ? 1 : 0;
+    }
+    *unknown = wanted;
+    sj_value_rules_free(table->current);
+    table->current = sj_value_rules_share(rules);
+}
+
+static void mark_rule(sj_change_rule *rule, const char *name, bool end)
+{
+    if (rule->begin_mark[0] == '\0') {
+        return;
+    }
+    if (!end && strcmp(rule->begin_mark, name) == 0) {
+        atomic_store(&rule->is_between, 1);
+    } else if (strcmp(rule->end_mark, name) == 0) {
+        atomic_store(&rule->is_between, 0);
+    }
+}
+
+void sj_changes_table_mark(sj_changes_table *table, const char *name, bool end)
+{
+    SJ_EACH_RULE (i, &table->changing) {
+        mark_rule(&table->shared->rules[i], name, end);
+    }
+}
+
+const char *sj_changes_table_program(const sj_changes_table *table)
+{
+    return table->shared->program;
 }
 
 void sj_changes_table_beat(sj_changes_table *table)
@@ -153,9 +277,4 @@ void sj_changes_table_beat(sj_changes_table *table)
 void sj_changes_table_stop(sj_changes_table *table)
 {
     atomic_store(&table->shared->is_on, 0);
-}
-
-bool sj_changes_table_is_on(const sj_changes_table *table)
-{
-    return atomic_load(&table->shared->is_on) != 0;
 }

@@ -16,14 +16,16 @@ typedef struct filtered_count {
 
 struct sj_function_rules {
     const sj_policy *policy;
-    sj_changes_table *changes;                   /* NULL: none */
-    sj_function_rule *functions;                 /* [SJ_RULED_FUNCTIONS], mapped lazily */
+    sj_changes_table *changes;   /* NULL: none */
+    sj_function_rule *functions; /* [SJ_RULED_FUNCTIONS], mapped lazily */
+    sj_ruled_values *values;     /* likewise; the first is empty */
+    uint32_t value_count;
     uint32_t *samples;                           /* likewise; calls of sampled functions */
     filtered_count *counts[SJ_FILTERED_REASONS]; /* likewise */
     uint32_t highest;                            /* id that was counted */
     uint32_t matched_triggers;
     uint32_t matched_sampled;
-    uint32_t matched_values;
+    sj_rule_set matched_values;
     uint64_t matched_functions;
     uint64_t matched_excluded;
     uint64_t matched_sources;
@@ -55,7 +57,8 @@ sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rul
     sj_seen_names_init(&made->threads);
     made->functions = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->functions));
     made->samples = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->samples));
-    bool complete = made->functions != NULL && made->samples != NULL;
+    made->values = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->values));
+    bool complete = made->functions != NULL && made->samples != NULL && made->values != NULL;
     for (size_t i = 0; i < SJ_FILTERED_REASONS; i++) {
         made->counts[i] = map_lazily(SJ_RULED_FUNCTIONS * sizeof(*made->counts[i]));
         complete = complete && made->counts[i] != NULL;
@@ -75,6 +78,9 @@ void sj_function_rules_free(sj_function_rules *rules)
     }
     if (rules->functions != NULL) {
         munmap(rules->functions, SJ_RULED_FUNCTIONS * sizeof(*rules->functions));
+    }
+    if (rules->values != NULL) {
+        munmap(rules->values, SJ_RULED_FUNCTIONS * sizeof(*rules->values));
     }
     if (rules->samples != NULL) {
         munmap(rules->samples, SJ_RULED_FUNCTIONS * sizeof(*rules->samples));
@@ -118,20 +124,45 @@ void sj_function_rules_beat(sj_function_rules *rules)
 }
 
 /* changing_of leaves of matched rules those that can change calls of a language's methods. */
-static uint32_t changing_of(sj_function_rules *rules, uint32_t matched, sj_link_language language)
+static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matched,
+                               sj_link_language language)
 {
     const sj_value_rules *values = rules->policy->selection.values;
-    for (size_t i = 0; matched != 0 && i < values->count; i++) {
-        const uint32_t bit = UINT32_C(1) << i;
-        const sj_change_obstacle obstacle =
-            (matched & bit) != 0 ? sj_change_obstacle_find(&values->items[i], language)
-                                 : SJ_CHANGE_POSSIBLE;
+    sj_rule_set changing = *matched;
+    SJ_EACH_RULE (i, matched) {
+        const sj_change_obstacle obstacle = sj_change_obstacle_find(&values->items[i], language);
         if (obstacle != SJ_CHANGE_POSSIBLE) {
             atomic_store(&rules->obstacles[i], (uint8_t)obstacle);
-            matched &= ~bit;
+            sj_rule_set_remove(&changing, i);
         }
     }
-    return matched;
+    return changing;
+}
+
+/* name_values notes the rules about values of a function, if there are any. */
+static void name_values(sj_function_rules *rules, uint32_t function, const char *symbol,
+                        sj_link_language language)
+{
+    const sj_value_rules *all = rules->policy->selection.values;
+    sj_function_rule *rule = &rules->functions[function];
+    const sj_ruled_values values = {.values = sj_value_rules_match(all, symbol),
+                                    .called_from = sj_value_rules_called_from(all, symbol)};
+    if (rule->values == 0 && sj_rule_set_is_empty(&values.values) &&
+        sj_rule_set_is_empty(&values.called_from)) {
+        return;
+    }
+    const uint32_t place = rule->values != 0 ? rule->values : rules->value_count + 1;
+    if (place == SJ_RULED_FUNCTIONS) {
+        return;
+    }
+    rules->value_count = place > rules->value_count ? place : rules->value_count;
+    rules->values[place] = values;
+    rule->values = place;
+    sj_rule_set_add_all(&rules->matched_values, &values.values);
+    if (rules->changes != NULL) {
+        const sj_rule_set changing = changing_of(rules, &values.values, language);
+        sj_changes_table_add(rules->changes, function, &changing, &values.called_from);
+    }
 }
 
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol)
@@ -160,12 +191,7 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
             rules->matched_triggers |= UINT32_C(1) << i;
         }
     }
-    rule->values = sj_value_rules_match(selection->values, symbol);
-    rule->called_from = sj_value_rules_called_from(selection->values, symbol);
-    rules->matched_values |= rule->values;
-    if (rules->changes != NULL && rule->values != 0) {
-        sj_changes_table_add(rules->changes, function, changing_of(rules, rule->values, language));
-    }
+    name_values(rules, function, symbol, language);
     for (size_t i = 0; i < policy->sampled_count; i++) {
         if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
             rule->one_in = policy->sampled[i].n;
@@ -272,6 +298,11 @@ void sj_function_rules_source(sj_function_rules *rules, const char *file)
 sj_function_rule sj_function_rules_get(const sj_function_rules *rules, uint32_t function)
 {
     return function < SJ_RULED_FUNCTIONS ? rules->functions[function] : (sj_function_rule){0};
+}
+
+const sj_ruled_values *sj_function_rules_values(const sj_function_rules *rules, uint32_t function)
+{
+    return &rules->values[sj_function_rules_get(rules, function).values];
 }
 
 bool sj_function_rules_sample(sj_function_rules *rules, uint32_t function, uint32_t one_in)
@@ -392,7 +423,7 @@ void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *cont
     const sj_value_rules *values = policy->selection.values;
     for (size_t i = 0; values != NULL && i < values->count; i++) {
         const bool is_first = i == 0 || values->items[i - 1].row != values->items[i].row;
-        if (is_first && (rules->matched_values >> i & 1) == 0) {
+        if (is_first && !sj_rule_set_has(&rules->matched_values, i)) {
             const sj_unmatched unmatched = {
                 .kind = "function",
                 .pattern = &values->items[i].function,

@@ -27,11 +27,16 @@ typedef enum sj_filter_reason {
 } sj_filter_reason;
 
 typedef struct sj_function_rule {
-    uint32_t triggers;    /* bits: places in the policy's list */
-    uint32_t one_in;      /* 0, 1: all */
-    uint32_t values;      /* bits: places in the policy's rules about values */
-    uint32_t called_from; /* bits: those whose condition on the caller names it */
+    uint32_t triggers; /* bits: places in the policy's list */
+    uint32_t one_in;   /* 0, 1: all */
+    uint32_t values;   /* where its sj_ruled_values are; 0: no rule about values names it */
 } sj_function_rule;
+
+/* The policy's rules about values that name a function. */
+typedef struct sj_ruled_values {
+    sj_rule_set values;
+    sj_rule_set called_from; /* those whose condition on the caller names it */
+} sj_ruled_values;
 
 SJ_MUST_CHECK sj_status sj_function_rules_new(const sj_policy *policy, sj_function_rules **rules);
 void sj_function_rules_free(sj_function_rules *rules);
@@ -71,6 +76,8 @@ sj_seen_names *sj_function_rules_threads(sj_function_rules *rules);
 bool sj_function_rules_has_thread(const sj_function_rules *rules);
 
 sj_function_rule sj_function_rules_get(const sj_function_rules *rules, uint32_t function);
+/* sj_function_rules_values borrows the rules about values of a function. */
+const sj_ruled_values *sj_function_rules_values(const sj_function_rules *rules, uint32_t function);
 
 /* sj_function_rules_sample counts a call of a function of which one in `one_in` is kept; true for
  * the first of each. */

@@ -40,7 +40,7 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
 
 /* take_types notes what debug data say of a function, and lists its places. */
 static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
-                            uint8_t places[SJ_PLACES_PER_FUNCTION])
+                            uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     sj_found_types *found = choice->found;
     if (choice->types == NULL) {
@@ -50,10 +50,20 @@ static sj_status take_types(function_choice *choice, const char *name, uint64_t 
     SJ_TRY(
         sj_array_reserve(&found->items, &found->capacity, found->count, 1, sizeof(*found->items)));
     SJ_TRY(sj_function_types_find(choice->types, offset, name, &typed));
-    sj_typed_function_list(typed, places);
+    sj_typed_function_list(typed, limit, places);
     found->items[found->count].offset = offset;
     found->items[found->count++].typed = typed;
     return SJ_OK;
+}
+
+/* longest_texts returns the limit that one of the rules has. */
+static uint8_t longest_texts(const sj_value_rules *rules, const sj_rule_set *of)
+{
+    uint8_t limit = 0;
+    SJ_EACH_RULE (i, of) {
+        limit = rules->items[i].limit > limit ? rules->items[i].limit : limit;
+    }
+    return limit;
 }
 
 static sj_status list_values(void *context, const char *name, uint64_t offset,
@@ -61,28 +71,28 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
 {
     function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
-    const uint32_t matched = sj_value_rules_match(rules, name);
-    const uint32_t typed =
-        choice->found != NULL ? sj_value_rules_typed_of(rules, matched, name) : 0;
+    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
-    if (typed != 0) {
-        const sj_status status = take_types(choice, name, offset, places);
+    if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
+        const sj_status status =
+            take_types(choice, name, offset, longest_texts(rules, &typed), places);
         if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
             return status;
         }
-        sj_value_rules_count_types(rules, typed, status == SJ_OK);
+        sj_value_rules_count_types(rules, &typed, status == SJ_OK);
     }
     size_t used = 0;
     while (used < SJ_PLACES_PER_FUNCTION && places[used] != 0) {
         used++;
     }
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, matched)) {
+    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {
         places[used++] = SJ_PLACE_CPU_ENTRY;
     }
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_memory(rules, matched)) {
+    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_memory(rules, &matched)) {
         places[used++] = SJ_PLACE_MEMORY_ENTRY;
     }
-    sj_value_rules_list(rules, matched, places, used, SJ_PLACES_PER_FUNCTION);
+    sj_value_rules_list(rules, &matched, places, used, SJ_PLACES_PER_FUNCTION);
     return SJ_OK;
 }
 

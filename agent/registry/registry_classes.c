@@ -90,15 +90,12 @@ static bool wants_method(const sj_selection *selection, const char *name)
 static void choose_values(const sj_selection *selection, const char *name, sj_java_values *values)
 {
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
-    const uint32_t matched = rules != NULL ? sj_value_rules_match(rules, name) : 0;
+    const sj_rule_set matched = sj_value_rules_match(rules, name);
     values->lines = selection != NULL && selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
-    for (size_t i = 0; i < SJ_VALUE_RULES && matched >> i != 0; i++) {
+    SJ_EACH_RULE (i, &matched) {
         const sj_value_rule *rule = &rules->items[i];
         sj_java_value *value = values->items;
         const sj_java_value *end = value + SJ_VALUES_PER_FUNCTION;
-        if ((matched >> i & 1) == 0) {
-            continue;
-        }
         if (rule->is_cpu) {
             values->costs = true;
             continue;

@@ -28,21 +28,35 @@ typedef struct container_draft {
     size_t value_capacity;
 } container_draft;
 
+/* list_managed leaves out what is about the memory of native functions: lengths of texts. */
+static void list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
+                         uint8_t descriptors[SJ_LINK_METHOD_VALUES])
+{
+    uint8_t places[SJ_PLACES_PER_FUNCTION];
+    size_t used = 0;
+    sj_value_rules_list(rules, matched, places, 0, SJ_PLACES_PER_FUNCTION);
+    for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION && used < SJ_LINK_METHOD_VALUES; i++) {
+        if (!sj_place_is_limit(places[i])) {
+            descriptors[used++] = places[i];
+        }
+    }
+}
+
 /* Notes which values of a method are recorded, as far as an answer has room. */
 static sj_status take_values(container_draft *draft, uint32_t token, const char *name)
 {
     const sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
-    const uint32_t matched =
-        rules != NULL ? sj_value_rules_of_managed(rules, sj_value_rules_match(rules, name)) : 0;
-    if (matched == 0 || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
+    const sj_rule_set named = sj_value_rules_match(rules, name);
+    const sj_rule_set matched = sj_value_rules_of_managed(rules, &named);
+    if (sj_rule_set_is_empty(&matched) || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
         return SJ_OK;
     }
     SJ_TRY(sj_array_reserve(&draft->values, &draft->value_capacity, draft->value_count, 1,
                             sizeof(*draft->values)));
     sj_link_method_values *values = &draft->values[draft->value_count++];
     values->token = token & INT32_MAX;
-    values->in_place = sj_value_rules_decide_calls(rules, matched) ? 1 : 0;
-    sj_value_rules_list(rules, matched, values->descriptors, 0, SJ_VALUES_PER_FUNCTION);
+    values->in_place = sj_value_rules_decide_calls(rules, &matched) ? 1 : 0;
+    list_managed(rules, &matched, values->descriptors);
     return SJ_OK;
 }
 

@@ -223,7 +223,8 @@ const sj_option sj_policy_options[] = {
                      "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
                      "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
     SJ_POLICY_OPTION("prototypes", "FILE",
-                     "signatures of functions that --value names alone, a line each\n"
+                     "signatures of functions that --value names alone, a line each;\n"
+                     "'libc': those of the C library, for --library-calls --value '!open'\n"
                      "(repeatable)"),
     SJ_POLICY_OPTION("cpu-time", "FUNCTION",
                      "measure the CPU time of the calls of matching functions, beside the\n"

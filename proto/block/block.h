@@ -51,7 +51,8 @@ enum {
     SJ_BLOCK_MAX_STACK_FRAMES = 64 * 1024, /* in one STACK block; deeper stacks take several */
     SJ_BLOCK_MAX_GAPS = 16 * 1024,
     SJ_BLOCK_MAX_VALUES = 16 * 1024,
-    SJ_BLOCK_MAX_BYTES = 8 * 1024 * 1024 /* also the limit of one message */
+    SJ_BLOCK_MAX_TEXT_BYTES = 2 * 1024 * 1024, /* of all its values */
+    SJ_BLOCK_MAX_BYTES = 8 * 1024 * 1024       /* also the limit of one message */
 };
 
 typedef enum sj_block_kind {
@@ -139,11 +140,11 @@ typedef struct sj_block_tail_call {
 typedef struct sj_block_value {
     uint64_t call_index; /* within the stream */
     uint64_t bits;       /* narrowed to its kind; not of a text */
+    const char *text;    /* borrowed, without an end; NULL: it has none */
+    uint16_t text_bytes; /* at most SJ_VALUE_TEXT_MOST */
+    uint16_t rule;       /* whose condition it met: 1 + its place among the block's; 0: none */
     uint8_t descriptor;  /* position and kind */
     uint8_t note;        /* sj_value_note, of a text */
-    uint8_t rule;        /* whose condition it met: 1 + its place among the block's; 0: none */
-    uint8_t text_bytes;
-    char text[SJ_VALUE_TEXT_BYTES]; /* without an end */
 } sj_block_value;
 
 /* Names of the policy's rules about values, as the block's values count them. */
@@ -188,11 +189,12 @@ typedef enum sj_block_column {
     SJ_COLUMN_GAPS = 6,
     SJ_COLUMN_MISSES = 7,     /* the events that no run covers */
     SJ_COLUMN_LONG_TIMES = 8, /* the gaps that SJ_COLUMN_TIMES has no room for */
-    SJ_COLUMN_VALUES = 9,     /* see block_values.c; older readers skip it */
+    SJ_COLUMN_VALUE_ROWS = 9, /* of before; see block_value_rows.c */
     SJ_COLUMN_RETIRED = 10,   /* skipped, and not used again: README.md */
     /* Older readers skip these: see block_tail_calls.c */
     SJ_COLUMN_JUMPED_FRAMES = 11, /* calls of the key-frame that have jumped, and when */
-    SJ_COLUMN_TAIL_SYMBOLS = 12   /* dictionary entries of ENTERs by a tail call */
+    SJ_COLUMN_TAIL_SYMBOLS = 12,  /* dictionary entries of ENTERs by a tail call */
+    SJ_COLUMN_VALUES = 13         /* see block_values.c */
 } sj_block_column;
 
 typedef enum sj_block_coding { SJ_CODING_RAW = 0, SJ_CODING_ZSTD = 1 } sj_block_coding;

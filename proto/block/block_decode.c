@@ -17,6 +17,7 @@ struct sj_block_decoder {
     sj_block_buffer endings;
     sj_block_buffer gaps;
     sj_block_buffer values;
+    sj_value_columns *value_columns; /* NULL: not needed yet */
     sj_block_buffer tails;
     sj_block_buffer tail_calls;
     sj_block_rules rules;
@@ -56,6 +57,7 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     sj_block_buffer_deinit(&decoder->endings);
     sj_block_buffer_deinit(&decoder->gaps);
     sj_block_buffer_deinit(&decoder->values);
+    free(decoder->value_columns);
     sj_block_buffer_deinit(&decoder->tails);
     sj_block_buffer_deinit(&decoder->tail_calls);
     free(decoder);
@@ -94,8 +96,9 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
             continue;
         }
         if (columns[id].present ||
-            column.raw_bytes >
-                sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS, SJ_BLOCK_MAX_VALUES)) {
+            column.raw_bytes > sj_block_column_limit(id, header, SJ_BLOCK_MAX_GAPS,
+                                                     SJ_BLOCK_MAX_VALUES,
+                                                     SJ_BLOCK_MAX_TEXT_BYTES)) {
             return SJ_ECORRUPT;
         }
         columns[id] = column;
@@ -125,6 +128,30 @@ static sj_status open_column(sj_block_decoder *decoder, const stored_column *col
                                             column->bytes.data, column->bytes.size);
     *raw = (sj_slice){.data = buffer->data, .size = column->raw_bytes};
     return size == column->raw_bytes ? SJ_OK : SJ_ECORRUPT;
+}
+
+static sj_status decode_values(sj_block_decoder *decoder, const stored_column *columns,
+                               sj_block *block)
+{
+    sj_slice raw;
+    decoder->rules.count = 0;
+    block->rules = &decoder->rules;
+    block->value_count = 0;
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_VALUES, &raw));
+    if (raw.size != 0) {
+        if (decoder->value_columns == NULL) {
+            SJ_TRY(sj_value_columns_new(&decoder->value_columns));
+        }
+        SJ_TRY(sj_values_decode(raw, &block->header, decoder->value_columns, &decoder->values,
+                                &decoder->rules, &block->value_count));
+    } else {
+        SJ_TRY(open_column(decoder, columns, SJ_COLUMN_VALUE_ROWS, &raw));
+        SJ_TRY(raw.size != 0 ? sj_value_rows_decode(raw, &block->header, &decoder->values,
+                                                    &decoder->rules, &block->value_count)
+                             : SJ_OK);
+    }
+    block->values = (void *)decoder->values.data;
+    return SJ_OK;
 }
 
 static sj_status decode_functions(sj_block_decoder *decoder, sj_slice raw, sj_block *block)
@@ -243,10 +270,7 @@ static sj_status decode_small_columns(sj_block_decoder *decoder, const stored_co
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_GAPS, &raw));
     SJ_TRY(sj_gaps_decode(raw, header, &decoder->gaps, &block->gap_count));
     block->gaps = (void *)decoder->gaps.data;
-    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_VALUES, &raw));
-    SJ_TRY(sj_values_decode(raw, header, &decoder->values, &decoder->rules, &block->value_count));
-    block->values = (void *)decoder->values.data;
-    block->rules = &decoder->rules;
+    SJ_TRY(decode_values(decoder, columns, block));
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_JUMPED_FRAMES, &raw));
     SJ_TRY(sj_jumped_frames_decode(raw, (void *)decoder->frames.data, block->frame_count));
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_FUNCTIONS, &raw));

@@ -25,6 +25,7 @@ typedef struct entry_slot {
 struct sj_block_encoder {
     ZSTD_CCtx *zstd;
     sj_block_buffer scratch;
+    sj_value_columns *values; /* NULL: none were encoded yet */
     sj_contexts contexts;
     uint32_t first_stamp;
     uint32_t function_count;
@@ -64,16 +65,24 @@ void sj_block_encoder_free(sj_block_encoder *encoder)
     }
     ZSTD_freeCCtx(encoder->zstd);
     sj_block_buffer_deinit(&encoder->scratch);
+    free(encoder->values);
     free(encoder);
+}
+
+/* What a column of the block can take at most. */
+static size_t column_bound(unsigned column, const sj_block_input *input)
+{
+    return column != SJ_COLUMN_VALUE_ROWS /* not written any more */
+               ? sj_block_column_limit(column, &input->header, input->gap_count, input->value_count,
+                                       sj_values_text_bytes(input->values, input->value_count))
+               : 0;
 }
 
 size_t sj_block_bound(const sj_block_input *input)
 {
     size_t bytes = SJ_BLOCK_HEADER_BYTES + SJ_BLOCK_CRC_BYTES;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        bytes +=
-            SJ_BLOCK_DIRECTORY_ENTRY_BYTES +
-            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
+        bytes += SJ_BLOCK_DIRECTORY_ENTRY_BYTES + column_bound(column, input);
     }
     return bytes;
 }
@@ -300,7 +309,7 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
                        &encoder->columns[SJ_COLUMN_GAPS]);
     }
     if (input->value_count != 0) {
-        sj_values_encode(input, &encoder->columns[SJ_COLUMN_VALUES]);
+        sj_values_encode(input, encoder->values, &encoder->columns[SJ_COLUMN_VALUES]);
     }
 }
 
@@ -335,8 +344,7 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     SJ_TRY(sj_block_buffer_reserve(&encoder->scratch, sj_block_bound(input)));
     uint8_t *at = encoder->scratch.data;
     for (unsigned column = 0; column < SJ_BLOCK_KNOWN_COLUMNS; column++) {
-        const size_t limit =
-            sj_block_column_limit(column, &input->header, input->gap_count, input->value_count);
+        const size_t limit = column_bound(column, input);
         encoder->columns[column] = sj_writer_of(at, limit);
         at += limit;
     }
@@ -424,6 +432,9 @@ sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input
     sj_block_input counted = *input;
     counted.header = header;
     SJ_TRY(sj_values_check(&counted));
+    if (counted.value_count != 0 && encoder->values == NULL) {
+        SJ_TRY(sj_value_columns_new(&encoder->values));
+    }
     encode_small_columns(encoder, &counted, &header);
     header.column_count = 0;
     if (sj_block_header_check(&header) != SJ_OK) {

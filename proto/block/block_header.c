@@ -93,7 +93,7 @@ sj_status sj_block_header_check(const sj_block_header *header)
 }
 
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
-                             size_t value_count)
+                             size_t value_count, size_t text_bytes)
 {
     enum { FRAME_BYTES = 120, GAP_BYTES = 50, SYMBOL_BYTES = 3 }; /* at most, as varints */
     const size_t events = header->kind == SJ_BLOCK_CALLS ? header->event_count : 0;
@@ -113,8 +113,10 @@ size_t sj_block_column_limit(unsigned column, const sj_block_header *header, siz
         return SJ_VARINT_MAX_BYTES + events * SJ_VARINT32_MAX_BYTES;
     case SJ_COLUMN_GAPS:
         return SJ_VARINT_MAX_BYTES + gap_count * GAP_BYTES;
+    case SJ_COLUMN_VALUE_ROWS:
+        return sj_block_value_rows_bound(value_count);
     case SJ_COLUMN_VALUES:
-        return sj_block_values_bound(value_count);
+        return sj_block_values_bound(value_count, text_bytes);
     case SJ_COLUMN_JUMPED_FRAMES:
         return (size_t)sj_block_inline_frames(header) * (SJ_VARINT_MAX_BYTES + SYMBOL_BYTES);
     case SJ_COLUMN_TAIL_SYMBOLS:

@@ -10,7 +10,7 @@ enum {
     SJ_BLOCK_DIRECTORY_ENTRY_BYTES = 12,
     SJ_BLOCK_CRC_BYTES = 4,
     SJ_BLOCK_MAX_COLUMNS = 64,
-    SJ_BLOCK_KNOWN_COLUMNS = 13, /* one more than the highest id this version knows */
+    SJ_BLOCK_KNOWN_COLUMNS = 14, /* one more than the highest id this version knows */
     SJ_VARINT_MAX_BYTES = 10,
     SJ_VARINT32_MAX_BYTES = 5,
     SJ_BLOCK_MAX_TAIL_ENDED = 255 /* 1 + `ended` of a tail call, at most */
@@ -33,10 +33,10 @@ void sj_block_header_write(sj_writer *writer, const sj_block_header *header);
 SJ_MUST_CHECK sj_status sj_block_header_check(const sj_block_header *header);
 
 /* sj_block_column_limit: the most bytes that a known column of such a block can have before
- * compression; `gap_count` and `value_count` are the encoder's or the most that
- * there may be. 0 for unknown columns. */
+ * compression; `gap_count`, `value_count` and `text_bytes` (of the values) are the encoder's or the
+ * most that there may be. 0 for unknown columns. */
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
-                             size_t value_count);
+                             size_t value_count, size_t text_bytes);
 
 /* --- structure: see block_structure.c --------------------------------------------------------- */
 
@@ -119,14 +119,34 @@ SJ_MUST_CHECK sj_status sj_gaps_decode(sj_slice bytes, const sj_block_header *he
 SJ_MUST_CHECK sj_status sj_gaps_sum(const sj_gap *gaps, size_t count, uint64_t *lost_calls,
                                     uint64_t *lost_events);
 
-/* Values: see block_values.c. sj_values_check looks at what is to be encoded, its
- * header complete: SJ_EINVAL. */
-size_t sj_block_values_bound(size_t count);
+/* Values: see block_values.c, and block_value_rows.c for older blocks. */
+
+/* What encoding and decoding need of memory; freed by free(). sj_value_columns_new: SJ_ENOMEM. */
+typedef struct sj_value_columns sj_value_columns;
+SJ_MUST_CHECK sj_status sj_value_columns_new(sj_value_columns **columns);
+
+size_t sj_block_values_bound(size_t count, size_t text_bytes);
+size_t sj_block_value_rows_bound(size_t count);
+size_t sj_values_text_bytes(const sj_block_value *values, size_t count);
+
+/* sj_values_check looks at what is to be encoded, its header complete: SJ_EINVAL. */
 SJ_MUST_CHECK sj_status sj_values_check(const sj_block_input *input);
-void sj_values_encode(const sj_block_input *input, sj_writer *writer);
+bool sj_values_is_sound(const sj_block_value *value, const sj_block_header *header,
+                        size_t rule_count);
+void sj_values_encode(const sj_block_input *input, sj_value_columns *columns, sj_writer *writer);
+
+/* Both put the values into `buffer`, their texts behind them, and the rules into `rules`.
+ * SJ_ECORRUPT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_values_decode(sj_slice bytes, const sj_block_header *header,
-                                         sj_block_buffer *buffer, sj_block_rules *rules,
-                                         size_t *count);
+                                         sj_value_columns *columns, sj_block_buffer *buffer,
+                                         sj_block_rules *rules, size_t *count);
+SJ_MUST_CHECK sj_status sj_value_rows_decode(sj_slice bytes, const sj_block_header *header,
+                                             sj_block_buffer *buffer, sj_block_rules *rules,
+                                             size_t *count);
+
+/* sj_values_read_count reads a count of items of which each takes at least `item_bytes`. */
+size_t sj_values_read_count(sj_reader *reader, size_t item_bytes, size_t limit);
+void sj_values_read_rules(sj_reader *reader, sj_block_rules *rules);
 
 /* --- tail calls: see block_tail_calls.c ---------------------------------------------------------
  * A table `tails` has a byte for each symbol: the `tail_call` of the ENTERs that it stands for. */

@@ -58,14 +58,16 @@ typedef enum sj_cost_counter {
 } sj_cost_counter;
 
 enum {
-    SJ_VALUE_KINDS = 16,        /* one more than the highest */
-    SJ_VALUE_RULE_KINDS = 13,   /* that rules may ask for */
-    SJ_VALUE_RESULT = 0,        /* the position of what a call returns */
-    SJ_VALUE_LAST_POSITION = 8, /* that rules may ask for; arguments are numbered from 1 */
-    SJ_VALUES_PER_FUNCTION = 4, /* that rules may ask for */
-    SJ_VALUE_TEXT_BYTES = 64,   /* of a text are kept */
-    SJ_VALUE_RULES = 32,        /* of a policy */
-    SJ_VALUE_RULE_BYTES = 64    /* of a rule's name, with its end */
+    SJ_VALUE_KINDS = 16,         /* one more than the highest */
+    SJ_VALUE_RULE_KINDS = 13,    /* that rules may ask for */
+    SJ_VALUE_RESULT = 0,         /* the position of what a call returns */
+    SJ_VALUE_LAST_POSITION = 15, /* of an argument in source order; they are numbered from 1 */
+    SJ_VALUE_LAST_REGISTER = 8,  /* that rules by register may ask for, likewise */
+    SJ_VALUES_PER_FUNCTION = 16, /* that rules may ask for */
+    SJ_VALUE_TEXT_BYTES = 64,    /* of a text are kept, where no rule asks for more */
+    SJ_VALUE_TEXT_MOST = 4096,   /* that a rule may ask for */
+    SJ_VALUE_RULES = 256,        /* of a policy */
+    SJ_VALUE_RULE_BYTES = 64     /* of a rule's name, with its end */
 };
 
 /* Places: descriptors by which a plan tells the probe where a value is. Positions count the
@@ -74,12 +76,16 @@ enum {
 enum {
     SJ_PLACE_STACK = 9, /* the position of the first word on the stack, up to 15 */
     SJ_PLACE_STACK_WORDS = 7,
-    SJ_PLACES_PER_FUNCTION = 16,
+    SJ_PLACES_PER_FUNCTION = 20,
     SJ_PLACE_CPU_ENTRY = 1,    /* no place of a value: the thread's CPU time is recorded */
     SJ_PLACE_CPU_EXIT = 2,     /* likewise; of probes only: a plan has the former for both */
     SJ_PLACE_MEMORY_ENTRY = 3, /* likewise: what the thread has allocated and freed */
     SJ_PLACE_MEMORY_EXIT = 4,
-    SJ_PLACE_ERRNO = 5,        /* likewise: errno at the exit */
+    SJ_PLACE_ERRNO = 5, /* likewise: errno at the exit */
+    SJ_PLACE_LIMIT = 5, /* likewise: 6 to 11: of texts behind it, twice as many bytes for
+                           each above this are recorded as otherwise */
+    SJ_PLACE_LIMIT_MOST = 11,
+    SJ_PLACE_LENGTH = 12,      /* likewise: the next place holds the length of the text behind it */
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
@@ -106,6 +112,39 @@ static inline uint32_t sj_value_position(uint8_t descriptor)
 static inline uint32_t sj_value_kind_of(uint8_t descriptor)
 {
     return descriptor >> 4;
+}
+
+/* sj_place_is_limit: the place says how long the texts behind it may be. */
+static inline bool sj_place_is_limit(uint8_t place)
+{
+    return place > SJ_PLACE_LIMIT && place <= SJ_PLACE_LIMIT_MOST;
+}
+
+/* sj_place_limit returns the limit that reaches `bytes`; 0: what texts have otherwise does. */
+static inline uint8_t sj_place_limit(uint32_t bytes)
+{
+    uint8_t place = SJ_PLACE_LIMIT;
+    while (place < SJ_PLACE_LIMIT_MOST &&
+           (uint32_t)SJ_VALUE_TEXT_BYTES << (place - SJ_PLACE_LIMIT) < bytes) {
+        place++;
+    }
+    return place != SJ_PLACE_LIMIT ? place : 0;
+}
+
+/* A text's length and its note are one number in the first of its records. */
+static inline uint64_t sj_value_text_head(uint64_t length, sj_value_note note)
+{
+    return (length & 0xff) | (uint64_t)note << 8 | length >> 8 << 16;
+}
+
+static inline uint64_t sj_value_text_length(uint64_t head)
+{
+    return (head & 0xff) | head >> 16 << 8;
+}
+
+static inline uint32_t sj_value_text_note(uint64_t head)
+{
+    return head >> 8 & 0xff;
 }
 
 /* sj_cost_reading is the position of a counter's reading in a record. */

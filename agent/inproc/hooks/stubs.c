@@ -127,15 +127,83 @@ static uint8_t place_at(uint8_t place, values_moment moment)
     return moment != MOMENT_JUMP && is_result == (moment == MOMENT_RETURN) ? place : 0;
 }
 
+/* What probes are told at once. */
+typedef struct value_word {
+    uint32_t descriptors;
+    uint32_t count;
+    uint8_t limit; /* of texts in it that has been told */
+} value_word;
+
+enum { AT_ONCE = 4 /* descriptors in a word */ };
+
+static void end_word(sj_code_emitter *emitter, uint32_t function, value_word *word)
+{
+    if (word->count != 0) {
+        sj_code_emit_values(emitter, function, word->descriptors);
+    }
+    *word = (value_word){0};
+}
+
+static void add_to_word(value_word *word, uint8_t place)
+{
+    word->descriptors |= (uint32_t)place << (8 * word->count++);
+}
+
+static bool is_text_place(uint8_t place)
+{
+    const uint32_t kind = sj_value_kind_of(place);
+    return kind == SJ_VALUE_STRING || kind >= SJ_PLACE_LENGTH_TEXT;
+}
+
+/* emit_value adds a place with what belongs in front of it: a word that it does not fit ends. */
+static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
+                       uint8_t length, uint8_t place)
+{
+    const uint32_t more = length != 0 ? 3 : 1;
+    if (word->count + more + (limit != word->limit ? 1 : 0) > AT_ONCE) {
+        end_word(emitter, function, word);
+    }
+    if (limit != word->limit) {
+        add_to_word(word, limit);
+        word->limit = limit;
+    }
+    if (length != 0) {
+        add_to_word(word, SJ_PLACE_LENGTH);
+        add_to_word(word, length);
+    }
+    add_to_word(word, place);
+}
+
+uint32_t sj_exit_values(const sj_plan_function *function)
+{
+    value_word word = {0};
+    uint8_t limit = 0;
+    for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
+        const uint8_t held = function->values[i];
+        const uint8_t place = place_at(held, MOMENT_RETURN);
+        limit = sj_place_is_limit(held) ? held : limit;
+        if (held == SJ_PLACE_LENGTH) {
+            i++; /* the length is an argument, and so is its text */
+        } else if (place != 0 && is_text_place(place) && limit != 0 && word.count + 2 <= AT_ONCE) {
+            add_to_word(&word, limit);
+            add_to_word(&word, place);
+        } else if (place != 0 && word.count < AT_ONCE) {
+            add_to_word(&word, place);
+        }
+    }
+    return word.descriptors;
+}
+
 /* Emits the recording of what the function's places hold at a moment. */
 static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                         values_moment moment)
 {
-    enum { AT_ONCE = 4 }; /* descriptors in a word */
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
-    const uint32_t id = sj_function_id(application, index);
-    uint32_t descriptors = 0;
-    uint32_t count = 0;
+    const uint32_t id =
+        (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | sj_function_id(application, index);
+    value_word word = {0};
+    uint8_t limit = 0;
+    uint8_t length = 0;
     if (function->source == SJ_SYMBOL_GENERATED) {
         if (moment != MOMENT_JUMP) {
             emit_generated_values(emitter, id, application->bias + function->offset,
@@ -144,17 +212,21 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
         return;
     }
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
-        const uint8_t place = place_at(function->values[i], moment);
-        if (place != 0) {
-            descriptors |= (uint32_t)place << (8 * count++);
-        }
-        if (count == AT_ONCE || (count != 0 && i + 1 == SJ_PLACES_PER_FUNCTION)) {
-            sj_code_emit_values(emitter, (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | id,
-                                descriptors);
-            descriptors = 0;
-            count = 0;
+        const uint8_t held = function->values[i];
+        if (sj_place_is_limit(held)) {
+            limit = held;
+        } else if (held == SJ_PLACE_LENGTH && i + 1 < SJ_PLACES_PER_FUNCTION) {
+            length = function->values[++i];
+        } else {
+            const uint8_t place = place_at(held, moment);
+            if (place != 0) {
+                emit_value(emitter, id, &word, is_text_place(place) ? limit : word.limit, length,
+                           place);
+            }
+            length = 0;
         }
     }
+    end_word(emitter, id, &word);
 }
 
 static void read_tail_call(const sj_application *application, sj_reader *reader,
@@ -252,6 +324,7 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         read_tail_call(application, reader, emitter, function);
         break;
     case SJ_OPERATION_DISPATCH:
+        emit_values(application, emitter, function, MOMENT_ENTRY);
         reader->bad |= !sj_code_emit_dispatch(application, emitter, function);
         break;
     default:

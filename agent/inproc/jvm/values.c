@@ -15,9 +15,11 @@
 
 #include <string.h>
 
+enum { MOST_SETS = 8 }; /* of one call: there is little room for what belongs to a thread */
+
 /* What rules want of the call that this thread enters or leaves. */
 typedef struct due_changes {
-    sj_due_change sets[SJ_VALUES_PER_FUNCTION];
+    sj_due_change sets[MOST_SETS];
     uint32_t set_count;
     bool is_decided; /* the call is left out: by `decision` */
     sj_due_change decision;
@@ -47,7 +49,7 @@ static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
     }
     switch (due.action) {
     case SJ_CHANGE_SET:
-        if (due_here.set_count < SJ_VALUES_PER_FUNCTION) {
+        if (due_here.set_count < MOST_SETS) {
             due_here.sets[due_here.set_count++] = due;
         }
         break;

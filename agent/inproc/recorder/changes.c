@@ -1,5 +1,6 @@
 #include "agent/inproc/recorder/changes.h"
 
+#include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/internal.h"
 #include "proto/block/value.h"
 
@@ -9,6 +10,16 @@
 #include <time.h>
 
 sj_changes *sj_recorder_changes;
+
+/* Bits: rules whose first mark this process has passed, and not their second. */
+static _Atomic uint64_t between[SJ_CHANGE_RULE_WORDS];
+
+static void forget_marks(void)
+{
+    for (uint32_t i = 0; i < SJ_CHANGE_RULE_WORDS; i++) {
+        atomic_store_explicit(&between[i], 0, memory_order_relaxed);
+    }
+}
 
 /* Programs that the recorded one runs were not asked for. */
 static bool is_of_this_program(const sj_changes *changes)
@@ -48,6 +59,9 @@ void sj_recorder_map_changes(const char *directory)
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;
     }
+    if (sj_recorder_changes == NULL) { /* a forked child has passed its parent's marks */
+        forget_marks();
+    }
     sj_recorder_unmap_changes(); /* of the parent's recording */
     sj_recorder_changes = mapped;
 }
@@ -86,7 +100,7 @@ static bool is_in_force(sj_changes *changes)
     return is_alive;
 }
 
-static uint32_t rules_of(const sj_changes *changes, uint32_t function)
+static const sj_changed_function *find_function(const sj_changes *changes, uint32_t function)
 {
     uint32_t place = sj_changes_place(function);
     for (uint32_t i = 0; i < SJ_CHANGED_FUNCTIONS; i++) {
@@ -94,11 +108,11 @@ static uint32_t rules_of(const sj_changes *changes, uint32_t function)
         /* Pairs with the recorder, which writes the rules first. */
         const uint32_t held = atomic_load_explicit(&entry->function, memory_order_acquire);
         if (held == function || held == 0) {
-            return held != 0 ? atomic_load_explicit(&entry->rules, memory_order_relaxed) : 0;
+            return held != 0 ? entry : NULL;
         }
         place = (place + 1) & (SJ_CHANGED_FUNCTIONS - 1);
     }
-    return 0;
+    return NULL;
 }
 
 static bool compares(uint8_t comparison, uint8_t descriptor, uint64_t bits, uint64_t operand)
@@ -148,9 +162,37 @@ static bool is_thread(const char pattern[SJ_CHANGE_THREAD_BYTES])
     return false;
 }
 
-static bool condition_holds(const sj_change_condition *condition, const sj_judged_call *call)
+bool sj_recorder_is_asked_caller(uint32_t function)
+{
+    const sj_changes *changes = sj_recorder_changes;
+    const sj_changed_function *found = changes != NULL ? find_function(changes, function) : NULL;
+    uint64_t any = 0;
+    for (uint32_t i = 0; found != NULL && i < SJ_CHANGE_RULE_WORDS; i++) {
+        any |= atomic_load_explicit(&found->callers[i], memory_order_relaxed);
+    }
+    return any != 0;
+}
+
+static bool has_bit(const _Atomic uint64_t bits[SJ_CHANGE_RULE_WORDS], uint32_t place)
+{
+    return (atomic_load_explicit(&bits[place / 64], memory_order_relaxed) >> place % 64 & 1) != 0;
+}
+
+/* is_called_by: the call returns to a function that rule number `place` names as its caller. */
+static bool is_called_by(const sj_changes *changes, uint32_t place, const sj_judged_call *call)
+{
+    const uint32_t caller = call != NULL ? sj_recorder_function_at(call->return_address) : 0;
+    const sj_changed_function *found = caller != 0 ? find_function(changes, caller) : NULL;
+    return found != NULL && has_bit(found->callers, place);
+}
+
+static bool condition_holds(const sj_changes *changes, uint32_t place,
+                            const sj_change_condition *condition, const sj_judged_call *call)
 {
     uint64_t bits = 0;
+    if (condition->is_caller != 0) {
+        return is_called_by(changes, place, call);
+    }
     if (condition->thread[0] != '\0') {
         return is_thread(condition->thread);
     }
@@ -159,16 +201,18 @@ static bool condition_holds(const sj_change_condition *condition, const sj_judge
 }
 
 /* holds leaves the counting to `counts`. */
-static bool holds(const sj_change_rule *rule, uint64_t bits, const sj_judged_call *call)
+static bool holds(const sj_changes *changes, uint32_t place, uint64_t bits,
+                  const sj_judged_call *call)
 {
+    const sj_change_rule *rule = &changes->rules[place];
     if (!compares(rule->comparison, rule->descriptor, bits, rule->operand) ||
         (rule->until_ticks != 0 && sj_arch_ticks() >= rule->until_ticks) ||
-        (rule->begin_mark[0] != '\0' &&
+        (rule->begin_mark[0] != '\0' && !has_bit(between, place) &&
          atomic_load_explicit(&rule->is_between, memory_order_relaxed) == 0)) {
         return false;
     }
     for (uint32_t i = 0; i < rule->condition_count && i < SJ_CHANGE_CONDITIONS; i++) {
-        if (!condition_holds(&rule->conditions[i], call)) {
+        if (!condition_holds(changes, place, &rule->conditions[i], call)) {
             return false;
         }
     }
@@ -194,23 +238,28 @@ void sj_recorder_change_at_mark(const char *name, bool end)
             continue;
         }
         if (!end && is_same(name, rule->begin_mark)) {
-            atomic_store(&rule->is_between, 1);
+            atomic_fetch_or(&between[i / 64], UINT64_C(1) << i % 64);
         } else if (is_same(name, rule->end_mark)) {
-            atomic_store(&rule->is_between, 0);
+            atomic_fetch_and(&between[i / 64], ~(UINT64_C(1) << i % 64));
         }
     }
 }
 
+/* Which calls of those that meet a rule are its. */
+typedef struct rule_turns {
+    uint64_t from, one_in, times;
+} rule_turns;
+
 /* counts says whether it is this call's turn. */
-static bool counts(sj_change_rule *rule)
+static bool counts(sj_change_rule *rule, const rule_turns *turns)
 {
     const uint64_t met = atomic_fetch_add_explicit(&rule->met, 1, memory_order_relaxed) + 1;
-    const uint64_t from = rule->from > 1 ? rule->from : 1;
-    if (met < from || (rule->one_in > 1 && (met - from) % rule->one_in != 0)) {
+    const uint64_t from = turns->from > 1 ? turns->from : 1;
+    if (met < from || (turns->one_in > 1 && (met - from) % turns->one_in != 0)) {
         return false;
     }
     const uint64_t fired = atomic_fetch_add_explicit(&rule->fired, 1, memory_order_relaxed);
-    if (rule->times != 0 && fired >= rule->times) {
+    if (turns->times != 0 && fired >= turns->times) {
         atomic_fetch_sub_explicit(&rule->fired, 1, memory_order_relaxed);
         return false;
     }
@@ -230,31 +279,71 @@ static void pass_time(uint64_t delay_ns)
     sj_recorder_end_calls();
 }
 
+/* copy_due says what a rule does with a value. */
+static void copy_due(const sj_change_rule *rule, uint32_t place, uint8_t descriptor, uint64_t bits,
+                     sj_due_change *due)
+{
+    const bool sets = rule->action == SJ_CHANGE_SET || rule->action == SJ_CHANGE_RETURN;
+    const bool writes = rule->action == SJ_CHANGE_WRITE;
+    due->rule = place;
+    due->action = rule->action;
+    due->target = sets || writes ? rule->target : descriptor;
+    due->error = rule->error;
+    due->bits = sets ? rule->bits : bits;
+}
+
+uint32_t sj_recorder_due_bytes(const sj_due_change *due, uint8_t bytes[SJ_CHANGE_DATA_BYTES])
+{
+    const sj_change_rule *rule = &sj_recorder_changes->rules[due->rule];
+    const uint32_t count = rule->data_bytes;
+    for (uint32_t i = 0; i < SJ_CHANGE_DATA_BYTES; i++) {
+        bytes[i] = ((const volatile uint8_t *)rule->data)[i];
+    }
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&rule->version, memory_order_relaxed) == due->version &&
+                   count <= SJ_CHANGE_DATA_BYTES
+               ? count
+               : 0;
+}
+
+/* fires judges one rule; `*delay_ns` is to pass then. A rule that the recorder writes meanwhile is
+ * none: neither what it was nor what it becomes. */
+static bool fires(sj_changes *changes, uint32_t place, uint8_t descriptor, uint64_t bits,
+                  const sj_judged_call *call, sj_due_change *due, uint64_t *delay_ns)
+{
+    sj_change_rule *rule = &changes->rules[place];
+    /* Pairs with the recorder, which makes it odd before it writes and even after. */
+    const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
+    if (version % 2 != 0 || rule->descriptor != descriptor || !holds(changes, place, bits, call)) {
+        return false;
+    }
+    const rule_turns turns = {.from = rule->from, .one_in = rule->one_in, .times = rule->times};
+    copy_due(rule, place, descriptor, bits, due);
+    due->version = version;
+    *delay_ns = rule->delay_ns;
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&rule->version, memory_order_relaxed) == version &&
+           counts(rule, &turns);
+}
+
 bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
                        const sj_judged_call *call, sj_due_change *due)
 {
     sj_changes *changes = sj_recorder_changes;
-    if (!is_in_force(changes)) {
+    const sj_changed_function *of = find_function(changes, function);
+    uint64_t delay_ns = 0;
+    if (of == NULL || !is_in_force(changes)) {
         return false;
     }
-    uint32_t left = rules_of(changes, function);
-    for (uint32_t i = 0; left != 0; i++, left >>= 1) {
-        sj_change_rule *rule = &changes->rules[i];
-        if ((left & 1) == 0 || rule->descriptor != descriptor || !holds(rule, bits, call) ||
-            !counts(rule)) {
-            continue;
+    for (uint32_t word = 0; word < SJ_CHANGE_RULE_WORDS; word++) {
+        uint64_t left = atomic_load_explicit(&of->rules[word], memory_order_relaxed);
+        for (; left != 0; left &= left - 1) {
+            const uint32_t place = word * 64 + (uint32_t)__builtin_ctzll(left);
+            if (fires(changes, place, descriptor, bits, call, due, &delay_ns)) {
+                pass_time(delay_ns);
+                return true;
+            }
         }
-        pass_time(rule->delay_ns);
-        const bool sets = rule->action == SJ_CHANGE_SET || rule->action == SJ_CHANGE_RETURN;
-        const bool writes = rule->action == SJ_CHANGE_WRITE;
-        *due = (sj_due_change){.rule = i,
-                               .action = rule->action,
-                               .target = sets || writes ? rule->target : descriptor,
-                               .error = rule->error,
-                               .bits = sets ? rule->bits : bits,
-                               .data = rule->data,
-                               .data_bytes = rule->data_bytes};
-        return true;
     }
     return false;
 }

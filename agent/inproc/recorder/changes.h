@@ -16,21 +16,28 @@ void sj_recorder_unmap_changes(void);
 
 /* What is to be done with a value that has just been recorded. */
 typedef struct sj_due_change {
-    uint32_t rule;       /* its place */
-    uint8_t action;      /* sj_change_action */
-    uint8_t target;      /* sj_value_descriptor */
-    int32_t error;       /* errno to set at the very end; 0: none */
-    uint64_t bits;       /* what is set */
-    uint32_t data_bytes; /* that are written */
-    const uint8_t *data;
+    uint32_t rule;    /* its place */
+    uint8_t action;   /* sj_change_action */
+    uint8_t target;   /* sj_value_descriptor */
+    int32_t error;    /* errno to set at the very end; 0: none */
+    uint64_t bits;    /* what is set */
+    uint32_t version; /* of the rule that is due */
 } sj_due_change;
+
+/* sj_recorder_due_bytes copies the bytes that a rule writes; returns how many, 0: the rule is not
+ * what it was any more. */
+uint32_t sj_recorder_due_bytes(const sj_due_change *due, uint8_t bytes[SJ_CHANGE_DATA_BYTES]);
 
 /* Reads what else a call has at this moment: the register of a descriptor, errno. NULL where that
  * is not possible; then no condition on it holds. */
 typedef struct sj_judged_call {
     bool (*read)(const void *context, uint8_t descriptor, uint64_t *bits);
     const void *context;
+    uint64_t return_address; /* 0: not known */
 } sj_judged_call;
+
+/* sj_recorder_is_asked_caller: a rule has a condition that names a function as the caller. */
+bool sj_recorder_is_asked_caller(uint32_t function);
 
 /* sj_recorder_judge returns whether a rule fires for a value, narrowed to its kind, and counts it.
  * The delay has passed then. Without a lock or an allocation; async-signal-safe. */

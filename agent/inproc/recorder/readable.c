@@ -39,17 +39,32 @@ void sj_recorder_note_program(void)
     }
 }
 
+/* own_stack returns the slot of a thread that is on its own stack at `here`, or NULL. */
+static const sj_thread_slot *own_stack(uint64_t here)
+{
+    const sj_thread_slot *slot = sj_recorder_self.slot;
+    const bool is_own = slot != NULL && sj_recorder_self.has_own_stack && here >= slot->stack_low &&
+                        here < slot->stack_high;
+    return is_own ? slot : NULL;
+}
+
+size_t sj_recorder_stack_room(void)
+{
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    const sj_thread_slot *slot = own_stack(here);
+    return slot != NULL ? here - slot->stack_low : 0;
+}
+
 size_t sj_recorder_readable(uint64_t address)
 {
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    const sj_thread_slot *slot = sj_recorder_self.slot;
+    const sj_thread_slot *slot = own_stack(here);
     for (uint32_t i = 0; i < range_count; i++) {
         if (address >= ranges[i].low && address < ranges[i].high) {
             return ranges[i].high - address;
         }
     }
-    return slot != NULL && sj_recorder_self.has_own_stack && here >= slot->stack_low &&
-                   address >= here && address < slot->stack_high
+    return slot != NULL && address >= here && address < slot->stack_high
                ? slot->stack_high - address
                : 0;
 }

@@ -14,4 +14,8 @@ void sj_recorder_note_program(void);
  * 0: that is not known. Async-signal-safe. */
 size_t sj_recorder_readable(uint64_t address);
 
+/* sj_recorder_stack_room returns how many bytes of the calling thread's own stack lie below its
+ * present frame; 0: it runs on another one, or that is not known. Async-signal-safe. */
+size_t sj_recorder_stack_room(void);
+
 #endif

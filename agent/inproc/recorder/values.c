@@ -62,12 +62,19 @@ static size_t read_safely(uint64_t address, uint8_t *bytes, size_t capacity, boo
 typedef struct text_place {
     uint64_t pointer;
     uint64_t length; /* UINT64_MAX: up to its NUL */
+    size_t most;     /* that are recorded */
 } text_place;
 
+/* Room for a text. No initialiser of any, which would call memset, which uses vector registers. */
 typedef union text_words {
     uint8_t bytes[SJ_VALUE_TEXT_BYTES];
     uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
 } text_words;
+
+typedef union long_text_words {
+    uint8_t bytes[SJ_VALUE_TEXT_MOST];
+    uint64_t words[SJ_VALUE_TEXT_MOST / WORD_BYTES];
+} long_text_words;
 
 /* follow reads the address and the length that stand at `address`. */
 static text_place follow(uint64_t address)
@@ -75,40 +82,69 @@ static text_place follow(uint64_t address)
     uint64_t words[2] = {address, 0};
     const size_t got =
         address != 0 ? read_safely(address, (uint8_t *)words, sizeof(words), false) : 0;
-    return got == sizeof(words) ? (text_place){words[0], words[1]}
-                                : (text_place){address, UINT64_MAX};
+    return got == sizeof(words) ? (text_place){.pointer = words[0], .length = words[1]}
+                                : (text_place){.pointer = address, .length = UINT64_MAX};
 }
 
-static size_t read_text(const text_place *place, size_t most, text_words *text)
+/* put_words records what has been read of a text to `words`, whose last one is not full. */
+static void put_words(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place,
+                      size_t most, size_t got, uint64_t *words)
 {
-    /* No initialiser, which would call memset, which uses vector registers. */
-    for (size_t i = 0; i < SJ_VALUE_TEXT_BYTES / WORD_BYTES; i++) {
-        text->words[i] = 0;
-    }
-    return place->pointer != 0 && most != 0
-               ? read_safely(place->pointer, text->bytes, most, place->length == UINT64_MAX)
-               : 0;
-}
-
-static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
-{
+    uint8_t *bytes = (uint8_t *)words;
     const bool is_counted = place->length != UINT64_MAX;
-    const size_t most =
-        is_counted && place->length < SJ_VALUE_TEXT_BYTES ? place->length : SJ_VALUE_TEXT_BYTES;
-    text_words text;
-    const size_t got = read_text(place, most, &text);
     size_t length = is_counted ? got : 0;
-    while (!is_counted && length < got && text.bytes[length] != 0) {
+    while (!is_counted && length < got && bytes[length] != 0) {
         length++;
+    }
+    for (size_t i = length; i % WORD_BYTES != 0; i++) {
+        ((volatile uint8_t *)bytes)[i] = 0;
     }
     const bool is_whole = is_counted ? got == place->length : length < got;
     sj_value_note note = is_whole ? SJ_VALUE_WHOLE : SJ_VALUE_CUT;
     if (got == 0 && most != 0) {
         note = place->pointer != 0 ? SJ_VALUE_UNREADABLE : SJ_VALUE_NULL;
     }
-    sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, length | (uint64_t)note << 8);
+    sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, sj_value_text_head(length, note));
     for (size_t i = 0; i * WORD_BYTES < length; i++) {
-        sj_recorder_put_value(tag, stack, descriptor, SJ_PART_TEXT, text.words[i]);
+        sj_recorder_put_value(tag, stack, descriptor, SJ_PART_TEXT, words[i]);
+    }
+}
+
+static void put_text_within(uint32_t tag, uint64_t stack, uint8_t descriptor,
+                            const text_place *place, uint64_t *words, size_t capacity)
+{
+    const size_t wanted = place->most < capacity ? place->most : capacity;
+    const size_t most = place->length < wanted ? place->length : wanted;
+    const size_t got =
+        place->pointer != 0 && most != 0
+            ? read_safely(place->pointer, (uint8_t *)words, most, place->length == UINT64_MAX)
+            : 0;
+    put_words(tag, stack, descriptor, place, most, got, words);
+}
+
+static void put_short_text(uint32_t tag, uint64_t stack, uint8_t descriptor,
+                           const text_place *place)
+{
+    text_words text;
+    put_text_within(tag, stack, descriptor, place, text.words, sizeof(text));
+}
+
+__attribute__((noinline)) static void put_long_text(uint32_t tag, uint64_t stack,
+                                                    uint8_t descriptor, const text_place *place)
+{
+    long_text_words text;
+    put_text_within(tag, stack, descriptor, place, text.words, sizeof(text));
+}
+
+/* A long text takes room on the program's stack, which may be a small one: what is not known to
+ * have it gets the beginning. */
+static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
+{
+    enum { ROOM = 8 * SJ_VALUE_TEXT_MOST };
+    if (place->most > SJ_VALUE_TEXT_BYTES && sj_recorder_stack_room() >= ROOM) {
+        put_long_text(tag, stack, descriptor, place);
+    } else {
+        put_short_text(tag, stack, descriptor, place);
     }
 }
 
@@ -129,11 +165,11 @@ static text_place text_of(uint8_t place, uint64_t bits, const sj_value_registers
     case SJ_PLACE_TEXT_AT:
         return follow(bits);
     case SJ_PLACE_TEXT_LENGTH:
-        return (text_place){bits, second_of(place, registers)};
+        return (text_place){.pointer = bits, .length = second_of(place, registers)};
     case SJ_PLACE_LENGTH_TEXT:
-        return (text_place){second_of(place, registers), bits};
+        return (text_place){.pointer = second_of(place, registers), .length = bits};
     default:
-        return (text_place){bits, UINT64_MAX};
+        return (text_place){.pointer = bits, .length = UINT64_MAX};
     }
 }
 
@@ -198,18 +234,18 @@ static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shif
                                      const sj_due_change *due, const sj_value_registers *registers)
 {
     sj_due_change written = *due;
-    const size_t bytes =
-        due->data_bytes < SJ_CHANGE_DATA_BYTES ? due->data_bytes : SJ_CHANGE_DATA_BYTES;
-    if (!find_register(due->target, shift, stack, registers, &written.bits) ||
+    uint8_t data[SJ_CHANGE_DATA_BYTES];
+    uint8_t old[SJ_CHANGE_DATA_BYTES]; /* what ends in memory that is not there is not written */
+    const size_t bytes = sj_recorder_due_bytes(due, data);
+    if (bytes == 0 || !find_register(due->target, shift, stack, registers, &written.bits) ||
         !sj_recorder_begin_calls()) {
         return SJ_VALUES_KEPT;
     }
-    uint8_t old[SJ_CHANGE_DATA_BYTES]; /* what ends in memory that is not there is not written */
     if (read_memory(written.bits, old, bytes) != bytes) {
         sj_recorder_end_calls();
         return SJ_VALUES_KEPT;
     }
-    const struct iovec here = {.iov_base = (void *)(uintptr_t)due->data, .iov_len = bytes};
+    const struct iovec here = {.iov_base = data, .iov_len = bytes};
     const struct iovec there = {.iov_base = (void *)written.bits, .iov_len = bytes};
     const long got = SJ_SYS(SYS_process_vm_writev, sj_sys_pid(), (long)(uintptr_t)&here, 1,
                             (long)(uintptr_t)&there, 1, 0);
@@ -326,38 +362,137 @@ static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
     }
 }
 
+/* By function, open addressing: an entry is written before its function. */
+enum { RETURN_VALUES = 4096 };
+
+typedef struct return_value {
+    _Atomic uint32_t function; /* 0: free */
+    uint32_t descriptors;
+} return_value;
+
+static return_value returns[RETURN_VALUES];
+
+_Atomic uint32_t sj_return_values_count; /* the thunk looks at it */
+
+static uint32_t return_place(uint32_t function)
+{
+    return function * UINT32_C(0x9e3779b1) % RETURN_VALUES;
+}
+
+void sj_return_values_set(uint32_t function, uint32_t descriptors)
+{
+    uint32_t place = return_place(function);
+    const uint32_t count = atomic_load_explicit(&sj_return_values_count, memory_order_relaxed);
+    uint32_t held = atomic_load_explicit(&returns[place].function, memory_order_relaxed);
+    if (count >= RETURN_VALUES / 2 || (descriptors == 0 && count == 0)) {
+        return;
+    }
+    while (held != 0 && held != function) {
+        place = (place + 1) % RETURN_VALUES;
+        held = atomic_load_explicit(&returns[place].function, memory_order_relaxed);
+    }
+    if (held == 0 && descriptors == 0) {
+        return;
+    }
+    returns[place].descriptors = descriptors;
+    /* Pairs with return_values. */
+    atomic_store_explicit(&returns[place].function, function, memory_order_release);
+    if (held == 0) {
+        atomic_store_explicit(&sj_return_values_count, count + 1, memory_order_release);
+    }
+}
+
+static uint32_t return_values(uint32_t function)
+{
+    uint32_t place = return_place(function);
+    for (uint32_t i = 0; i < RETURN_VALUES; i++) {
+        const uint32_t held = atomic_load_explicit(&returns[place].function, memory_order_acquire);
+        if (held == function || held == 0) {
+            return held != 0 ? returns[place].descriptors : 0;
+        }
+        place = (place + 1) % RETURN_VALUES;
+    }
+    return 0;
+}
+
+/* What the places so far have said of the text behind them. */
+typedef struct text_size {
+    size_t most;
+    uint64_t length; /* UINT64_MAX: nothing */
+    bool is_length_next;
+} text_size;
+
+/* take_size returns false where a place says nothing of texts. */
+static bool take_size(uint8_t place, const moment *at, text_size *size)
+{
+    uint64_t bits = 0;
+    if (size->is_length_next) {
+        size->is_length_next = false;
+        if (find_register(place, at->shift, at->stack, at->registers, &bits)) {
+            bits = sj_value_narrow(sj_value_kind_of(place), bits);
+            size->length =
+                (int64_t)bits < 0 && sj_value_is_signed(sj_value_kind_of(place)) ? 0 : bits;
+        }
+        return true;
+    }
+    if (place == SJ_PLACE_LENGTH) {
+        size->is_length_next = true;
+        return true;
+    }
+    if (sj_place_is_limit(place)) {
+        size->most = (size_t)SJ_VALUE_TEXT_BYTES << (place - SJ_PLACE_LIMIT);
+        return true;
+    }
+    return false;
+}
+
+static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *at, text_size *size)
+{
+    const uint32_t kind = sj_value_kind_of(place);
+    if (kind != SJ_VALUE_STRING && kind < SJ_PLACE_LENGTH_TEXT) {
+        sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE, bits);
+        return;
+    }
+    text_place text = text_of(place, bits, at->registers);
+    text.most = size->most;
+    text.length = size->length != UINT64_MAX ? size->length : text.length;
+    size->length = UINT64_MAX;
+    put_text(tag, at->stack, sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING), &text);
+}
+
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers)
 {
     if (descriptors == 0) {
         return record_generated(function, stack, registers);
     }
+    if (descriptors == SJ_VALUES_OF_RETURN) {
+        descriptors = return_values(function);
+    }
     const uint32_t shift = function >> SJ_VALUE_SHIFT_BIT;
     const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
     const moment at = {.registers = registers, .shift = shift, .stack = stack};
-    const sj_judged_call call = {.read = read_moment, .context = &at};
+    const uint64_t *words = (const uint64_t *)stack;
+    const sj_judged_call call = {.read = read_moment,
+                                 .context = &at,
+                                 .return_address = SJ_MACHINE_CALL_PUSHES != 0 ? words[0] : 0};
     sj_values_outcome outcome = SJ_VALUES_KEPT;
+    text_size size = {.most = SJ_VALUE_TEXT_BYTES, .length = UINT64_MAX};
     int32_t error = 0;
     for (; descriptors != 0 && outcome != SJ_VALUES_RETURN; descriptors >>= 8) {
         const uint8_t descriptor = (uint8_t)descriptors;
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
-        if (put_apart(tag, stack, descriptor) || descriptor == 0 ||
-            !find_register(descriptor, shift, stack, registers, &bits)) {
+        if (take_size(descriptor, &at, &size) || put_apart(tag, stack, descriptor) ||
+            descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
         if (kind == SJ_VALUE_OBJECT) {
             continue; /* of runtimes that know what it is */
         }
-        if (kind == SJ_VALUE_STRING || kind >= SJ_PLACE_LENGTH_TEXT) {
-            const text_place text = text_of(descriptor, bits, registers);
-            put_text(tag, stack,
-                     sj_value_descriptor(sj_value_position(descriptor), SJ_VALUE_STRING), &text);
-        } else {
-            sj_recorder_put_value(tag, stack, descriptor, SJ_PART_VALUE, bits);
-        }
+        put_value(tag, descriptor, bits, &at, &size);
         if (sj_recorder_changes != NULL &&
             sj_recorder_judge(id, descriptor, sj_value_narrow(kind, bits), &call, &due)) {
             const sj_values_outcome changed = change(tag, stack, shift, &due, registers);

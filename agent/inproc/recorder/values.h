@@ -34,6 +34,12 @@ typedef enum sj_values_outcome {
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers);
 
+/* Values at the exits of dispatched calls, which return to a thunk that knows the function alone:
+ * it gives SJ_VALUES_OF_RETURN in the place of descriptors. sj_return_values_set says which they
+ * are, before calls are dispatched; 0: none. */
+#define SJ_VALUES_OF_RETURN UINT32_MAX
+void sj_return_values_set(uint32_t function, uint32_t descriptors);
+
 /* sj_recorder_change records that a rule has changed a value of a call; `stack` is that of the
  * call's records, SJ_MANAGED_CALL of a managed one. */
 void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *due);

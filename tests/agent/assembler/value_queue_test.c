@@ -112,6 +112,51 @@ static void test_texts_are_put_together(void **state)
     assert_int_equal(queue.count, 0);
 }
 
+/* put_text puts a text of `bytes` times the same letter. */
+static void put_text(sj_value_queue *queue, uint32_t function, uint8_t descriptor, char letter,
+                     size_t bytes)
+{
+    uint64_t word;
+    memset(&word, letter, sizeof(word));
+    assert_true(put(queue, function, FIRST, SJ_PART_VALUE, descriptor,
+                    sj_value_text_head(bytes, SJ_VALUE_WHOLE)));
+    for (size_t i = 0; i < bytes; i += sizeof(word)) {
+        assert_true(put(queue, function, FIRST, SJ_PART_TEXT, descriptor, word));
+    }
+}
+
+static bool is_text(const sj_block_value *value, char letter, size_t bytes)
+{
+    bool is = value->text_bytes == bytes;
+    for (size_t i = 0; is && i < bytes; i++) {
+        is = value->text[i] == letter;
+    }
+    return is;
+}
+
+/* Texts stay while they wait, however many come and go meanwhile: memory for them has a bound. */
+static void test_long_texts_wait_unharmed(void **state)
+{
+    (void)state;
+    sj_value_queue queue = {0};
+    sj_block_value first;
+    sj_block_value second;
+    const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
+    const uint8_t other = sj_value_descriptor(2, SJ_VALUE_STRING);
+    put_text(&queue, 7, text, 'a', SJ_VALUE_TEXT_MOST);
+    for (uint32_t i = 0; i < 1000; i++) {
+        put_text(&queue, 8, text, 'b', SJ_VALUE_TEXT_MOST - i);
+        put_text(&queue, 8, other, 'c', 1 + i);
+        assert_true(sj_value_queue_take(&queue, 8, FIRST, true, &first));
+        assert_true(sj_value_queue_take(&queue, 8, FIRST, true, &second));
+        assert_true(is_text(&first, 'b', SJ_VALUE_TEXT_MOST - i) && is_text(&second, 'c', 1 + i));
+    }
+    assert_true(queue.texts.total_bytes <= 5 * SJ_VALUE_QUEUE * SJ_VALUE_TEXT_MOST);
+    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &first));
+    assert_true(is_text(&first, 'a', SJ_VALUE_TEXT_MOST));
+    sj_value_queue_deinit(&queue);
+}
+
 static void test_what_nobody_takes_gives_way(void **state)
 {
     (void)state;
@@ -138,7 +183,8 @@ static void test_records_that_are_no_values_are_refused(void **state)
     assert_false(put(&queue, 7, FIRST, SJ_PART_TEXT, text, 1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0, 1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, 0xf1, 1));
-    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, SJ_VALUE_TEXT_BYTES + 1));
+    assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text,
+                     sj_value_text_head(SJ_VALUE_TEXT_MOST + 1, SJ_VALUE_WHOLE)));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, UINT64_C(4) << 8));
     assert_int_equal(queue.count, 0);
 }
@@ -331,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_values_of_two_calls_stay_apart),
         cmocka_unit_test(test_a_change_follows_what_it_changed_and_names_its_rule),
         cmocka_unit_test(test_texts_are_put_together),
+        cmocka_unit_test(test_long_texts_wait_unharmed),
         cmocka_unit_test(test_what_nobody_takes_gives_way),
         cmocka_unit_test(test_records_that_are_no_values_are_refused),
         cmocka_unit_test(test_values_know_their_calls_over_many_blocks),

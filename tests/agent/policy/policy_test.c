@@ -216,12 +216,13 @@ static void test_rules_about_values(void **state)
     sj_policy_free(&policy);
     assert_int_equal(rules->count, 5);
     assert_string_equal(rules->names[2], "-[A b:]");
-    assert_int_equal(sj_value_rules_match(rules, "f"), 0x1b);
-    assert_int_equal(sj_value_rules_match(rules, "-[A b:]"), 0x4);
-    assert_int_equal(sj_value_rules_match(rules, "A"), 0);
-    assert_int_equal(sj_value_rules_match(rules, "libf.so!f"), 0);
+    const sj_rule_set of_f = sj_value_rules_match(rules, "f");
+    assert_true(of_f.words[0] == 0x1b && of_f.words[1] == 0);
+    assert_true(sj_value_rules_match(rules, "-[A b:]").words[0] == 0x4);
+    assert_true(sj_value_rules_match(rules, "A").words[0] == 0);
+    assert_true(sj_value_rules_match(rules, "libf.so!f").words[0] == 0);
     const uint8_t first = sj_value_descriptor(1, SJ_VALUE_INT);
-    sj_value_rules_list(rules, 0x1b, listed, 0, SJ_VALUES_PER_FUNCTION);
+    sj_value_rules_list(rules, &of_f, listed, 0, SJ_VALUES_PER_FUNCTION);
     assert_true(listed[0] == first && listed[1] == sj_value_descriptor(8, SJ_VALUE_DOUBLE) &&
                 listed[2] == sj_value_descriptor(2, SJ_VALUE_STRING) && listed[3] == 0);
     sj_block_value value = {.descriptor = first, .bits = (uint64_t)-4};
@@ -256,11 +257,13 @@ static void test_signatures_become_rules(void **state)
     assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
     const sj_value_rules *rules = policy.selection.values;
     assert_int_equal(rules->count, 5);
-    assert_int_equal(sj_value_rules_match(rules, "f"), 0xf);
-    assert_int_equal(sj_value_rules_of_managed(rules, 0x1f), 0x10);
+    const sj_rule_set of_f = sj_value_rules_match(rules, "f");
+    const sj_rule_set all = {{0x1f}};
+    assert_true(of_f.words[0] == 0xf);
+    assert_true(sj_value_rules_of_managed(rules, &all).words[0] == 0x10);
     assert_int_equal(rules->items[3].row, 0);
     assert_int_equal(rules->items[4].row, 1);
-    sj_value_rules_list(rules, 0xf, listed, 0, SJ_VALUES_PER_FUNCTION);
+    sj_value_rules_list(rules, &of_f, listed, 0, SJ_VALUES_PER_FUNCTION);
     assert_true(listed[0] == sj_value_descriptor(1, SJ_VALUE_DOUBLE) &&
                 listed[1] == sj_value_descriptor(1, SJ_VALUE_INT) &&
                 listed[2] == sj_value_descriptor(3, SJ_VALUE_INT) &&

@@ -71,24 +71,76 @@ static void test_structures_in_memory_count(void **state)
     assert_string_equal(found, "1@1=1");
 }
 
-static void test_values_on_the_stack_are_refused(void **state)
+static void test_values_on_the_stack(void **state)
 {
-    static const char seventh[] = "argument 7 is passed on the stack and cannot be recorded: name "
-                                  "it \"_\"";
+    static const char too_far[] = "argument %d is passed on the stack where it cannot be recorded: "
+                                  "name it \"_\"";
+    char expected[128];
+    char found[SJ_ERROR_TEXT_BYTES];
     (void)state;
-    check("(_:int,_:int,_:int,_:int,_:int,_:int,g:int)", seventh, "1@7=7");
-    check("(_:int,_:int,_:int,_:int,_:int,f:int) -> struct",
-          "argument 6 is passed on the stack and cannot be recorded: name it \"_\"", "1@6=6");
-    check_both("(_:int,_:int,_:int,_:int,_:int,_:int,_:int,x:double)", "10@1=8");
-    check_both("(_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,x:double)",
-               "argument 9 cannot be recorded, only the first 8 can: name it \"_\"");
+    check("(_:int,_:int,_:int,_:int,_:int,_:int,g:int,_:int,i:int)", "1@9=7 1@11=9", "1@7=7 1@9=9");
+    check("(_:int,_:int,_:int,_:int,_:int,f:int,g:double) -> struct", "1@9=6 10@1=7",
+          "1@6=6 10@1=7");
+    check_both("(_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,x:double)", "10@1=9");
+    snprintf(expected, sizeof(expected), too_far, 8);
+    check("(_:int,_:int,_:int,_:int,_:int,_:int,_:struct,h:int)", expected, "1@8=8");
+    snprintf(expected, sizeof(expected), too_far, 14);
+    check("(_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,_:int,n:int)",
+          expected, "1@14=14");
+    snprintf(expected, sizeof(expected), too_far, 7);
+    parse("(_:int,_:int,_:int,_:int,_:int,_:int,g:int)", SJ_CONVENTION_SYSTEM_V, true, found,
+          sizeof(found));
+    assert_string_equal(found, expected);
+    check_both("(_:int,_:int,_:int,_:int,_:int,_:int,_:double,_:double,_:double,_:double,_:double,"
+               "_:double,_:double,_:double,_:int,x:int)",
+               "argument 16 cannot be recorded, only the first 15 can: name it \"_\"");
+}
+
+/* size_of writes "limit/length's kind@place" of each value. */
+static void size_of(const char *text, char *to, size_t capacity)
+{
+    sj_signature signature;
+    sj_error error = {0};
+    size_t used = 0;
+    if (sj_signature_parse(text, SJ_CONVENTION_SYSTEM_V, false, &signature, &error) != SJ_OK) {
+        snprintf(to, capacity, "%s", error.text);
+        return;
+    }
+    for (size_t i = 0; i < signature.count; i++) {
+        const sj_signature_value *value = &signature.values[i];
+        used += (size_t)snprintf(to + used, capacity - used, "%s%u/%u@%u", i == 0 ? "" : " ",
+                                 value->limit, sj_value_kind_of(value->length),
+                                 sj_value_position(value->length));
+    }
+}
+
+static void test_texts_have_a_limit_and_a_length(void **state)
+{
+    static const char *const sizes[][2] = {
+        {"(a:str)", "0/0@0"},
+        {"(a:str[64], b:str[65], c:str[128]) -> str[4096]", "0/0@0 6/0@0 6/0@0 11/0@0"},
+        {"(fd:int, data:bytes[count, 1000], count:ulong)", "0/0@0 9/4@3 0/0@0"},
+        {"(_:int, data:bytes[n], n:int)", "0/1@3 0/0@0"},
+        {"(n:uint, x:double, s:str[n])", "0/0@0 0/0@0 0/2@1"},
+        {"(a:bytes)", "\"bytes\" needs the parameter that has their number: bytes[NAME]"},
+        {"(a:bytes[b])", "\"b\" is no parameter that could be a length"},
+        {"(a:bytes[b], b:double)", "\"b\" is no parameter that could be a length"},
+        {"(a:str[4097])", "1 to 4096 bytes can be recorded, not \"4097])\""},
+        {"(a:str[64)", "\"]\" is needed before \")\""},
+        {"(a:int) -> bytes[a]", "the length of a result is not known when it is there"}};
+    char found[SJ_ERROR_TEXT_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_of(sizes[i][0], found, sizeof(found));
+        assert_string_equal(found, sizes[i][1]);
+    }
 }
 
 static void test_mistakes_are_sentences(void **state)
 {
     static const char types[] =
-        " is not a type: int, uint, long, ulong, char, bool, hex, pointer, float, double, str or "
-        "struct is needed";
+        " is not a type: int, uint, long, ulong, char, bool, hex, pointer, float, double, str, "
+        "bytes or struct is needed";
     static const char *const bad[][2] = {
         {"(a:ints)", "\"ints\""}, {"(a:void)", "\"void\""}, {"(a:)", "\"\""},       {"(,)", "\"\""},
         {"(a:int,)", "\"\""},     {"(int) -> ", "\"\""},    {"(int) -> x", "\"x\""}};
@@ -113,7 +165,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registers_are_counted_by_class),
         cmocka_unit_test(test_structures_in_memory_count),
-        cmocka_unit_test(test_values_on_the_stack_are_refused),
+        cmocka_unit_test(test_values_on_the_stack),
+        cmocka_unit_test(test_texts_have_a_limit_and_a_length),
         cmocka_unit_test(test_mistakes_are_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

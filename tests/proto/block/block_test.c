@@ -470,10 +470,122 @@ static void gaps_that_contradict_themselves_are_refused(void **state)
     refuse(*state, &input);
 }
 
+/* bytes_per_value encodes calls with and without a value each. */
+static double bytes_per_value(codec_pair *codec, sj_block_value (*make)(size_t number))
+{
+    enum { VALUES = 8000 };
+    const stream_shape shape = {.seed = 9,
+                                .events = 4 * VALUES,
+                                .functions = 20,
+                                .repetition = 30,
+                                .step = 26,
+                                .longest_gap = 300};
+    sj_block_input input;
+    sj_block_value *values = calloc(VALUES, sizeof(*values));
+    sj_block block;
+    stream_make(&shape, &input);
+    assert_int_equal(encode(codec, &input), SJ_OK);
+    const size_t without = codec->size;
+    for (size_t i = 0; i < VALUES; i++) {
+        values[i] = make(i);
+        values[i].call_index = input.header.first_call + i;
+    }
+    const sj_block_value *none = input.values;
+    input.values = values;
+    input.value_count = VALUES;
+    assert_int_equal(encode(codec, &input), SJ_OK);
+    decode(codec, SJ_WANT_ALL, &block);
+    stream_check(&input, &block, SJ_WANT_ALL);
+    const double bytes = (double)(codec->size - without) / VALUES;
+    input.values = none;
+    free(values);
+    stream_free(&input);
+    return bytes;
+}
+
+/* 16 bits that do not follow from those before. */
+static uint64_t mixed(uint64_t number)
+{
+    uint64_t mixed = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb) >> 48;
+}
+
+static sj_block_value make_integer(size_t number)
+{
+    return (sj_block_value){.descriptor = sj_value_descriptor(1, SJ_VALUE_INT),
+                            .bits = mixed(number)};
+}
+
+static sj_block_value make_pointer(size_t number)
+{
+    return (sj_block_value){.descriptor = sj_value_descriptor(1, SJ_VALUE_POINTER),
+                            .bits = UINT64_C(0x7f1234500000) + mixed(number) * 16};
+}
+
+static sj_block_value make_text(size_t number)
+{
+    static const char text[] = "/usr/share/some/folder/with/a/file.txt";
+    return (sj_block_value){.descriptor = sj_value_descriptor(2, SJ_VALUE_STRING),
+                            .text = text,
+                            .text_bytes = (uint16_t)(sizeof(text) - 1 - mixed(number) % 20)};
+}
+
+static void values_take_few_bytes(void **state)
+{
+    const double integer = bytes_per_value(*state, make_integer);
+    const double pointer = bytes_per_value(*state, make_pointer);
+    const double text = bytes_per_value(*state, make_text);
+    print_message("bytes a value: integer %.2f, pointer %.2f, repeated text %.2f\n", integer,
+                  pointer, text);
+    assert_true(integer <= 4 && pointer <= 4 && text <= 2);
+}
+
+/* A text as long as it may be, the room of a block for them, and one byte more. */
+static void long_texts_round_trip_within_their_limit(void **state)
+{
+    enum { TEXTS = SJ_BLOCK_MAX_TEXT_BYTES / SJ_VALUE_TEXT_MOST };
+    const stream_shape shape = {
+        .seed = 9, .events = 100, .functions = 4, .repetition = 30, .step = 26, .longest_gap = 3};
+    char *texts = malloc(SJ_BLOCK_MAX_TEXT_BYTES + 1);
+    sj_block_value *values = calloc(TEXTS + 1, sizeof(*values));
+    sj_block_input input;
+    sj_block block;
+    for (size_t i = 0; i <= SJ_BLOCK_MAX_TEXT_BYTES; i++) {
+        texts[i] = (char)(i * 2654435761U >> 13);
+    }
+    stream_make(&shape, &input);
+    const sj_block_value *none = input.values;
+    for (size_t i = 0; i <= TEXTS; i++) {
+        values[i] = (sj_block_value){.call_index = input.header.first_call,
+                                     .descriptor = sj_value_descriptor(1, SJ_VALUE_STRING),
+                                     .text = texts + i % TEXTS * SJ_VALUE_TEXT_MOST,
+                                     .text_bytes = SJ_VALUE_TEXT_MOST};
+    }
+    input.values = values;
+    input.value_count = TEXTS;
+    assert_int_equal(encode(*state, &input), SJ_OK);
+    decode(*state, SJ_WANT_ALL, &block);
+    stream_check(&input, &block, SJ_WANT_ALL);
+    values[TEXTS].text_bytes = 1;
+    input.value_count = TEXTS + 1;
+    assert_int_equal(encode(*state, &input), SJ_EINVAL);
+    values[0].text_bytes = SJ_VALUE_TEXT_MOST + 1;
+    input.value_count = 1;
+    assert_int_equal(encode(*state, &input), SJ_EINVAL);
+    input.values = none;
+    input.value_count = 0;
+    stream_free(&input);
+    free(values);
+    free(texts);
+}
+
 int main(void)
 {
 #define BLOCK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        BLOCK_TEST(values_take_few_bytes),
+        BLOCK_TEST(long_texts_round_trip_within_their_limit),
         BLOCK_TEST(streams_of_every_small_size_round_trip),
         BLOCK_TEST(random_streams_round_trip),
         BLOCK_TEST(the_largest_block_round_trips),

@@ -270,9 +270,22 @@ def removed_at_once(sojourn, built):
         set_policy(sojourn, pid, "--policy", write_policy(sojourn, [], "none.json"))
         check(ask(target) == "ret 2 runs 1\n", "the rule is still in force")
         answer = set_policy(sojourn, pid, "--policy", same)
-        check("values: calls are not changed any more since a policy without changes" in answer["not_applied"],
-              f"nothing says that the rule does not come back: {answer}")
-        check(ask(target) == "ret 2 runs 1\n", "the rule came back")
+        check(ask(target) == "ret 77 runs 0\n" and not answer["not_applied"], f"it did not come back: {answer}")
+        other = {**OPEN, "change": {"return": 78, "times": 2}}
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, [other], "other.json"))
+        check([ask(target) for _ in range(3)] == ["ret 78 runs 0\n"] * 2 + ["ret 2 runs 1\n"],
+              f"a changed rule: {answer}")
+        set_policy(sojourn, pid, "--policy", sojourn.path("other.json"))
+        check(ask(target) == "ret 2 runs 1\n", "what goes on counts from the beginning")
+        elsewhere = {**OPEN, "argument": 1, "change": {"return": 1}}
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, [elsewhere], "elsewhere.json"))
+        check(any("same name, function and value" in text for text in answer["not_applied"]), f"{answer}")
+        check(ask(target) == "ret 2 runs 1\n", "a rule without a place changes calls")
+        permit(sojourn, ["/bin/true"])
+        refused = sojourn.run(["policy", "set", str(pid), "--policy", same], capture_output=True, text=True)
+        check(refused.returncode != 0 and "does not allow" in refused.stderr, f"without permission: {refused}")
+        check(ask(target) == "ret 2 runs 1\n", "a rule without permission changes calls")
+        permit(sojourn, ["*"])
         check(target.finish()[0] == 0, "it ended with an error")
     finally:
         target.kill()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target
 from sojourn_testing import check, check_accounts, main
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "agent", "include")
@@ -223,6 +224,105 @@ def test_changed(sojourn, program):
     check(done.returncode != 0 and "does not allow rule \"bytes\"" in done.stderr, f"{done.stderr}")
 
 
+def test_callers(sojourn, program):
+    """A rule changes the calls that one function makes, and those of the same function by others not."""
+    permit(sojourn, [os.path.realpath(program)], ["set"])
+    values = [{**NUMBER, "name": "second", "when": [when({"caller": "cond_sec*"}), argument(1, "!=", 0, "int")],
+               "change": {"set": 501}}]
+    database, output = record(sojourn, program, values)
+    calls = printed_calls(output)
+    expected = [call for call in calls if call["path"] == "/second" and call["kind"] != 0]
+    check(expected and [call for call in calls if call["number"] == 501] == expected, f"{output}")
+    hits = sojourn.sql(database, "SELECT count(*) AS n FROM rule_hits WHERE rule = 'second'")[0]["n"]
+    check(hits == len(expected), f"{hits} hits, {len(expected)} calls")
+    values[0]["when"] = [when({"caller": "chg_pair"})]
+    database, output = record(sojourn, program, values)
+    check(all(call["number"] != 501 for call in printed_calls(output)), "calls by others were changed")
+
+
+PHASES = """#include <sojourn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) int chg_one(int value) { return value + 1; }
+static void serve(int from, const char *name)
+{
+    char what;
+    while (read(from, &what, 1) == 1) {
+        if (what == 'b') {
+            sojourn_mark_begin("phase");
+        } else if (what == 'e') {
+            sojourn_mark_end("phase");
+        }
+        printf("%s %d\\n", name, chg_one(1));
+        fflush(stdout);
+    }
+}
+int main(void)
+{
+    int to[2];
+    char line[8];
+    pipe(to);
+    if (fork() == 0) {
+        close(to[1]);
+        serve(to[0], "child");
+        return 0;
+    }
+    close(to[0]);
+    printf("ready\\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        if (line[0] == 'p') {
+            printf("parent %d\\n", chg_one(1));
+            fflush(stdout);
+        } else {
+            write(to[1], line, 1);
+        }
+    }
+    close(to[1]);
+    wait(NULL);
+    return 0;
+}
+"""
+
+
+def test_marks(sojourn):
+    """A mark is one of its process, which does not switch the rules of another; one of the command line is
+    for all."""
+    program = sojourn.path("phases")
+    subprocess.run(["gcc", "-O1", "-w", f"-I{INCLUDE}", "-x", "c", "-", "-o", program], input=PHASES, text=True, check=True)
+    permit(sojourn, [os.path.realpath(program)], ["return"])
+    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.path("run") # where no other recording goes on
+    os.mkdir(sojourn.path("run"), 0o700)
+    policy = sojourn.path("phases.json")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"function": "chg_one", "argument": 1, "as": "int", "change": {
+            "between": ["phase", "phase"], "return": 9}}]}, file)
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("phases.db"), "--policy", policy, "--",
+                     program], env=sojourn.environment).ready()
+
+    def ask(what):
+        target.process.stdin.write(what + "\n")
+        target.process.stdin.flush()
+        return target.process.stdout.readline().strip()
+
+    def mark(end):
+        done = sojourn.run(["mark", end, "phase"], capture_output=True, text=True)
+        check(done.returncode == 0, f"mark: {done}")
+
+    try:
+        check([ask(what) for what in "pc"] == ["parent 2", "child 2"], "changed without a mark")
+        check([ask(what) for what in "bpc"] == ["child 9", "parent 2", "child 9"], "after the child's mark")
+        check([ask(what) for what in "epc"] == ["child 2", "parent 2", "child 2"], "after the child's end")
+        mark("begin")
+        check([ask(what) for what in "pc"] == ["parent 9", "child 9"], "after the command line's mark")
+        mark("end")
+        check([ask(what) for what in "pc"] == ["parent 2", "child 2"], "after the command line's end")
+        check(target.finish()[0] == 0, "it ended with an error")
+    finally:
+        target.kill()
+
+
 def test_prototypes(sojourn):
     """A file of prototypes says what functions of a library without debug data have."""
     library, user, prototypes = (sojourn.path(name) for name in ("libtiny.so", "user", "tiny.txt"))
@@ -259,7 +359,7 @@ def test_mistakes(sojourn):
         ({**NUMBER, "when": [{"caller": "b", "op": "==", "value": 1}]}, "a name has no"),
         ({**NUMBER, "when": [argument(2, "<", "a", "string")]}, "texts are compared"),
         ({**NUMBER, "when": [result("==", 1)], "change": change}, "arguments are known at the entry"),
-        ({**NUMBER, "when": [when({"caller": "b"})], "change": change}, "count calls"),
+        ({**NUMBER, "when": [when({"call": True}, "<=", 1)], "change": change}, "count calls"),
         ({**NUMBER, "when": [when({"thread": "a?"})], "change": change}, "written whole"),
         ({**NUMBER, "change": {"write": "0x6"}}, "a text of 1 to 64 bytes"),
         ({**NUMBER, "change": {"write": "a", "set": 1}}, "either \"set\""),
@@ -279,6 +379,8 @@ def test(sojourn, arguments):
     program = build(sojourn)
     test_kept(sojourn, program)
     test_changed(sojourn, program)
+    test_callers(sojourn, program)
+    test_marks(sojourn)
     test_prototypes(sojourn)
     test_mistakes(sojourn)
 

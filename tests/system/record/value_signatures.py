@@ -14,10 +14,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import check, check_accounts, main
 
-# A recording has 32 rules about values, a function 4.
-FUNCTIONS, VALUES, POSITIONS = 8, 4, 8
-GENERAL, VECTORS = 6, 8
-ROUNDS = 21 if os.environ.get("SJ_LONG") == "1" else 2
+# A recording has 256 rules about values, a function 16.
+FUNCTIONS, VALUES, POSITIONS = 16, 16, 15
+GENERAL, VECTORS, STACK_WORDS = 6, 8, 7
+ROUNDS = 11 if os.environ.get("SJ_LONG") == "1" else 2
 C_TYPES = {"int": "int", "uint": "unsigned", "long": "long", "ulong": "unsigned long",
            "char": "signed char", "bool": "bool", "hex": "unsigned long", "pointer": "void *",
            "float": "float", "double": "double", "str": "const char *", "struct": "large"}
@@ -55,14 +55,15 @@ class Signature:
         self.name = name
         kinds = list(C_TYPES)
         self.result = numbers.choice([*kinds, "void"])
-        self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 10))]
-        general, vectors, possible = int(self.result == "struct"), 0, []
+        self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 17))]
+        general, vectors, stack, possible = int(self.result == "struct"), 0, 0, []
         for index, kind in enumerate(self.kinds):
             is_real = kind in ("float", "double")
             vectors += is_real
             general += not is_real and kind != "struct"
             in_register = kind != "struct" and (vectors <= VECTORS if is_real else general <= GENERAL)
-            if in_register and index < POSITIONS:
+            stack += STACK_WORDS if kind == "struct" else not in_register  # nothing is found behind it
+            if kind != "struct" and (in_register or stack <= STACK_WORDS) and index < POSITIONS:
                 possible.append(index)
         has_result = self.result not in ("void", "struct")
         most = VALUES - has_result
@@ -136,8 +137,11 @@ def one_program(sojourn, compiler, level, signatures):
 def refusals(sojourn):
     for rule, what in (("f(a:ints)", '"ints" is not a type'), ("f(a:int", 'needed before ""'),
                        ("f()", "no value that can be recorded"),
-                       ("f(a:int,b:int,c:int,d:int) -> int", 'at most 4 values'),
-                       ("f(_:int,_:int,_:int,_:int,_:int,_:int,g:int)", "argument 7 is passed on the stack")):
+                       (f"f({'a:int,' * 15}b:int)", "argument 14 is passed on the stack"),
+                       (f"f({'a:int,a:double,' * 7}a:int,a:int)", "only the first 15 can"),
+                       ("f(_:int,_:int,_:int,_:int,_:int,_:int,_:struct,g:int)", "argument 8 is passed on the stack"),
+                       ("f(a:bytes)", "bytes[NAME]"), ("f(a:str[5000])", "1 to 4096 bytes"),
+                       ("f(a:bytes[x], x:double)", '"x" is no parameter that could be a length')):
         done = sojourn.run(["record", "--value", rule, "--", "/bin/true"], capture_output=True, text=True)
         check(done.returncode == 125 and what in done.stderr, f"{rule}: {done}")
     done = sojourn.run(["record", "--value", "f(a:int)", "--value", "f(2:int)", "--", "/bin/true"],

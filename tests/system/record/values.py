@@ -249,7 +249,10 @@ def refusals(sojourn, program):
     one([rule("f", 1, "string", when={"op": "<", "value": "a"})], "texts are compared")
     one([rule("f", 1, "uint", when={"op": "<", "value": -1})], "not negative")
     one([rule("f", 1, "int", when={"op": "=<", "value": 1})], "\"=<\" is not known")
-    one([rule("f", 1, kind) for kind in ("int", "long", "uint", "hex", "char")], "at most 4")
+    one([rule("f", 1 + number, kind) for number in range(3) for kind in
+         ("int", "long", "uint", "hex", "char", "bool")], "at most 16")
+    one([{**rule("f", 1, "int"), "text_bytes": 100}], "goes with \"as\": \"string\"")
+    one([{**rule("f", 1, "string"), "text_bytes": 5000}], "from 1 to 4096")
     one([rule("f", 1, "int")], "minimum", calls={"minimum": "1ms"})
     one([rule("f", 1, "int")], "a profile", mode="profile")
     policy = write_policy(sojourn, [rule("val_od", 1, "int")])

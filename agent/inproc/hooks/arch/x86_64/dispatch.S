@@ -7,6 +7,7 @@
 #define REGION_SHIFT 30
 #define REGION_MASK 0x3fffffff
 #define STACK_TAIL_CALL 1
+#define FUNCTION_MASK 0x3fffffff /* SJ_RECORD_FUNCTION_MASK */
 #define FETCH_BYTES_AHEAD 512 /* as in emit.c */
 
     .text
@@ -208,10 +209,30 @@ sj_arch_return_thunk:
     .long sj_return_regions - .Lblock
     .long 0
 .Lleave:
+    cmpl $0, sj_return_values_count(%rip)
+    jne .Lvalues
+.Lrecord:
     RECORD %esi, %rsi, %r10
     mov %r8, %rax
     mov %r9, %rdx
     ret
+.Lvalues: /* some calls' results are recorded, which rules may set */
+    mov %r8, %rax
+    mov %r9, %rdx
+    mov %esi, %r10d
+    and $FUNCTION_MASK, %r10d
+    lea -152(%rsp), %rsp
+    .cfi_adjust_cfa_offset 152
+    pushq $-1 /* SJ_VALUES_OF_RETURN */
+    .cfi_adjust_cfa_offset 8
+    push %r10
+    .cfi_adjust_cfa_offset 8
+    call sj_arch_values_entry
+    lea 168(%rsp), %rsp
+    .cfi_adjust_cfa_offset -168
+    mov %rax, %r8
+    mov %rdx, %r9
+    jmp .Lrecord
     .cfi_endproc
     .size sj_arch_return_thunk, . - sj_arch_return_thunk
 

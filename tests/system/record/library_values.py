@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Values of calls into libraries: Debian's stripped programs call the C library, which is never hooked,
+with the arguments and results that strace tells, and go the way of their error paths where rules say that
+the C library failed.
+
+library_values.py BUILD_FOLDER
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+LIBC = ["--library-calls", "--prototypes", "libc"]
+
+
+def permit(sojourn):
+    folder = sojourn.path("config/sojourn")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": ["*"], "functions": ["*"], "kinds": ["set", "return", "errno", "delay"]}]}, file)
+
+
+def record(sojourn, command, *options):
+    database = sojourn.path("calls.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, _ = sojourn.record(command, database, ["--block-ms", "10000", *options], text=True)
+    check_accounts(sojourn, database)
+    return done, database
+
+
+def changed(sojourn, command, rules):
+    policy = sojourn.path("policy.json")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "modules": {"library_calls": True}, "values": rules}, file)
+    done, database = record(sojourn, command, "--policy", policy)
+    return done, sojourn.sql(database, "SELECT rule, value, old_value FROM rule_hits ORDER BY call_id")
+
+
+def calls(sojourn, database, name):
+    rows = {}
+    for row in sojourn.sql(database, f"""
+            SELECT call_id, position, value FROM arguments JOIN calls USING (session_id, call_id)
+            JOIN functions USING (function_id) WHERE name LIKE '%!{name}' ORDER BY call_id, position"""):
+        rows.setdefault(row["call_id"], {})[row["position"]] = row["value"]
+    return list(rows.values())
+
+
+def test_strace(sojourn, files):
+    """cat opens its files and reads them as strace says."""
+    command = ["cat", *files, sojourn.path("missing")]
+    trace = sojourn.path("trace")
+    subprocess.run(["strace", "-qq", "-e", "trace=openat,read", "-o", trace, *command], capture_output=True,
+                   timeout=PATIENCE_S, check=False)
+    opened, read = [], []
+    with open(trace, encoding="utf-8") as file:
+        for line in file:
+            if match := re.match(r'openat\(AT_FDCWD, "([^"]+)", O_RDONLY\) = (-?\d+)', line):
+                opened.append((match[1], int(match[2])))
+            elif match := re.match(r"read\((\d+), .*, (\d+)\) += (\d+)", line):
+                read.append((int(match[1]), int(match[2]), int(match[3])))
+    done, database = record(sojourn, command, *LIBC, "--value", "!open", "--value", "libc.so.6!read")
+    check(done.returncode == 1 and "missing" in done.stderr, f"{done}")
+    mine = [(path, fd) for path, fd in opened if path.startswith(sojourn.path(""))]
+    found = [(row[1], row[0]) for row in calls(sojourn, database, "open")]
+    check(found == mine and len(mine) == 3, f"open: {found}, strace: {mine}")
+    found = [(row[1], row[3], row[0]) for row in calls(sojourn, database, "read")]
+    check(found and found == read[-len(found):], f"read: {found}, strace: {read}")
+    check(all(row[2] in (0, "0x0") for row in calls(sojourn, database, "open")), f"flags: {calls(sojourn, database, 'open')}")
+    print(f"{len(mine) + len(found)} calls of cat into the C library as strace tells them")
+
+
+def test_errors(sojourn, files):
+    """EACCES from open, NULL from malloc, short reads: what the program makes of them by itself."""
+    permit(sojourn)
+    cat = os.path.realpath(shutil.which("cat"))
+    deny = {"name": "deny", "function": "!open", "argument": 2, "as": "int", "change": {"return": -1, "errno": 13, "times": 1}}
+    done, hits = changed(sojourn, [cat, *files], [deny])
+    with open(files[1], encoding="utf-8") as file:
+        second = file.read()
+    check(done.returncode == 1 and done.stdout == second and f"{files[0]}: Permission denied" in done.stderr, f"{done}")
+    check(hits == [{"rule": "deny", "value": -1, "old_value": None}], f"{hits}")
+    missing = {"name": "missing", "function": "!open", "result": True, "as": "int",
+               "when": {"op": ">=", "value": 0}, "change": {"set": -1, "errno": 2}}
+    done, hits = changed(sojourn, [cat, files[0]], [missing])
+    check(done.returncode == 1 and "No such file or directory" in done.stderr, f"{done}")
+    check(len(hits) == 1 and hits[0]["value"] == -1 and hits[0]["old_value"] >= 3, f"{hits}")
+    short = {"name": "short", "function": "!read", "argument": 3, "as": "ulong", "change": {"set": 5}}
+    done, hits = changed(sojourn, [cat, *files], [short])
+    check(done.returncode == 0 and done.stdout == open(files[0], encoding="utf-8").read() + second, f"{done}")
+    check(len(hits) > len(done.stdout) // 5, f"{len(hits)} reads of 5 bytes")
+    nothing = {"name": "nothing", "function": "!malloc", "argument": 1, "as": "ulong", "change": {"return": 0, "errno": 12}}
+    grep = os.path.realpath(shutil.which("grep"))
+    done, hits = changed(sojourn, [grep, "line", files[0]], [nothing])
+    check(done.returncode == 2 and "memory exhausted" in done.stderr and hits, f"{done}, {hits}")
+    print("cat and grep go the way of their error paths")
+
+
+def test(sojourn, arguments):
+    sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
+    files = [sojourn.path(name) for name in ("first.txt", "second.txt")]
+    for number, path in enumerate(files):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(f"line {i} of file {number}\n" for i in range(20)))
+    test_strace(sojourn, files)
+    test_errors(sojourn, files)
+
+
+if __name__ == "__main__":
+    main(test)

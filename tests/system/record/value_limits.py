@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""How much can be recorded: 256 rules about as many functions, 16 values of one, texts and buffers of up
+to 4 KiB wherever they lie, with one system call each at most and none where nothing can fault.
+
+value_limits.py BUILD_FOLDER
+"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
+
+CALLS = 50
+TEXTS = """#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define KEPT __attribute__((noipa))
+KEPT int on_stack(const char *text) { return text[0]; }
+KEPT int on_heap(const char *text) { return text[0]; }
+KEPT int literal(const char *text) { return text[0]; }
+KEPT int at_end(const char *text) { return text == NULL; }
+KEPT long put(int fd, const void *data, unsigned long count) { return data == NULL ? fd : (long)count; }
+KEPT long apart(unsigned count, double x, int other, const char *data) { return (long)(count + x) + other + (data != NULL); }
+static void fill(char *text, int bytes)
+{
+    for (int i = 0; i < bytes; i++) {
+        text[i] = (char)('a' + (bytes + i) % 26);
+    }
+    text[bytes] = 0;
+}
+static void *run(void *none)
+{
+    static const int lengths[] = {0, 1, 63, 64, 65, 255, 256, 257, 1000, 4095, 4096, 5000};
+    char text[5001];
+    (void)none;
+    for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        char *copy = malloc((size_t)lengths[i] + 1);
+        fill(text, lengths[i]);
+        memcpy(copy, text, (size_t)lengths[i] + 1);
+        on_stack(text);
+        on_heap(copy);
+        put(1, copy, (unsigned long)lengths[i]);
+        apart((unsigned)lengths[i], 0.5, 7, text);
+        free(copy);
+    }
+    return NULL;
+}
+int main(int count, char **arguments)
+{
+    pthread_t thread;
+    char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)arguments;
+    mprotect(pages + 2 * 4096, 4096, PROT_NONE);
+    memset(pages, 'x', 2 * 4096);
+    if (count > 1) { /* only what is counted */
+        for (int i = 0; i < 50; i++) {
+            literal("a literal");
+            on_heap(pages);
+        }
+        return 0;
+    }
+    at_end(pages + 2 * 4096 - 100); /* no end before memory that is not there */
+    at_end(pages + 2 * 4096);
+    at_end(NULL);
+    put(2, pages + 2 * 4096 - 50, 100);
+    put(3, NULL, 9);
+    literal("a literal");
+    pthread_create(&thread, NULL, run, NULL);
+    pthread_join(thread, NULL);
+    return 0;
+}
+"""
+
+
+def write_policy(sojourn, values):
+    path = sojourn.path("policy.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": values}, file)
+    return path
+
+
+def build(sojourn, name, source, *options):
+    program = sojourn.path(name)
+    subprocess.run(["gcc", "-O1", "-w", "-D_GNU_SOURCE", *options, "-x", "c", "-", "-pthread", "-o", program], input=source,
+                   text=True, check=True)
+    return program
+
+
+def record(sojourn, program, *options):
+    database = sojourn.path("limits.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, _ = sojourn.record([program], database, ["--block-ms", "10000", *options], text=True)
+    check(done.returncode == 0, f"{done.stderr}")
+    check_accounts(sojourn, database)
+    return database, done.stdout
+
+
+def values(sojourn, database, name):
+    return [(row["position"], row["value"], row["note"] or "") for row in sojourn.sql(database, f"""
+        SELECT position, value, note FROM arguments JOIN calls USING (session_id, call_id)
+        JOIN functions USING (function_id) WHERE name = '{name}' ORDER BY call_id, position""")]
+
+
+def test_rules(sojourn):
+    """Each of 256 functions has a rule, and all of them conditions; one that nobody asked about has none."""
+    names = [f"ruled_{i:03}" for i in range(257)]
+    source = "".join(f"__attribute__((noipa)) int {name}(int a) {{ return a + {i}; }}\n" for i, name in enumerate(names))
+    source += f"int main(void) {{ int sum = 0; for (int i = 0; i < 3; i++) {{ {''.join(f'sum += {n}(i);' for n in names)} }} return sum == 0; }}"
+    program = build(sojourn, "ruled", source, "-O0")
+    rules = [{"function": name, "argument": 1, "as": "int", "name": f"rule {name}",
+              "when": [{"result": True, "as": "int", "op": ">=", "value": i + 1}]} for i, name in enumerate(names[:256])]
+    database, _ = record(sojourn, program, "--policy", write_policy(sojourn, rules))
+    found = [(row["rule"], row["value"]) for row in
+             sojourn.sql(database, "SELECT rule, value FROM rule_hits ORDER BY rule, value")]
+    check(found == [(f"rule {name}", i) for name in names[:256] for i in (1, 2)], f"{len(found)}: {found[:5]}")
+    done = sojourn.run(["policy", "check", write_policy(sojourn, rules + [{**rules[0], "function": names[256]}])],
+                       capture_output=True, text=True)
+    check(done.returncode != 0 and "at most 256" in done.stderr, f"{done}")
+
+
+def test_sixteen(sojourn):
+    """All sixteen values of one function, in registers and on the stack, by signature and by debug data."""
+    kinds = ["int", "double"] * 7 + ["int"]
+    program = build(sojourn, "sixteen", f"""
+        __attribute__((noipa)) int sixteen({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) {{ return (int)a14 + (int)a13; }}
+        int main(void) {{ return sixteen({', '.join(f'{i + 0.5 if kind == "double" else i}' for i, kind in enumerate(kinds))}) == 0; }}""", "-g")
+    rule = f"sixteen({', '.join(f'a{i}:{kind}' for i, kind in enumerate(kinds))}) -> int"
+    expected = [(0, 27, "")] + [(i + 1, i + 0.5 if kind == "double" else i, "") for i, kind in enumerate(kinds)]
+    for form in (rule, "sixteen"):
+        database, _ = record(sojourn, program, "--value", form)
+        found = values(sojourn, database, "sixteen")
+        check(found == expected, f"{form}: {found}")
+
+
+def text_of(length):
+    return "".join(chr(ord("a") + (length + i) % 26) for i in range(length))
+
+
+def test_texts(sojourn):
+    program = build(sojourn, "texts", TEXTS)
+    lengths = [0, 1, 63, 64, 65, 255, 256, 257, 1000, 4095, 4096, 5000]
+    for limit in (64, 256, 4096):
+        size = f"[{limit}]"
+        rules = [f"on_stack(text:str{size})", f"on_heap(text:str{size})", f"at_end(text:str{size})",
+                 "literal(text:str)", f"put(fd:int, data:bytes[count,{limit}], count:ulong) -> long",
+                 f"apart(count:uint, _:double, other:int, data:str[count,{limit}]) -> long"]
+        database, _ = record(sojourn, program, *(part for rule in rules for part in ("--value", rule)))
+        cut = [(text_of(length)[:limit], "cut" if length >= limit else "") for length in lengths]
+        counted = [(text_of(length)[:limit], "cut" if length > limit else "") for length in lengths]
+        for name, position, expected in (("on_stack", 1, cut), ("on_heap", 1, cut), ("apart", 4, counted)):
+            found = [row[1:] for row in values(sojourn, database, name) if row[0] == position]
+            check(found == expected, f"{name}, {limit}: {[(len(v or ''), n) for v, n in found]}")
+        found = values(sojourn, database, "put")
+        data = [row[1:] for row in found if row[0] == 2]
+        check(data == [("x" * 50, "cut"), (None, "null"), *counted], f"put, {limit}: {data[:3]}")
+        check([row[1] for row in found if row[0] == 3] == [100, 9, *lengths], "the length is a value, too")
+        found = [row[1:] for row in values(sojourn, database, "at_end")]
+        check(found == [("x" * min(100, limit), "cut"), (None, "unreadable"), (None, "null")], f"at_end: {found}")
+    policy = write_policy(sojourn, [{"function": "on_heap", "argument": 1, "as": "string", "text_bytes": 300,
+                                     "when": {"op": "==", "value": "*" + text_of(257)[-20:]}}])
+    database, _ = record(sojourn, program, "--policy", policy)
+    hits = [row["value"] for row in sojourn.sql(database, "SELECT value FROM rule_hits")]
+    check(hits == [text_of(257)], f"a condition on a long text: {hits}")
+    check_calls(sojourn, program)
+
+
+def check_calls(sojourn, program):
+    """The kernel reads once for each text of the heap, and for no literal."""
+    trace = sojourn.path("trace")
+    options = ["--value", "on_heap(text:str[4096])", "--value", "literal(text:str)"]
+    subprocess.run(["strace", "-f", "-qq", "-e", "trace=process_vm_readv", "-o", trace, sojourn.program, "record", "-q",
+                    "-o", sojourn.path("traced.db"), *options, "--", program, "counted"], env=sojourn.environment,
+                   check=True, timeout=PATIENCE_S)
+    with open(trace, encoding="utf-8") as file:
+        reads = [line for line in file if "process_vm_readv" in line and "x" * 20 in line]
+    check(len(reads) == CALLS, f"{len(reads)} reads of {CALLS} texts: {reads[:2]}")
+
+
+def test(sojourn, arguments):
+    test_rules(sojourn)
+    test_sixteen(sojourn)
+    test_texts(sojourn)
+
+
+if __name__ == "__main__":
+    main(test)
