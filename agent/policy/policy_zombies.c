@@ -326,7 +326,8 @@ sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_sessio
 {
     enum { MILLE_OF_PERCENT = 10 };
     sj_zombie_settings settings = policy->zombies;
-    settings.counts = sj_value_rules_measure_memory(policy->selection.values, UINT32_MAX) ? 1 : 0;
+    settings.counts = policy->counts_memory ||
+                      sj_value_rules_measure_memory(policy->selection.values, UINT32_MAX);
     uint32_t sum = 0;
     settings.budget_per_mille =
         policy->budget_percent > 0 && policy->budget_percent < MILLE_OF_PERCENT * MILLE_OF_PERCENT

@@ -25,6 +25,7 @@
 __thread sj_recorder_thread sj_recorder_self;
 
 sj_recorder_state sj_recorder;
+_Atomic uint32_t *sj_recorder_fork_flag;
 
 /* Beyond RLIMIT_FSIZE the arena's file would get the program a SIGXFSZ. */
 static bool may_be_large(uint64_t bytes)
@@ -77,8 +78,8 @@ static bool is_advice_ignored(void *shared)
 static sj_status map_fork_flag(void *shared)
 {
     sj_recorder.owner_pid = is_advice_ignored(shared) ? sj_sys_pid() : 0;
-    if (sj_recorder.fork_flag != NULL) {
-        atomic_store(sj_recorder.fork_flag, 1);
+    if (sj_recorder_fork_flag != NULL) {
+        atomic_store(sj_recorder_fork_flag, 1);
         return SJ_OK;
     }
     void *page = sj_sys_allocate(4096);
@@ -89,8 +90,8 @@ static sj_status map_fork_flag(void *shared)
         (void)sj_sys_unmap(page, 4096);
         return SJ_EUNSUPPORTED;
     }
-    sj_recorder.fork_flag = page;
-    atomic_store(sj_recorder.fork_flag, 1);
+    sj_recorder_fork_flag = page;
+    atomic_store(sj_recorder_fork_flag, 1);
     return SJ_OK;
 }
 
@@ -358,13 +359,14 @@ void sj_recorder_after_fork(void)
 void sj_recorder_unmap(void)
 {
     enum { FORK_FLAG_BYTES = 4096 };
+    _Atomic uint32_t *flag = sj_recorder_fork_flag;
     atomic_store(&sj_recorder.armed, 0);
+    sj_recorder_fork_flag = NULL;
     if (sj_recorder.arena != NULL) {
         (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
         sj_recorder.arena = NULL;
     }
-    if (sj_recorder.fork_flag != NULL) {
-        (void)sj_sys_unmap(sj_recorder.fork_flag, FORK_FLAG_BYTES);
-        sj_recorder.fork_flag = NULL;
+    if (flag != NULL) {
+        (void)sj_sys_unmap(flag, FORK_FLAG_BYTES);
     }
 }

@@ -278,9 +278,7 @@ static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, b
 static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
 {
     const sj_memory_counters *memory = &sj_recorder_memory;
-    const _Atomic uint32_t *counts =
-        atomic_load_explicit(&sj_recorder_counts_memory, memory_order_relaxed);
-    if (counts == NULL || atomic_load_explicit(counts, memory_order_relaxed) == 0) {
+    if (!sj_recorder_is_counting_memory()) {
         return;
     }
     put_reading(tag, stack, SJ_COUNTER_ALLOCATIONS, at_entry, memory->allocations);
