@@ -8,8 +8,9 @@
 /* The process-wide state, written by sj_recorder_start only. */
 typedef struct sj_recorder_state {
     _Atomic uint32_t armed;
-    uint32_t owner_pid;     /* if it does not: the process that records; else 0 */
-    sj_arena_header *arena; /* base of the mapping */
+    _Atomic uint32_t *fork_flag; /* 1; the kernel zeroes its page in a forked child */
+    uint32_t owner_pid;          /* if it does not: the process that records; else 0 */
+    sj_arena_header *arena;      /* base of the mapping */
     uint64_t arena_bytes;
     sj_thread_slot *slots;
     _Atomic uint32_t next_slot;   /* where the search for a free one begins */
@@ -35,7 +36,7 @@ static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)
  * vfork child shares its parent's memory and is not one. */
 static inline bool sj_recorder_is_forked(void)
 {
-    return atomic_load_explicit(sj_recorder_fork_flag, memory_order_relaxed) == 0 ||
+    return atomic_load_explicit(sj_recorder.fork_flag, memory_order_relaxed) == 0 ||
            (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
 }
 

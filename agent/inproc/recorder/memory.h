@@ -33,24 +33,54 @@ static inline bool sj_recorder_is_counting_memory(void)
     return counts != NULL && atomic_load_explicit(counts, memory_order_relaxed) != 0;
 }
 
-/* sj_recorder_share_memory shows the recorder what the calling thread has counted, if it has a slot
- * of this process: a forked child has its parent's until it has taken leave of it. */
-static inline void sj_recorder_share_memory(void)
+/* Where the calling thread shows the recorder what it has counted: in its slot; NULL: it has none,
+ * or is forking. */
+extern __thread _Atomic uint64_t *sj_recorder_memory_shown
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Leads to 0 where slots are not this process's: in a child that was forked without our handlers,
+ * and when nothing is recorded. */
+extern const _Atomic uint32_t *sj_recorder_owns_slots __attribute__((visibility("hidden")));
+
+/* sj_recorder_show_allocated shows what the calling thread has allocated so far,
+ * sj_recorder_show_freed what it has given back. */
+static inline void sj_recorder_show_allocated(void)
+{
+    _Atomic uint64_t *shown = sj_recorder_memory_shown;
+    if (shown != NULL && atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) != 0) {
+        atomic_store_explicit(&shown[SJ_SLOT_ALLOCATIONS], sj_recorder_memory.allocations + 1,
+                              memory_order_relaxed);
+        atomic_store_explicit(&shown[SJ_SLOT_ALLOCATED_BYTES],
+                              sj_recorder_memory.allocated_bytes + 1, memory_order_relaxed);
+    }
+}
+
+static inline void sj_recorder_show_freed(void)
+{
+    _Atomic uint64_t *shown = sj_recorder_memory_shown;
+    if (shown != NULL && atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) != 0) {
+        atomic_store_explicit(&shown[SJ_SLOT_FREES], sj_recorder_memory.frees + 1,
+                              memory_order_relaxed);
+        atomic_store_explicit(&shown[SJ_SLOT_FREED_BYTES], sj_recorder_memory.freed_bytes + 1,
+                              memory_order_relaxed);
+    }
+}
+
+/* sj_recorder_begin_showing_memory lets the calling thread show what it counts in its slot;
+ * sj_recorder_end_showing_memory ends that. */
+static inline void sj_recorder_begin_showing_memory(void)
 {
     sj_thread_slot *slot = sj_recorder_self.slot;
-    const sj_memory_counters *memory = &sj_recorder_memory;
-    const _Atomic uint32_t *flag = sj_recorder_fork_flag;
-    if (slot == NULL || flag == NULL || sj_recorder_self.is_forking != 0 ||
-        atomic_load_explicit(flag, memory_order_relaxed) == 0) {
-        return;
+    sj_recorder_memory_shown = slot != NULL ? slot->memory : NULL;
+    if (sj_recorder_is_counting_memory()) {
+        sj_recorder_show_allocated();
+        sj_recorder_show_freed();
     }
-    const uint64_t counted[SJ_SLOT_MEMORY] = {[SJ_SLOT_ALLOCATIONS] = memory->allocations,
-                                              [SJ_SLOT_ALLOCATED_BYTES] = memory->allocated_bytes,
-                                              [SJ_SLOT_FREES] = memory->frees,
-                                              [SJ_SLOT_FREED_BYTES] = memory->freed_bytes};
-    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
-        atomic_store_explicit(&slot->memory[i], counted[i] + 1, memory_order_relaxed);
-    }
+}
+
+static inline void sj_recorder_end_showing_memory(void)
+{
+    sj_recorder_memory_shown = NULL;
 }
 
 #endif

@@ -49,9 +49,6 @@ typedef struct sj_recorder_thread {
 extern __thread sj_recorder_thread sj_recorder_self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* 1; the kernel zeroes its page in a forked child. NULL: nothing is recorded. */
-extern _Atomic uint32_t *sj_recorder_fork_flag __attribute__((visibility("hidden")));
-
 /* sj_recorder_start creates the arena `directory/name` (mode 0600; it must not exist), maps it and
  * arms the recorder. Once per process: a forked child calls sj_recorder_after_fork before. One
  * thread at a time. SJ_EINVAL sizes out of range, SJ_EEXIST, SJ_EIO, SJ_ENOMEM. */

@@ -16,6 +16,7 @@ const sj_generated_values *sj_recorder_generated_values;
 
 __thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
+__thread _Atomic uint64_t *sj_recorder_memory_shown __attribute__((tls_model("initial-exec")));
 
 /* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
  * their page. */

@@ -80,7 +80,7 @@ static inline void *count_new(void *block)
         sj_recorder_memory.allocations++;
         sj_recorder_memory.allocated_bytes += usable_bytes(block);
     }
-    sj_recorder_share_memory();
+    sj_recorder_show_allocated();
     return block;
 }
 
@@ -89,7 +89,7 @@ static void count_freed(const void *block)
     if (block != NULL) {
         sj_recorder_memory.frees++;
         sj_recorder_memory.freed_bytes += usable_bytes(block);
-        sj_recorder_share_memory();
+        sj_recorder_show_freed();
     }
 }
 
@@ -160,6 +160,7 @@ static void count_free(void *block)
         REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
         END_REST();                                                                                \
         sj_recorder_memory = after;                                                                \
+        sj_recorder_show_freed();                                                                  \
     }
 
 COUNT_NEW(count_any_malloc, SJ_HEAD_MALLOC)
@@ -210,6 +211,7 @@ static void count_resized(const sj_memory_counters *before, bool is_freed, size_
         sj_recorder_memory.frees++;
         sj_recorder_memory.freed_bytes += held;
     }
+    sj_recorder_show_freed();
     (void)count_new(block);
 }
 
