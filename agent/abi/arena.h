@@ -91,6 +91,15 @@ typedef struct sj_slot_cursor {
     uint64_t noted_events;
 } sj_slot_cursor;
 
+/* Places of a thread's counters of memory in its slot. */
+typedef enum sj_slot_memory {
+    SJ_SLOT_ALLOCATIONS = 0,
+    SJ_SLOT_ALLOCATED_BYTES = 1,
+    SJ_SLOT_FREES = 2,
+    SJ_SLOT_FREED_BYTES = 3,
+    SJ_SLOT_MEMORY = 4
+} sj_slot_memory;
+
 typedef struct sj_thread_slot {
     _Atomic uint32_t state; /* sj_thread_state */
     uint32_t tid;
@@ -112,7 +121,11 @@ typedef struct sj_thread_slot {
      * not known. */
     _Atomic uint64_t cpu_ns;
     _Atomic uint64_t allocated_bytes; /* in the heap of a runtime */
-    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16];
+    /* What the thread has allocated and freed since the counting began, by sj_slot_memory, and one
+     * more; 0: nobody counts. Written by the thread itself, each time. */
+    _Atomic uint64_t memory[SJ_SLOT_MEMORY];
+    uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
+                     8 * SJ_SLOT_MEMORY];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");

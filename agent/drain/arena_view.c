@@ -181,6 +181,9 @@ void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot)
     atomic_store(&thread->waited_ticks, 0);
     atomic_store(&thread->cpu_ns, 0);
     atomic_store(&thread->allocated_bytes, 0);
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        atomic_store(&thread->memory[i], 0);
+    }
     thread->tid = 0;
     thread->cursor = (sj_slot_cursor){0};
     thread->unsent_calls = 0;

@@ -16,6 +16,7 @@ static sj_status send_thread(const sj_thread_drain *thread)
     Sojourn__Thread message = SOJOURN__THREAD__INIT;
     sj_frame_writer *writer = thread->process->shared->options.writer;
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    uint64_t memory[SJ_SLOT_MEMORY];
     message.session_id = sj_frame_writer_session_bytes(writer);
     message.process = thread->process->number;
     message.thread = thread->number;
@@ -31,6 +32,11 @@ static sj_status send_thread(const sj_thread_drain *thread)
     message.waited_ticks = atomic_load(&slot->waited_ticks);
     message.cpu_ns_and_one = atomic_load(&slot->cpu_ns);
     message.allocated_bytes_and_one = atomic_load(&slot->allocated_bytes);
+    message.n_memory_and_one = atomic_load(&slot->memory[0]) != 0 ? SJ_SLOT_MEMORY : 0;
+    message.memory_and_one = memory;
+    for (size_t i = 0; i < message.n_memory_and_one; i++) {
+        memory[i] = atomic_load(&slot->memory[i]);
+    }
     return sj_frame_writer_send(writer, SJ_FRAME_THREAD, &message.base, no_payload);
 }
 
@@ -328,23 +334,35 @@ static bool has_ended_first(const sj_thread_drain *thread, uint64_t cpu_ns)
 {
     const pid_t pid = thread->process->tracked.pid;
     sj_proc_thread facts;
-    return thread->tid == (uint32_t)pid && cpu_ns == thread->clock.cpu_ns &&
+    return thread->tid == (uint32_t)pid && cpu_ns == thread->clock.counters.cpu_ns &&
            sj_proc_thread_read(pid, pid, &facts) == SJ_OK && facts.state == 'Z';
+}
+
+/* What the slot says of the thread's memory. */
+static void read_memory(const sj_thread_drain *thread, sj_thread_counters *counters)
+{
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        const uint64_t and_one = atomic_load_explicit(&slot->memory[i], memory_order_relaxed);
+        counters->has_memory = and_one != 0;
+        counters->memory[i] = and_one != 0 ? and_one - 1 : 0;
+    }
 }
 
 sj_status sj_thread_drain_watch(sj_thread_drain *thread)
 {
     sj_process_drain *process = thread->process;
-    uint64_t cpu_ns = 0;
-    uint64_t ready_ns = 0;
+    sj_thread_counters now = {0};
     /* A process that looks at itself must not end by a system call that its filter forbids. */
     if (process->times == NULL || (process->is_confined && process->tracked.pid == getpid()) ||
-        sj_thread_times_read(process->tracked.pid, thread->tid, &cpu_ns, &ready_ns) != SJ_OK ||
-        has_ended_first(thread, cpu_ns)) {
+        sj_thread_times_read(process->tracked.pid, thread->tid, &now.cpu_ns, &now.ready_ns) !=
+            SJ_OK ||
+        has_ended_first(thread, now.cpu_ns)) {
         return SJ_OK;
     }
+    read_memory(thread, &now);
     return sj_thread_times_note(process->times, &thread->clock, thread->number,
-                                sj_clock_ns(CLOCK_MONOTONIC), cpu_ns, ready_ns)
+                                sj_clock_ns(CLOCK_MONOTONIC), &now)
                ? sj_thread_times_send(process->times, process->shared->options.writer,
                                       process->number)
                : SJ_OK;

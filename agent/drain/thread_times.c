@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A step of rest is reported at the latest then. */
@@ -14,7 +15,7 @@
 enum {
     COUNTERS_BYTES = 128,
     NUMBER_BYTES = 21, /* of 64 bits, and what stands behind it */
-    STEP_BYTES = 5 * NUMBER_BYTES + 3,
+    STEP_BYTES = (5 + SJ_SLOT_MEMORY) * NUMBER_BYTES + 3,
     SUMS_BYTES = 128
 };
 
@@ -39,18 +40,15 @@ sj_status sj_thread_times_read(pid_t pid, uint32_t tid, uint64_t *cpu_ns, uint64
 }
 
 static void add_step(sj_thread_times *times, uint64_t thread, uint64_t from_ns, uint64_t to_ns,
-                     uint64_t cpu_ns, uint64_t ready_ns)
+                     const sj_thread_counters *used)
 {
     if (to_ns <= from_ns || times->count == SJ_THREAD_STEPS) {
         return;
     }
-    times->steps[times->count++] = (sj_thread_step){.thread = thread,
-                                                    .from_ns = from_ns,
-                                                    .length_ns = to_ns - from_ns,
-                                                    .cpu_ns = cpu_ns,
-                                                    .ready_ns = ready_ns};
-    times->cpu_ns += cpu_ns;
-    times->ready_ns += ready_ns;
+    times->steps[times->count++] = (sj_thread_step){
+        .thread = thread, .from_ns = from_ns, .length_ns = to_ns - from_ns, .used = *used};
+    times->cpu_ns += used->cpu_ns;
+    times->ready_ns += used->ready_ns;
     times->watched_ns += to_ns - from_ns;
 }
 
@@ -60,11 +58,34 @@ static bool is_full(const sj_thread_times *times)
     return times->count + 2 > SJ_THREAD_STEPS;
 }
 
-bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread,
-                          uint64_t now_ns, uint64_t cpu_ns, uint64_t ready_ns)
+/* What was used between two looks. What an entry has counted for another may be taken back. */
+static sj_thread_counters used_between(const sj_thread_counters *before,
+                                       const sj_thread_counters *now)
 {
-    const bool is_same = cpu_ns >= clock->cpu_ns && ready_ns >= clock->ready_ns;
-    if (clock->from_ns != 0 && clock->cpu_ns == cpu_ns && clock->ready_ns == ready_ns) {
+    sj_thread_counters used = {.cpu_ns = now->cpu_ns - before->cpu_ns,
+                               .ready_ns = now->ready_ns - before->ready_ns,
+                               .has_memory = now->has_memory};
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        const bool has_grown = now->memory[i] > before->memory[i];
+        used.memory[i] = has_grown ? now->memory[i] - before->memory[i] : 0;
+    }
+    return used;
+}
+
+static bool is_equal(const sj_thread_counters *one, const sj_thread_counters *other)
+{
+    return one->cpu_ns == other->cpu_ns && one->ready_ns == other->ready_ns &&
+           one->has_memory == other->has_memory &&
+           memcmp(one->memory, other->memory, sizeof(one->memory)) == 0;
+}
+
+bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread,
+                          uint64_t now_ns, const sj_thread_counters *counters)
+{
+    const sj_thread_counters *before = &clock->counters;
+    const bool is_same =
+        counters->cpu_ns >= before->cpu_ns && counters->ready_ns >= before->ready_ns;
+    if (clock->from_ns != 0 && is_equal(before, counters)) {
         clock->seen_ns = now_ns;
         return now_ns - clock->from_ns >= LONGEST_REST_NS
                    ? sj_thread_times_rest(times, clock, thread)
@@ -72,17 +93,17 @@ bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64
     }
     (void)sj_thread_times_rest(times, clock, thread);
     if (clock->from_ns != 0 && is_same) {
-        add_step(times, thread, clock->from_ns, now_ns, cpu_ns - clock->cpu_ns,
-                 ready_ns - clock->ready_ns);
+        const sj_thread_counters used = used_between(before, counters);
+        add_step(times, thread, clock->from_ns, now_ns, &used);
     }
-    *clock = (sj_thread_clock){
-        .from_ns = now_ns, .seen_ns = now_ns, .cpu_ns = cpu_ns, .ready_ns = ready_ns};
+    *clock = (sj_thread_clock){.from_ns = now_ns, .seen_ns = now_ns, .counters = *counters};
     return is_full(times);
 }
 
 bool sj_thread_times_rest(sj_thread_times *times, sj_thread_clock *clock, uint64_t thread)
 {
-    add_step(times, thread, clock->from_ns, clock->seen_ns, 0, 0);
+    const sj_thread_counters nothing = {.has_memory = clock->counters.has_memory};
+    add_step(times, thread, clock->from_ns, clock->seen_ns, &nothing);
     clock->from_ns = clock->seen_ns;
     return is_full(times);
 }
@@ -106,9 +127,14 @@ sj_status sj_thread_times_send(sj_thread_times *times, sj_frame_writer *writer, 
     for (uint32_t i = 0; i < times->count; i++) {
         const sj_thread_step *step = &times->steps[i];
         size += snprintf(json + size, capacity - (size_t)size,
-                         "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                         "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
                          i == 0 ? "" : ",", step->thread, now.monotonic_ns - step->from_ns,
-                         step->length_ns, step->cpu_ns, step->ready_ns);
+                         step->length_ns, step->used.cpu_ns, step->used.ready_ns);
+        for (size_t j = 0; j < SJ_SLOT_MEMORY && step->used.has_memory; j++) {
+            size +=
+                snprintf(json + size, capacity - (size_t)size, ",%" PRIu64, step->used.memory[j]);
+        }
+        size += snprintf(json + size, capacity - (size_t)size, "]");
     }
     size += snprintf(json + size, capacity - (size_t)size, "]}");
     const sj_report report = {.ticks = now.ticks,

@@ -72,6 +72,11 @@ static sj_status read_begin(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
+static sj_status read_thread_memory(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_boolean(reader, value, &reader->policy->counts_memory);
+}
+
 static sj_status read_unmatched(sj_policy_reader *reader, json_t *value)
 {
     static const char *const words[] = {"refuse", "allow"};
@@ -385,6 +390,7 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
                                          {"unmatched", read_unmatched},
                                          {"begin", read_begin},
                                          {"budget", read_budget},
+                                         {"thread_memory", read_thread_memory},
                                          {"modules", read_modules},
                                          {"functions", read_functions},
                                          {"sources", read_sources},

@@ -77,6 +77,7 @@ typedef struct sj_policy {
     sj_policy_mode mode;
     bool allows_unmatched; /* names that match nothing are no mistake */
     bool begins_paused;    /* nothing is recorded before a trigger or the program says "start" */
+    bool counts_memory;    /* what every thread allocates, too, not only calls of some functions */
     double budget_percent; /* of the program's CPU time; 0: none */
     sj_selection selection;
     uint32_t max_depth; /* calls deeper than this are not recorded; 0: all are */

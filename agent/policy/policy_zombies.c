@@ -332,7 +332,8 @@ sj_zombie_settings sj_policy_zombies_of(const sj_policy *policy, const sj_sessio
 {
     enum { MILLE_OF_PERCENT = 10 };
     sj_zombie_settings settings = policy->zombies;
-    settings.counts = sj_value_rules_count_memory(policy->selection.values) ? 1 : 0;
+    settings.counts =
+        policy->counts_memory || sj_value_rules_count_memory(policy->selection.values);
     uint32_t sum = 0;
     settings.budget_per_mille =
         policy->budget_percent > 0 && policy->budget_percent < MILLE_OF_PERCENT * MILLE_OF_PERCENT

@@ -263,15 +263,14 @@ static int by_call(const void *left, const void *right)
                : (int)sj_value_position(a->descriptor) - (int)sj_value_position(b->descriptor);
 }
 
-/* sort_values: the values of arguments and results by their calls; `*count` of them. */
+/* sort_values: the values of arguments, results and errno by their calls; `*count` of them. */
 static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t *count)
 {
     SJ_TRY(sj_array_reserve(&log->values, &log->value_capacity, 0, block->value_count,
                             sizeof(*log->values)));
     *count = 0;
     for (size_t i = 0; i < block->value_count; i++) {
-        const uint32_t kind = sj_value_kind_of(block->values[i].descriptor);
-        if (kind != SJ_VALUE_COST && kind != SJ_VALUE_ERRNO) {
+        if (sj_value_kind_of(block->values[i].descriptor) != SJ_VALUE_COST) {
             log->values[(*count)++] = &block->values[i];
         }
     }
@@ -325,24 +324,45 @@ static char *name_call(sj_function_log *log, size_t value_count, const open_call
     return strdup(name);
 }
 
+/* What was recorded of a call's end; NULL: it was not. */
+typedef struct recorded_end {
+    const sj_block_value *result, *error_number;
+} recorded_end;
+
+static recorded_end find_end(const sj_function_log *log, size_t value_count, uint64_t call_index)
+{
+    recorded_end end = {0};
+    for (size_t i = first_value(log, value_count, call_index);
+         i < value_count && log->values[i]->call_index == call_index &&
+         sj_value_position(log->values[i]->descriptor) == SJ_VALUE_RESULT;
+         i++) {
+        const sj_block_value *value = log->values[i];
+        const bool is_errno = sj_value_kind_of(value->descriptor) == SJ_VALUE_ERRNO;
+        end.error_number = is_errno ? value : end.error_number;
+        end.result = !is_errno && end.result == NULL ? value : end.result;
+    }
+    return end;
+}
+
 /* end_texts gives an exit its texts, where anything of the call was recorded. */
 static char *end_texts(sj_function_log *log, size_t value_count, const open_call *call,
                        uint32_t ending)
 {
     char recorded[SJ_CALL_TEXT_VALUE];
     char result[SJ_CALL_TEXT_RESULT];
-    const size_t i = first_value(log, value_count, call->call_index);
-    const bool has_result =
-        i < value_count && sj_value_position(log->values[i]->descriptor) == SJ_VALUE_RESULT;
-    if (!has_result && call->name == NULL) {
+    const recorded_end end = find_end(log, value_count, call->call_index);
+    if (end.result == NULL && end.error_number == NULL && call->name == NULL) {
         return NULL;
     }
-    if (has_result) {
+    if (end.result != NULL) {
         sj_cut_text to = sj_cut_text_init(recorded, sizeof(recorded));
-        sj_call_text_value(log->values[i], &to);
+        sj_call_text_value(end.result, &to);
     }
     sj_cut_text to = sj_cut_text_init(result, sizeof(result));
-    sj_call_text_result((sj_ending)ending, has_result ? recorded : NULL, &to);
+    sj_call_text_result((sj_ending)ending, end.result != NULL ? recorded : NULL, &to);
+    if (end.error_number != NULL) {
+        sj_call_text_errno((int64_t)end.error_number->bits, &to);
+    }
     const char *name = call->name != NULL ? call->name : name_of(log, call->function);
     const size_t name_bytes = strlen(name) + 1;
     char *texts = malloc(name_bytes + to.used + 1);

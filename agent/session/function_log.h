@@ -2,7 +2,7 @@
  * exporter of that name writes them from the store (collector-server/export/function_txt.c):
  *
  *   N[SECONDS,NANOSECONDS]enter:NAME
- *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT
+ *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT, or RESULT errno:NUMBER
  *
  * Lines come in the order of time across threads. What a block holds waits until blocks of all
  * threads have come for its time: a second or two. A block that the spool refused has no lines.

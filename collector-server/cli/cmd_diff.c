@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/query/compare.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,6 +10,7 @@ typedef struct diff_request {
     sj_query_options options;
     const char *a;
     const char *b;
+    const char *by; /* what is compared, as sj_compare_of_find names it */
     bool tree;
     bool all;
     bool exit_code;
@@ -24,7 +26,10 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     const int count_b = sqlite3_column_int(whole, 6);
     printf("A: %s (%d session%s)  B: %s (%d session%s)\n", request->a, count_a,
            count_a == 1 ? "" : "s", request->b, count_b, count_b == 1 ? "" : "s");
-    printf("Everything: %+.1f %%, p = %.2g: %s\n", (ratio - 1) * 100,
+    static const char *const what[] = {[SJ_COMPARE_TIME] = "Everything",
+                                       [SJ_COMPARE_CPU] = "CPU time of measured calls",
+                                       [SJ_COMPARE_ALLOCATED] = "Bytes of measured calls"};
+    printf("%s: %+.1f %%, p = %.2g: %s\n", what[sj_compare_of_find(request->by)], (ratio - 1) * 100,
            sqlite3_column_double(whole, 4), verdict);
     if (sqlite3_column_type(whole, 2) != SQLITE_NULL) {
         printf("95 %% CI: %+.1f to %+.1f %%\n\n", (sqlite3_column_double(whole, 2) - 1) * 100,
@@ -38,42 +43,69 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
 #define CALLS(side)                                                                                \
     "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
     ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
+/* The columns of what is compared, of a table of functions, and what its rows are ordered by. */
+static const char *compared_columns(const diff_request *request, const char **order)
+{
+    *order = "abs(cost_b - cost_a)";
+    switch (sj_compare_of_find(request->by)) {
+    case SJ_COMPARE_CPU:
+        return "format_duration(cost_a) AS cpu_a, format_duration(cost_b) AS cpu_b";
+    case SJ_COMPARE_ALLOCATED:
+        return "format_bytes(cost_a) AS bytes_a, format_bytes(cost_b) AS bytes_b";
+    default:
+        *order = "abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - typical_ns_a))";
+        return "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
+               "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, "
+               "decided_by";
+    }
+}
+
+/* Likewise of call paths, behind the verdict and the change. */
+static const char *compared_tree_columns(const diff_request *request)
+{
+    switch (sj_compare_of_find(request->by)) {
+    case SJ_COMPARE_CPU:
+        return "format_duration(cost_a) AS cpu_a, format_duration(cost_b) AS cpu_b";
+    case SJ_COMPARE_ALLOCATED:
+        return "format_bytes(cost_a) AS bytes_a, format_bytes(cost_b) AS bytes_b";
+    default:
+        return "format_duration(total_ns_a) AS total_a, format_duration(total_ns_b) AS total_b, "
+               "format_duration(self_ns_b - self_ns_a) AS self_change";
+    }
+}
 
 static char *rows_sql(const diff_request *request)
 {
     const sj_result_format format = request->options.format;
     const char *table = request->tree ? "diff_tree" : "diff_functions";
     if (format == SJ_RESULT_JSON || format == SJ_RESULT_CSV) {
-        return sqlite3_mprintf("SELECT * FROM %s(?1, ?2) ORDER BY row LIMIT ?3", table);
+        return sqlite3_mprintf("SELECT * FROM %s(?1, ?2, ?4) ORDER BY row LIMIT ?3", table);
     }
     const char *which = request->all ? ""
                                      : "AND (verdict NOT IN ('same', 'minor') OR "
                                        "calls_change IN ('more', 'fewer'))";
     if (request->tree) {
         return sqlite3_mprintf(
-            "WITH d AS MATERIALIZED (SELECT * FROM diff_tree(?1, ?2)), "
+            "WITH d AS MATERIALIZED (SELECT * FROM diff_tree(?1, ?2, ?4)), "
             "walk(row, level) AS (SELECT row, 0 FROM d WHERE row > 0 AND parent_row IS NULL "
             "UNION ALL SELECT d.row, level + 1 FROM walk JOIN d ON d.parent_row = walk.row "
             "ORDER BY 2 DESC) SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * "
-            "100), '') AS change, format_duration(total_ns_a) AS total_a, "
-            "format_duration(total_ns_b) AS total_b, format_duration(self_ns_b - self_ns_a) AS "
-            "self_change, calls_change AS calls, printf('%%.*c', level * 2, ' ') || name AS "
+            "100), '') AS change, %s, calls_change AS calls, printf('%%.*c', level * 2, ' ') || "
+            "name AS "
             "function FROM walk JOIN d USING (row) WHERE 1 %s LIMIT ?3",
-            which);
+            compared_tree_columns(request), which);
     }
+    const char *order;
+    const char *columns = compared_columns(request, &order);
     return sqlite3_mprintf(
         "SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), '') AS change, "
         "iif(ratio_low > 0, printf('%%+.1f..%%+.1f %%%%', (ratio_low - 1) * 100, (ratio_high - 1) "
         "* "
         "100), '') AS \"95 %% CI\", iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
-        "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
-        "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, decided_by, "
-        "" CALLS("a") ", " CALLS(
-            "b") ", calls_change, name AS function FROM diff_functions(?1, ?2) WHERE "
-                 "row > 0 %s ORDER BY abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, "
-                 "typical_ns_b - "
-                 "typical_ns_a)) DESC LIMIT ?3",
-        which);
+        "%s, " CALLS("a") ", " CALLS(
+            "b") ", calls_change, name AS function FROM "
+                 "diff_functions(?1, ?2, ?4) WHERE row > 0 %s ORDER BY %s DESC LIMIT ?3",
+        columns, which, order);
 }
 
 static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *request,
@@ -84,6 +116,7 @@ static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *
     }
     sqlite3_bind_text(*statement, 1, request->a, -1, SQLITE_STATIC);
     sqlite3_bind_text(*statement, 2, request->b, -1, SQLITE_STATIC);
+    sqlite3_bind_text(*statement, 4, request->by, -1, SQLITE_STATIC);
     return SJ_EXIT_OK;
 }
 
@@ -91,8 +124,8 @@ static int print_diff(sqlite3 *database, const diff_request *request)
 {
     static const char whole_sql[] =
         "SELECT verdict, ratio, ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, "
-        "(SELECT count(*) FROM diff_functions(?1, ?2) WHERE verdict IN ('slower', 'faster', "
-        "'added', 'removed')) FROM diff_functions(?1, ?2) WHERE row = 0";
+        "(SELECT count(*) FROM diff_functions(?1, ?2, ?4) WHERE verdict IN ('slower', 'faster', "
+        "'more', 'less', 'added', 'removed')) FROM diff_functions(?1, ?2, ?4) WHERE row = 0";
     sqlite3_stmt *statement = NULL;
     int exit_code = prepare_diff(database, whole_sql, request, &statement);
     if (exit_code != SJ_EXIT_OK) {
@@ -126,13 +159,17 @@ static int run_diff(int argc, char **argv)
 {
     static const char *const hidden_first[] = {
         "decided_by", "p", "calls_[ab]", "95 % CI", "calls_change", "total_[ab]", "calls", NULL};
-    diff_request request = {.limit = -1, .options.hidden_first = hidden_first};
+    diff_request request = {.by = "time", .limit = -1, .options.hidden_first = hidden_first};
     int first = 0;
     const int code = sj_options_parse(&sj_command_diff, argc, argv, &request, &first);
     if (code >= 0) {
         return code;
     }
     sj_work_progress_start();
+    if (sj_compare_of_find(request.by) == SJ_COMPARE_OF) {
+        return sj_command_usage_error(&sj_command_diff,
+                                      "--by takes time, cpu or allocated, not '%s'", request.by);
+    }
     if (argc - first < 2) {
         return sj_command_usage_error(&sj_command_diff,
                                       "give two sets of sessions, and one FILE at most");
@@ -159,6 +196,12 @@ static int run_diff(int argc, char **argv)
 
 static const sj_option diff_options[] = {
     SJ_DATABASE_OPTION(offsetof(diff_request, options.file)),
+    {.name = "by",
+     .argument = "WHAT",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(diff_request, by),
+     .help = "time (self time, the default), cpu or allocated: CPU time or bytes of the calls\n"
+             "that were measured (record --cpu-time, --memory), without measured ones below"},
     {.name = "tree",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, tree),

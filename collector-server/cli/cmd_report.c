@@ -21,6 +21,7 @@ typedef struct report_request {
     int64_t limit;       /* 0: a screenful on a terminal, else all */
     bool all;
     bool waiting;
+    bool costs;
     sj_report_coverage coverage;
     /* derived */
     sj_report_selection selection;
@@ -29,6 +30,7 @@ typedef struct report_request {
 } report_request;
 
 static const char waiting_columns[] = "share,total,working,waiting,function";
+static const char costs_columns[] = "calls,total,cpu,cpu_self,allocations,allocated,net,function";
 
 static const char *sort_expression(const char *name)
 {
@@ -36,9 +38,10 @@ static const char *sort_expression(const char *name)
         return "f.name";
     }
     const sj_report_column *column = sj_report_column_find(name, strlen(name));
-    return column != NULL && (column->kind == SJ_REPORT_DURATION || column->kind == SJ_REPORT_COUNT)
-               ? column->expression
-               : NULL;
+    const bool is_amount =
+        column != NULL && (column->kind == SJ_REPORT_DURATION || column->kind == SJ_REPORT_COUNT ||
+                           column->kind == SJ_REPORT_BYTES);
+    return is_amount ? column->expression : NULL;
 }
 
 /* Tables give durations as people read them; in data, names of columns carry the unit. */
@@ -46,6 +49,7 @@ static void append_column(sqlite3_str *sql, const report_request *request,
                           const sj_report_column *column)
 {
     const bool is_duration = column->kind == SJ_REPORT_DURATION;
+    const bool is_bytes = column->kind == SJ_REPORT_BYTES;
     const sj_result_format format = request->query.format;
     if (column->expression == NULL) {
         sqlite3_str_appendf(sql, "CAST(s.%s AS REAL) / nullif(?2, 0) AS %s",
@@ -53,9 +57,13 @@ static void append_column(sqlite3_str *sql, const report_request *request,
                             column->name);
     } else if (is_duration && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "format_duration(%s) AS %s", column->expression, column->name);
+    } else if (is_bytes && format == SJ_RESULT_MARKDOWN) {
+        sqlite3_str_appendf(sql, "format_bytes(%s) AS %s", column->expression, column->name);
     } else {
         sqlite3_str_appendf(sql, "%s AS %s%s", column->expression, column->name,
-                            is_duration ? "_ns" : "");
+                            is_duration ? "_ns"
+                            : is_bytes  ? "_bytes"
+                                        : "");
     }
 }
 
@@ -73,9 +81,10 @@ static char *make_sql(const report_request *request)
                         "ON f.function_id = s.function_id "
                         "LEFT JOIN modules AS m ON m.module_id = f.module_id "
                         "WHERE s.session_id = ?1 AND (?12 IS NULL OR s.function_id IN "
-                        "(SELECT value FROM json_each(?12))) "
+                        "(SELECT value FROM json_each(?12))) AND %s "
                         "ORDER BY %s %s, s.function_id LIMIT ?3",
-                        sj_report_source(&request->choice), sort_expression(request->sort),
+                        sj_report_source(&request->choice),
+                        request->costs ? SJ_REPORT_MEASURED : "1", sort_expression(request->sort),
                         strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");
     return sqlite3_str_finish(sql);
 }
@@ -94,6 +103,11 @@ static int64_t count_shown(const report_request *request)
 
 static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
                                  "more; where CPU time was measured (record --cpu-time), all\n";
+
+static const char costs_note[] =
+    "no calls of a whole session were measured: record with --cpu-time\n"
+    "FUNCTION or --memory FUNCTION, and report without --from, --thread\n"
+    "and the like\n";
 
 /* print_head prints what stands above the rows. */
 static sj_status print_head(const report_request *request, sqlite3 *database, int64_t session_id,
@@ -127,7 +141,9 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
             shown++;
         }
     }
-    if (result == SQLITE_DONE && shown < summary->functions) {
+    if (result == SQLITE_DONE && request->costs && shown == 0) {
+        fputs(costs_note, stdout);
+    } else if (result == SQLITE_DONE && !request->costs && shown < summary->functions) {
         printf("\n%lld more functions; --all shows them\n",
                (long long)(summary->functions - shown));
     }
@@ -223,8 +239,9 @@ static sj_status choose_columns(report_request *request, sj_error *error)
     if (request->query.format == SJ_RESULT_TABLE) {
         sj_terminal_open(&request->terminal);
     }
-    if (request->waiting) {
-        return sj_report_columns_parse(waiting_columns, selection, error);
+    if (request->waiting || request->costs) {
+        return sj_report_columns_parse(request->costs ? costs_columns : waiting_columns, selection,
+                                       error);
     }
     if (request->columns != NULL) {
         return sj_report_columns_parse(request->columns, selection, error);
@@ -244,11 +261,13 @@ static int run_report(int argc, char **argv)
         return code;
     }
     if (sort_expression(request.sort) == NULL) {
-        return sj_command_usage_error(&sj_command_report,
-                                      "--sort takes calls, total, self, mean, min, max, p50, p95, "
-                                      "p99, untrusted, working, waiting or name, not "
-                                      "'%s'",
-                                      request.sort);
+        return sj_command_usage_error(
+            &sj_command_report,
+            "--sort takes calls, total, self, mean, min, max, p50, p95, "
+            "p99, untrusted, working, waiting, cpu, cpu_self, allocations, "
+            "allocated, allocated_self, frees, freed, net or name, not "
+            "'%s'",
+            request.sort);
     }
     const int taken =
         sj_query_take_file(&sj_command_report, argc, argv, first, &request.query.file);
@@ -258,9 +277,9 @@ static int run_report(int argc, char **argv)
     if (request.all && request.limit != 0) {
         return sj_command_usage_error(&sj_command_report, "--all and --limit exclude each other");
     }
-    if (request.waiting && request.columns != NULL) {
+    if (request.waiting + request.costs + (request.columns != NULL) > 1) {
         return sj_command_usage_error(&sj_command_report,
-                                      "--waiting and --columns exclude each other");
+                                      "--waiting, --costs and --columns exclude each other");
     }
     if (request.coverage.by != NULL) {
         return sj_report_coverage_run(&request.coverage, &request.query);
@@ -285,7 +304,8 @@ static const sj_option report_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, sort),
      .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, working,\n"
-             "waiting, name"},
+             "waiting, cpu, cpu_self, allocations, allocated, allocated_self, frees, freed, net,\n"
+             "name"},
     {.name = "columns",
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,
@@ -293,6 +313,11 @@ static const sj_option report_options[] = {
      .help = "share, bar, module, source (file and line, where there is debug data), function and\n"
              "those above but name, separated by commas;\n"
              "default: as many as fit"},
+    {.name = "costs",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(report_request, costs),
+     .help = "CPU time and memory of functions that `record --cpu-time` or `--memory` measured:\n"
+             "calls, total, cpu, cpu_self, allocations, allocated, net, function"},
     {.name = "waiting",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, waiting),

@@ -21,8 +21,9 @@ enum {
     FIGURES_WIDTH = 45, /* of a line before its name */
     NARROW_WIDTH = 21,  /* the same without self time and calls */
     WAITS_WIDTH = 22,   /* of working and waiting, beside them */
+    COSTS_WIDTH = 44,   /* of CPU time and memory, likewise */
     NARROW_TERMINAL = 90,
-    QUERY_BYTES = 500,
+    QUERY_BYTES = 700,
     MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
     KNOWN_MODULES = 512,
     LEAST_NAME = 24 /* columns that indentation leaves for the name */
@@ -37,6 +38,7 @@ typedef struct tree_options {
     bool physical;
     bool by_thread;
     bool waiting;
+    bool costs;
     /* derived */
     bool narrow; /* a terminal without room for self time and calls */
     sj_terminal terminal;
@@ -71,7 +73,8 @@ static const char *format_calls(const tree_options *options, int64_t ended, int6
 /* The columns of a line before its name. */
 static int figures_width(const tree_options *options)
 {
-    return (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH) + (options->waiting ? WAITS_WIDTH : 0);
+    return (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH) + (options->waiting ? WAITS_WIDTH : 0) +
+           (options->costs ? COSTS_WIDTH : 0);
 }
 
 /* print_indent indents a name by its level and returns the columns that are left for it. */
@@ -93,6 +96,19 @@ static int print_indent(const tree_options *options, int64_t level)
     return left - used < LEAST_NAME / 2 ? LEAST_NAME / 2 : left - used;
 }
 
+/* print_costs prints what the measured calls of a path have cost. */
+static void print_costs(const sj_tree_path *path)
+{
+    char cpu[SJ_DURATION_TEXT_BYTES];
+    char cpu_self[SJ_DURATION_TEXT_BYTES];
+    char allocated[SJ_BYTES_TEXT_BYTES];
+    char net[SJ_BYTES_TEXT_BYTES];
+    printf("%10s %10s %10s %10s ", path->has_cpu ? sj_format_duration(path->cpu_ns, cpu) : "",
+           path->has_cpu ? sj_format_duration(path->cpu_self_ns, cpu_self) : "",
+           path->has_memory ? sj_format_bytes(path->allocated_bytes, allocated) : "",
+           path->has_memory ? sj_format_bytes(path->net_bytes, net) : "");
+}
+
 static void print_path(const tree_options *options, const sj_tree_path *path)
 {
     char total[SJ_DURATION_TEXT_BYTES];
@@ -112,6 +128,9 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     if (options->waiting) {
         printf("%10s %10s ", path->is_divided ? sj_format_duration(path->working_ns, working) : "",
                path->is_divided ? sj_format_duration(path->waiting_ns, waiting) : "");
+    }
+    if (options->costs) {
+        print_costs(path);
     }
     putchar(' ');
     int room = print_indent(options, path->level);
@@ -215,7 +234,13 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .share = sqlite3_column_double(row, 3),
                           .calls = sqlite3_column_int64(row, 4),
                           .name = (char *)sqlite3_column_text(row, 5),
-                          .open_calls = sqlite3_column_int64(row, 6)};
+                          .open_calls = sqlite3_column_int64(row, 6),
+                          .has_cpu = sqlite3_column_type(row, 9) != SQLITE_NULL,
+                          .cpu_ns = sqlite3_column_int64(row, 9),
+                          .cpu_self_ns = sqlite3_column_int64(row, 10),
+                          .has_memory = sqlite3_column_type(row, 11) != SQLITE_NULL,
+                          .allocated_bytes = sqlite3_column_int64(row, 11),
+                          .net_bytes = sqlite3_column_int64(row, 12)};
 }
 
 /* print_paths prints the rows that are shown and adds up the others; those that may be folded are
@@ -272,6 +297,9 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     if (options->waiting) {
         printf("%10s %10s ", "working", "waiting");
     }
+    if (options->costs) {
+        printf("%10s %10s %10s %10s ", "cpu", "cpu self", "allocated", "net");
+    }
     puts(" function");
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
@@ -302,10 +330,13 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
     snprintf(sql, sizeof(sql),
              table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
-                     "WHERE f.function_id = t.function_id), function_id "
+                     "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
+                     "allocated_bytes, net_bytes "
                      "FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
-                     "max_ns, share, function_id, name, open_calls FROM %s(?1, ?11, "
+                     "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
+                     "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
+                     "allocated_self_bytes FROM %s(?1, ?11, "
                      "?12, ?13) WHERE share >= ?2 AND depth <= ?3",
              options->physical ? "physical_tree" : "call_tree");
     sqlite3_stmt *statement;
@@ -460,6 +491,11 @@ static const sj_option tree_table[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(tree_options, waiting),
      .help = "how long the calls of a path at least worked and waited, as far as that is known"},
+    {.name = "costs",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(tree_options, costs),
+     .help = "CPU time and memory of the calls of a path, as far as `record --cpu-time` or\n"
+             "`--memory` measured them"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,

@@ -66,9 +66,10 @@ typedef struct policy_switch {
 } policy_switch;
 
 static const policy_switch policy_switches[] = {
-    {"libs", "modules.system", true},      {"library-calls", "modules.library_calls", true},
-    {"receivers", "objc.receivers", true}, {"lines", "mono.lines", true},
-    {"lines", "java.lines", true},         {"no-system-classes", "objc.system", false}};
+    {"libs", "modules.system", true},        {"library-calls", "modules.library_calls", true},
+    {"receivers", "objc.receivers", true},   {"lines", "mono.lines", true},
+    {"lines", "java.lines", true},           {"no-system-classes", "objc.system", false},
+    {"thread-memory", "thread_memory", true}};
 
 /* Options whose value is a number of a key. */
 typedef struct policy_number {
@@ -232,6 +233,9 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("memory", "FUNCTION",
                      "count what the calls of matching functions allocate and free\n"
                      "(repeatable)"),
+    SJ_POLICY_OPTION("thread-memory", NULL,
+                     "count what each thread allocates and frees, whichever functions are\n"
+                     "recorded"),
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"

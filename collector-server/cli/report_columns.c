@@ -23,6 +23,14 @@ static const sj_report_column all_columns[] = {
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
     {SJ_REPORT_WORKING, "working_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {SJ_REPORT_WAITING, "waiting_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
+    {"cpu", "s.cpu_ns", SJ_REPORT_DURATION, 9, NEVER, false},
+    {"cpu_self", "s.cpu_self_ns", SJ_REPORT_DURATION, 9, NEVER, false},
+    {"allocations", "s.allocations", SJ_REPORT_COUNT, 11, NEVER, false},
+    {"allocated", "s.allocated_bytes", SJ_REPORT_BYTES, 10, NEVER, false},
+    {"allocated_self", "s.allocated_self_bytes", SJ_REPORT_BYTES, 14, NEVER, false},
+    {"frees", "s.frees", SJ_REPORT_COUNT, 10, NEVER, false},
+    {"freed", "s.freed_bytes", SJ_REPORT_BYTES, 10, NEVER, false},
+    {"net", "s.allocated_bytes - s.freed_bytes", SJ_REPORT_BYTES, 11, NEVER, false},
     {"module", "m.path", SJ_REPORT_FILE, 20, 12, false},
     {"source", "source_line(s.function_id)", SJ_REPORT_FILE, 20, SOURCE_RANK, false},
     {"function", "coalesce(f.name, '(function ' || s.function_id || ')')", SJ_REPORT_FUNCTION,
@@ -53,7 +61,9 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         if (column == NULL) {
             return sj_fail(error, SJ_EINVAL,
                            "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, working, waiting, module, source and function, "
+                           "p95, p99, untrusted, working, waiting, cpu, cpu_self, allocations, "
+                           "allocated, allocated_self, frees, freed, net, module, source and "
+                           "function, "
                            "not '%.*s'",
                            (int)length, name);
         }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SJ_REPORT_COLUMNS_MAX = 20 };
+enum { SJ_REPORT_COLUMNS_MAX = 28 };
 
 /* The columns that waits.h is needed for. */
 #define SJ_REPORT_WORKING "working"
@@ -18,6 +18,7 @@ typedef enum sj_report_kind {
     SJ_REPORT_BAR,   /* the same, drawn */
     SJ_REPORT_DURATION,
     SJ_REPORT_COUNT,
+    SJ_REPORT_BYTES,
     SJ_REPORT_FILE, /* the file's name in tables, its path in other formats */
     SJ_REPORT_FUNCTION
 } sj_report_kind;
@@ -31,6 +32,9 @@ typedef struct sj_report_column {
     int rank;     /* in a table: those with the least ranks are shown as far as they fit */
     bool is_data; /* in other formats unless --columns says otherwise */
 } sj_report_column;
+
+/* What the rows of functions whose calls were measured have. */
+#define SJ_REPORT_MEASURED "(s.cpu_ns IS NOT NULL OR s.allocated_bytes IS NOT NULL)"
 
 typedef struct sj_report_selection {
     const sj_report_column *columns[SJ_REPORT_COLUMNS_MAX];

@@ -37,7 +37,9 @@ const char *sj_report_source(const sj_call_choice *choice)
                ? "function_stats"
                : "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, "
                  "sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, "
-                 "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted "
+                 "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted, NULL AS cpu_ns, "
+                 "NULL AS cpu_self_ns, NULL AS allocations, NULL AS allocated_bytes, NULL AS "
+                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes "
                  "FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> 1, "
                  "w.value ->> 2, w.value ->> 0) AS a GROUP BY a.function_id "
                  "HAVING sum(a.calls) > 0)";
@@ -234,6 +236,7 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
                        bool last, sqlite3_value *value)
 {
     char duration[SJ_DURATION_TEXT_BYTES] = "";
+    char bytes[SJ_BYTES_TEXT_BYTES] = "";
     const char *text = (const char *)sqlite3_value_text(value);
     const char *slash = text != NULL ? strrchr(text, '/') : NULL;
     switch (column->kind) {
@@ -250,7 +253,13 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
         printf("%*s", column->width, duration);
         break;
     case SJ_REPORT_COUNT:
-        printf("%*lld", column->width, (long long)sqlite3_value_int64(value));
+        printf("%*s", column->width, text != NULL ? text : "");
+        break;
+    case SJ_REPORT_BYTES:
+        if (text != NULL) {
+            sj_format_bytes(sqlite3_value_int64(value), bytes);
+        }
+        printf("%*s", column->width, bytes);
         break;
     case SJ_REPORT_FILE:
         print_text(slash != NULL ? slash + 1 : text, room, last ? 0 : column->width);

@@ -15,6 +15,9 @@ typedef struct sj_tree_path {
     int64_t calls, open_calls;
     bool is_divided; /* the following are known */
     int64_t working_ns, waiting_ns;
+    bool has_cpu, has_memory; /* the following are known: of measured calls */
+    int64_t cpu_ns, cpu_self_ns;
+    int64_t allocated_bytes, net_bytes;
     double share;  /* of all recorded time, 0 to 1 */
     char *name;    /* owned by the list */
     char *module;  /* file name, where a path enters another module; NULL: the caller's; likewise */

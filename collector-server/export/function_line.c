@@ -9,7 +9,6 @@ sj_status sj_function_values_open(sqlite3 *database, int64_t session_id, sj_func
     static const char any[] = "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1";
     static const char of_call[] =
         "SELECT position, value, note, kind FROM arguments WHERE session_id = ?1 AND call_id = ?2 "
-        "AND kind <> 'errno' "
         "ORDER BY position, rule";
     sqlite3_stmt *row = NULL;
     *values = (sj_function_values){.session_id = session_id};
@@ -50,19 +49,28 @@ static void write_value(sqlite3_stmt *row, char text[SJ_CALL_TEXT_VALUE])
     }
 }
 
-/* read_values returns whether there was a result; the last of several rules' rows counts: they are
- * equal. */
-static bool read_values(const sj_function_values *values, int64_t call_id,
-                        sj_call_arguments *arguments, char result[SJ_CALL_TEXT_VALUE])
+/* What was recorded of a call's end. */
+typedef struct recorded_end {
+    bool has_result, has_errno;
+    char result[SJ_CALL_TEXT_VALUE];
+    int64_t errno_number;
+} recorded_end;
+
+/* read_values: the last of several rules' rows counts: they are equal. */
+static void read_values(const sj_function_values *values, int64_t call_id,
+                        sj_call_arguments *arguments, recorded_end *end)
 {
-    bool has_result = false;
     sqlite3_bind_int64(values->select, 1, values->session_id);
     sqlite3_bind_int64(values->select, 2, call_id);
     while (sqlite3_step(values->select) == SQLITE_ROW) {
         const int position = sqlite3_column_int(values->select, 0);
-        if (position == 0) {
-            write_value(values->select, result);
-            has_result = true;
+        const char *kind = (const char *)sqlite3_column_text(values->select, 3);
+        if (kind != NULL && strcmp(kind, "errno") == 0) {
+            end->errno_number = sqlite3_column_int64(values->select, 1);
+            end->has_errno = true;
+        } else if (position == 0) {
+            write_value(values->select, end->result);
+            end->has_result = true;
         } else if (position > 0 && position < SJ_CALL_TEXT_ARGUMENTS) {
             write_value(values->select, arguments->values[position]);
             arguments->is_known[position] = true;
@@ -70,20 +78,20 @@ static bool read_values(const sj_function_values *values, int64_t call_id,
         }
     }
     sqlite3_reset(values->select);
-    return has_result;
 }
 
 void sj_function_line_make(const sj_function_values *values, int64_t call_id, const char *name,
                            const char *ending, sj_function_line *line)
 {
     sj_call_arguments arguments;
-    char recorded[SJ_CALL_TEXT_VALUE];
+    recorded_end end = {0};
     sj_cut_text to = sj_cut_text_init(line->name, sizeof(line->name));
     sj_cut_text result = sj_cut_text_init(line->result, sizeof(line->result));
     name = name != NULL ? name : "(unknown function)";
     sj_call_arguments_clear(&arguments);
-    const bool has_result =
-        values->select != NULL && read_values(values, call_id, &arguments, recorded);
+    if (values->select != NULL) {
+        read_values(values, call_id, &arguments, &end);
+    }
     if (arguments.last != 0) {
         sj_call_text_name(name, &arguments, &to);
     } else {
@@ -92,5 +100,8 @@ void sj_function_line_make(const sj_function_values *values, int64_t call_id, co
     const sj_ending how = strcmp(ending, "unwound") == 0     ? SJ_ENDING_UNWOUND
                           : strcmp(ending, "truncated") == 0 ? SJ_ENDING_TRUNCATED
                                                              : SJ_ENDING_RETURNED;
-    sj_call_text_result(how, has_result ? recorded : NULL, &result);
+    sj_call_text_result(how, end.has_result ? end.result : NULL, &result);
+    if (end.has_errno) {
+        sj_call_text_errno(end.errno_number, &result);
+    }
 }

@@ -6,8 +6,9 @@
  * N counts the lines of the session from 1; the time is real time. NAME has the arguments in
  * brackets, values where they were recorded, else types. RESULT is the recorded result; 0 of a
  * function that returns nothing or whose result nobody asked for; ! when an exception or a jump
- * ended the call; ? when its end was lost. A call that is still open has no exit. Line ends and
- * other control characters in texts become spaces.
+ * ended the call; ? when its end was lost; " errno:N" stands behind it where errno was recorded. A
+ * call that is still open has no exit. Line ends and other control characters in texts become
+ * spaces.
  *
  * Design notes. Within a stream calls come by call id, which is the order of entry, and an exit is
  * due before the next call that is not deeper. Each stream is read by a statement of its own; a

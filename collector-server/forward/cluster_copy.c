@@ -79,7 +79,8 @@ static const copied_table of_session[] = {
            " WHERE m.first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
     {"SELECT toInt64(function) AS key, name, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
      " untrusted, bins, counts FROM function_stats WHERE session = ",
-     "INSERT INTO function_stats SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
+     "INSERT INTO function_stats(session_id, function_id, calls, total_ns, self_ns, min_ns, max_ns,"
+     " unwound, untrusted, histogram) SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
      " a.min_ns, a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts)"
      " FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"},
     {"SELECT toInt64(caller) AS caller, caller_name, toInt64(callee) AS callee, callee_name,"
@@ -98,7 +99,9 @@ static const copied_table of_session[] = {
     {NULL, "INSERT INTO temp.nodes SELECT rowid, path, depth, row_number() OVER (ORDER BY depth,"
            " path, rowid) FROM temp.answer"},
     {NULL,
-     "INSERT INTO call_paths SELECT ?1 << 32 | n.node, ?1, (SELECT ?1 << 32 | p.node FROM"
+     "INSERT INTO call_paths(path_id, session_id, parent_path_id, function_id, depth, recursive,"
+     " calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram, state, rare)"
+     " SELECT ?1 << 32 | n.node, ?1, (SELECT ?1 << 32 | p.node FROM"
      " temp.nodes AS p WHERE p.path = a.parent_path AND p.depth = a.depth - 1 ORDER BY p.node"
      " LIMIT 1), (SELECT k.function_id FROM temp.keys AS k WHERE k.key = a.key ORDER BY"
      " k.function_id LIMIT 1), a.depth, a.recursive, a.calls, a.total_ns, a.self_ns, a.min_ns,"

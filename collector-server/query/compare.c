@@ -15,7 +15,19 @@ static const double default_effect = 0.02;
 static const double default_share = 0.005;
 static const double significant = 0.05;
 
-const char *sj_compare_verdict_name(sj_compare_verdict verdict)
+sj_compare_of sj_compare_of_find(const char *name)
+{
+    static const char *const names[SJ_COMPARE_OF] = {
+        [SJ_COMPARE_TIME] = "time", [SJ_COMPARE_CPU] = "cpu", [SJ_COMPARE_ALLOCATED] = "allocated"};
+    for (int of = 0; of < SJ_COMPARE_OF; of++) {
+        if (strcmp(names[of], name) == 0) {
+            return (sj_compare_of)of;
+        }
+    }
+    return SJ_COMPARE_OF;
+}
+
+const char *sj_compare_verdict_name(sj_compare_verdict verdict, sj_compare_of of)
 {
     static const char *const names[] = {
         [SJ_COMPARE_SAME] = "same",     [SJ_COMPARE_SLOWER] = "slower",
@@ -23,7 +35,16 @@ const char *sj_compare_verdict_name(sj_compare_verdict verdict)
         [SJ_COMPARE_ADDED] = "added",   [SJ_COMPARE_REMOVED] = "removed",
         [SJ_COMPARE_MINOR] = "minor",
     };
-    return names[verdict];
+    if (of == SJ_COMPARE_ALLOCATED && verdict == SJ_COMPARE_SLOWER) {
+        return "more";
+    }
+    return of == SJ_COMPARE_ALLOCATED && verdict == SJ_COMPARE_FASTER ? "less" : names[verdict];
+}
+
+/* Time is tested twice, by sj_compare_by; what is counted has no disturbances. */
+static int tests_of(const sj_compare *compare)
+{
+    return compare->options.of == SJ_COMPARE_TIME ? 2 : 1;
 }
 
 void sj_compare_free(sj_compare *compare)
@@ -115,6 +136,8 @@ static void summarize(sj_compare *compare, size_t number)
         row->self_ns[side] = sj_median(compare->scratch, count);
         copy_values(compare, number, side, SJ_MEASURE_TYPICAL, compare->scratch);
         row->typical_ns[side] = sj_median(compare->scratch, count);
+        copy_values(compare, number, side, SJ_MEASURE_COST, compare->scratch);
+        row->costs[side] = sj_median(compare->scratch, count);
     }
 }
 
@@ -122,6 +145,10 @@ static bool is_minor(const sj_compare *compare, size_t number)
 {
     const sj_compare_row *row = &compare->rows[number];
     const sj_compare_row *whole = &compare->rows[0];
+    if (compare->options.of != SJ_COMPARE_TIME) {
+        return row->costs[0] <= compare->options.least_share * whole->costs[0] &&
+               row->costs[1] <= compare->options.least_share * whole->costs[1];
+    }
     return row->self_ns[0] < compare->options.least_share * whole->self_ns[0] &&
            row->self_ns[1] < compare->options.least_share * whole->self_ns[1];
 }
@@ -129,7 +156,9 @@ static bool is_minor(const sj_compare *compare, size_t number)
 /* Tests self time of one row by one measure. */
 static sj_status test_row(sj_compare *compare, size_t number, sj_compare_by by)
 {
-    const int measure = by == SJ_COMPARE_BY_SUM ? SJ_MEASURE_SELF : SJ_MEASURE_TYPICAL;
+    const int measure = compare->options.of != SJ_COMPARE_TIME ? SJ_MEASURE_COST
+                        : by == SJ_COMPARE_BY_SUM              ? SJ_MEASURE_SELF
+                                                               : SJ_MEASURE_TYPICAL;
     sj_compare_test *test = &compare->rows[number].tests[by];
     double *a = compare->scratch;
     double *b = compare->scratch + compare->sets[0].count;
@@ -184,6 +213,11 @@ static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, s
 static void judge(const sj_compare *compare, sj_compare_row *row)
 {
     sj_compare_verdict verdicts[2];
+    if (tests_of(compare) == 1) {
+        row->decided_by = SJ_COMPARE_BY_SUM;
+        row->verdict = judge_test(compare, &row->tests[SJ_COMPARE_BY_SUM]);
+        return;
+    }
     for (int by = 0; by < 2; ++by) {
         verdicts[by] = judge_test(compare, &row->tests[by]);
     }
@@ -207,6 +241,7 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
 
 static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *tested, size_t *tests)
 {
+    const int kinds = tests_of(compare);
     *tests = 0;
     for (size_t i = 0; i < compare->count; ++i) {
         sj_compare_row *row = &compare->rows[i];
@@ -218,9 +253,9 @@ static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *teste
             row->verdict = SJ_COMPARE_MINOR;
             continue;
         }
-        for (int by = 0; by < 2; ++by) {
+        for (int by = 0; by < kinds; ++by) {
             SJ_TRY(test_row(compare, i, (sj_compare_by)by));
-            p_values[2 * *tests + (size_t)by] = row->tests[by].p_value;
+            p_values[(size_t)kinds * *tests + (size_t)by] = row->tests[by].p_value;
         }
         tested[(*tests)++] = (uint32_t)i;
     }
@@ -229,6 +264,7 @@ static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *teste
 
 static sj_status judge_all(sj_compare *compare)
 {
+    const size_t kinds = (size_t)tests_of(compare);
     double *p_values = malloc(2 * compare->count * sizeof(*p_values));
     uint32_t *tested = malloc(compare->count * sizeof(*tested));
     size_t tests = 0;
@@ -237,12 +273,13 @@ static sj_status judge_all(sj_compare *compare)
         status = test_all(compare, p_values, tested, &tests);
     }
     if (status == SJ_OK) {
-        status = sj_adjust_holm(p_values, 2 * tests);
+        status = sj_adjust_holm(p_values, kinds * tests);
     }
     for (size_t i = 0; status == SJ_OK && i < tests; ++i) {
         sj_compare_row *row = &compare->rows[tested[i]];
-        row->tests[0].p_adjusted = p_values[2 * i];
-        row->tests[1].p_adjusted = p_values[2 * i + 1];
+        for (size_t by = 0; by < kinds; by++) {
+            row->tests[by].p_adjusted = p_values[kinds * i + by];
+        }
         judge(compare, row);
     }
     free(p_values);

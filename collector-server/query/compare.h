@@ -19,9 +19,23 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
 } sj_compare_verdict;
 
-const char *sj_compare_verdict_name(sj_compare_verdict verdict);
+/* What is compared; of CPU time and memory, that of measured calls of whole sessions, each without
+ * measured calls below (call_paths). */
+typedef enum sj_compare_of {
+    SJ_COMPARE_TIME, /* self time */
+    SJ_COMPARE_CPU,
+    SJ_COMPARE_ALLOCATED, /* bytes; SLOWER is more of them, FASTER is less */
+    SJ_COMPARE_OF
+} sj_compare_of;
+
+/* sj_compare_of_find finds one by its name: time, cpu, allocated; SJ_COMPARE_OF: there is none. */
+sj_compare_of sj_compare_of_find(const char *name);
+
+/* sj_compare_verdict_name names a verdict on what was compared. */
+const char *sj_compare_verdict_name(sj_compare_verdict verdict, sj_compare_of of);
 
 typedef struct sj_compare_options {
+    sj_compare_of of;
     double least_effect; /* of a row's own time, or of the whole for the first row; 0: 0.02 */
     double least_share;  /* of self time, in A or B, to be judged; 0: 0.005 */
     bool tree;           /* call paths instead of functions */
@@ -55,6 +69,7 @@ typedef struct sj_compare_row {
     double total_ns[2];     /* medians */
     double self_ns[2];      /* medians; row 0: of all functions together */
     double typical_ns[2];   /* medians of self time without disturbances */
+    double costs[2];        /* medians of what is compared, when that is not time */
     double least_calls[2], most_calls[2];
     sj_compare_test tests[2]; /* by sj_compare_by */
     sj_compare_by decided_by; /* the test that the verdict comes from */
@@ -64,7 +79,8 @@ typedef struct sj_compare_row {
 typedef struct sj_compare sj_compare;
 
 /* sj_compare_run reads both sets and judges. SJ_EINVAL, SJ_ENOTFOUND: a set (see session_set.h);
- * SJ_EUNSUPPORTED: call paths of marks; SJ_EIO, SJ_ENOMEM. Blocks on the database. */
+ * nothing of what is to be compared was measured; SJ_EUNSUPPORTED: call paths, CPU time or memory
+ * of marks; SJ_EIO, SJ_ENOMEM. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_compare_run(const sj_compare_side sides[2],
                                        const sj_compare_options *options, sj_compare **compare,
                                        sj_error *error);

@@ -10,6 +10,7 @@ enum sj_compare_measure {
     SJ_MEASURE_TOTAL,
     SJ_MEASURE_SELF,
     SJ_MEASURE_TYPICAL, /* self time without disturbances; see typical.h */
+    SJ_MEASURE_COST,    /* what is compared, when that is not time */
     SJ_MEASURES
 };
 
@@ -18,7 +19,8 @@ struct sj_compare {
     sj_session_set sets[2];
     int64_t lost_calls[2];
     int64_t folded_calls[2];
-    size_t samples; /* of both sides */
+    bool has_costs[2]; /* some session of the side has some */
+    size_t samples;    /* of both sides */
     sj_compare_row *rows;
     double *values; /* rows x samples x SJ_MEASURES */
     size_t count, capacity;

@@ -23,13 +23,15 @@ enum {
     COLUMN_PARENT,
     COLUMN_RECURSIVE,
     COLUMN_HISTOGRAM,
-    COLUMN_NS_PER_TICK
+    COLUMN_NS_PER_TICK,
+    COLUMN_COST /* and one for each sj_compare_of but the first */
 };
 
 static const char paths_sql[] =
     "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, p.path_id, "
     "p.parent_path_id, p.recursive, p.histogram, "
-    "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator FROM call_paths AS p "
+    "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator, p.cpu_self_ns, "
+    "p.allocated_self_bytes FROM call_paths AS p "
     "JOIN sessions AS s USING (session_id) JOIN functions AS f USING (function_id) "
     "WHERE p.session_id = ?1 ORDER BY p.path_id";
 
@@ -79,6 +81,17 @@ static void add_value(sj_compare *compare, uint32_t row, size_t sample, int meas
     *sj_compare_value(compare, 0, sample, measure) += value;
 }
 
+/* Adds what the calls of a path have cost, if that is compared and was measured. */
+static void add_cost(sj_compare *compare, sqlite3_stmt *from, uint32_t row, size_t sample, int side)
+{
+    const int column = COLUMN_COST + (int)compare->options.of - 1;
+    if (compare->options.of != SJ_COMPARE_TIME &&
+        sqlite3_column_type(from, column) != SQLITE_NULL) {
+        add_value(compare, row, sample, SJ_MEASURE_COST, sqlite3_column_double(from, column));
+        compare->has_costs[side] = true;
+    }
+}
+
 static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side,
                           path_list *list)
 {
@@ -100,6 +113,7 @@ static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample
     add_value(compare, path.row, sample, SJ_MEASURE_CALLS,
               sqlite3_column_double(from, COLUMN_CALLS));
     add_value(compare, path.row, sample, SJ_MEASURE_SELF, path.self_ns);
+    add_cost(compare, from, path.row, sample, side);
     if (tree || sqlite3_column_int(from, COLUMN_RECURSIVE) == 0) {
         *sj_compare_value(compare, path.row, sample, SJ_MEASURE_TOTAL) += total_ns;
     }
@@ -150,6 +164,11 @@ static sj_status measure_sample(sj_compare *compare, sqlite3_stmt *statement, si
 static sj_status check_set(const sj_compare *compare, const sj_session_set *set, sj_error *error)
 {
     const bool windowed = set->samples[0].windowed;
+    if (windowed && compare->options.of != SJ_COMPARE_TIME) {
+        return sj_fail(
+            error, SJ_EUNSUPPORTED,
+            "CPU time and memory are added up for whole sessions: compare marks by time");
+    }
     if (windowed && compare->options.tree) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "call paths are kept for whole sessions: compare marks by function");
@@ -185,5 +204,10 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
         sqlite3_reset(statement);
     }
     sqlite3_finalize(statement);
+    if (status == SJ_OK && compare->options.of != SJ_COMPARE_TIME && !compare->has_costs[side]) {
+        return sj_fail(
+            error, SJ_ENOTFOUND, "no session of %s measured it: record with --%s FUNCTION",
+            side == 0 ? "A" : "B", compare->options.of == SJ_COMPARE_CPU ? "cpu-time" : "memory");
+    }
     return status;
 }

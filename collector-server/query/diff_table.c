@@ -1,5 +1,6 @@
-/* diff_functions(a, b) and diff_tree(a, b): two sets of sessions (session_set.h) compared, by
- * function or by call path. Row 0 of the comparison, everything together, has function_id NULL.
+/* diff_functions(a, b [, by]) and diff_tree(a, b [, by]): two sets of sessions (session_set.h)
+ * compared, by function or by call path; `by` time (self time, the default), cpu or allocated. Row
+ * 0 of the comparison, everything together, has function_id NULL.
  *
  * Design notes. The comparison is made once, when the query begins, and kept by the cursor. */
 #include "collector-server/query/compare.h"
@@ -32,8 +33,11 @@ enum {
     COLUMN_FUNCTION_ID_A,
     COLUMN_FUNCTION_ID_B,
     COLUMN_SYMBOL_KEY,
+    COLUMN_COST_A,
+    COLUMN_COST_B,
     COLUMN_A, /* hidden: the arguments */
-    COLUMN_B
+    COLUMN_B,
+    COLUMN_BY
 };
 
 static const char declaration[] =
@@ -43,7 +47,9 @@ static const char declaration[] =
     "self_ns_a INTEGER, self_ns_b INTEGER, typical_ns_a INTEGER, typical_ns_b INTEGER, total_ns_a "
     "INTEGER, total_ns_b INTEGER, calls_a REAL, "
     "calls_b REAL, calls_change TEXT, sessions_a INTEGER, sessions_b INTEGER, function_id_a "
-    "INTEGER, function_id_b INTEGER, symbol_key INTEGER, a HIDDEN, b HIDDEN)";
+    "INTEGER, function_id_b INTEGER, symbol_key INTEGER, cost_a INTEGER, cost_b INTEGER, a HIDDEN, "
+    "b "
+    "HIDDEN, by HIDDEN)";
 
 typedef struct diff_cursor {
     sqlite3_vtab_cursor base;
@@ -51,6 +57,7 @@ typedef struct diff_cursor {
     sj_compare *compare;
     const sj_compare_row *rows;
     size_t count, at;
+    sj_compare_of of;
     bool at_row_known; /* `name` stands on the row's function */
 } diff_cursor;
 
@@ -81,10 +88,16 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *plan, int argc,
+static int refuse(sqlite3_vtab_cursor *base, const char *text)
+{
+    sqlite3_free(base->pVtab->zErrMsg);
+    base->pVtab->zErrMsg = sqlite3_mprintf("%s", text);
+    return SQLITE_ERROR;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
                        sqlite3_value **argv)
 {
-    (void)plan_number;
     (void)plan;
     (void)argc;
     diff_cursor *cursor = (diff_cursor *)base;
@@ -93,16 +106,19 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     const char *b = (const char *)sqlite3_value_text(argv[1]);
     const sj_compare_side sides[2] = {{table->state->database, a != NULL ? a : ""},
                                       {table->state->database, b != NULL ? b : ""}};
-    const sj_compare_options options = {.tree = table->kind->variant};
+    const char *by = (given & 4) != 0 ? (const char *)sqlite3_value_text(argv[2]) : NULL;
+    cursor->of = by != NULL ? sj_compare_of_find(by) : SJ_COMPARE_TIME;
+    if (cursor->of == SJ_COMPARE_OF) {
+        return refuse(base, "sessions are compared by time, cpu or allocated");
+    }
+    const sj_compare_options options = {.of = cursor->of, .tree = table->kind->variant};
     sj_error error = {0};
     sj_compare_free(cursor->compare);
     cursor->compare = NULL;
     cursor->at = cursor->count = 0;
     cursor->at_row_known = false;
     if (sj_compare_run(sides, &options, &cursor->compare, &error) != SJ_OK) {
-        sqlite3_free(base->pVtab->zErrMsg);
-        base->pVtab->zErrMsg = sqlite3_mprintf("%s", error.text);
-        return error.status == SJ_ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+        return error.status == SJ_ENOMEM ? SQLITE_NOMEM : refuse(base, error.text);
     }
     cursor->rows = sj_compare_rows(cursor->compare, &cursor->count);
     return SQLITE_OK;
@@ -219,7 +235,8 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     case COLUMN_MODULE:
         return give_name(cursor, context, column - COLUMN_NAME);
     case COLUMN_VERDICT:
-        sqlite3_result_text(context, sj_compare_verdict_name(row->verdict), -1, SQLITE_STATIC);
+        sqlite3_result_text(context, sj_compare_verdict_name(row->verdict, cursor->of), -1,
+                            SQLITE_STATIC);
         return SQLITE_OK;
     case COLUMN_DECIDED_BY:
         sqlite3_result_text(context, row->decided_by == SJ_COMPARE_BY_SUM ? "sum" : "typical", -1,
@@ -248,6 +265,12 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     case COLUMN_SYMBOL_KEY:
         give_id(context, (int64_t)row->symbol_key);
         return SQLITE_OK;
+    case COLUMN_COST_A:
+    case COLUMN_COST_B:
+        if (cursor->of != SJ_COMPARE_TIME) {
+            sqlite3_result_int64(context, (int64_t)row->costs[column - COLUMN_COST_A]);
+        }
+        return SQLITE_OK;
     default:
         if (column >= COLUMN_SELF_NS_A && column <= COLUMN_CALLS_B) {
             give_measure(row, context, column);
@@ -269,7 +292,7 @@ int sj_register_diffs(sj_query_state *state)
     static const sj_table_kind functions = {.name = "diff_functions",
                                             .declaration = declaration,
                                             .first_argument = COLUMN_A,
-                                            .argument_count = 2,
+                                            .argument_count = 3,
                                             .required_count = 2,
                                             .rows = 2000,
                                             .cost = 100000};
@@ -277,7 +300,7 @@ int sj_register_diffs(sj_query_state *state)
                                        .declaration = declaration,
                                        .variant = true,
                                        .first_argument = COLUMN_A,
-                                       .argument_count = 2,
+                                       .argument_count = 3,
                                        .required_count = 2,
                                        .rows = 2000,
                                        .cost = 100000};

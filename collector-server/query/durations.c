@@ -1,4 +1,4 @@
-/* format_duration(ns): a duration as people read it. */
+/* format_duration(ns), format_bytes(bytes): durations and sizes as people read them. */
 #include "collector-server/query/query.h"
 #include "collector-server/query/query_state.h"
 
@@ -60,9 +60,43 @@ static void format_duration(sqlite3_context *context, int argc, sqlite3_value **
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
+const char *sj_format_bytes(int64_t bytes, char text[SJ_BYTES_TEXT_BYTES])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    enum { UNIT = 1024, UNITS = sizeof(units) / sizeof(units[0]) };
+    const char *sign = bytes < 0 ? "-" : "";
+    double size = bytes < 0 ? -(double)bytes : (double)bytes;
+    size_t unit = 0;
+    if (size < UNIT) {
+        snprintf(text, SJ_BYTES_TEXT_BYTES, "%s%.0f B", sign, size);
+        return text;
+    }
+    for (size /= UNIT; size >= UNIT && unit + 1 < UNITS; size /= UNIT) {
+        unit++;
+    }
+    snprintf(text, SJ_BYTES_TEXT_BYTES, "%s%.1f %s", sign, size, units[unit]);
+    return text;
+}
+
+static void format_bytes(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    char text[SJ_BYTES_TEXT_BYTES];
+    if (sqlite3_value_numeric_type(argv[0]) != SQLITE_INTEGER &&
+        sqlite3_value_numeric_type(argv[0]) != SQLITE_FLOAT) {
+        return; /* NULL: not a size */
+    }
+    sj_format_bytes(sqlite3_value_int64(argv[0]), text);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
 int sj_register_durations(sj_query_state *state)
 {
-    return sqlite3_create_function_v2(state->database, "format_duration", 1,
-                                      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
-                                      format_duration, NULL, NULL, NULL);
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    const int result = sqlite3_create_function_v2(state->database, "format_duration", 1, flags,
+                                                  NULL, format_duration, NULL, NULL, NULL);
+    return result == SQLITE_OK
+               ? sqlite3_create_function_v2(state->database, "format_bytes", 1, flags, NULL,
+                                            format_bytes, NULL, NULL, NULL)
+               : result;
 }

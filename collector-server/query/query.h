@@ -13,8 +13,8 @@
  *   histogram(blob [, session_id]) the bins of a stored histogram (histogram_table.c)
  *   percentile(value, p), histogram(value): aggregates over any values; demangle(symbol),
  *   histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]), histogram_merge(blob [,
- * session_id]), format_duration(ns), query_warnings() All of them only read. Everything belongs to
- * the connection and ends with it. */
+ * session_id]), format_duration(ns), format_bytes(bytes), query_warnings() All of them only read.
+ * Everything belongs to the connection and ends with it. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 #define SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 
@@ -44,5 +44,11 @@ enum { SJ_DURATION_TEXT_BYTES = 32 };
 /* sj_format_duration writes a duration as people read it ("412 ns", "3.20 us", "1.5 s", "2 h 05
  * min") into `text` and returns `text`. */
 const char *sj_format_duration(int64_t duration_ns, char text[SJ_DURATION_TEXT_BYTES]);
+
+enum { SJ_BYTES_TEXT_BYTES = 32 };
+
+/* sj_format_bytes writes a size as people read it ("412 B", "3.2 KiB", "-1.5 MiB"); returns `text`.
+ */
+const char *sj_format_bytes(int64_t bytes, char text[SJ_BYTES_TEXT_BYTES]);
 
 #endif

@@ -8,6 +8,7 @@
 void sj_tree_rows_deinit(sj_tree_rows *tree)
 {
     free(tree->rows);
+    free(tree->costs);
     sj_hash_map_deinit(&tree->places);
     *tree = (sj_tree_rows){0};
 }
@@ -26,9 +27,34 @@ bool sj_tree_rows_begin(sj_tree_rows *tree)
 {
     const sj_tree_row root = {0};
     tree->count = 0;
+    tree->cost_count = 0;
     sj_hash_map_deinit(&tree->places);
     tree->places = (sj_hash_map){0};
     return sj_tree_rows_add(tree, &root);
+}
+
+const sj_tree_cost *sj_tree_rows_cost(const sj_tree_rows *tree, uint32_t row)
+{
+    const uint32_t cost = tree->rows[row].cost;
+    return cost != 0 ? &tree->costs[cost - 1] : NULL;
+}
+
+bool sj_tree_rows_add_cost(sj_tree_rows *tree, uint32_t row, const sj_tree_cost *cost)
+{
+    if (tree->rows[row].cost == 0) {
+        if (sj_array_reserve(&tree->costs, &tree->cost_capacity, tree->cost_count, 1,
+                             sizeof(*tree->costs)) != SJ_OK) {
+            return false;
+        }
+        tree->costs[tree->cost_count++] = (sj_tree_cost){0};
+        tree->rows[row].cost = (uint32_t)tree->cost_count;
+    }
+    sj_tree_cost *sums = &tree->costs[tree->rows[row].cost - 1];
+    for (size_t i = 0; i < SJ_TREE_COSTS; i++) {
+        sums->sums[i] += cost->sums[i];
+    }
+    sums->known |= cost->known;
+    return true;
 }
 
 uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id)
@@ -63,9 +89,25 @@ uint32_t sj_tree_rows_take(sj_tree_rows *tree, int64_t session_id, uint32_t pare
                                                                                            : 0;
 }
 
-/* Adds the sums of one row to another; the total only if it is not part of another that counts. */
-static void add_sums(sj_tree_row *to, const sj_tree_row *from, bool is_outermost)
+/* Adds what the calls of a row have cost to a row of another tree, likewise. */
+static bool add_costs(sj_tree_rows *made, uint32_t row, const sj_tree_cost *from, bool is_outermost)
 {
+    sj_tree_cost cost = *from;
+    for (size_t i = 0; i < SJ_TREE_COSTS && !is_outermost; i++) {
+        const bool is_own = i == SJ_TREE_CPU_SELF_NS || i == SJ_TREE_ALLOCATED_SELF_BYTES;
+        cost.sums[i] = is_own ? cost.sums[i] : 0;
+    }
+    return sj_tree_rows_add_cost(made, row, &cost);
+}
+
+/* Adds the sums of a row to one of another tree; the total only if it is not part of another that
+ * counts. False: no memory. */
+static bool add_sums(sj_tree_rows *made, uint32_t row, const sj_tree_rows *tree, uint32_t from_row,
+                     bool is_outermost)
+{
+    sj_tree_row *to = &made->rows[row];
+    const sj_tree_row *from = &tree->rows[from_row];
+    const sj_tree_cost *cost = sj_tree_rows_cost(tree, from_row);
     if (from->calls != 0) {
         to->min_ns = to->calls == 0 || from->min_ns < to->min_ns ? from->min_ns : to->min_ns;
         to->max_ns = from->max_ns > to->max_ns ? from->max_ns : to->max_ns;
@@ -75,6 +117,7 @@ static void add_sums(sj_tree_row *to, const sj_tree_row *from, bool is_outermost
     to->open_calls += from->open_calls;
     to->total_ns += is_outermost ? from->total_ns : 0;
     to->rank = from->rank;
+    return cost == NULL || add_costs(made, row, cost, is_outermost);
 }
 
 static bool is_one_of(const sj_hash_map *functions, int64_t function_id)
@@ -93,10 +136,7 @@ bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions
         const uint32_t parent = caller < i ? places[caller] : 0;
         if (parent != 0 || is_one_of(functions, row->function_id)) {
             places[i] = sj_tree_rows_take(made, session_id, parent, row->function_id);
-            whole = places[i] != 0;
-            if (whole) {
-                add_sums(&made->rows[places[i]], row, true);
-            }
+            whole = places[i] != 0 && add_sums(made, places[i], tree, (uint32_t)i, true);
         }
     }
     free(places);
@@ -129,9 +169,8 @@ bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions
         for (uint32_t above = i; whole && above != 0;
              above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
             parent = sj_tree_rows_take(made, session_id, parent, tree->rows[above].function_id);
-            whole = parent != 0;
+            whole = parent != 0 && add_sums(made, parent, tree, i, is_outermost);
             if (whole) {
-                add_sums(&made->rows[parent], &tree->rows[i], is_outermost);
                 made->rows[parent].rank = tree->rows[above].rank;
             }
         }

@@ -8,6 +8,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What measured calls have cost, in the order of the columns of `calls` from cpu_ns on. */
+enum {
+    SJ_TREE_CPU_NS,
+    SJ_TREE_CPU_SELF_NS,
+    SJ_TREE_ALLOCATIONS,
+    SJ_TREE_ALLOCATED_BYTES,
+    SJ_TREE_FREES,
+    SJ_TREE_FREED_BYTES,
+    SJ_TREE_ALLOCATED_SELF_BYTES,
+    SJ_TREE_COSTS
+};
+
+typedef struct sj_tree_cost {
+    int64_t sums[SJ_TREE_COSTS];
+    uint32_t known; /* bits of those that are */
+} sj_tree_cost;
+
 typedef struct sj_tree_row {
     int64_t path_id;   /* rising; a caller's is less than that of its callees */
     int64_t parent_id; /* 0: none */
@@ -18,6 +35,7 @@ typedef struct sj_tree_row {
     int64_t depth;
     bool is_rare;                       /* stands for a caller in folded paths */
     uint32_t rank;                      /* of its name, for ordering */
+    uint32_t cost;                      /* 1 + place among the costs; 0: none was measured */
     uint32_t first_child, next_sibling; /* rows; 0: none (row 0 is the root) */
 } sj_tree_row;
 
@@ -26,6 +44,8 @@ typedef struct sj_tree_rows {
     sj_tree_row *rows;
     size_t count, capacity;
     sj_hash_map places; /* function below a row: row; of rows that were made by sj_tree_rows_take */
+    sj_tree_cost *costs;
+    size_t cost_count, cost_capacity;
 } sj_tree_rows;
 
 void sj_tree_rows_deinit(sj_tree_rows *tree); /* safe on a zeroed one */
@@ -35,6 +55,11 @@ bool sj_tree_rows_begin(sj_tree_rows *tree);
 
 /* sj_tree_rows_add adds a row; false: no memory. */
 bool sj_tree_rows_add(sj_tree_rows *tree, const sj_tree_row *row);
+
+/* sj_tree_rows_add_cost adds to what the calls of a row have cost; false: no memory.
+ * sj_tree_rows_cost borrows that; NULL: none was measured. */
+bool sj_tree_rows_add_cost(sj_tree_rows *tree, uint32_t row, const sj_tree_cost *cost);
+const sj_tree_cost *sj_tree_rows_cost(const sj_tree_rows *tree, uint32_t row);
 
 /* sj_tree_rows_find returns the row of a path; 0: there is none. */
 uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id);

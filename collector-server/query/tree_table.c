@@ -41,13 +41,21 @@ enum {
     COLUMN_SHARE,
     COLUMN_LEFT_NS,
     COLUMN_OPEN_CALLS,
+    COLUMN_CPU_NS, /* from here on what measured calls have cost */
+    COLUMN_CPU_SELF_NS,
+    COLUMN_ALLOCATIONS,
+    COLUMN_ALLOCATED_BYTES,
+    COLUMN_FREES,
+    COLUMN_FREED_BYTES,
+    COLUMN_NET_BYTES,
+    COLUMN_ALLOCATED_SELF_BYTES,
     COLUMN_SESSION_ID, /* hidden from here on: the arguments */
     COLUMN_SELECTION,
     COLUMN_CALLEES_OF,
     COLUMN_CALLERS_OF
 };
 
-enum { ARGUMENTS = 4 };
+enum { ARGUMENTS = 4, FIRST_COST = 11 /* of paths_sql */ };
 
 /* A stack frame that may be the caller of the next call. */
 typedef struct open_frame {
@@ -74,7 +82,8 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     static const char paths_sql[] =
         "SELECT p.path_id, coalesce(p.parent_path_id, 0), p.function_id, p.calls, p.total_ns, "
         "p.self_ns, coalesce(p.min_ns, 0), coalesce(p.max_ns, 0), p.depth, "
-        "dense_rank() OVER (ORDER BY f.name), p.rare FROM call_paths AS p "
+        "dense_rank() OVER (ORDER BY f.name), p.rare, p.cpu_ns, p.cpu_self_ns, p.allocations, "
+        "p.allocated_bytes, p.frees, p.freed_bytes, p.allocated_self_bytes FROM call_paths AS p "
         "LEFT JOIN functions AS f ON f.function_id = p.function_id "
         "WHERE p.session_id = ?1 ORDER BY p.path_id";
     static const char frames_sql[] =
@@ -126,6 +135,20 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
+/* Gives the row that was added last what its calls have cost. */
+static bool load_cost(tree_cursor *cursor)
+{
+    sj_tree_cost cost = {0};
+    for (int i = 0; i < SJ_TREE_COSTS; i++) {
+        if (sqlite3_column_type(cursor->paths, FIRST_COST + i) != SQLITE_NULL) {
+            cost.sums[i] = sqlite3_column_int64(cursor->paths, FIRST_COST + i);
+            cost.known |= UINT32_C(1) << i;
+        }
+    }
+    return cost.known == 0 ||
+           sj_tree_rows_add_cost(&cursor->tree, (uint32_t)cursor->tree.count - 1, &cost);
+}
+
 static int load_paths(tree_cursor *cursor)
 {
     int result = sj_tree_rows_begin(&cursor->tree) ? SQLITE_OK : SQLITE_NOMEM;
@@ -144,7 +167,8 @@ static int load_paths(tree_cursor *cursor)
             .rank = (uint32_t)sqlite3_column_int64(cursor->paths, 9),
             .is_rare = sqlite3_column_int(cursor->paths, 10) != 0,
         };
-        result = sj_tree_rows_add(&cursor->tree, &row) ? SQLITE_OK : SQLITE_NOMEM;
+        const bool whole = sj_tree_rows_add(&cursor->tree, &row) && load_cost(cursor);
+        result = whole ? SQLITE_OK : SQLITE_NOMEM;
     }
     sqlite3_reset(cursor->paths);
     return result == SQLITE_DONE ? SQLITE_OK : result;
@@ -498,6 +522,28 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
+/* Gives what the calls of a path have cost; NULL where that was not measured. */
+static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
+{
+    static const uint8_t places[] = {
+        [COLUMN_CPU_NS - COLUMN_CPU_NS] = SJ_TREE_CPU_NS,
+        [COLUMN_CPU_SELF_NS - COLUMN_CPU_NS] = SJ_TREE_CPU_SELF_NS,
+        [COLUMN_ALLOCATIONS - COLUMN_CPU_NS] = SJ_TREE_ALLOCATIONS,
+        [COLUMN_ALLOCATED_BYTES - COLUMN_CPU_NS] = SJ_TREE_ALLOCATED_BYTES,
+        [COLUMN_FREES - COLUMN_CPU_NS] = SJ_TREE_FREES,
+        [COLUMN_FREED_BYTES - COLUMN_CPU_NS] = SJ_TREE_FREED_BYTES,
+        [COLUMN_NET_BYTES - COLUMN_CPU_NS] = SJ_TREE_FREED_BYTES,
+        [COLUMN_ALLOCATED_SELF_BYTES - COLUMN_CPU_NS] = SJ_TREE_ALLOCATED_SELF_BYTES,
+    };
+    const uint8_t place = places[column - COLUMN_CPU_NS];
+    if (cost == NULL || (cost->known >> place & 1) == 0) {
+        return;
+    }
+    const bool is_net = column == COLUMN_NET_BYTES;
+    sqlite3_result_int64(context, is_net ? cost->sums[SJ_TREE_ALLOCATED_BYTES] - cost->sums[place]
+                                         : cost->sums[place]);
+}
+
 static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     tree_cursor *cursor = (tree_cursor *)base;
@@ -520,6 +566,10 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     };
     if (column == COLUMN_NAME) {
         return give_name(cursor, context, row);
+    }
+    if (column >= COLUMN_CPU_NS && column < COLUMN_SESSION_ID) {
+        give_cost(sj_tree_rows_cost(&cursor->tree, cursor->order[cursor->at]), context, column);
+        return SQLITE_OK;
     }
     if (column == COLUMN_SHARE) {
         const int64_t whole = cursor->tree.rows[0].total_ns;
@@ -547,7 +597,9 @@ static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_argume
 #define TREE_COLUMNS                                                                               \
     "path_id INTEGER, parent_path_id INTEGER, function_id INTEGER, name TEXT, depth INTEGER, "     \
     "calls INTEGER, total_ns INTEGER, self_ns INTEGER, min_ns INTEGER, max_ns INTEGER, "           \
-    "share REAL, left_ns INTEGER, open_calls INTEGER, session_id HIDDEN, "                         \
+    "share REAL, left_ns INTEGER, open_calls INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, "       \
+    "allocations INTEGER, allocated_bytes INTEGER, frees INTEGER, freed_bytes INTEGER, "           \
+    "net_bytes INTEGER, allocated_self_bytes INTEGER, session_id HIDDEN, "                         \
     "selection HIDDEN, callees_of HIDDEN, callers_of HIDDEN)"
 
 int sj_register_trees(sj_query_state *state)

@@ -6,18 +6,20 @@
  * kept by the graph: a path that changes is taken out of it and put in again at the next flush.
  * `state` holds the exact ticks of a path: nanoseconds are rounded and could not be added to after
  * a restart. */
+#include "collector-server/store/cost_sums.h"
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
 
-enum { STATE_MAX_BYTES = 64 };
+enum { STATE_MAX_BYTES = 64 + SJ_COST_STATE_BYTES };
 
 typedef struct flush_run {
     sj_statements *sql;
     sj_session_state *state;
     uint8_t *bytes; /* for encoded histograms */
     size_t capacity;
+    sj_function_costs costs;
     sj_error *error;
 } flush_run;
 
@@ -50,6 +52,12 @@ static sj_status put_path(flush_run *run, uint32_t number)
     sj_write_varint(&writer, node->self_ticks);
     sj_write_varint(&writer, node->min_ticks);
     sj_write_varint(&writer, node->max_ticks);
+    const sj_path_cost *cost = sj_callgraph_cost(run->state->graph, number);
+    sj_cost_columns costs;
+    sj_cost_columns_of_path(cost, &costs);
+    if (cost != NULL) {
+        sj_cost_state_write(&writer, cost);
+    }
     const sj_slice exact = {.data = bytes, .size = sj_writer_used(&writer)};
     sj_slice histogram = {0};
     int64_t function_id = 0;
@@ -59,13 +67,14 @@ static sj_status put_path(flush_run *run, uint32_t number)
     const int64_t parent = base | node->parent;
     const int64_t least = sj_ticks_span_ns(clock, node->min_ticks);
     const int64_t most = sj_ticks_span_ns(clock, node->max_ticks);
-    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubbi", base | number,
-                      run->state->session_id, node->parent != 0 ? &parent : NULL, function_id,
-                      (int64_t)node->depth, (int64_t)node->recursive, (int64_t)node->calls,
-                      sj_ticks_span_ns(clock, node->total_ticks),
+    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubbiooooooo",
+                      base | number, run->state->session_id, node->parent != 0 ? &parent : NULL,
+                      function_id, (int64_t)node->depth, (int64_t)node->recursive,
+                      (int64_t)node->calls, sj_ticks_span_ns(clock, node->total_ticks),
                       sj_ticks_span_ns(clock, node->self_ticks), node->calls != 0 ? &least : NULL,
                       node->calls != 0 ? &most : NULL, node->unwound, node->untrusted, &histogram,
-                      &exact, (int64_t)node->rare);
+                      &exact, (int64_t)node->rare, costs.known[0], costs.known[1], costs.known[2],
+                      costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
 }
 
 static sj_status put_function(flush_run *run, const sj_function_totals *totals)
@@ -79,11 +88,15 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
     SJ_TRY(encode_histogram(run, sum != NULL ? sum : &none, &histogram));
     const int64_t least = sj_ticks_span_ns(clock, totals->min_ticks);
     const int64_t most = sj_ticks_span_ns(clock, totals->max_ticks);
+    sj_cost_columns costs;
+    sj_cost_columns_of_function(sj_function_costs_find(&run->costs, totals->function), &costs);
     return sj_sql_run(
-        run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouub", run->state->session_id,
-        function_id, (int64_t)totals->calls, sj_ticks_span_ns(clock, totals->total_ticks),
-        sj_ticks_span_ns(clock, totals->self_ticks), totals->calls != 0 ? &least : NULL,
-        totals->calls != 0 ? &most : NULL, totals->unwound, totals->untrusted, &histogram);
+        run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouubooooooo",
+        run->state->session_id, function_id, (int64_t)totals->calls,
+        sj_ticks_span_ns(clock, totals->total_ticks), sj_ticks_span_ns(clock, totals->self_ticks),
+        totals->calls != 0 ? &least : NULL, totals->calls != 0 ? &most : NULL, totals->unwound,
+        totals->untrusted, &histogram, costs.known[0], costs.known[1], costs.known[2],
+        costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
 }
 
 static sj_status put_edge(flush_run *run, const sj_edge_totals *totals)
@@ -136,6 +149,7 @@ static sj_status put_graph(flush_run *run)
         }
     }
     SJ_TRY(sj_callgraph_fold_histograms(state->graph));
+    SJ_TRY(sj_function_costs_sum(state->graph, &run->costs));
     for (size_t i = 0; i < state->function_count; ++i) {
         if (state->functions[i].dirty) {
             SJ_TRY(put_function(run, &state->functions[i]));
@@ -182,6 +196,7 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
     if (!is_removed) {
         const sj_status status = put_graph(&run);
         free(run.bytes);
+        sj_function_costs_deinit(&run.costs);
         SJ_TRY(status);
         SJ_TRY(put_streams(&run));
     }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { THREAD_MEMORY = 4 }; /* counters of a thread, as sojourn.proto has them */
+
 static sj_slice slice_of(const ProtobufCBinaryData *data)
 {
     return (sj_slice){.data = data->data, .size = data->len};
@@ -162,13 +164,17 @@ sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error
     const sj_tick_clock *clock = &state->clock;
     const int64_t ended = sj_ticks_at_ns(clock, thread->ended_ticks);
     int64_t thread_id = 0;
-    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouuiuu",
-                             state->session_id, thread->thread, thread->process,
-                             (int64_t)thread->tid, thread->name, (int64_t)thread->is_main,
-                             sj_ticks_at_ns(clock, thread->started_ticks),
-                             thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls,
-                             thread->dropped_events, sj_ticks_span_ns(clock, thread->waited_ticks),
-                             thread->cpu_ns_and_one, thread->allocated_bytes_and_one));
+    uint64_t memory[THREAD_MEMORY] = {0};
+    for (size_t i = 0; i < THREAD_MEMORY && i < thread->n_memory_and_one; i++) {
+        memory[i] = thread->memory_and_one[i];
+    }
+    SJ_TRY(sj_sql_get_number(
+        &store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouuiuuuuuu", state->session_id,
+        thread->thread, thread->process, (int64_t)thread->tid, thread->name,
+        (int64_t)thread->is_main, sj_ticks_at_ns(clock, thread->started_ticks),
+        thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls, thread->dropped_events,
+        sj_ticks_span_ns(clock, thread->waited_ticks), thread->cpu_ns_and_one,
+        thread->allocated_bytes_and_one, memory[0], memory[1], memory[2], memory[3]));
     for (size_t i = 0; i < thread->n_stream; ++i) {
         sj_stream_state *stream = NULL;
         SJ_TRY(sj_session_add_stream(&store->sql, state, thread->stream[i], &stream, error));

@@ -1,4 +1,5 @@
 /* The call graph of a session, read back from its rows. */
+#include "collector-server/store/cost_sums.h"
 #include "collector-server/store/session_state.h"
 
 static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
@@ -18,6 +19,8 @@ static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
     node.self_ticks = sj_read_varint(&reader);
     node.min_ticks = sj_read_varint(&reader);
     node.max_ticks = sj_read_varint(&reader);
+    sj_path_cost cost;
+    const bool has_cost = sj_cost_state_read(&reader, &cost);
     const uint32_t number = (uint32_t)(sqlite3_column_int64(row, 0) & UINT32_MAX);
     if (reader.bad || number != sj_callgraph_node_count(state->graph)) {
         return SJ_ECORRUPT;
@@ -29,6 +32,9 @@ static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
     }
     sj_status status = sj_callgraph_restore(state->graph, &node);
     sj_histogram_deinit(&node.histogram);
+    if (status == SJ_OK && has_cost) {
+        status = sj_callgraph_restore_cost(state->graph, number, &cost);
+    }
     if (status == SJ_OK) {
         status = sj_session_fold_node(state, number);
     }

@@ -181,7 +181,8 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
 size_t sj_session_state_bytes(const sj_session_state *state)
 {
     const size_t nodes = state->graph != NULL ? sj_callgraph_node_count(state->graph) : 0;
-    return sizeof(*state) + nodes * BYTES_A_NODE +
+    const size_t costs = state->graph != NULL ? sj_callgraph_cost_count(state->graph) : 0;
+    return sizeof(*state) + nodes * BYTES_A_NODE + costs * sizeof(sj_path_cost) +
            state->stream_capacity * sizeof(*state->streams) +
            state->uncounted_capacity * sizeof(*state->uncounted_blocks) +
            state->module_capacity * sizeof(*state->modules) +

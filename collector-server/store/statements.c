@@ -82,15 +82,21 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " disarm_reason = iif(excluded.disarm_reason = '', disarm_reason, excluded.disarm_reason)",
     [SJ_SQL_THREAD_PUT] =
         "INSERT INTO threads (session_id, number, process_number, tid, name, is_main, started_ns,"
-        " ended_ns, dropped_calls, dropped_events, waited_ns, cpu_ns, allocated_bytes)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,nullif(?12, 0) - 1,nullif(?13, 0) - 1)"
+        " ended_ns, dropped_calls, dropped_events, waited_ns, cpu_ns, allocated_bytes,"
+        " malloc_allocations, malloc_bytes, malloc_frees, malloc_freed_bytes)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,nullif(?12, 0) - 1,nullif(?13, 0) - 1,"
+        " nullif(?14, 0) - 1,nullif(?15, 0) - 1,nullif(?16, 0) - 1,nullif(?17, 0) - 1)"
         " ON CONFLICT (session_id, number) DO UPDATE SET name = excluded.name,"
         " started_ns = excluded.started_ns, ended_ns = coalesce(excluded.ended_ns, ended_ns),"
         " dropped_calls = max(dropped_calls, excluded.dropped_calls),"
         " dropped_events = max(dropped_events, excluded.dropped_events),"
         " waited_ns = max(waited_ns, excluded.waited_ns),"
         " cpu_ns = coalesce(excluded.cpu_ns, cpu_ns),"
-        " allocated_bytes = coalesce(excluded.allocated_bytes, allocated_bytes)"
+        " allocated_bytes = coalesce(excluded.allocated_bytes, allocated_bytes),"
+        " malloc_allocations = coalesce(excluded.malloc_allocations, malloc_allocations),"
+        " malloc_bytes = coalesce(excluded.malloc_bytes, malloc_bytes),"
+        " malloc_frees = coalesce(excluded.malloc_frees, malloc_frees),"
+        " malloc_freed_bytes = coalesce(excluded.malloc_freed_bytes, malloc_freed_bytes)"
         " RETURNING thread_id",
     [SJ_SQL_STREAM_LINK] =
         "INSERT INTO streams (session_id, number, thread_id, own_stack) VALUES (?1,?2,?3,?4)"
@@ -200,16 +206,23 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_PATH_PUT] =
         "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth,"
         " recursive, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram,"
-        " state, rare) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)"
+        " state, rare, cpu_ns, cpu_self_ns, allocations, allocated_bytes, frees, freed_bytes,"
+        " allocated_self_bytes) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,"
+        "?17,?18,?19,?20,?21,?22,?23)"
         " ON CONFLICT (path_id) DO UPDATE SET calls = ?7, total_ns = ?8, self_ns = ?9,"
         " min_ns = ?10, max_ns = ?11, unwound = ?12, untrusted = ?13, histogram = ?14,"
-        " state = ?15",
+        " state = ?15, cpu_ns = ?17, cpu_self_ns = ?18, allocations = ?19, allocated_bytes = ?20,"
+        " frees = ?21, freed_bytes = ?22, allocated_self_bytes = ?23",
     [SJ_SQL_PATH_FORGET] = "DELETE FROM call_paths WHERE path_id > ?1 AND path_id < ?2",
     [SJ_SQL_FUNCTION_STATS_PUT] =
         "INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, min_ns,"
-        " max_ns, unwound, untrusted, histogram) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)"
+        " max_ns, unwound, untrusted, histogram, cpu_ns, cpu_self_ns, allocations,"
+        " allocated_bytes, frees, freed_bytes, allocated_self_bytes)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"
         " ON CONFLICT (session_id, function_id) DO UPDATE SET calls = ?3, total_ns = ?4,"
-        " self_ns = ?5, min_ns = ?6, max_ns = ?7, unwound = ?8, untrusted = ?9, histogram = ?10",
+        " self_ns = ?5, min_ns = ?6, max_ns = ?7, unwound = ?8, untrusted = ?9, histogram = ?10,"
+        " cpu_ns = ?11, cpu_self_ns = ?12, allocations = ?13, allocated_bytes = ?14, frees = ?15,"
+        " freed_bytes = ?16, allocated_self_bytes = ?17",
     [SJ_SQL_EDGE_PUT] =
         "INSERT INTO call_edges (session_id, caller_function_id, callee_function_id, calls,"
         " total_ns, self_ns) VALUES (?1,?2,?3,?4,?5,?6)"

@@ -141,3 +141,10 @@ void sj_call_text_result(sj_ending ending, const char *recorded, sj_cut_text *to
         sj_cut_text_add(to, recorded != NULL ? recorded : "0");
     }
 }
+
+void sj_call_text_errno(int64_t number, sj_cut_text *to)
+{
+    char text[40];
+    snprintf(text, sizeof(text), " errno:%lld", (long long)number);
+    sj_cut_text_add(to, text);
+}

@@ -58,4 +58,7 @@ void sj_call_text_name(const char *name, const sj_call_arguments *arguments, sj_
  * its end was lost. */
 void sj_call_text_result(sj_ending ending, const char *recorded, sj_cut_text *to);
 
+/* sj_call_text_errno adds what stands behind a result where errno was recorded: " errno:2". */
+void sj_call_text_errno(int64_t number, sj_cut_text *to);
+
 #endif

@@ -39,6 +39,7 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph->key);
     free(graph->samples);
     sj_slow_calls_deinit(&graph->slow);
+    sj_block_costs_deinit(&graph->costs);
     free(graph);
 }
 
@@ -154,6 +155,27 @@ uint32_t sj_callgraph_node_count(const sj_callgraph *graph)
 const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node)
 {
     return node < graph->paths.count ? &graph->paths.nodes[node] : NULL;
+}
+
+const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node)
+{
+    const sj_path_node *of = sj_callgraph_node(graph, node);
+    return of != NULL && of->cost != 0 ? &graph->paths.costs[of->cost - 1] : NULL;
+}
+
+size_t sj_callgraph_cost_count(const sj_callgraph *graph)
+{
+    return graph->paths.cost_count;
+}
+
+const sj_path_cost *sj_callgraph_cost_at(const sj_callgraph *graph, size_t place)
+{
+    return place < graph->paths.cost_count ? &graph->paths.costs[place] : NULL;
+}
+
+sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node, const sj_path_cost *cost)
+{
+    return sj_path_costs_add(&graph->paths, node, cost);
 }
 
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count)

@@ -33,6 +33,15 @@ typedef struct sj_callgraph sj_callgraph;
  * cannot make fit: a session that is made to have as many callers and callees. */
 enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };
 
+/* Sums of what the measured calls of a path have cost, by sj_value_cost. */
+typedef struct sj_path_cost {
+    uint64_t calls;    /* that were measured */
+    uint32_t function; /* session-wide id */
+    uint32_t known;    /* bits of those that any of them has */
+    uint64_t all[SJ_COSTS];
+    uint64_t outermost[SJ_COSTS]; /* of calls that lie in no measured call of their function */
+} sj_path_cost;
+
 typedef struct sj_path_node {
     /* What an ordinary call changes or asks for: 64 bytes, a line of the cache. */
     uint64_t calls; /* that ended */
@@ -56,6 +65,7 @@ typedef struct sj_path_node {
     bool recursive;     /* its function occurs above it */
     bool dirty;         /* changed since sj_callgraph_clean */
     bool folded;        /* its histogram is part of its function's */
+    uint32_t cost;      /* 1 + place of what its calls have cost; 0: none was measured */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */
@@ -141,6 +151,15 @@ void sj_path_folding_deinit(sj_path_folding *folding); /* safe on a zeroed one *
 
 uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
 const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
+
+/* sj_callgraph_cost borrows the sums of a node's measured calls until the graph changes; NULL: none
+ * was measured. sj_callgraph_cost_at: those of one of the sj_callgraph_cost_count nodes that have
+ * any. sj_callgraph_restore_cost gives them to a node that was restored: SJ_ENOMEM. */
+size_t sj_callgraph_cost_count(const sj_callgraph *graph);
+const sj_path_cost *sj_callgraph_cost_at(const sj_callgraph *graph, size_t place);
+const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node);
+SJ_MUST_CHECK sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node,
+                                                  const sj_path_cost *cost);
 
 /* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);

@@ -88,6 +88,7 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
     free(paths->distinct);
     free(paths->dirty);
     free(paths->table);
+    free(paths->costs);
     sj_function_histograms_deinit(&paths->functions);
     *paths = (sj_path_nodes){0};
 }
@@ -300,5 +301,6 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     added->dirty = false;
     added->folded = false;
     added->quiet_count = 0;
+    added->cost = 0;
     return fold_node(paths, added);
 }

@@ -23,6 +23,8 @@ typedef struct sj_path_nodes {
     uint32_t table_mask;
     uint32_t dirty_count;
     sj_function_histograms functions; /* sums over the nodes that are `folded` */
+    sj_path_cost *costs;              /* of the nodes whose calls are measured */
+    size_t cost_count, cost_capacity;
 } sj_path_nodes;
 
 SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);

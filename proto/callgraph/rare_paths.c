@@ -3,7 +3,7 @@
  * that parents stay before their children; the sums of the rest go to rare nodes, which are made as
  * they are met. A path weighs as much as its weightiest descendant, so what is kept always has its
  * callers. Nothing of the old table changes before the last allocation has succeeded. */
-#include "proto/callgraph/path_nodes.h"
+#include "proto/callgraph/path_costs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,7 +114,11 @@ static sj_status move_sums(folding_run *run)
     }
     for (uint32_t i = 1; i < run->old->count; i++) {
         uint8_t *users = &run->users[run->moved[i]];
-        sj_path_nodes_add_sums(&run->made, run->moved[i], &run->old->nodes[i]);
+        const sj_path_node *node = &run->old->nodes[i];
+        sj_path_nodes_add_sums(&run->made, run->moved[i], node);
+        if (node->cost != 0) {
+            SJ_TRY(sj_path_costs_add(&run->made, run->moved[i], &run->old->costs[node->cost - 1]));
+        }
         *users += *users < SHARED;
     }
     return SJ_OK;

@@ -9,7 +9,8 @@
  * range of the node decides. Whatever is rare (calls of the key-frame, calls flagged by gaps or
  * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
  * events tests for it once per LEAVE of a call with callees; endings other than a return and
- * samples lie at events known beforehand. */
+ * samples lie at events known beforehand. A block with costs of calls is replayed event by event:
+ * each of its calls may have some. */
 #include "proto/callgraph/replay.h"
 #include "proto/base/array.h"
 #include "proto/block/call_trust.h"
@@ -200,6 +201,27 @@ static void note_long(replay *run, size_t top, const sj_slow_call *ended)
                                       .flags = ended->flags});
 }
 
+/* Adds what the call at stack[top] has cost, if the block says so. */
+static sj_status count_costs(replay *run, uint32_t node, size_t top)
+{
+    sj_callgraph *graph = run->graph;
+    return graph->costs.count == 0
+               ? SJ_OK
+               : sj_block_costs_count(&graph->costs, run->block, call_index_at(run, top),
+                                      &graph->paths, node);
+}
+
+/* Calls that have jumped to another have their costs while they are open. */
+static sj_status count_open_costs(replay *run)
+{
+    uint32_t node = run->node;
+    for (size_t top = run->top; top > 0; top--) {
+        SJ_TRY(count_costs(run, node, top));
+        node = run->graph->stack[top].caller;
+    }
+    return SJ_OK;
+}
+
 /* A LEAVE with anything unusual about it. */
 static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
 {
@@ -217,6 +239,7 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     const sj_slow_call ended = {
         .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags};
     SJ_TRY(count_call(run, run->node, run->top, &ended));
+    SJ_TRY(count_costs(run, run->node, run->top));
     if (run->top > run->key_top && duration > graph->outline.floor_ticks) {
         note_long(run, run->top, &ended);
     }
@@ -461,7 +484,7 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 
 static sj_status replay_range(replay *run, size_t from, size_t to)
 {
-    for (; from < to && run->enter_flags != 0; from++) {
+    for (; from < to && (run->enter_flags != 0 || run->graph->costs.count != 0); from++) {
         SJ_TRY(replay_odd(run, from));
     }
     const bool wide = run->block->symbols16 == NULL;
@@ -543,12 +566,19 @@ sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t l
                           sj_block_summary *summary)
 {
     replay run = {.graph = graph, .block = block, .trust = sj_call_trust_of(&block->header)};
+    graph->costs.count = 0;
+    if (block->value_count != 0 && !graph->flat) {
+        SJ_TRY(sj_block_costs_list(&graph->costs, block));
+    }
     SJ_TRY(prepare_symbols(graph, block));
     SJ_TRY(open_frames(&run, looked_up));
     set_watermark(&run);
     graph->outline.call_count = 0;
     graph->outline.floor_ticks = 0;
     SJ_TRY(replay_all(&run));
+    if (graph->costs.count != 0) {
+        SJ_TRY(count_open_costs(&run));
+    }
     finish_outline(&run);
     summary->outline = &graph->outline;
     summary->max_duration_ticks = run.max_duration;

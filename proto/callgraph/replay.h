@@ -2,7 +2,7 @@
 #ifndef SJ_PROTO_CALLGRAPH_REPLAY_H
 #define SJ_PROTO_CALLGRAPH_REPLAY_H
 
-#include "proto/callgraph/path_nodes.h"
+#include "proto/callgraph/path_costs.h"
 
 enum { SJ_PREFIX_SLOTS = 16 };
 
@@ -44,7 +44,8 @@ struct sj_callgraph {
     uint32_t *samples;
     size_t sample_capacity;
     sj_outline outline;
-    bool flat; /* all calls are looked for under the root: it only measures */
+    sj_block_costs costs; /* of the block being applied */
+    bool flat;            /* all calls are looked for under the root: it only measures */
 };
 
 /* sj_callgraph_find_prefix returns NULL when the stored stack of a block is not known. */

@@ -11,7 +11,8 @@
 -- column: note | of a text: cut, unreadable, null
 -- column: rule | whose condition it met; empty: kept without one
 -- example: sojourn sql --query values --param rule=big
-WITH types AS MATERIALIZED (SELECT function_id, position, name FROM value_types WHERE session_id = :session)
+WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
+  WHERE session_id = :session GROUP BY function_id, position)
 SELECT c.start_ns, f.name AS function, a.call_id,
        iif(a.position = 0, 'result', coalesce(nullif(t.name, ''), a.position)) AS which, a.kind, a.value, a.note, a.rule
 FROM arguments AS a

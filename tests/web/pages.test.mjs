@@ -252,12 +252,8 @@ test("a click on a call shows its values, callers and callees; search finds the 
         .getByText(`${duration(cost.cpu_ns)}, ${duration(cost.cpu_self_ns)} of it itself; it waited ${duration(waited)}`)
         .waitFor();
     assert.equal(await details.locator("dt", { hasText: "Allocated" }).locator("+ dd").textContent(), format.bytes(40960));
-    const values = await checkPanel(page, "Values", (row) => [
-        row.position === 0 ? "result" : `argument ${row.position}`,
-        row.kind,
-        row.value,
-    ]);
-    assert.deepEqual(values[1], ["argument 1", "int", 77]);
+    const values = await checkPanel(page, "Values", (row) => [row.position === 0 ? "result" : row.name, row.type ?? row.kind, row.value]);
+    assert.deepEqual(values[0], ["number", "int", 77]);
     const callers = await checkPanel(page, "Callers, innermost first", (row) => [row.name, duration(row.duration_ns), duration(row.self_ns)]);
     assert.deepEqual(
         callers.map((row) => row[0]),
@@ -411,6 +407,27 @@ test("a function shows its durations; percentiles and a drag over the chart lead
     await page.waitForURL(/range=\d+-\d+/);
     const all = await checkPanel(page, title, (row) => [duration(row.start_ns)]);
     assert.equal(all.length, 100);
+    await page.context().close();
+});
+
+test("calls of a function are grouped by the values that they had, the slow ones first", async () => {
+    const { count, duration } = format;
+    const call = await slowCall();
+    const [fn] = await sql(`SELECT function_id FROM calls WHERE call_id = ${call.call_id}`);
+    const page = await openPage(`/sessions/${VALUED}?view=function&function=${fn.function_id}`);
+    const rows = await checkPanel(page, "By value", (row) => [
+        row.position === 0 ? "result" : row.name,
+        row.value,
+        count(row.calls),
+        duration(row.total_ns),
+        duration(row.p50_ns),
+        duration(row.duration_ns),
+        duration(row.cpu_ns),
+    ]);
+    assert.deepEqual(rows[0].slice(0, 3), ["number", 77, "1"]);
+    const panel = page.getByRole("region", { name: "By value", exact: true });
+    await panel.getByRole("link", { name: duration(call.duration_ns) }).first().click();
+    await page.waitForURL(new RegExp(`call=${call.call_id}$`));
     await page.context().close();
 });
 

@@ -6,6 +6,7 @@
  * takes a hundred times as long. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/maps.h"
+#include "agent/inproc/recorder/memory.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <sys/prctl.h>
@@ -160,6 +161,9 @@ static void fill_slot(sj_thread_slot *slot)
     atomic_store_explicit(&slot->has_exited, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->cpu_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->allocated_bytes, 0, memory_order_relaxed);
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        atomic_store_explicit(&slot->memory[i], 0, memory_order_relaxed);
+    }
 }
 
 static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
@@ -175,6 +179,7 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     atomic_store_explicit(&slot->state, SJ_THREAD_LIVE, memory_order_release);
     self->window_low = 0;
     self->slot = slot;
+    sj_recorder_begin_showing_memory();
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "agent/inproc/recorder/recorder.h"
 
 #include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/memory.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <errno.h>
@@ -25,6 +26,9 @@
 __thread sj_recorder_thread sj_recorder_self;
 
 sj_recorder_state sj_recorder;
+
+static const _Atomic uint32_t owns_none;
+const _Atomic uint32_t *sj_recorder_owns_slots = &owns_none;
 
 /* Beyond RLIMIT_FSIZE the arena's file would get the program a SIGXFSZ. */
 static bool may_be_large(uint64_t bytes)
@@ -91,6 +95,7 @@ static sj_status map_fork_flag(void *shared)
     }
     sj_recorder.fork_flag = page;
     atomic_store(sj_recorder.fork_flag, 1);
+    sj_recorder_owns_slots = page;
     return SJ_OK;
 }
 
@@ -296,6 +301,7 @@ void sj_recorder_park(void)
     self->parked = self->cursor;
     self->cursor = 0;
     self->is_forking = 1;
+    sj_recorder_end_showing_memory();
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
 }
@@ -308,6 +314,7 @@ void sj_recorder_unpark(void)
     if (self->is_forking) {
         self->cursor = self->parked;
         self->is_forking = 0;
+        sj_recorder_begin_showing_memory();
     }
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
@@ -343,6 +350,7 @@ void sj_recorder_after_fork(void)
     self->cursor = 0;
     self->mode = SJ_MODE_NEW;
     self->slot = NULL;
+    sj_recorder_end_showing_memory();
     self->chunk = NULL;
     self->is_forking = 0;
     self->drop_calls = 0;
@@ -359,6 +367,7 @@ void sj_recorder_unmap(void)
 {
     enum { FORK_FLAG_BYTES = 4096 };
     atomic_store(&sj_recorder.armed, 0);
+    sj_recorder_owns_slots = &owns_none;
     if (sj_recorder.arena != NULL) {
         (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
         sj_recorder.arena = NULL;

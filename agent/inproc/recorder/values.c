@@ -16,6 +16,7 @@ const sj_generated_values *sj_recorder_generated_values;
 
 __thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
+__thread _Atomic uint64_t *sj_recorder_memory_shown __attribute__((tls_model("initial-exec")));
 
 /* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
  * their page. */
@@ -314,9 +315,7 @@ static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, b
 static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
 {
     const sj_memory_counters *memory = &sj_recorder_memory;
-    const _Atomic uint32_t *counts =
-        atomic_load_explicit(&sj_recorder_counts_memory, memory_order_relaxed);
-    if (counts == NULL || atomic_load_explicit(counts, memory_order_relaxed) == 0) {
+    if (!sj_recorder_is_counting_memory()) {
         return;
     }
     put_reading(tag, stack, SJ_COUNTER_ALLOCATIONS, at_entry, memory->allocations);

@@ -7,7 +7,8 @@
  * first blocks are compared with what malloc_usable_size says, which is asked from then on if they
  * differ. Of other allocators it is asked always.
  *
- * An entry that calls another counts for both: what that one has counted is taken back. */
+ * An entry that calls another counts for both: what that one has counted is taken back. What the
+ * thread has counted is in its slot, too, where the recorder looks at it. */
 #include "agent/inproc/zombies/internal.h"
 
 #include "agent/inproc/recorder/memory.h"
@@ -79,6 +80,7 @@ static inline void *count_new(void *block)
         sj_recorder_memory.allocations++;
         sj_recorder_memory.allocated_bytes += usable_bytes(block);
     }
+    sj_recorder_show_allocated();
     return block;
 }
 
@@ -87,6 +89,7 @@ static void count_freed(const void *block)
     if (block != NULL) {
         sj_recorder_memory.frees++;
         sj_recorder_memory.freed_bytes += usable_bytes(block);
+        sj_recorder_show_freed();
     }
 }
 
@@ -157,6 +160,7 @@ static void count_free(void *block)
         REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
         END_REST();                                                                                \
         sj_recorder_memory = after;                                                                \
+        sj_recorder_show_freed();                                                                  \
     }
 
 COUNT_NEW(count_any_malloc, SJ_HEAD_MALLOC)
@@ -207,6 +211,7 @@ static void count_resized(const sj_memory_counters *before, bool is_freed, size_
         sj_recorder_memory.frees++;
         sj_recorder_memory.freed_bytes += held;
     }
+    sj_recorder_show_freed();
     (void)count_new(block);
 }
 

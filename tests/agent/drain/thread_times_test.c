@@ -17,8 +17,14 @@ static void check_step(uint32_t at, uint64_t from_ns, uint64_t length_ns, uint64
     assert_int_equal(times.steps[at].thread, THREAD);
     assert_int_equal(times.steps[at].from_ns, from_ns);
     assert_int_equal(times.steps[at].length_ns, length_ns);
-    assert_int_equal(times.steps[at].cpu_ns, cpu_ns);
-    assert_int_equal(times.steps[at].ready_ns, ready_ns);
+    assert_int_equal(times.steps[at].used.cpu_ns, cpu_ns);
+    assert_int_equal(times.steps[at].used.ready_ns, ready_ns);
+}
+
+static bool note(sj_thread_clock *clock, uint64_t now_ns, uint64_t cpu_ns, uint64_t ready_ns)
+{
+    const sj_thread_counters counters = {.cpu_ns = cpu_ns, .ready_ns = ready_ns};
+    return sj_thread_times_note(&times, clock, THREAD, now_ns, &counters);
 }
 
 static void steps_follow_each_other(void **state)
@@ -26,19 +32,19 @@ static void steps_follow_each_other(void **state)
     (void)state;
     sj_thread_clock clock = {0};
     times = (sj_thread_times){0};
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 50, 5));
+    assert_false(note(&clock, FIRST_NS, 50, 5));
     assert_int_equal(times.count, 0); /* what was before is not known */
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, 110, 10));
+    assert_false(note(&clock, FIRST_NS + 100, 110, 10));
     check_step(0, FIRST_NS, 100, 60, 5);
     /* three looks that show nothing are one step, which ends where the last of them was */
     for (uint64_t look = 200; look <= 400; look += 100) {
-        assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + look, 110, 10));
+        assert_false(note(&clock, FIRST_NS + look, 110, 10));
         assert_int_equal(times.count, 1);
     }
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 500, 111, 10));
+    assert_false(note(&clock, FIRST_NS + 500, 111, 10));
     check_step(1, FIRST_NS + 100, 300, 0, 0);
     check_step(2, FIRST_NS + 400, 100, 1, 0);
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 600, 111, 10));
+    assert_false(note(&clock, FIRST_NS + 600, 111, 10));
     assert_false(sj_thread_times_rest(&times, &clock, THREAD));
     check_step(3, FIRST_NS + 500, 100, 0, 0);
     assert_false(sj_thread_times_rest(&times, &clock, THREAD));
@@ -53,11 +59,32 @@ static void another_thread_makes_no_step(void **state)
     (void)state;
     sj_thread_clock clock = {0};
     times = (sj_thread_times){0};
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 500, 5));
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, 3, 5));
+    assert_false(note(&clock, FIRST_NS, 500, 5));
+    assert_false(note(&clock, FIRST_NS + 100, 3, 5));
     assert_int_equal(times.count, 0);
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 200, 4, 5));
+    assert_false(note(&clock, FIRST_NS + 200, 4, 5));
     check_step(0, FIRST_NS + 100, 100, 1, 0);
+}
+
+/* Memory may change where the kernel has not counted time yet. */
+static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    sj_thread_counters counters = {.cpu_ns = 5, .has_memory = true, .memory = {10, 1000, 4, 400}};
+    times = (sj_thread_times){0};
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, &counters));
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 12;
+    counters.memory[SJ_SLOT_ALLOCATED_BYTES] = 1500;
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, &counters));
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 11; /* an entry had counted for another */
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 200, &counters));
+    check_step(0, FIRST_NS, 100, 0, 0);
+    assert_true(times.steps[0].used.has_memory);
+    assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATIONS], 2);
+    assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATED_BYTES], 500);
+    assert_int_equal(times.steps[0].used.memory[SJ_SLOT_FREES], 0);
+    assert_int_equal(times.steps[1].used.memory[SJ_SLOT_ALLOCATIONS], 0);
 }
 
 static void a_long_rest_is_reported_before_it_ends(void **state)
@@ -66,8 +93,8 @@ static void a_long_rest_is_reported_before_it_ends(void **state)
     sj_thread_clock clock = {0};
     times = (sj_thread_times){0};
     const uint64_t long_ns = UINT64_C(10000000000);
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS, 1, 1));
-    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + long_ns, 1, 1));
+    assert_false(note(&clock, FIRST_NS, 1, 1));
+    assert_false(note(&clock, FIRST_NS + long_ns, 1, 1));
     check_step(0, FIRST_NS, long_ns, 0, 0);
 }
 
@@ -78,7 +105,7 @@ static void a_full_list_says_so(void **state)
     times = (sj_thread_times){0};
     uint64_t now_ns = FIRST_NS;
     uint64_t noted = 0;
-    while (!sj_thread_times_note(&times, &clock, THREAD, now_ns, noted, 0)) {
+    while (!note(&clock, now_ns, noted, 0)) {
         now_ns += 100;
         noted++;
     }
@@ -86,7 +113,7 @@ static void a_full_list_says_so(void **state)
     /* Without being sent, further steps are left out; the sums are those of what is kept. */
     for (int i = 0; i < 5; i++) {
         now_ns += 100;
-        (void)sj_thread_times_note(&times, &clock, THREAD, now_ns, ++noted, 0);
+        (void)note(&clock, now_ns, ++noted, 0);
     }
     assert_int_equal(times.count, SJ_THREAD_STEPS);
     assert_int_equal(times.watched_ns, 100 * SJ_THREAD_STEPS);
@@ -111,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_follow_each_other),
         cmocka_unit_test(another_thread_makes_no_step),
+        cmocka_unit_test(memory_belongs_to_the_step_in_which_it_was_counted),
         cmocka_unit_test(a_long_rest_is_reported_before_it_ends),
         cmocka_unit_test(a_full_list_says_so),
         cmocka_unit_test(own_counters_rise),

@@ -139,6 +139,21 @@ static void values_and_endings_stand_in_their_lines(void **state)
     end(&test);
 }
 
+static void errno_stands_behind_the_result(void **state)
+{
+    (void)state;
+    log_test test;
+    const uint32_t call[] = {2, 0};
+    const sj_block_value failed = {
+        .call_index = 0, .bits = 13, .descriptor = sj_value_descriptor(0, SJ_VALUE_ERRNO)};
+    begin(&test, 0, 1);
+    give(&test, 1, 0, 100, NULL, 0, call, 2, &failed, NULL);
+    sj_function_log_advance(test.log, UINT64_MAX);
+    assert_string_equal(said(&test, "function.txt"),
+                        "enter:Npc::Update(int)\nleave:Npc::Update(int)ret:0 errno:13\n");
+    end(&test);
+}
+
 static void behind_a_missing_block_calls_have_the_names_of_the_key_frame(void **state)
 {
     (void)state;
@@ -205,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_streams_come_in_the_order_of_time),
         cmocka_unit_test(values_and_endings_stand_in_their_lines),
+        cmocka_unit_test(errno_stands_behind_the_result),
         cmocka_unit_test(behind_a_missing_block_calls_have_the_names_of_the_key_frame),
         cmocka_unit_test(files_stay_within_their_limits),
         cmocka_unit_test(a_directory_has_one_writer),

@@ -144,6 +144,71 @@ static void bytes_that_are_no_utf8_are_replaced(void **state)
     assert_int_equal(sj_utf8_clean("", out), 0);
 }
 
+/* Values, types and costs of the call in the table `first`. */
+static const char valued_sql[] =
+    "INSERT INTO reports (session_id, number, at_ns, monitor, kind, payload) SELECT 1, 1000, 0,"
+    " 'values', 'types', json_object('module', number, 'functions', json_array(json_object("
+    "'offset', offset, 'values', json_array(json_object('position', 1, 'name', 'path', 'type',"
+    " 'char *', 'state', 'recorded'))))) FROM first;"
+    "INSERT INTO arguments SELECT 1, call_id, 1, 'string', '', 'a \"b\"', NULL FROM first;"
+    "INSERT INTO arguments SELECT 1, call_id, 2, 'long', '', 9007199254740993, NULL FROM first;"
+    "INSERT INTO arguments SELECT 1, call_id, 3, 'string', '', NULL, 'unreadable' FROM first;"
+    "INSERT INTO arguments SELECT 1, call_id, 0, 'int', rule, -1, NULL FROM first,"
+    " (SELECT '' AS rule UNION ALL SELECT 'failed');"
+    "INSERT INTO arguments SELECT 1, call_id, 0, 'errno', '', 13, NULL FROM first;"
+    "INSERT INTO call_costs (session_id, call_id, function_id, is_nested, cpu_ns, allocated_bytes)"
+    " SELECT 1, call_id, function_id, 0, 1234, 4096 FROM first;";
+
+static void what_was_recorded_of_a_call_is_in_its_event(void **state)
+{
+    (void)state;
+    static const char valued_path[] = "exporters_valued.db";
+    char first_sql[400];
+    sqlite3 *written = NULL;
+    sqlite3 *without_values = database;
+    trace made;
+    sj_error error = {0};
+    const trace_shape shape = {.seed = 5,
+                               .sessions = 1,
+                               .streams = 1,
+                               .calls = 20,
+                               .block_events = 100,
+                               .functions = 4,
+                               .max_depth = 5};
+    make_trace(valued_path, &shape, &made);
+    free_trace(&made);
+    assert_int_equal(sj_database_open_reader(valued_path, &database, &error), SJ_OK);
+    snprintf(first_sql, sizeof(first_sql),
+             "CREATE TEMP TABLE first AS SELECT %lld AS call_id, f.function_id, f.offset, m.number"
+             " FROM functions AS f JOIN session_modules AS m ON m.module_id = f.module_id"
+             " WHERE f.function_id = %lld",
+             (long long)ask("SELECT min(call_id) FROM calls WHERE ending = 'returned'", NULL),
+             (long long)ask("SELECT function_id FROM calls WHERE ending = 'returned'"
+                            " ORDER BY call_id LIMIT 1",
+                            NULL));
+    sqlite3_close(database);
+    assert_int_equal(sqlite3_open(valued_path, &written), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(written, first_sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(written, valued_sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(written);
+    assert_int_equal(sj_database_open_reader(valued_path, &database, &error), SJ_OK);
+    char *events = export_text("chrome-json");
+    char *lines = export_text("function.txt");
+    assert_int_equal(ask("SELECT json_valid(?1)", events), 1);
+    assert_int_equal(count_of(events, "\"args\":"), 1);
+    assert_int_equal(
+        count_of(events, "\"args\":{\"path\":\"a \\\"b\\\"\",\"argument 2\":\"9007199254740993\","
+                         "\"argument 3\":\"unreadable\",\"errno\":13,\"result\":-1,"
+                         "\"rules\":\"failed\",\"cpu_ns\":1234,\"allocated_bytes\":4096}"),
+        1);
+    assert_int_equal(
+        count_of(lines, "(\"a \\\"b\\\"\",9007199254740993,unreadable)ret:-1 errno:13\n"), 1);
+    free(events);
+    free(lines);
+    sqlite3_close(database);
+    database = without_values;
+}
+
 static void an_unknown_format_is_not_found(void **state)
 {
     (void)state;
@@ -158,6 +223,7 @@ int main(void)
         cmocka_unit_test(function_txt_counts_lines_in_the_order_of_time),
         cmocka_unit_test(folded_self_times_add_up),
         cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
+        cmocka_unit_test(what_was_recorded_of_a_call_is_in_its_event),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

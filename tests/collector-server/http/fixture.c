@@ -105,13 +105,16 @@ static void add_stats(sqlite3 *database, int64_t session, int64_t function, int6
                       int64_t total_ns, int64_t self_ns)
 {
     sqlite3_stmt *statement = NULL;
-    stop_on(database,
-            sqlite3_prepare_v2(database,
-                               "INSERT INTO function_stats VALUES (?1, ?2, ?3, ?4, ?5,"
-                               " CASE WHEN ?3 > 0 THEN ?4 / ?3 / 2 END,"
-                               " CASE WHEN ?3 > 0 THEN ?4 / ?3 * 10 END, 0, 0, ?6)",
-                               -1, &statement, NULL),
-            "prepare stats");
+    stop_on(
+        database,
+        sqlite3_prepare_v2(database,
+                           "INSERT INTO function_stats (session_id, function_id, calls, total_ns,"
+                           " self_ns, min_ns, max_ns, unwound, untrusted, histogram)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5,"
+                           " CASE WHEN ?3 > 0 THEN ?4 / ?3 / 2 END,"
+                           " CASE WHEN ?3 > 0 THEN ?4 / ?3 * 10 END, 0, 0, ?6)",
+                           -1, &statement, NULL),
+        "prepare stats");
     sqlite3_bind_int64(statement, 1, session);
     sqlite3_bind_int64(statement, 2, function);
     sqlite3_bind_int64(statement, 3, calls);

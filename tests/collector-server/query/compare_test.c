@@ -306,6 +306,54 @@ static void sql_gives_the_same_verdicts(void **state)
     assert_non_null(strstr(sqlite3_errmsg(database), "no session belongs to 'mark:none'"));
 }
 
+/* Functions 3 and 6 are measured; wall time is the same in all sessions but for noise. */
+static void what_calls_cost_is_compared(void **state)
+{
+    (void)state;
+    char sql[512];
+    sj_error error = {0};
+    sj_compare *made = NULL;
+    const sj_compare_side sides[2] = {{database, "tag:side=odd"}, {database, "tag:side=even"}};
+    for (int of = SJ_COMPARE_CPU; of < SJ_COMPARE_OF; of++) {
+        const sj_compare_options options = {.of = (sj_compare_of)of};
+        add_runs(1, 0, 0.03);
+        assert_int_equal(sj_compare_run(sides, &options, &made, &error), SJ_ENOTFOUND);
+        assert_non_null(strstr(error.text, of == SJ_COMPARE_CPU ? "--cpu-time" : "--memory"));
+        for (int session = 1; session <= SESSIONS; ++session) {
+            snprintf(
+                sql, sizeof(sql),
+                "UPDATE call_paths SET %s = CASE function_id WHEN 3 THEN 50000 + %d ELSE %d END"
+                " WHERE session_id = %d AND function_id IN (3, 6)",
+                of == SJ_COMPARE_CPU ? "cpu_self_ns" : "allocated_self_bytes", session,
+                (session % 2 == 0 ? 90000 : 60000) + session, session);
+            run(sql);
+        }
+        assert_int_equal(sj_compare_run(sides, &options, &made, &error), SJ_OK);
+        assert_true(says(made, 6, SJ_COMPARE_SLOWER));
+        assert_true(says(made, 3, SJ_COMPARE_SAME));
+        assert_true(says(made, 1, SJ_COMPARE_MINOR)); /* was not measured */
+        sj_compare_free(made);
+    }
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_prepare_v2(database,
+                                        "SELECT name, verdict, ratio, cost_a, cost_b FROM "
+                                        "diff_functions('tag:side=odd', 'tag:side=even', "
+                                        "'allocated') WHERE row > 0 AND verdict = 'more'",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_string_equal(sqlite3_column_text(statement, 0), "f6");
+    assert_true(fabs(sqlite3_column_double(statement, 2) - 1.5) < 0.01);
+    assert_in_range(sqlite3_column_int(statement, 3), 60001, 60000 + SESSIONS);
+    assert_in_range(sqlite3_column_int(statement, 4), 90001, 90000 + SESSIONS);
+    assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+    sqlite3_finalize(statement);
+    assert_int_not_equal(
+        sqlite3_exec(database, "SELECT * FROM diff_tree('all', 'all', 'weight')", NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_non_null(strstr(sqlite3_errmsg(database), "time, cpu or allocated"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +364,7 @@ int main(void)
         cmocka_unit_test(functions_appear_and_vanish),
         cmocka_unit_test(sets_name_sessions),
         cmocka_unit_test(sql_gives_the_same_verdicts),
+        cmocka_unit_test(what_calls_cost_is_compared),
     };
     return cmocka_run_group_tests(tests, open_database, close_database);
 }

@@ -64,6 +64,25 @@ static void durations_are_written_as_people_read_them(void **state)
     }
 }
 
+static void sizes_are_written_as_people_read_them(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } cases[] = {{0, "0 B"},
+                 {1023, "1023 B"},
+                 {1024, "1.0 KiB"},
+                 {-1536, "-1.5 KiB"},
+                 {5 << 20, "5.0 MiB"},
+                 {INT64_C(3) << 30, "3.0 GiB"},
+                 {INT64_MIN, "-8388608.0 TiB"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[SJ_BYTES_TEXT_BYTES];
+        assert_string_equal(sj_format_bytes(cases[i].bytes, text), cases[i].text);
+    }
+}
+
 static void tick_bounds_are_exact_at_every_clock(void **state)
 {
     (void)state;
@@ -262,7 +281,9 @@ static void add_recursion(int paths, int open)
     snprintf(sql, sizeof(sql),
              "INSERT INTO streams (stream_id, session_id, number) VALUES (90, 9, 1);"
              "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < %d)"
-             "INSERT INTO call_paths SELECT (9 << 32) + n, 9, nullif((9 << 32) + n - 1, 9 << 32), "
+             "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth,"
+             " recursive, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, histogram,"
+             " state, rare) SELECT (9 << 32) + n, 9, nullif((9 << 32) + n - 1, 9 << 32), "
              "1 + (n - 1) %% 2, n - 1, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, x'', 0 FROM t;"
              "WITH RECURSIVE t(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM t WHERE n < %d - 1)"
              "INSERT INTO open_calls SELECT 90, n, 1 + n %% 2, n, 0, 0 FROM t;",
@@ -369,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_written_as_people_read_them),
+        cmocka_unit_test(sizes_are_written_as_people_read_them),
         cmocka_unit_test(tick_bounds_are_exact_at_every_clock),
         cmocka_unit_test(quantiles_are_nanoseconds_near_the_exact_ones),
         cmocka_unit_test(wrong_arguments_of_histograms_are_reported),

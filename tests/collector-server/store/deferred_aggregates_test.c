@@ -390,8 +390,11 @@ static void a_session_that_cannot_be_mended_harms_no_other(void **state)
 {
     lab_file *lab = *state;
     leave_sessions(lab);
-    run_sql(lab, "INSERT INTO call_paths SELECT (3 << 32) + 7, 3, NULL, function_id, 1, 0, 1, 1, 1,"
-                 " 1, 1, 0, 0, NULL, x'00', 0 FROM functions LIMIT 1");
+    run_sql(lab,
+            "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth,"
+            " recursive, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
+            " histogram, state, rare) SELECT (3 << 32) + 7, 3, NULL, function_id, 1, 0, 1, 1, 1,"
+            " 1, 1, 0, 0, NULL, x'00', 0 FROM functions LIMIT 1");
     open_lazy(lab);
     while (sj_store_maintain(lab->store)) {
     }

@@ -1,5 +1,5 @@
 /* Folding: what is folded, and that no sum changes by it but those of paths. */
-#include "proto/callgraph/path_nodes.h"
+#include "proto/callgraph/path_costs.h"
 #include "tests/support/fail_alloc.h"
 
 #include <setjmp.h>
@@ -13,6 +13,7 @@ enum { FUNCTIONS = 12, EDGES = (FUNCTIONS + 1) * (FUNCTIONS + 1) };
 typedef struct edge_sums {
     uint64_t calls[EDGES], total[EDGES], self[EDGES], unwound[EDGES];
     uint64_t outer_total[FUNCTIONS + 1]; /* of calls that are not recursive */
+    uint64_t measured[FUNCTIONS + 1], cpu[FUNCTIONS + 1], outer_cpu[FUNCTIONS + 1];
 } edge_sums;
 
 static uint32_t next_random(uint32_t *random)
@@ -33,6 +34,14 @@ static void add_calls(sj_path_nodes *paths, uint32_t *random, uint32_t walks)
         const uint64_t duration = next_random(random) % 5000;
         assert_int_equal(sj_path_nodes_count(paths, node, duration, duration / 2), SJ_OK);
         paths->nodes[node].unwound += i % 3 == 0;
+        if (paths->nodes[node].function % 3 == 0) { /* some functions are measured */
+            const bool is_nested = paths->nodes[node].recursive;
+            const sj_path_cost cost = {.calls = 1,
+                                       .known = 1U << SJ_COST_CPU_NS,
+                                       .all = {[SJ_COST_CPU_NS] = duration},
+                                       .outermost = {[SJ_COST_CPU_NS] = is_nested ? 0 : duration}};
+            assert_int_equal(sj_path_costs_add(paths, node, &cost), SJ_OK);
+        }
     }
 }
 
@@ -49,6 +58,14 @@ static edge_sums sum_up(const sj_path_nodes *paths)
         sums.self[edge] += node->self_ticks;
         sums.unwound[edge] += node->unwound;
         sums.outer_total[node->function] += node->recursive ? 0 : node->total_ticks;
+        if (node->cost != 0) {
+            const sj_path_cost *cost = &paths->costs[node->cost - 1];
+            assert_int_equal(cost->function, node->function);
+            assert_int_equal(cost->known, 1U << SJ_COST_CPU_NS);
+            sums.measured[node->function] += cost->calls;
+            sums.cpu[node->function] += cost->all[SJ_COST_CPU_NS];
+            sums.outer_cpu[node->function] += cost->outermost[SJ_COST_CPU_NS];
+        }
     }
     return sums;
 }
@@ -168,6 +185,10 @@ static void test_rare_nodes_are_restored(void **state)
     sj_path_folding_deinit(&folding);
     for (uint32_t i = 1; i < paths.count; i++) {
         assert_int_equal(sj_path_nodes_restore(&restored, &paths.nodes[i]), SJ_OK);
+        if (paths.nodes[i].cost != 0) {
+            const sj_path_cost *cost = &paths.costs[paths.nodes[i].cost - 1];
+            assert_int_equal(sj_path_costs_add(&restored, i, cost), SJ_OK);
+        }
     }
     sj_path_node odd = {.parent = 1, .function = 2, .depth = 1, .rare = true};
     assert_int_equal(sj_path_nodes_restore(&restored, &odd), SJ_ECORRUPT);

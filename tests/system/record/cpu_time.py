@@ -5,6 +5,7 @@ does, and at most what it says between the moments before and after the call.
 
 cpu_time.py BUILD_FOLDER
 """
+import json
 import os
 import shutil
 import subprocess
@@ -113,6 +114,52 @@ def measured(sojourn, database):
         WHERE f.name GLOB 'cpu_*' ORDER BY c.start_ns""")
 
 
+def path_sums(sojourn, database):
+    return sojourn.sql(database, """
+        SELECT f.name, p.depth, c.name AS caller, p.calls, p.cpu_ns, p.cpu_self_ns, p.allocations FROM call_paths AS p
+        JOIN functions AS f USING (function_id) LEFT JOIN call_paths AS u ON u.path_id = p.parent_path_id
+        LEFT JOIN functions AS c ON c.function_id = u.function_id WHERE f.name GLOB 'cpu_*'
+        ORDER BY f.name, p.depth, caller""")
+
+
+def check_sums(sojourn, database, rows):
+    """Sums of call paths and functions are those of the calls; they are as large when they are made anew; shown."""
+    of_calls = sojourn.sql(database, """
+        SELECT f.name, c.depth, u.name AS caller, count(*) AS calls, sum(c.cpu_ns) AS cpu_ns,
+               sum(c.cpu_self_ns) AS cpu_self_ns, NULL AS allocations
+        FROM calls AS c JOIN functions AS f USING (function_id)
+        LEFT JOIN functions AS u ON u.function_id = c.caller_function_id WHERE f.name GLOB 'cpu_*'
+        GROUP BY c.function_id, c.depth, c.caller_function_id ORDER BY f.name, c.depth, caller""")
+    check(len(of_calls) >= 9, f"{of_calls}")
+    check(path_sums(sojourn, database) == of_calls, f"{path_sums(sojourn, database)}, of calls {of_calls}")
+    of_functions = """SELECT s.function_id, s.cpu_ns, s.cpu_self_ns, s.allocations FROM function_stats AS s
+        WHERE s.cpu_ns IS NOT NULL ORDER BY 1"""
+    before = sojourn.sql(database, of_functions)
+    check(before == sojourn.sql(database, "SELECT function_id, cpu_ns, cpu_self_ns, allocations FROM function_costs "
+                                          "ORDER BY 1"), f"{before}")
+    done = sojourn.run(["verify", "--rebuild", "all", database], capture_output=True, text=True)
+    check(done.returncode == 0, f"verify: {done.stdout}{done.stderr}")
+    check(path_sums(sojourn, database) == of_calls and sojourn.sql(database, of_functions) == before, "made anew")
+    tree = json.loads(sojourn.run(["tree", "--all", "--json", database], capture_output=True, check=True).stdout)
+    shown = [(row["name"], row["cpu_ns"]) for row in tree if row["name"].startswith("cpu_")]
+    check(sorted(shown) == sorted((row["name"], row["cpu_ns"]) for row in of_calls), f"tree: {shown}")
+    check(all(row["cpu_ns"] is None for row in tree if not row["name"].startswith("cpu_")), "unmeasured")
+    callers = json.loads(sojourn.run(["tree", "--callers", "cpu_again", "--all", "--json", database], capture_output=True,
+                                     check=True).stdout)
+    again = [row for row in rows if row["name"] == "cpu_again"]
+    root = next(row for row in callers if row["depth"] == 0)
+    check(root["cpu_ns"] == sum(row["cpu_ns"] for row in again if not row["is_nested"]) and
+          root["cpu_self_ns"] == sum(row["cpu_self_ns"] for row in again), f"callers: {root}")
+    report = json.loads(sojourn.run(["report", "--costs", "--json", database], capture_output=True, check=True).stdout)
+    check({row["function"]: row["cpu_ns"] for row in report} ==
+          {row["name"]: row["cpu_ns"] for row in sojourn.sql(
+              database, "SELECT f.name, k.cpu_ns FROM function_costs AS k JOIN functions AS f USING (function_id)")},
+          f"report: {report}")
+    for words in (["report", "--costs"], ["tree", "--costs", "--all"]):
+        text = sojourn.run([*words, database], capture_output=True, check=True, text=True).stdout
+        check("cpu_burn" in text and "cpu" in text, text)
+
+
 def one_program(sojourn, compiler, level):
     source, program, database = (sojourn.path(name) for name in ("cpu.c", "cpu", "cpu.db"))
     with open(source, "w", encoding="utf-8") as file:
@@ -145,6 +192,7 @@ def one_program(sojourn, compiler, level):
         check(sums[name]["calls"] == len(of) and
               sums[name]["cpu_ns"] == sum(row["cpu_ns"] for row in of if not row["is_nested"]) and
               sums[name]["cpu_self_ns"] == sum(row["cpu_self_ns"] for row in of), f"{name}: {sums[name]}")
+    check_sums(sojourn, database, rows)
     values = sojourn.sql(database, "SELECT count(*) AS n FROM arguments WHERE kind = 'long' AND position = 1")[0]["n"]
     check(values == sum(row["name"] == "cpu_burn" for row in rows), f"{values} values beside")
     return len(lines)

@@ -4,6 +4,7 @@ by line, of native, Mono and Java programs; in order, within its limits, and to 
 
 function_txt.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
+import json
 import os
 import re
 import subprocess
@@ -90,6 +91,38 @@ def every_runtime(sojourn, samples, built):
     the_same_as_exported(sojourn, ["java", "-cp", folder, "Shapes"], "java", is_threaded=True)
 
 
+FAILING = r"""
+#include <errno.h>
+__attribute__((noipa)) int err_try(int number)
+{
+    errno = number;
+    return number == 0 ? 1 : -1;
+}
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        err_try(2);
+        err_try(0);
+        err_try(13);
+    }
+    return 0;
+}
+"""
+
+
+def errno_of_calls(sojourn):
+    program, policy = sojourn.path("failing"), sojourn.path("failing.json")
+    with open(program + ".c", "w", encoding="utf-8") as file:
+        file.write(FAILING)
+    subprocess.run(["gcc", "-O1", program + ".c", "-o", program], check=True, timeout=PATIENCE_S)
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"function": "err_try", "errno": True},
+                                           {"function": "err_try", "result": True, "as": "int"}]}, file)
+    lines = the_same_as_exported(sojourn, [program], "errno", ["--policy", policy, "--function", "/./"])
+    for end in ("ret:-1 errno:2", "ret:1 errno:0", "ret:-1 errno:13"):
+        check(f"leave:err_try{end}" in lines, f"no {end} in {lines}")
+
+
 def while_it_runs(sojourn, built):
     folder, database = sojourn.path("live"), sojourn.path("live.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function-txt", folder,
@@ -148,6 +181,7 @@ def refusals(sojourn, built):
 def test(sojourn, arguments):
     samples, built = arguments
     every_runtime(sojourn, samples, built)
+    errno_of_calls(sojourn)
     while_it_runs(sojourn, built)
     limits(sojourn, built)
     refusals(sojourn, built)

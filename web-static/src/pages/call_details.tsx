@@ -18,7 +18,11 @@ const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.dura
 FROM calls d LEFT JOIN functions f USING (function_id) WHERE d.parent_id = :call
 GROUP BY d.function_id ORDER BY total_ns DESC LIMIT 20`;
 
-const VALUES_SQL = `SELECT position, kind, value, note, rule FROM arguments WHERE call_id = :call ORDER BY position`;
+const VALUES_SQL = `SELECT a.position, max(t.name) AS name, a.kind, max(t.type) AS type, a.value, a.note, a.rule
+FROM arguments a LEFT JOIN value_types t
+  ON t.session_id = :session AND t.function_id = :function AND t.position = a.position
+WHERE a.session_id = :session AND a.call_id = :call
+GROUP BY a.position, a.kind, a.rule ORDER BY a.position = 0, a.position, a.kind = 'errno', a.rule`;
 
 interface Call {
     call_id: number | string;
@@ -55,7 +59,9 @@ interface Callee {
 
 interface Value {
     position: number;
+    name: string | null; // by debug data or a rule's signature
     kind: string;
+    type: string | null;
     value: unknown;
     note: string | null;
     rule: string;
@@ -72,16 +78,26 @@ function doubtsOf(flags: number): string[] {
     return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
 }
 
-// What was measured of it in bytes, as far as it was.
+// What was counted of its memory, as far as it was.
 function memoryOf(call: Call): [string, number][] {
     return Object.entries(call).filter(
-        (entry): entry is [string, number] => entry[0].endsWith("_bytes") && typeof entry[1] === "number",
+        (entry): entry is [string, number] =>
+            (entry[0].endsWith("_bytes") || entry[0] === "allocations" || entry[0] === "frees") &&
+            typeof entry[1] === "number",
     );
 }
 
 function titleOf(column: string): string {
     const words = column.replace(/_bytes$/, "").replaceAll("_", " ");
     return words[0]!.toUpperCase() + words.slice(1);
+}
+
+// What a value is of: its name, as far as that is known.
+export function whichOf(value: { position: number; name: string | null; kind: string }): string {
+    if (value.position === 0) {
+        return value.kind === "errno" || value.kind === "thrown" ? value.kind : "result";
+    }
+    return value.name || `argument ${value.position}`;
 }
 
 export function callAddress(session: string, call: Pick<Caller, "call_id" | "start_ns" | "duration_ns">): string {
@@ -98,7 +114,8 @@ export function CallDetails({ session, call }: { session: string; call: string }
     const known = about.rows[0];
     const isSettled = known !== undefined && String(known.call_id) === call;
     const callees = useSql<Callee>(isSettled ? CALLEES_SQL : "", values);
-    const given = useSql<Value>(VALUES_SQL, values);
+    const ofCall = { session, function: String(known?.function_id ?? 0), call };
+    const given = useSql<Value>(isSettled ? VALUES_SQL : "", ofCall);
     if (about.problem) {
         return <Problem message={about.problem} />;
     }
@@ -135,7 +152,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                 {memoryOf(known).map(([column, value]) => (
                     <Fragment key={column}>
                         <dt>{titleOf(column)}</dt>
-                        <dd>{bytes(value)}</dd>
+                        <dd>{column.endsWith("_bytes") ? bytes(value) : count(value)}</dd>
                     </Fragment>
                 ))}
                 <dt>Began</dt>
@@ -154,13 +171,14 @@ export function CallDetails({ session, call }: { session: string; call: string }
                 <SqlPanel
                     title="Values"
                     sql={VALUES_SQL}
-                    values={values}
+                    values={ofCall}
                     answer={given}
                     columns={[
-                        { title: "", cell: (row) => (row.position === 0 ? "result" : `argument ${row.position}`) },
-                        { title: "Kind", cell: (row) => row.kind },
+                        { title: "Which", cell: whichOf },
+                        { title: "Type", cell: (row) => row.type || row.kind },
                         { title: "Value", mono: true, cell: (row) => (row.value === null ? "–" : String(row.value)) },
-                        { title: "", cell: (row) => row.note ?? "" },
+                        { title: "Note", cell: (row) => row.note ?? "" },
+                        { title: "Rule", cell: (row) => row.rule },
                     ]}
                 />
                 <SqlPanel

@@ -8,7 +8,7 @@ import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
 import { addressOf, isPart, isPicked, PART_MS, pickedSql, quantileSql, type Selection, selection, valuesOf } from "../selection";
-import { callAddress } from "./call_details";
+import { callAddress, whichOf } from "./call_details";
 
 const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted,
        histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50_ns,
@@ -73,6 +73,30 @@ SELECT ${other} AS function_id, coalesce(f.name, 'nothing recorded') AS name, su
 FROM (SELECT DISTINCT thread_id, from_ns, to_ns FROM picked) p
 JOIN call_groups('${key}', :session, p.from_ns, p.to_ns, p.thread_id, ${asked}) g
 LEFT JOIN functions f ON f.function_id = ${other} GROUP BY 1 ORDER BY 4 DESC LIMIT 50`;
+}
+
+// Which values the slow calls had, and the slowest call of each.
+const BY_VALUE_SQL = `WITH kept AS MATERIALIZED (SELECT DISTINCT a.call_id, a.position, a.kind, a.value, a.note, c.duration_ns,
+    c.cpu_ns, c.start_ns FROM calls c JOIN arguments a ON a.session_id = c.session_id AND a.call_id = c.call_id
+  WHERE c.session_id = :session AND c.function_id = :function)
+SELECT k.position, (SELECT max(t.name) FROM value_types t WHERE t.session_id = :session AND t.function_id = :function
+    AND t.position = k.position) AS name, k.kind, k.value, k.note, count(*) AS calls, sum(k.duration_ns) AS total_ns,
+  percentile(k.duration_ns, 50) AS p50_ns, max(k.duration_ns) AS duration_ns, sum(k.cpu_ns) AS cpu_ns, k.call_id, k.start_ns
+FROM kept k GROUP BY k.position, k.kind, k.value, k.note ORDER BY k.position = 0, k.position, k.kind, total_ns DESC LIMIT 200`;
+
+interface ValueRow {
+    position: number;
+    name: string | null;
+    kind: string;
+    value: unknown;
+    note: string | null;
+    calls: number;
+    total_ns: number | null;
+    p50_ns: number | null;
+    duration_ns: number | null;
+    cpu_ns: number | null;
+    call_id: number | string;
+    start_ns: number;
 }
 
 interface Stat {
@@ -186,6 +210,41 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
     );
 }
 
+// The calls of a function by the values that were recorded; nothing where none were.
+function ByValue({ session, fn }: { session: string; fn: string }) {
+    const values = { session, function: fn };
+    const any = useSql<{ one: number }>("SELECT 1 AS one FROM arguments WHERE session_id = :session LIMIT 1", { session });
+    const answer = useSql<ValueRow>(any.rows.length > 0 ? BY_VALUE_SQL : "", values, 0, { ms: PART_MS });
+    if (answer.rows.length === 0 && !answer.problem) {
+        return null;
+    }
+    return (
+        <SqlPanel
+            title="By value"
+            sql={BY_VALUE_SQL}
+            values={values}
+            answer={answer}
+            columns={[
+                { title: "Which", cell: whichOf },
+                {
+                    title: "Value",
+                    mono: true,
+                    cell: (row) => (row.value === null ? (row.note ?? "–") : String(row.value)),
+                },
+                { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                { title: "Median", number: true, cell: (row) => duration(row.p50_ns) },
+                {
+                    title: "Longest",
+                    number: true,
+                    cell: (row) => <a href={callAddress(session, row)}>{duration(row.duration_ns)}</a>,
+                },
+                { title: "CPU time", number: true, cell: (row) => (row.cpu_ns === null ? "" : duration(row.cpu_ns)) },
+            ]}
+        />
+    );
+}
+
 export function FunctionView({ session, changes }: { session: Overview; changes: number }) {
     const asked = route.value.parameters.get("function") ?? "";
     const fn = /^[0-9]{1,15}$/.test(asked) ? asked : "";
@@ -243,6 +302,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                 <p class="dim">Share of the calls by duration. Drag over the chart, or choose a percentile, for its calls.</p>
             </Panel>
             {range ? <Calls session={session.id} fn={fn} range={range} /> : null}
+            <ByValue session={session.id} fn={fn} />
             <div class="columns">
                 <Edges side="callers" session={session.id} values={values} changes={changes} />
                 <Edges side="callees" session={session.id} values={values} changes={changes} />

@@ -1,0 +1,225 @@
+#include "collector-server/export/call_arguments.h"
+
+#include "collector-server/export/json_text.h"
+#include "proto/base/array.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Readers of JSON keep numbers as doubles. */
+#define EXACT_MOST (INT64_C(1) << 53)
+
+enum { COLUMN_POSITION, COLUMN_KIND, COLUMN_VALUE, COLUMN_NOTE, COLUMN_RULES };
+
+/* Of rules that keep the same value one is taken. */
+static const char values_sql[] =
+    "SELECT position, kind, value, note, nullif(group_concat(nullif(rule, ''), ', '), '') "
+    "FROM arguments WHERE session_id = ?1 AND call_id = ?2 GROUP BY position, kind "
+    "ORDER BY position = 0, position, kind";
+
+static const char costs_sql[] =
+    "SELECT cpu_ns, cpu_self_ns, allocations, allocated_bytes, frees, freed_bytes, "
+    "allocated_self_bytes FROM call_costs WHERE session_id = ?1 AND call_id = ?2";
+
+static const char names_sql[] =
+    "SELECT function_id, position, max(name) FROM value_types WHERE session_id = ?1 AND name <> '' "
+    "AND function_id IS NOT NULL AND position IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2";
+
+static int compare_names(const void *left, const void *right)
+{
+    const sj_value_name *a = left;
+    const sj_value_name *b = right;
+    return a->function_id != b->function_id
+               ? (a->function_id < b->function_id ? -1 : 1)
+               : (a->position > b->position) - (a->position < b->position);
+}
+
+static sj_status add_name(sj_call_arguments_reader *reader, sqlite3_stmt *row)
+{
+    SJ_TRY(sj_array_reserve(&reader->names, &reader->name_capacity, reader->name_count, 1,
+                            sizeof(*reader->names)));
+    sj_value_name *name = &reader->names[reader->name_count];
+    *name = (sj_value_name){.function_id = sqlite3_column_int64(row, 0),
+                            .position = sqlite3_column_int64(row, 1),
+                            .name = strdup((const char *)sqlite3_column_text(row, 2))};
+    reader->name_count += name->name != NULL;
+    return name->name != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+static sj_status read_names(sqlite3 *database, sj_call_arguments_reader *reader)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    int result = sqlite3_prepare_v2(database, names_sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, reader->session_id);
+        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+            status = add_name(reader, row);
+        }
+    }
+    sqlite3_finalize(row);
+    return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
+}
+
+/* Prepares what reads a call's rows of a table, if the session has any there. */
+static sj_status prepare(sqlite3 *database, const char *any_sql, const char *sql,
+                         int64_t session_id, sqlite3_stmt **statement)
+{
+    sqlite3_stmt *any = NULL;
+    int result = sqlite3_prepare_v2(database, any_sql, -1, &any, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(any, 1, session_id);
+        result = sqlite3_step(any);
+    }
+    sqlite3_finalize(any);
+    if (result == SQLITE_DONE) {
+        return SJ_OK;
+    }
+    if (result != SQLITE_ROW ||
+        sqlite3_prepare_v2(database, sql, -1, statement, NULL) != SQLITE_OK) {
+        return SJ_EIO;
+    }
+    sqlite3_bind_int64(*statement, 1, session_id);
+    return SJ_OK;
+}
+
+sj_status sj_call_arguments_open(sqlite3 *database, int64_t session_id,
+                                 sj_call_arguments_reader *reader, sj_error *error)
+{
+    *reader = (sj_call_arguments_reader){.session_id = session_id};
+    sj_status status = prepare(database, "SELECT 1 FROM arguments WHERE session_id = ?1 LIMIT 1",
+                               values_sql, session_id, &reader->values);
+    if (status == SJ_OK) {
+        status = prepare(database, "SELECT 1 FROM call_costs WHERE session_id = ?1 LIMIT 1",
+                         costs_sql, session_id, &reader->costs);
+    }
+    if (status == SJ_OK && reader->values != NULL) {
+        status = read_names(database, reader);
+    }
+    return status == SJ_OK ? SJ_OK
+           : status == SJ_EIO
+               ? sj_fail(error, status, "cannot read the values: %s", sqlite3_errmsg(database))
+               : sj_fail(error, status, "no memory for the names of values");
+}
+
+void sj_call_arguments_close(sj_call_arguments_reader *reader)
+{
+    sqlite3_finalize(reader->values);
+    sqlite3_finalize(reader->costs);
+    for (size_t i = 0; i < reader->name_count; i++) {
+        free(reader->names[i].name);
+    }
+    free(reader->names);
+    *reader = (sj_call_arguments_reader){0};
+}
+
+/* The key of a value: its name, else which argument it is. */
+static void write_key(const sj_call_arguments_reader *reader, int64_t function_id,
+                      sqlite3_stmt *row, FILE *output)
+{
+    const sj_value_name key = {.function_id = function_id,
+                               .position = sqlite3_column_int64(row, COLUMN_POSITION)};
+    const char *kind = (const char *)sqlite3_column_text(row, COLUMN_KIND);
+    const sj_value_name *named =
+        reader->name_count != 0
+            ? bsearch(&key, reader->names, reader->name_count, sizeof(key), compare_names)
+            : NULL;
+    if (kind != NULL && strcmp(kind, "errno") == 0) {
+        fputs("\"errno\":", output);
+    } else if (kind != NULL && strcmp(kind, "thrown") == 0) {
+        fputs("\"thrown\":", output);
+    } else if (key.position == 0) {
+        fputs("\"result\":", output);
+    } else if (named != NULL) {
+        sj_json_text(output, named->name);
+        fputc(':', output);
+    } else {
+        fprintf(output, "\"argument %lld\":", (long long)key.position);
+    }
+}
+
+static void write_number(sqlite3_stmt *row, FILE *output)
+{
+    const int64_t number = sqlite3_column_int64(row, COLUMN_VALUE);
+    const bool is_exact = number <= EXACT_MOST && number >= -EXACT_MOST;
+    fprintf(output, is_exact ? "%lld" : "\"%lld\"", (long long)number);
+}
+
+static void write_value(sqlite3_stmt *row, FILE *output)
+{
+    const int type = sqlite3_column_type(row, COLUMN_VALUE);
+    const char *note = (const char *)sqlite3_column_text(row, COLUMN_NOTE);
+    if (type == SQLITE_INTEGER) {
+        write_number(row, output);
+    } else if (type == SQLITE_FLOAT && isfinite(sqlite3_column_double(row, COLUMN_VALUE))) {
+        fprintf(output, "%.17g", sqlite3_column_double(row, COLUMN_VALUE));
+    } else if (type == SQLITE_NULL && note != NULL && strcmp(note, "null") == 0) {
+        fputs("null", output);
+    } else if (type == SQLITE_NULL) {
+        sj_json_text(output, note != NULL ? note : "");
+    } else {
+        const char *text = (const char *)sqlite3_column_text(row, COLUMN_VALUE);
+        sj_json_text(output, text != NULL ? text : "");
+    }
+}
+
+/* Writes what stands in front of the next pair of a call. */
+static void begin_pair(bool *has_any, FILE *output)
+{
+    fputs(*has_any ? "," : ",\"args\":{", output);
+    *has_any = true;
+}
+
+static void write_values(const sj_call_arguments_reader *reader, int64_t function_id,
+                         int64_t call_id, bool *has_any, FILE *output)
+{
+    char *rules = NULL;
+    sqlite3_bind_int64(reader->values, 2, call_id);
+    while (sqlite3_step(reader->values) == SQLITE_ROW) {
+        begin_pair(has_any, output);
+        write_key(reader, function_id, reader->values, output);
+        write_value(reader->values, output);
+        if (rules == NULL && sqlite3_column_type(reader->values, COLUMN_RULES) != SQLITE_NULL) {
+            rules = strdup((const char *)sqlite3_column_text(reader->values, COLUMN_RULES));
+        }
+    }
+    sqlite3_reset(reader->values);
+    if (rules != NULL) {
+        begin_pair(has_any, output);
+        fputs("\"rules\":", output);
+        sj_json_text(output, rules);
+        free(rules);
+    }
+}
+
+static void write_costs(const sj_call_arguments_reader *reader, int64_t call_id, bool *has_any,
+                        FILE *output)
+{
+    sqlite3_bind_int64(reader->costs, 2, call_id);
+    if (sqlite3_step(reader->costs) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(reader->costs); i++) {
+            if (sqlite3_column_type(reader->costs, i) != SQLITE_NULL) {
+                begin_pair(has_any, output);
+                fprintf(output, "\"%s\":%lld", sqlite3_column_name(reader->costs, i),
+                        (long long)sqlite3_column_int64(reader->costs, i));
+            }
+        }
+    }
+    sqlite3_reset(reader->costs);
+}
+
+void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
+                             int64_t call_id, FILE *output)
+{
+    bool has_any = false;
+    if (reader->values != NULL) {
+        write_values(reader, function_id, call_id, &has_any, output);
+    }
+    if (reader->costs != NULL) {
+        write_costs(reader, call_id, &has_any, output);
+    }
+    if (has_any) {
+        fputc('}', output);
+    }
+}

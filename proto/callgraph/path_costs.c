@@ -1,0 +1,96 @@
+#include "proto/callgraph/path_costs.h"
+
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+void sj_block_costs_deinit(sj_block_costs *costs)
+{
+    free(costs->places);
+    *costs = (sj_block_costs){0};
+}
+
+static bool is_cost(const sj_block_value *value)
+{
+    return sj_value_kind_of(value->descriptor) == SJ_VALUE_COST;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const uint64_t a = ((const sj_call_costs_place *)left)->call_index;
+    const uint64_t b = ((const sj_call_costs_place *)right)->call_index;
+    return a < b ? -1 : a > b;
+}
+
+sj_status sj_block_costs_list(sj_block_costs *costs, const sj_block *block)
+{
+    costs->count = 0;
+    for (size_t i = 0; i < block->value_count; i++) {
+        const sj_block_value *value = &block->values[i];
+        const bool goes_on =
+            i != 0 && is_cost(value - 1) && value[-1].call_index == value->call_index;
+        if (!is_cost(value) || goes_on) {
+            continue;
+        }
+        SJ_TRY(sj_array_reserve(&costs->places, &costs->capacity, costs->count, 1,
+                                sizeof(*costs->places)));
+        costs->places[costs->count++] =
+            (sj_call_costs_place){.call_index = value->call_index, .value = i};
+    }
+    if (costs->count != 0) {
+        qsort(costs->places, costs->count, sizeof(*costs->places), compare_places);
+    }
+    return SJ_OK;
+}
+
+/* The costs of the call at `first`, as sums of one call. */
+static sj_path_cost read_call(const sj_block *block, size_t first)
+{
+    sj_path_cost call = {.calls = 1};
+    for (size_t i = first; i < block->value_count && is_cost(&block->values[i]) &&
+                           block->values[i].call_index == block->values[first].call_index;
+         i++) {
+        const uint32_t position = sj_value_position(block->values[i].descriptor);
+        if (position < SJ_COSTS && position != SJ_COST_FUNCTION) {
+            call.all[position] = block->values[i].bits;
+            call.known |= UINT32_C(1) << position;
+        }
+    }
+    for (size_t i = 0; i < SJ_COSTS && call.all[SJ_COST_NESTED] == 0; i++) {
+        call.outermost[i] = call.all[i];
+    }
+    return call;
+}
+
+sj_status sj_path_costs_add(sj_path_nodes *paths, uint32_t node, const sj_path_cost *cost)
+{
+    if (paths->nodes[node].cost == 0) {
+        SJ_TRY(sj_array_reserve(&paths->costs, &paths->cost_capacity, paths->cost_count, 1,
+                                sizeof(*paths->costs)));
+        paths->costs[paths->cost_count++] = (sj_path_cost){.function = paths->nodes[node].function};
+        paths->nodes[node].cost = (uint32_t)paths->cost_count;
+    }
+    sj_path_cost *sums = &paths->costs[paths->nodes[node].cost - 1];
+    sums->calls += cost->calls;
+    sums->known |= cost->known;
+    for (size_t i = 0; i < SJ_COSTS; i++) {
+        sums->all[i] += cost->all[i];
+        sums->outermost[i] += cost->outermost[i];
+    }
+    return SJ_OK;
+}
+
+sj_status sj_block_costs_count(const sj_block_costs *costs, const sj_block *block,
+                               uint64_t call_index, sj_path_nodes *paths, uint32_t node)
+{
+    const sj_call_costs_place key = {.call_index = call_index};
+    const sj_call_costs_place *place =
+        costs->count != 0 ? bsearch(&key, costs->places, costs->count, sizeof(key), compare_places)
+                          : NULL;
+    if (place == NULL || node == 0) {
+        return SJ_OK;
+    }
+    const sj_path_cost call = read_call(block, place->value);
+    sj_path_nodes_touch(paths, node);
+    return sj_path_costs_add(paths, node, &call);
+}
