@@ -35,6 +35,8 @@ typedef struct sj_scan_filter {
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
+    const int64_t *functions; /* instead of `function_id`: any of these, rising; borrowed */
+    size_t function_count;
     /* decided row by row: the walk leaves no block out for these */
     bool by_parent;
     int64_t parent_id;
@@ -43,6 +45,9 @@ typedef struct sj_scan_filter {
 } sj_scan_filter;
 
 extern const sj_scan_filter sj_scan_everything;
+
+/* sj_scan_filter_takes returns whether a function is one that is asked for; 0 is none. */
+bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id);
 
 typedef enum sj_scan_want {
     SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS,
@@ -87,7 +92,7 @@ typedef struct sj_block_scan {
     sj_scan_filter filter;
     unsigned want; /* sj_scan_want; 0: headers only */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
-    sqlite3_stmt *outlines;
+    sqlite3_stmt *outlines, *contents;
     sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
     sj_late_exits late;
     sj_block_decoder *decoder;
@@ -96,6 +101,7 @@ typedef struct sj_block_scan {
     int64_t stream_id;
     int64_t thread_id; /* INT64_MIN: none */
     int64_t block_id;
+    bool has_contents; /* `contents` is at the block's row */
     bool in_stream;
     bool is_working; /* a walk has begun and not ended (proto/base/progress.h) */
     sj_block block;  /* decoded; with want 0 only the header's first_call and call_count */
@@ -144,11 +150,7 @@ int sj_block_scan_next(sj_block_scan *scan);
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 
 /* sj_block_scan_bytes gives the bytes of the current block, from its row or its file. */
-static inline sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error)
-{
-    enum { STORAGE = 8, DATA = 9 }; /* columns of `blocks` */
-    return sj_block_files_get_columns(scan->files, scan->blocks, STORAGE, DATA, bytes, error);
-}
+sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error);
 
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
