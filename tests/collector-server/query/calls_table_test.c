@@ -19,6 +19,35 @@ static const char path[] = "calls_table_test.db";
 static trace made;
 static sqlite3 *database;
 
+/* Phases that follow, overlap and never end, and values of every seventh call. */
+static void add_marks_and_values(void)
+{
+    static const char marks[] =
+        "INSERT INTO marks (session_id, number, name, is_end, at_ns) VALUES (1, 1, 'a', 0, 1000),"
+        " (1, 2, 'b', 0, 2500), (1, 3, 'b', 1, 4000), (1, 4, 'a', 1, 6000), (1, 5, 'c', 0, 6000),"
+        " (1, 6, 'c', 1, 6100), (1, 7, 'b', 0, 9000), (2, 1, 'a', 0, -5), (2, 2, 'a', 1, 800)";
+    static const char values[] =
+        "INSERT INTO arguments (session_id, call_id, position, kind, value)"
+        " VALUES (?, ?, ?, 'int', ?)";
+    sqlite3 *writer;
+    sqlite3_stmt *insert;
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    sqlite3_exec(writer, "BEGIN", NULL, NULL, NULL);
+    assert_int_equal(sqlite3_exec(writer, marks, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(writer, values, -1, &insert, NULL), SQLITE_OK);
+    for (size_t i = 0; i < made.count; i += 7) {
+        sqlite3_bind_int64(insert, 1, made.calls[i].session_id);
+        sqlite3_bind_int64(insert, 2, made.calls[i].call_id);
+        sqlite3_bind_int64(insert, 3, (sqlite3_int64)(i % 2));
+        sqlite3_bind_int64(insert, 4, (sqlite3_int64)(i % 5));
+        assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+        sqlite3_reset(insert);
+    }
+    sqlite3_finalize(insert);
+    assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(writer);
+}
+
 static int open_trace(void **state)
 {
     (void)state;
@@ -33,6 +62,7 @@ static int open_trace(void **state)
                                .keep_calls = true,
                                .tail_calls = true};
     make_trace(path, &shape, &made);
+    add_marks_and_values();
     sj_error error = {0};
     if (sj_database_open_reader(path, &database, &error) != SJ_OK) {
         fprintf(stderr, "%s\n", error.text);
@@ -237,6 +267,24 @@ static void groups_and_orders_are_sqlites_own(void **state)
         "SELECT function_id, count(*), sum(duration_ns), min(self_ns) FROM %s %s GROUP BY "
         "function_id ORDER BY function_id",
         "SELECT DISTINCT function_id FROM %s %s ORDER BY function_id",
+        "SELECT DISTINCT function_id FROM %s %s WHERE depth > 3 ORDER BY 1",
+        "SELECT DISTINCT function_id FROM %s %s WHERE start_ns > 3000 AND start_ns %% 7 = 0 "
+        "ORDER BY function_id",
+        "SELECT count(*), sum(duration_ns) FROM %s %s WHERE function_id IN "
+        "(1003, 100002, NULL, 'x', 1004.0, 1003.5)",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) AND function_id > 1003",
+        "SELECT function_id, count(*), max(end_ns) FROM %s %s WHERE function_id IN "
+        "(SELECT function_id FROM functions WHERE function_id %% 3 = 0) AND session_id = 2 "
+        "GROUP BY function_id ORDER BY 1",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) ORDER BY duration_ns DESC, "
+        "call_id LIMIT 9",
+        "SELECT call_id FROM %s %s ORDER BY call_id LIMIT 50 OFFSET 777",
+        "SELECT call_id, self_ns FROM %s %s ORDER BY call_id LIMIT -1 OFFSET 5000",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 1004) ORDER BY call_id LIMIT 20 "
+        "OFFSET 30",
+        "SELECT call_id FROM %s %s WHERE depth > 2 AND self_ns > 3 ORDER BY call_id LIMIT 20 "
+        "OFFSET 30",
+        "SELECT call_id FROM %s %s ORDER BY start_ns, call_id LIMIT 20 OFFSET 30",
         "SELECT function_id, max(start_ns) FROM %s %s WHERE depth > 3 GROUP BY function_id "
         "ORDER BY 2 DESC, 1",
         "SELECT count(DISTINCT function_id), count(DISTINCT depth) FROM %s %s",
@@ -254,6 +302,41 @@ static void groups_and_orders_are_sqlites_own(void **state)
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
         assert_true(compare(queries[i], "") > 0);
     }
+}
+
+/* How a question's plan of `calls` reads. */
+static void assert_plan(const char *sql, const char *part)
+{
+    char *explained = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql);
+    sqlite3_stmt *plan = prepare(explained);
+    assert_int_equal(sqlite3_step(plan), SQLITE_ROW);
+    const char *text = (const char *)sqlite3_column_text(plan, 3);
+    if (strstr(text, part) == NULL) {
+        fail_msg("%s: %s, not %s", sql, text, part);
+    }
+    sqlite3_finalize(plan);
+    sqlite3_free(explained);
+}
+
+static void sets_offsets_and_distinct_are_taken_where_they_can_be(void **state)
+{
+    (void)state;
+    assert_plan("SELECT count(*) FROM calls WHERE function_id IN (1003, 1004)", ":e(");
+    assert_plan("SELECT count(*) FROM calls WHERE function_id IN (1003, 4) AND function_id = 4",
+                ":e=e=");
+    assert_plan("SELECT call_id FROM calls WHERE session_id = 1 LIMIT 5 OFFSET 9", ":b=z+");
+    assert_plan("SELECT DISTINCT function_id FROM calls", "1342177296:"); /* bits 4, 28 and 30 */
+    assert_plan("SELECT DISTINCT function_id FROM calls WHERE depth > 1", "268435536:g>");
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT call_id FROM calls WHERE call_id = "
+                               "(SELECT max(call_id) FROM naive) LIMIT 1 OFFSET 1)"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT 1 FROM calls LIMIT 7 OFFSET 3)"), 7);
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT call_id FROM calls WHERE parent_id = "
+                               "(SELECT parent_id FROM naive WHERE parent_id IS NOT NULL GROUP BY "
+                               "1 ORDER BY count(*) DESC, 1 LIMIT 1) LIMIT 100 OFFSET 1)") +
+                         1,
+                     number_of("SELECT count(*) AS n FROM naive WHERE parent_id IS NOT NULL "
+                               "GROUP BY parent_id ORDER BY 1 DESC LIMIT 1"));
 }
 
 static void call_aggregate_equals_the_sum_of_its_calls(void **state)
@@ -312,6 +395,17 @@ static int64_t differing_groups(const char *keys, const char *arguments, const c
     return count;
 }
 
+/* The phase that a call of `naive` began in. */
+#define MARK_OF_CALL                                                                               \
+    "(SELECT m.mark_id FROM marks AS m WHERE m.session_id = naive.session_id AND NOT m.is_end "    \
+    "AND m.at_ns <= start_ns AND start_ns < coalesce((SELECT min(e.at_ns) FROM marks AS e WHERE "  \
+    "e.session_id = m.session_id AND e.name = m.name AND e.is_end AND e.at_ns >= m.at_ns), "       \
+    "1 << 62) ORDER BY m.at_ns DESC, m.mark_id DESC LIMIT 1)"
+
+#define HAS_VALUE(condition)                                                                       \
+    "call_id IN (SELECT a.call_id FROM arguments AS a WHERE a.session_id = naive.session_id "      \
+    "AND " condition ")"
+
 static void call_groups_equal_grouping_all_calls(void **state)
 {
     (void)state;
@@ -327,6 +421,9 @@ static void call_groups_equal_grouping_all_calls(void **state)
         {"module,bucket:5000", "module_id, bucket_ns",
          "(SELECT f.module_id FROM functions AS f WHERE f.function_id = naive.function_id), "
          "start_ns / 5000 * 5000"},
+        {"mark", "mark_id", MARK_OF_CALL},
+        {"mark,function,bucket:300", "mark_id, function_id, bucket_ns",
+         MARK_OF_CALL ", function_id, start_ns / 300 * 300"},
     };
     static const struct {
         const char *arguments, *where;
@@ -343,6 +440,14 @@ static void call_groups_equal_grouping_all_calls(void **state)
          "caller_function_id = (SELECT max(caller_function_id) FROM naive)"},
         {"AND of_function = (SELECT max(function_id) FROM naive)",
          "function_id = (SELECT max(function_id) FROM naive)"},
+        {"AND ended_as = 'unwound'", "ending = 'unwound'"},
+        {"AND ended_as = 'open' AND in_session = 1", "ending = 'open' AND session_id = 1"},
+        {"AND ended_as = 'returned' AND shortest_ns = 30",
+         "ending = 'returned' AND duration_ns >= 30"},
+        {"AND with_value = 3", HAS_VALUE("a.value = 3")},
+        {"AND at_position = 0 AND least_value = 2 AND greatest_value = 3",
+         HAS_VALUE("a.position = 0 AND a.value BETWEEN 2 AND 3")},
+        {"AND at_position = 1", HAS_VALUE("a.position = 1")},
     };
     for (size_t i = 0; i < sizeof(groupings) / sizeof(groupings[0]); ++i) {
         for (size_t k = 0; k < sizeof(filters) / sizeof(filters[0]); ++k) {
@@ -393,6 +498,10 @@ static void call_groups_refuse_keys_that_they_do_not_know(void **state)
         assert_non_null(strstr(sqlite3_errmsg(database), "keys are a list"));
         sqlite3_finalize(statement);
     }
+    sqlite3_stmt *odd = prepare("SELECT * FROM call_groups('function') WHERE ended_as = 'thrown'");
+    assert_int_equal(sqlite3_step(odd), SQLITE_ERROR);
+    assert_non_null(strstr(sqlite3_errmsg(database), "ended_as is returned"));
+    sqlite3_finalize(odd);
     sqlite3_stmt *none = prepare("SELECT * FROM call_groups(NULL)");
     assert_int_equal(sqlite3_step(none), SQLITE_ROW); /* no keys: everything together */
     sqlite3_finalize(none);
@@ -778,6 +887,7 @@ int main(void)
         cmocka_unit_test(counting_reads_no_columns_and_counts_all),
         cmocka_unit_test(random_conditions_answer_like_a_full_scan),
         cmocka_unit_test(groups_and_orders_are_sqlites_own),
+        cmocka_unit_test(sets_offsets_and_distinct_are_taken_where_they_can_be),
         cmocka_unit_test(call_aggregate_equals_the_sum_of_its_calls),
         cmocka_unit_test(call_groups_equal_grouping_all_calls),
         cmocka_unit_test(call_groups_know_quantiles_and_processes),
