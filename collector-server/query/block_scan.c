@@ -4,6 +4,7 @@
  */
 #include "collector-server/query/block_scan.h"
 
+#include "collector-server/query/scan_contents.h"
 #include "collector-server/query/scan_outline.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
@@ -209,13 +210,6 @@ bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
     return low < filter->function_count && filter->functions[low] == function_id;
 }
 
-/* Leaves the block that the walk is at. */
-static void leave_block(sj_block_scan *scan)
-{
-    sqlite3_reset(scan->contents);
-    scan->has_contents = false;
-}
-
 static int64_t clamp_stream(int64_t call_id)
 {
     return call_id < 0 ? -1 : call_id >> SJ_CALL_INDEX_BITS;
@@ -229,7 +223,7 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     scan->want = want;
     scan->in_stream = false;
     scan->session.valid = false;
-    leave_block(scan);
+    sj_scan_contents_leave(scan);
     sqlite3_reset(scan->blocks);
     sqlite3_reset(scan->streams);
     int64_t first = filter->first_stream;
@@ -472,39 +466,13 @@ static bool may_hold(const sj_block_scan *scan)
     return scan->filter.min_depth <= sqlite3_column_int64(row, 7);
 }
 
-/* Moves to what only the current block's row has. An SQLite result code. */
-static int read_contents(sj_block_scan *scan)
-{
-    if (scan->has_contents) {
-        return SQLITE_OK;
-    }
-    sqlite3_bind_int64(scan->contents, 1, scan->block_id);
-    const int result = sqlite3_step(scan->contents);
-    scan->has_contents = result == SQLITE_ROW;
-    if (result != SQLITE_ROW) {
-        sqlite3_reset(scan->contents);
-    }
-    return result == SQLITE_ROW ? SQLITE_OK : result == SQLITE_DONE ? SQLITE_CORRUPT : result;
-}
-
-sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error)
-{
-    enum { STORAGE = 1, DATA = 2 };
-    const int result = read_contents(scan);
-    if (result != SQLITE_OK) {
-        return sj_fail(error, result == SQLITE_NOMEM ? SJ_ENOMEM : SJ_EIO, "%s",
-                       sqlite3_errstr(result));
-    }
-    return sj_block_files_get_columns(scan->files, scan->contents, STORAGE, DATA, bytes, error);
-}
-
 /* Whether the block's bitmap leaves open that a function looked for was called in it. */
 static bool may_have_function(sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
     sqlite3_stmt *row = scan->contents;
-    if (!scan->filter.by_function || session->bitmap_useless || read_contents(scan) != SQLITE_OK ||
-        sqlite3_column_type(row, 0) != SQLITE_BLOB) {
+    if (!scan->filter.by_function || session->bitmap_useless ||
+        sj_scan_contents_read(scan) != SQLITE_OK || sqlite3_column_type(row, 0) != SQLITE_BLOB) {
         return true;
     }
     const uint8_t *bitmap = sqlite3_column_blob(row, 0);
@@ -612,7 +580,7 @@ static int load_block(sj_block_scan *scan)
     }
     sj_slice bytes;
     sj_error why = {0};
-    const sj_status status = sj_block_scan_bytes(scan, &bytes, &why);
+    const sj_status status = sj_scan_contents_bytes(scan, &bytes, &why);
     if (status == SJ_ENOMEM) {
         return SQLITE_NOMEM;
     }
@@ -634,7 +602,7 @@ int sj_block_scan_next(sj_block_scan *scan)
             }
             continue;
         }
-        leave_block(scan);
+        sj_scan_contents_leave(scan);
         const int result = sqlite3_step(scan->blocks);
         if (result == SQLITE_DONE) {
             sqlite3_reset(scan->blocks);

@@ -149,9 +149,6 @@ int sj_block_scan_next(sj_block_scan *scan);
  * and the walk can go on with the next. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 
-/* sj_block_scan_bytes gives the bytes of the current block, from its row or its file. */
-sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error);
-
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
 
