@@ -4,6 +4,7 @@
  */
 #include "collector-server/query/block_scan.h"
 
+#include "collector-server/query/scan_contents.h"
 #include "collector-server/query/scan_outline.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
@@ -31,11 +32,15 @@ static const char streams_sql[] =
     "WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4 "
     "AND (?5 = 0 OR thread_id = ?6) ORDER BY stream_id";
 
+/* What the index blocks_by_call covers. */
 static const char blocks_sql[] =
     "SELECT block_id, first_call, call_count, first_ticks, last_ticks, max_duration_ticks, "
-    "functions, quarantined, storage, data, max_depth, lost_calls FROM blocks "
+    "quarantined, max_depth, lost_calls FROM blocks "
     "WHERE stream_id = ?1 AND kind = 1 AND first_call BETWEEN ?2 AND ?3 AND call_count > 0 "
     "ORDER BY first_call";
+
+static const char contents_sql[] =
+    "SELECT functions, storage, data FROM blocks WHERE block_id = ?1";
 
 /* Call number of the first block that may hold call ?2 or time ?3, and of the last by ?4. Without
  * INDEXED BY SQLite takes min() and max() from blocks_by_call, through every block of the stream.
@@ -93,6 +98,7 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
         {bounds_sql, &scan->bounds},         {modules_sql, &scan->modules},
         {stacks_sql, &scan->stacks},         {longest_sql, &scan->longest},
         {outlasting_sql, &scan->outlasting}, {outlines_sql, &scan->outlines},
+        {contents_sql, &scan->contents},
     };
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
         const int result =
@@ -194,6 +200,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->modules);
     sqlite3_finalize(scan->stacks);
     sqlite3_finalize(scan->outlines);
+    sqlite3_finalize(scan->contents);
     sj_block_files_free(scan->files);
     sj_block_files_free(scan->stack_files);
     if (scan->decoder != NULL) {
@@ -211,6 +218,27 @@ void sj_block_scan_close(sj_block_scan *scan)
     free(scan->outline_functions);
 }
 
+bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
+{
+    if (!filter->by_function) {
+        return true;
+    }
+    if (filter->functions == NULL) {
+        return function_id != 0 && function_id == filter->function_id;
+    }
+    size_t low = 0;
+    size_t high = filter->function_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (filter->functions[middle] < function_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < filter->function_count && filter->functions[low] == function_id;
+}
+
 static int64_t clamp_stream(int64_t call_id)
 {
     return call_id < 0 ? -1 : call_id >> SJ_CALL_INDEX_BITS;
@@ -223,6 +251,7 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     scan->want = want;
     scan->in_stream = false;
     scan->session.valid = false;
+    sj_scan_contents_leave(scan);
     sqlite3_reset(scan->blocks);
     sqlite3_reset(scan->streams);
     int64_t first = filter->first_stream;
@@ -420,7 +449,7 @@ static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_
 {
     const uint64_t first = (uint64_t)sqlite3_column_int64(scan->blocks, 1);
     const uint64_t span = (uint64_t)sqlite3_column_int64(scan->blocks, 2) +
-                          (uint64_t)sqlite3_column_int64(scan->blocks, 11);
+                          (uint64_t)sqlite3_column_int64(scan->blocks, 8);
     for (size_t i = 0; i < count; ++i) {
         if (calls[i] - first < span) {
             return true;
@@ -446,7 +475,7 @@ static bool may_outlast(const sj_block_scan *scan)
            holds_one_of(scan, scan->outlasting_calls, scan->outlasting_count);
 }
 
-/* Whether the block's row, without its bytes, leaves open that it holds a call looked for. */
+/* Whether the block's ranges leave open that it holds a call looked for. */
 static bool may_hold(const sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
@@ -458,15 +487,20 @@ static bool may_hold(const sj_block_scan *scan)
     if (!may_last(scan) || !may_outlast(scan)) {
         return false;
     }
-    if (scan->filter.min_depth > sqlite3_column_int64(row, 10)) {
-        return false;
-    }
+    return scan->filter.min_depth <= sqlite3_column_int64(row, 7);
+}
+
+/* Whether the block's bitmap leaves open that a function looked for was called in it. */
+static bool may_have_function(sj_block_scan *scan)
+{
+    const sj_scan_session *session = &scan->session;
+    sqlite3_stmt *row = scan->contents;
     if (!scan->filter.by_function || session->bitmap_useless ||
-        sqlite3_column_type(row, 6) != SQLITE_BLOB) {
+        sj_scan_contents_read(scan) != SQLITE_OK || sqlite3_column_type(row, 0) != SQLITE_BLOB) {
         return true;
     }
-    const uint8_t *bitmap = sqlite3_column_blob(row, 6);
-    const size_t size = (size_t)sqlite3_column_bytes(row, 6);
+    const uint8_t *bitmap = sqlite3_column_blob(row, 0);
+    const size_t size = (size_t)sqlite3_column_bytes(row, 0);
     for (size_t i = 0; i < session->function_count; ++i) {
         if (sj_function_bitmap_may_have(bitmap, size, session->functions[i])) {
             return true;
@@ -490,8 +524,7 @@ static int map_dictionary(sj_block_scan *scan)
     }
     for (size_t i = 0; i < block->function_count; ++i) {
         scan->function_ids[i] = sj_scan_function_id(&scan->session, block->functions[i]);
-        scan->function_matches[i] =
-            !scan->filter.by_function || scan->function_ids[i] == scan->filter.function_id;
+        scan->function_matches[i] = sj_scan_filter_takes(&scan->filter, scan->function_ids[i]);
     }
     return SQLITE_OK;
 }
@@ -552,11 +585,11 @@ static int load_block(sj_block_scan *scan)
 {
     scan->outlined = false;
     scan->block_id = sqlite3_column_int64(scan->blocks, 0);
-    if (!may_hold(scan)) {
+    if (!may_hold(scan) || !may_have_function(scan)) {
         return SQLITE_OK;
     }
-    if (sqlite3_column_type(scan->blocks, 7) != SQLITE_NULL) {
-        sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 7));
+    if (sqlite3_column_type(scan->blocks, 6) != SQLITE_NULL) {
+        sj_block_scan_warn(scan, (const char *)sqlite3_column_text(scan->blocks, 6));
         return SQLITE_OK;
     }
     if (knows_block(scan)) {
@@ -571,7 +604,7 @@ static int load_block(sj_block_scan *scan)
     }
     sj_slice bytes;
     sj_error why = {0};
-    const sj_status status = sj_block_scan_bytes(scan, &bytes, &why);
+    const sj_status status = sj_scan_contents_bytes(scan, &bytes, &why);
     if (status == SJ_ENOMEM) {
         return SQLITE_NOMEM;
     }
@@ -593,6 +626,7 @@ int sj_block_scan_next(sj_block_scan *scan)
             }
             continue;
         }
+        sj_scan_contents_leave(scan);
         const int result = sqlite3_step(scan->blocks);
         if (result == SQLITE_DONE) {
             sqlite3_reset(scan->blocks);

@@ -36,6 +36,8 @@ typedef struct sj_scan_filter {
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
+    const int64_t *functions; /* instead of `function_id`: any of these, rising; borrowed */
+    size_t function_count;
     /* decided row by row: the walk leaves no block out for these */
     bool by_parent;
     int64_t parent_id;
@@ -44,6 +46,9 @@ typedef struct sj_scan_filter {
 } sj_scan_filter;
 
 extern const sj_scan_filter sj_scan_everything;
+
+/* sj_scan_filter_takes returns whether a function is one that is asked for; 0 is none. */
+bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id);
 
 typedef enum sj_scan_want {
     SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS,
@@ -88,7 +93,7 @@ typedef struct sj_block_scan {
     sj_scan_filter filter;
     unsigned want; /* sj_scan_want; 0: headers only */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
-    sqlite3_stmt *outlines;
+    sqlite3_stmt *outlines, *contents;
     sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
     sj_late_exits late;
     sj_block_decoder *decoder;
@@ -97,6 +102,7 @@ typedef struct sj_block_scan {
     int64_t stream_id;
     int64_t thread_id; /* INT64_MIN: none */
     int64_t block_id;
+    bool has_contents; /* `contents` is at the block's row */
     bool in_stream;
     sj_progress_work work; /* the walk, from its begin to its end */
     uint64_t blocks_begun; /* of it */
@@ -144,13 +150,6 @@ int sj_block_scan_next(sj_block_scan *scan);
  * `resolve`. SQLITE_CORRUPT: the block's events contradict each other; it was named in the warnings
  * and the walk can go on with the next. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
-
-/* sj_block_scan_bytes gives the bytes of the current block, from its row or its file. */
-static inline sj_status sj_block_scan_bytes(sj_block_scan *scan, sj_slice *bytes, sj_error *error)
-{
-    enum { STORAGE = 8, DATA = 9 }; /* columns of `blocks` */
-    return sj_block_files_get_columns(scan->files, scan->blocks, STORAGE, DATA, bytes, error);
-}
 
 /* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);

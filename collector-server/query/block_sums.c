@@ -2,6 +2,7 @@
  * entry; rows are never made. */
 #include "collector-server/query/block_sums.h"
 
+#include "collector-server/query/lost_calls.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -198,33 +199,6 @@ static size_t add_any_events(const block_walk *walk, bool windowed)
     return windowed ? add_events(walk, true, true) : add_events(walk, true, false);
 }
 
-/* How many calls were lost before an ENTER: asked of rising ones, in one walk over the block. */
-typedef struct lost_walk {
-    size_t gap, event;
-    uint32_t entered;
-    uint64_t lost;
-} lost_walk;
-
-static uint64_t lost_before(lost_walk *at, const sj_block *block, uint32_t row)
-{
-    for (; at->gap < block->gap_count; ++at->gap) {
-        const sj_gap *gap = &block->gaps[at->gap];
-        if (gap->calls == 0) {
-            continue; /* the thread waited */
-        }
-        for (; at->event < gap->before_event; ++at->event) {
-            at->entered +=
-                (block->symbols16 != NULL ? block->symbols16[at->event]
-                                          : block->symbols32[at->event]) != SJ_EVENT_LEAVE;
-        }
-        if (at->entered > row) {
-            break;
-        }
-        at->lost += gap->calls;
-    }
-    return at->lost;
-}
-
 /* Lists those of the `top` calls open at the end that count. */
 static sj_status list_open(block_walk *walk, size_t top)
 {
@@ -233,14 +207,15 @@ static sj_status list_open(block_walk *walk, size_t top)
     const sj_summed_call *stack = walk->summer->stack;
     const uint32_t base = sums->open_depth - (uint32_t)sums->end_count;
     SJ_TRY(sj_array_reserve(&sums->open, &sums->open_capacity, 0, top, sizeof(*sums->open)));
-    lost_walk lost = {0};
+    sj_lost_calls lost = {0};
     for (size_t i = 0; i < top; ++i) {
         const sj_summed_call *call = &stack[i];
         if (call->start < walk->first || call->start > walk->last) {
             continue;
         }
         sums->open[sums->open_count++] = (sj_open_sum){
-            .index = block->header.first_call + call->row + lost_before(&lost, block, call->row),
+            .index = block->header.first_call + call->row +
+                     sj_lost_calls_before(&lost, block, call->row),
             .start_ticks = call->start,
             .function = sums->functions[call->slot],
             .depth = base + (uint32_t)i,

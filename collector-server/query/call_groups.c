@@ -68,19 +68,9 @@ sj_status sj_call_groups_find(sj_call_groups *groups, const int64_t keys[SJ_GROU
     return SJ_OK;
 }
 
-sj_status sj_call_groups_add(sj_call_groups *groups, uint32_t number, int64_t duration_ns,
-                             int64_t self_ns, bool histogram)
+sj_status sj_call_groups_add_duration(sj_call_groups *groups, sj_call_group *group,
+                                      int64_t duration_ns)
 {
-    sj_call_group *group = &groups->groups[number];
-    ++group->calls;
-    /* unsigned: clocks that make no sense wrap */
-    group->duration_ns = (int64_t)((uint64_t)group->duration_ns + (uint64_t)duration_ns);
-    group->self_ns = (int64_t)((uint64_t)group->self_ns + (uint64_t)self_ns);
-    group->min_ns = duration_ns < group->min_ns ? duration_ns : group->min_ns;
-    group->max_ns = duration_ns > group->max_ns ? duration_ns : group->max_ns;
-    if (!histogram) {
-        return SJ_OK;
-    }
     const uint32_t before = group->durations.octave_count;
     SJ_TRY(sj_histogram_add(&group->durations, (uint64_t)duration_ns, 1));
     groups->histogram_bytes +=

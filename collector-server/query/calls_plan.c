@@ -1,8 +1,11 @@
 /* Design notes. idxStr holds two characters for each constraint taken: the column ('a' + number)
- * and the operator (= < { > }, where { is <= and } is >=). Every one of them is decided exactly by
- * the cursor, so SQLite does not check again. Estimates count blocks: a block costs about 1
- * ms to decode, and a row costs the same whichever way it is found. */
+ * and the operator (= < { > }, where { is <= and } is >=; ( is one of a set; z+ is the number of
+ * rows to pass over). Every one of them is decided exactly by the cursor, so SQLite does not check
+ * again. Estimates count blocks: a block costs about 1 ms to decode, and a row costs the same
+ * whichever way it is found. */
 #include "collector-server/query/calls_plan.h"
+
+#include "proto/base/array.h"
 
 #include <math.h>
 
@@ -144,6 +147,43 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
     return false;
 }
 
+/* Whether a constraint is an IN that is taken at once, in one walk: for functions only, as other
+ * columns lead to few blocks for each value, and without another constraint on them. */
+static bool takes_set(sqlite3_index_info *info, int place)
+{
+    for (int i = 0; i < info->nConstraint; ++i) {
+        if (i != place && info->aConstraint[i].iColumn == SJ_CALLS_FUNCTION_ID &&
+            operator_code(info->aConstraint[i].op) == '=') {
+            return false;
+        }
+    }
+    return info->aConstraint[place].iColumn == SJ_CALLS_FUNCTION_ID && !wants_longest(info) &&
+           sqlite3_vtab_in(info, place, 1) != 0;
+}
+
+/* Takes OFFSET, when every other condition and the order are this cursor's. */
+static void take_offset(sqlite3_index_info *info, bool ordered, char *plan, int *taken)
+{
+    int offset = -1;
+    for (int i = 0; i < info->nConstraint; ++i) {
+        if (info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_OFFSET) {
+            offset = info->aConstraint[i].usable ? i : -1;
+        } else if (info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_LIMIT &&
+                   info->aConstraintUsage[i].argvIndex == 0) {
+            return;
+        }
+    }
+    if (offset < 0 || (info->nOrderBy > 0 && !ordered) ||
+        ((unsigned)info->idxNum & (SJ_CALLS_GROUPED | SJ_CALLS_LONGEST)) != 0) {
+        return;
+    }
+    plan[2 * *taken] = 'z';
+    plan[2 * *taken + 1] = '+';
+    info->aConstraintUsage[offset].argvIndex = ++*taken;
+    info->aConstraintUsage[offset].omit = 1;
+    plan[2 * *taken] = '\0';
+}
+
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
 {
     const totals sum = read_totals(state);
@@ -155,11 +195,12 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
         return SQLITE_NOMEM;
     }
     for (int i = 0; i < info->nConstraint; ++i) {
-        const char op = operator_code(info->aConstraint[i].op);
+        char op = operator_code(info->aConstraint[i].op);
         const int column = info->aConstraint[i].iColumn;
         if (!info->aConstraint[i].usable || op == '\0' || !can_take(column, op)) {
             continue;
         }
+        op = op == '=' && takes_set(info, i) ? '(' : op;
         plan[2 * taken] = (char)('a' + column);
         plan[2 * taken + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++taken;
@@ -182,9 +223,13 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
     info->orderByConsumed = ordered;
     info->idxNum = (int)(info->colUsed & ((1u << SJ_CALLS_COLUMN_COUNT) - 1));
     if (ordered && grouped) {
-        info->idxNum |= SJ_CALLS_GROUPED;
+        /* one row for each function is enough when nothing else of the rows is looked at */
+        const bool distinct = sqlite3_vtab_distinct(info) >= 2 &&
+                              info->colUsed == UINT64_C(1) << SJ_CALLS_FUNCTION_ID;
+        info->idxNum |= SJ_CALLS_GROUPED | (distinct ? SJ_CALLS_DISTINCT : 0);
     }
     info->idxNum |= longest ? SJ_CALLS_LONGEST : 0;
+    take_offset(info, ordered, plan, &taken);
     const double rows = fmax(sum.calls * left.rows, 1.0);
     info->estimatedRows = (sqlite3_int64)rows;
     /* in units of one step of SQLite's: a block is about a thousand */
@@ -256,61 +301,107 @@ static bool fix(bool *fixed, int64_t *value, int64_t bound)
     return true;
 }
 
-bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_filter *filter)
+static int add_number(sj_calls_set *set, sqlite3_value *value)
+{
+    char op = '=';
+    int64_t number;
+    if (!integer_bound(value, &op, &number) || op != '=') {
+        return SQLITE_OK; /* no integer is equal to it */
+    }
+    if (sj_array_reserve(&set->numbers, &set->capacity, set->count, 1, sizeof(*set->numbers)) !=
+        SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    size_t at = set->count++;
+    for (; at != 0 && set->numbers[at - 1] > number; --at) { /* SQLite gives them in order */
+        set->numbers[at] = set->numbers[at - 1];
+    }
+    set->numbers[at] = number;
+    return SQLITE_OK;
+}
+
+int sj_calls_read_set(const char *plan, int argc, sqlite3_value **argv, sj_calls_set *set)
+{
+    set->count = 0;
+    int place = 0;
+    while (place < argc && plan[2 * place + 1] != '(') {
+        ++place;
+    }
+    if (place == argc) {
+        return SQLITE_OK;
+    }
+    sqlite3_value *value = NULL;
+    int result = sqlite3_vtab_in_first(argv[place], &value);
+    while (result == SQLITE_OK && (result = add_number(set, value)) == SQLITE_OK) {
+        result = sqlite3_vtab_in_next(argv[place], &value);
+    }
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+int64_t sj_calls_offset(const char *plan, int argc, sqlite3_value **argv)
+{
+    return argc != 0 && plan[2 * argc - 1] == '+' ? sqlite3_value_int64(argv[argc - 1]) : 0;
+}
+
+/* The greatest duration and end that the filter has no place for. */
+typedef struct upper_bounds {
+    int64_t duration_ns, end_ns;
+} upper_bounds;
+
+/* Takes one constraint; false: nothing matches it. */
+static bool take_constraint(int column, char op, int64_t bound, sj_scan_filter *filter,
+                            upper_bounds *upper)
+{
+    switch (column) {
+    case SJ_CALLS_CALL_ID:
+        narrow(&filter->first_call, &filter->last_call, op, bound);
+        return true;
+    case SJ_CALLS_SESSION_ID:
+        narrow(&filter->first_session, &filter->last_session, op, bound);
+        return true;
+    case SJ_CALLS_STREAM_ID:
+        narrow(&filter->first_stream, &filter->last_stream, op, bound);
+        return true;
+    case SJ_CALLS_START_NS:
+        narrow(&filter->first_start_ns, &filter->last_start_ns, op, bound);
+        return true;
+    case SJ_CALLS_DEPTH:
+        narrow(&filter->min_depth, &filter->max_depth, op, bound);
+        return true;
+    case SJ_CALLS_DURATION_NS:
+        filter->ended = true;
+        narrow(&filter->min_duration_ns, &upper->duration_ns, op, bound);
+        return true;
+    case SJ_CALLS_END_NS:
+        filter->ended = true;
+        narrow(&filter->first_end_ns, &upper->end_ns, op, bound);
+        return true;
+    case SJ_CALLS_THREAD_ID:
+        return fix(&filter->by_thread, &filter->thread_id, bound);
+    case SJ_CALLS_PARENT_ID:
+        return fix(&filter->by_parent, &filter->parent_id, bound);
+    case SJ_CALLS_CALLER_FUNCTION_ID:
+        return fix(&filter->by_caller, &filter->caller_function_id, bound);
+    default:
+        return fix(&filter->by_function, &filter->function_id, bound);
+    }
+}
+
+bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_calls_set *set,
+                     sj_scan_filter *filter)
 {
     *filter = sj_scan_everything;
-    int64_t longest = INT64_MAX;
-    int64_t last_end = INT64_MAX;
+    upper_bounds upper = {INT64_MAX, INT64_MAX};
     for (int i = 0; i < argc; ++i) {
         char op = plan[2 * i + 1];
         int64_t bound;
-        const int column = plan[2 * i] - 'a';
-        if (!integer_bound(argv[i], &op, &bound)) {
+        if (op == '(') {
+            filter->by_function = true;
+            filter->functions = set->numbers;
+            filter->function_count = set->count;
+        } else if (op != '+' && (!integer_bound(argv[i], &op, &bound) ||
+                                 !take_constraint(plan[2 * i] - 'a', op, bound, filter, &upper))) {
             return false;
-        }
-        switch (column) {
-        case SJ_CALLS_CALL_ID:
-            narrow(&filter->first_call, &filter->last_call, op, bound);
-            break;
-        case SJ_CALLS_SESSION_ID:
-            narrow(&filter->first_session, &filter->last_session, op, bound);
-            break;
-        case SJ_CALLS_STREAM_ID:
-            narrow(&filter->first_stream, &filter->last_stream, op, bound);
-            break;
-        case SJ_CALLS_START_NS:
-            narrow(&filter->first_start_ns, &filter->last_start_ns, op, bound);
-            break;
-        case SJ_CALLS_DEPTH:
-            narrow(&filter->min_depth, &filter->max_depth, op, bound);
-            break;
-        case SJ_CALLS_DURATION_NS:
-            filter->ended = true;
-            narrow(&filter->min_duration_ns, &longest, op, bound);
-            break;
-        case SJ_CALLS_END_NS:
-            filter->ended = true;
-            narrow(&filter->first_end_ns, &last_end, op, bound);
-            break;
-        case SJ_CALLS_THREAD_ID:
-            if (!fix(&filter->by_thread, &filter->thread_id, bound)) {
-                return false;
-            }
-            break;
-        case SJ_CALLS_PARENT_ID:
-            if (!fix(&filter->by_parent, &filter->parent_id, bound)) {
-                return false;
-            }
-            break;
-        case SJ_CALLS_CALLER_FUNCTION_ID:
-            if (!fix(&filter->by_caller, &filter->caller_function_id, bound)) {
-                return false;
-            }
-            break;
-        default:
-            if (!fix(&filter->by_function, &filter->function_id, bound)) {
-                return false;
-            }
         }
     }
     if (filter->by_parent) {
@@ -326,6 +417,6 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, sj_scan_f
            filter->first_session <= filter->last_session &&
            filter->first_stream <= filter->last_stream &&
            filter->first_start_ns <= filter->last_start_ns &&
-           filter->min_depth <= filter->max_depth && filter->min_duration_ns <= longest &&
-           filter->first_end_ns <= last_end;
+           filter->min_depth <= filter->max_depth && filter->min_duration_ns <= upper.duration_ns &&
+           filter->first_end_ns <= upper.end_ns;
 }

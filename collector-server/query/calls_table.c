@@ -11,6 +11,7 @@
 #include "collector-server/query/calls_row.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,8 @@ typedef struct calls_cursor {
     bool check_rows; /* rows of a block may not match */
     bool need_rows;
     bool pass_short; /* a least duration is asked for */
+    bool distinct;   /* of grouped rows: one for each function of a block */
+    int64_t offset;  /* rows to pass over */
     bool resolve;
     unsigned used; /* columns, one bit each */
     size_t row;
@@ -50,7 +53,9 @@ typedef struct calls_cursor {
     uint32_t *picked;     /* rows of the block that match, and their dictionary entries */
     uint32_t *entries;
     int64_t *values; /* of the columns, one after the other */
-    size_t picked_capacity, value_capacity;
+    bool *seen;      /* functions of the block, by their place in its dictionary */
+    sj_calls_set set;
+    size_t picked_capacity, value_capacity, seen_capacity;
 } calls_cursor;
 
 enum {
@@ -98,6 +103,8 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     free(cursor->picked);
     free(cursor->entries);
     free(cursor->values);
+    free(cursor->seen);
+    free(cursor->set.numbers);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
@@ -153,6 +160,11 @@ static int next_block(calls_cursor *cursor)
         cursor->row = 0;
         cursor->row_count = cursor->at.scan->block.header.call_count;
         cursor->at.frame_depth = UINT32_MAX;
+        if (!cursor->check_rows && cursor->offset > 0 &&
+            (uint64_t)cursor->offset >= cursor->row_count) {
+            cursor->offset -= (int64_t)cursor->row_count;
+            continue;
+        }
         if (cursor->need_rows) {
             result = sj_block_scan_rows(cursor->at.scan, cursor->resolve);
             if (result == SQLITE_CORRUPT) {
@@ -189,7 +201,10 @@ static int find_row(calls_cursor *cursor)
                 }
             }
             if (!cursor->check_rows || row_matches(cursor, cursor->row)) {
-                return SQLITE_OK;
+                if (cursor->offset <= 0) {
+                    return SQLITE_OK;
+                }
+                --cursor->offset;
             }
             ++cursor->row;
         }
@@ -228,6 +243,14 @@ static int at_end(sqlite3_vtab_cursor *base)
 
 static int reserve_batch(calls_cursor *cursor, size_t rows)
 {
+    const size_t functions = cursor->at.scan->block.function_count;
+    if (sj_array_reserve(&cursor->seen, &cursor->seen_capacity, 0, functions,
+                         sizeof(*cursor->seen)) != SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    if (functions != 0) {
+        memset(cursor->seen, 0, functions * sizeof(*cursor->seen));
+    }
     const size_t value_count = rows * cursor->groups.column_count + 1;
     if (rows > cursor->picked_capacity) {
         uint32_t *picked = realloc(cursor->picked, rows * sizeof(*picked));
@@ -272,6 +295,37 @@ static void fill_column(calls_cursor *cursor, int column, size_t count, int64_t 
     }
 }
 
+/* Picks rows of the block that match; returns how many. Every function of a dictionary is called in
+ * its block, so that without conditions on rows one of each needs no rows. */
+static size_t pick_rows(calls_cursor *cursor)
+{
+    const sj_block_scan *scan = cursor->at.scan;
+    size_t count = 0;
+    if (cursor->distinct && !cursor->check_rows) {
+        for (; count < scan->block.function_count; ++count) {
+            cursor->entries[count] = (uint32_t)count;
+        }
+        return count;
+    }
+    for (; cursor->row < cursor->row_count; ++cursor->row) {
+        if (cursor->pass_short) {
+            pass_short_rows(cursor);
+        }
+        const size_t row = cursor->row;
+        if (row == cursor->row_count) {
+            break;
+        }
+        const uint32_t entry = scan->rows.symbols[row];
+        if (!(cursor->distinct && cursor->seen[entry]) &&
+            (!cursor->check_rows || row_matches(cursor, row))) {
+            cursor->seen[entry] = true;
+            cursor->picked[count] = (uint32_t)row;
+            cursor->entries[count++] = entry;
+        }
+    }
+    return count;
+}
+
 /* The rows of the next block that match, for function_groups.c. */
 static int give_batch(void *context, sj_group_batch *batch)
 {
@@ -284,17 +338,7 @@ static int give_batch(void *context, sj_group_batch *batch)
     if (result != SQLITE_OK) {
         return result;
     }
-    size_t count = 0;
-    for (; cursor->row < cursor->row_count; ++cursor->row) {
-        if (cursor->pass_short) {
-            pass_short_rows(cursor);
-        }
-        const size_t row = cursor->row;
-        if (row < cursor->row_count && (!cursor->check_rows || row_matches(cursor, row))) {
-            cursor->picked[count] = (uint32_t)row;
-            cursor->entries[count++] = cursor->at.scan->rows.symbols[row];
-        }
-    }
+    const size_t count = pick_rows(cursor);
     /* functions of no known module are one group, that of NULL */
     for (size_t i = 0; i < cursor->at.scan->block.function_count; ++i) {
         cursor->at.scan->function_ids[i] = cursor->at.scan->function_ids[i] != 0
@@ -466,8 +510,7 @@ static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
         cursor->at.scan->stream_id > filter->last_stream || rows->depths[row] < filter->min_depth ||
         rows->depths[row] > filter->max_depth ||
         (filter->by_thread && cursor->at.scan->thread_id != filter->thread_id) ||
-        (filter->by_function &&
-         (function == SJ_CALLS_NO_VALUE || function != filter->function_id)) ||
+        !sj_scan_filter_takes(filter, function == SJ_CALLS_NO_VALUE ? 0 : function) ||
         !caller_matches(cursor, row, filter)) {
         return false;
     }
@@ -532,13 +575,13 @@ static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, 
     if (cursor->resolve) {
         want = SJ_SCAN_TIMES; /* late ends are put into the columns of times */
     }
-    cursor->need_rows = want != 0;
-    cursor->pass_short = want == SJ_SCAN_TIMES && filter->ended && filter->min_duration_ns > 1;
     cursor->check_rows = filter->by_function || filter->ended || filter->first_call != INT64_MIN ||
                          filter->last_call != INT64_MAX || filter->min_depth != INT64_MIN ||
                          filter->max_depth != INT64_MAX || filter->first_start_ns != INT64_MIN ||
                          filter->last_start_ns != INT64_MAX || filter->by_parent ||
                          filter->by_caller;
+    cursor->need_rows = want != 0 && !(cursor->distinct && !cursor->check_rows);
+    cursor->pass_short = want == SJ_SCAN_TIMES && filter->ended && filter->min_duration_ns > 1;
     return want;
 }
 
@@ -598,17 +641,26 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     calls_cursor *cursor = (calls_cursor *)base;
     cursor->end = cursor->grouped = cursor->in_block = cursor->longest = false;
     cursor->row = cursor->row_count = 0;
+    cursor->offset = 0;
     sj_scan_filter filter;
-    if (!sj_calls_filter(plan, argc, argv, &filter)) {
+    const int read = sj_calls_read_set(plan, argc, argv, &cursor->set);
+    if (read != SQLITE_OK) {
+        return read;
+    }
+    if (!sj_calls_filter(plan, argc, argv, &cursor->set, &filter)) {
         cursor->end = true;
         return SQLITE_OK;
     }
+    const int64_t offset = sj_calls_offset(plan, argc, argv);
+    cursor->distinct = ((unsigned)plan_number & SJ_CALLS_DISTINCT) != 0;
     cursor->used = (unsigned)plan_number & ((1u << SJ_CALLS_COLUMN_COUNT) - 1);
     cursor->resolve = (cursor->used & LATE_COLUMNS) != 0 || filter.ended;
     const bool grouped = ((unsigned)plan_number & SJ_CALLS_GROUPED) != 0;
     const unsigned want = choose_want(cursor, &filter, grouped);
     if (!grouped && filter.first_call == filter.last_call) {
-        return seek_one(cursor, &filter, want);
+        const int result = seek_one(cursor, &filter, want);
+        cursor->end = cursor->end || offset > 0;
+        return result;
     }
     if (((unsigned)plan_number & SJ_CALLS_LONGEST) != 0) {
         return start_longest(cursor, &filter, plan, argc, argv);
@@ -620,6 +672,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
             return result;
         }
     }
+    cursor->offset = offset;
     if (in_block) {
         cursor->in_block = cursor->check_rows = cursor->need_rows = true;
         return find_row(cursor);

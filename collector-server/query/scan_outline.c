@@ -1,5 +1,6 @@
 #include "collector-server/query/scan_outline.h"
 
+#include "collector-server/query/scan_contents.h"
 #include "collector-server/store/block_outline.h"
 
 #include <stdlib.h>
@@ -100,7 +101,7 @@ int sj_scan_outline_load_frames(sj_block_scan *scan)
     sj_block block = {0};
     sj_slice bytes;
     sj_error why = {0};
-    if (sj_block_scan_bytes(scan, &bytes, &why) != SJ_OK) {
+    if (sj_scan_contents_bytes(scan, &bytes, &why) != SJ_OK) {
         sj_query_warn(scan->state, scan->block_id,
                       sqlite3_mprintf("block %lld cannot be read (%s): callers of its long calls"
                                       " are missing here",

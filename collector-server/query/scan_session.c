@@ -58,10 +58,8 @@ static int read_modules(sj_block_scan *scan)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-static void find_functions(sj_scan_session *session, int64_t function_id)
+static void add_function(sj_scan_session *session, int64_t function_id)
 {
-    session->function_count = 0;
-    session->bitmap_useless = false;
     for (size_t i = 0; i < session->module_count; ++i) {
         const sj_module_range *range = &session->modules[i];
         if (function_id < range->first_function_id ||
@@ -74,6 +72,19 @@ static void find_functions(sj_scan_session *session, int64_t function_id)
         }
         session->functions[session->function_count++] =
             range->first + (uint32_t)(function_id - range->first_function_id);
+    }
+}
+
+static void find_functions(sj_scan_session *session, const sj_scan_filter *filter)
+{
+    session->function_count = 0;
+    session->bitmap_useless = false;
+    if (filter->functions == NULL) {
+        add_function(session, filter->function_id);
+        return;
+    }
+    for (size_t i = 0; i < filter->function_count && !session->bitmap_useless; ++i) {
+        add_function(session, filter->functions[i]);
     }
 }
 
@@ -130,7 +141,7 @@ int sj_scan_session_enter(sj_block_scan *scan, int64_t session_id)
         return result;
     }
     convert_bounds(session, &scan->filter);
-    find_functions(session, scan->filter.function_id);
+    find_functions(session, &scan->filter);
     session->valid = true;
     return SQLITE_OK;
 }

@@ -41,7 +41,10 @@ static inline bool sj_tick_scale_init(sj_tick_scale *scale, int64_t numerator, i
 /* sj_ticks_to_ns converts a span; results beyond INT64_MAX are that. */
 static inline int64_t sj_ticks_to_ns(const sj_tick_scale *scale, uint64_t ticks)
 {
-    const sj_uint128 ns = (sj_uint128)ticks * scale->factor >> scale->shift;
+    const sj_uint128 product = (sj_uint128)ticks * scale->factor;
+    /* 64 with every clock of more than 1 GHz: its half is then there already */
+    const sj_uint128 ns = __builtin_expect(scale->shift == 64, 1) ? (uint64_t)(product >> 64)
+                                                                  : product >> scale->shift;
     return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
 }
 

@@ -94,6 +94,18 @@ async function checkParquet(duck, session, csv, namesCsv, started) {
         `SELECT count(*) FROM (${expected}) WHERE duration_ns >= 0`)).getRows();
     assert.ok(least === null || least >= 0n);
     assert.equal(count, same);
+    await checkSums(duck, session, path);
+}
+
+// The plain tables reach DuckDB as CSV: a database's own sums are those that DuckDB makes of the calls.
+async function checkSums(duck, session, path) {
+    const csv = join(folder, "sums.csv");
+    writeFileSync(csv, execFileSync(sojourn, ["sql", "--csv", "--limit", "10000000",
+        `SELECT function_id, calls FROM function_stats WHERE session_id = ${session} AND calls > 0`, database], LIMIT));
+    const [[functions, different]] = (await duck.runAndReadAll(`SELECT count(*), count(*) FILTER (s.calls IS DISTINCT FROM
+        c.calls) FROM '${csv}' AS s FULL JOIN (SELECT function_id, count(duration_ns) AS calls FROM '${path}' GROUP BY 1
+        HAVING calls > 0) AS c USING (function_id)`)).getRows();
+    assert.ok(functions > 0n && different === 0n, `sums of ${functions} functions, ${different} of them others`);
 }
 
 async function main() {

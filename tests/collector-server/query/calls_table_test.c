@@ -1,7 +1,7 @@
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
-#include "tests/support/trace_maker.h"
+#include "tests/collector-server/query/naive_calls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,107 +13,14 @@
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
 
-enum { COLUMNS = 17 /* those behind, costs, are NULL */, RANDOM_QUERIES = 400 };
+enum { RANDOM_QUERIES = 400 };
 
 static const char path[] = "calls_table_test.db";
-static trace made;
-static sqlite3 *database;
 
 static int open_trace(void **state)
 {
     (void)state;
-    const trace_shape shape = {.seed = 5,
-                               .sessions = 2,
-                               .streams = 2,
-                               .calls = 1500,
-                               .block_events = 128,
-                               .functions = 40,
-                               .max_depth = 30,
-                               .leave_open = true,
-                               .keep_calls = true,
-                               .tail_calls = true};
-    make_trace(path, &shape, &made);
-    sj_error error = {0};
-    if (sj_database_open_reader(path, &database, &error) != SJ_OK) {
-        fprintf(stderr, "%s\n", error.text);
-        return -1;
-    }
-    /* the naive table that every answer is compared with */
-    sqlite3_exec(database, "PRAGMA query_only = 0", NULL, NULL, NULL);
-    sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", 0, 0, 0);
-    sqlite3_stmt *insert;
-    if (sqlite3_prepare_v2(database,
-                           "INSERT INTO naive VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-                           "?,?,?,?,?,?)",
-                           -1, &insert, NULL) != SQLITE_OK) {
-        fprintf(stderr, "%s\n", sqlite3_errmsg(database));
-        return -1;
-    }
-    static const char *const endings[] = {"returned", "unwound", "open", "truncated"};
-    sqlite3_exec(database, "BEGIN", NULL, NULL, NULL);
-    for (size_t i = 0; i < made.count; ++i) {
-        const made_call *call = &made.calls[i];
-        const int64_t values[COLUMNS] = {
-            call->call_id,
-            call->session_id,
-            call->stream_id,
-            call->thread_id,
-            call->function_id,
-            call->parent_id,
-            call->depth,
-            call->start_ns,
-            call->end_ns,
-            call->end_ns < 0 ? -1 : call->end_ns - call->start_ns,
-            call->end_ns < 0 ? -1 : call->self_ns,
-            0,
-            0,
-            call->caller_function_id,
-            call->tail_caller_id,
-            call->physical_parent_id,
-            call->left_ns >= 0  ? call->left_ns - call->start_ns
-            : call->end_ns >= 0 ? call->end_ns - call->start_ns
-                                : -1,
-        };
-        for (int column = 0; column < COLUMNS; ++column) {
-            if (values[column] >= 0) {
-                sqlite3_bind_int64(insert, column + 1, values[column]);
-            } else {
-                sqlite3_bind_null(insert, column + 1);
-            }
-        }
-        sqlite3_bind_text(insert, 12, endings[call->ending], -1, SQLITE_STATIC);
-        sqlite3_step(insert);
-        sqlite3_reset(insert);
-    }
-    sqlite3_finalize(insert);
-    sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
-    return 0;
-}
-
-static int close_trace(void **state)
-{
-    (void)state;
-    sqlite3_close(database);
-    free_trace(&made);
-    return 0;
-}
-
-static sqlite3_stmt *prepare(const char *sql)
-{
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
-    }
-    return statement;
-}
-
-static int64_t number_of(const char *sql)
-{
-    sqlite3_stmt *statement = prepare(sql);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    const int64_t number = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return number;
+    return open_naive_calls(path);
 }
 
 static void print_row(const char *who, sqlite3_stmt *row)
@@ -237,6 +144,24 @@ static void groups_and_orders_are_sqlites_own(void **state)
         "SELECT function_id, count(*), sum(duration_ns), min(self_ns) FROM %s %s GROUP BY "
         "function_id ORDER BY function_id",
         "SELECT DISTINCT function_id FROM %s %s ORDER BY function_id",
+        "SELECT DISTINCT function_id FROM %s %s WHERE depth > 3 ORDER BY 1",
+        "SELECT DISTINCT function_id FROM %s %s WHERE start_ns > 3000 AND start_ns %% 7 = 0 "
+        "ORDER BY function_id",
+        "SELECT count(*), sum(duration_ns) FROM %s %s WHERE function_id IN "
+        "(1003, 100002, NULL, 'x', 1004.0, 1003.5)",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) AND function_id > 1003",
+        "SELECT function_id, count(*), max(end_ns) FROM %s %s WHERE function_id IN "
+        "(SELECT function_id FROM functions WHERE function_id %% 3 = 0) AND session_id = 2 "
+        "GROUP BY function_id ORDER BY 1",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 100002) ORDER BY duration_ns DESC, "
+        "call_id LIMIT 9",
+        "SELECT call_id FROM %s %s ORDER BY call_id LIMIT 50 OFFSET 777",
+        "SELECT call_id, self_ns FROM %s %s ORDER BY call_id LIMIT -1 OFFSET 5000",
+        "SELECT call_id FROM %s %s WHERE function_id IN (1003, 1004) ORDER BY call_id LIMIT 20 "
+        "OFFSET 30",
+        "SELECT call_id FROM %s %s WHERE depth > 2 AND self_ns > 3 ORDER BY call_id LIMIT 20 "
+        "OFFSET 30",
+        "SELECT call_id FROM %s %s ORDER BY start_ns, call_id LIMIT 20 OFFSET 30",
         "SELECT function_id, max(start_ns) FROM %s %s WHERE depth > 3 GROUP BY function_id "
         "ORDER BY 2 DESC, 1",
         "SELECT count(DISTINCT function_id), count(DISTINCT depth) FROM %s %s",
@@ -254,6 +179,41 @@ static void groups_and_orders_are_sqlites_own(void **state)
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); ++i) {
         assert_true(compare(queries[i], "") > 0);
     }
+}
+
+/* How a question's plan of `calls` reads. */
+static void assert_plan(const char *sql, const char *part)
+{
+    char *explained = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql);
+    sqlite3_stmt *plan = prepare(explained);
+    assert_int_equal(sqlite3_step(plan), SQLITE_ROW);
+    const char *text = (const char *)sqlite3_column_text(plan, 3);
+    if (strstr(text, part) == NULL) {
+        fail_msg("%s: %s, not %s", sql, text, part);
+    }
+    sqlite3_finalize(plan);
+    sqlite3_free(explained);
+}
+
+static void sets_offsets_and_distinct_are_taken_where_they_can_be(void **state)
+{
+    (void)state;
+    assert_plan("SELECT count(*) FROM calls WHERE function_id IN (1003, 1004)", ":e(");
+    assert_plan("SELECT count(*) FROM calls WHERE function_id IN (1003, 4) AND function_id = 4",
+                ":e=e=");
+    assert_plan("SELECT call_id FROM calls WHERE session_id = 1 LIMIT 5 OFFSET 9", ":b=z+");
+    assert_plan("SELECT DISTINCT function_id FROM calls", "1342177296:"); /* bits 4, 28 and 30 */
+    assert_plan("SELECT DISTINCT function_id FROM calls WHERE depth > 1", "268435536:g>");
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT call_id FROM calls WHERE call_id = "
+                               "(SELECT max(call_id) FROM naive) LIMIT 1 OFFSET 1)"),
+                     0);
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT 1 FROM calls LIMIT 7 OFFSET 3)"), 7);
+    assert_int_equal(number_of("SELECT count(*) FROM (SELECT call_id FROM calls WHERE parent_id = "
+                               "(SELECT parent_id FROM naive WHERE parent_id IS NOT NULL GROUP BY "
+                               "1 ORDER BY count(*) DESC, 1 LIMIT 1) LIMIT 100 OFFSET 1)") +
+                         1,
+                     number_of("SELECT count(*) AS n FROM naive WHERE parent_id IS NOT NULL "
+                               "GROUP BY parent_id ORDER BY 1 DESC LIMIT 1"));
 }
 
 static void call_aggregate_equals_the_sum_of_its_calls(void **state)
@@ -284,118 +244,6 @@ static void call_aggregate_equals_the_sum_of_its_calls(void **state)
                      0);
     assert_true(number_of("SELECT count(*) FROM call_aggregate(1) WHERE total_ns < duration_ns") >
                 0);
-}
-
-/* Rows that one of both ways to group has and the other has not; fails without any row. */
-static int64_t differing_groups(const char *keys, const char *arguments, const char *expressions,
-                                const char *columns, const char *where)
-{
-    char *ours = sqlite3_mprintf("SELECT %s, calls, open, duration_ns, self_ns, min_ns, max_ns "
-                                 "FROM call_groups('%s') WHERE 1 %s",
-                                 columns, keys, arguments);
-    char *theirs = sqlite3_mprintf(
-        "SELECT %s, count(duration_ns), count(*) - count(duration_ns), "
-        "coalesce(sum(duration_ns), 0), coalesce(sum(self_ns), 0), min(duration_ns), "
-        "max(duration_ns) FROM naive WHERE %s GROUP BY %s",
-        expressions, where, expressions);
-    char *rows = sqlite3_mprintf("SELECT count(*) FROM (%s)", theirs);
-    char *differing = sqlite3_mprintf(
-        "SELECT (SELECT count(*) FROM (%s EXCEPT %s)) + (SELECT count(*) FROM (%s EXCEPT %s)) + "
-        "abs((SELECT count(*) FROM (%s)) - (SELECT count(*) FROM (%s)))",
-        ours, theirs, theirs, ours, ours, theirs);
-    assert_true(number_of(rows) > 0);
-    const int64_t count = number_of(differing);
-    sqlite3_free(ours);
-    sqlite3_free(theirs);
-    sqlite3_free(rows);
-    sqlite3_free(differing);
-    return count;
-}
-
-static void call_groups_equal_grouping_all_calls(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *keys, *columns, *expressions;
-    } groupings[] = {
-        {"function", "function_id", "function_id"},
-        {"session,function", "session_id, function_id", "session_id, function_id"},
-        {"thread, depth", "thread_id, depth", "thread_id, depth"},
-        {"caller,function,stream", "caller_function_id, function_id, stream_id",
-         "caller_function_id, function_id, stream_id"},
-        {"bucket:700", "bucket_ns", "start_ns / 700 * 700"},
-        {"module,bucket:5000", "module_id, bucket_ns",
-         "(SELECT f.module_id FROM functions AS f WHERE f.function_id = naive.function_id), "
-         "start_ns / 5000 * 5000"},
-    };
-    static const struct {
-        const char *arguments, *where;
-    } filters[] = {
-        {"", "1"},
-        {"AND in_session = 2", "session_id = 2"},
-        {"AND from_ns = 3000 AND to_ns = 9000", "start_ns BETWEEN 3000 AND 8999"},
-        {"AND shortest_ns = 50", "duration_ns >= 50"},
-        {"AND shortest_ns = 20 AND longest_ns = 400", "duration_ns BETWEEN 20 AND 400"},
-        {"AND least_depth = 2 AND greatest_depth = 4", "depth BETWEEN 2 AND 4"},
-        {"AND in_thread = (SELECT max(thread_id) FROM threads)",
-         "thread_id = (SELECT max(thread_id) FROM threads)"},
-        {"AND called_by = (SELECT max(caller_function_id) FROM naive)",
-         "caller_function_id = (SELECT max(caller_function_id) FROM naive)"},
-        {"AND of_function = (SELECT max(function_id) FROM naive)",
-         "function_id = (SELECT max(function_id) FROM naive)"},
-    };
-    for (size_t i = 0; i < sizeof(groupings) / sizeof(groupings[0]); ++i) {
-        for (size_t k = 0; k < sizeof(filters) / sizeof(filters[0]); ++k) {
-            assert_int_equal(differing_groups(groupings[i].keys, filters[k].arguments,
-                                              groupings[i].expressions, groupings[i].columns,
-                                              filters[k].where),
-                             0);
-        }
-    }
-}
-
-static void call_groups_know_quantiles_and_processes(void **state)
-{
-    (void)state;
-    assert_int_equal(number_of("SELECT count(*) FROM call_groups('function') WHERE calls > 0 AND "
-                               "NOT (min_ns <= p50_ns AND p50_ns <= p90_ns AND p90_ns <= p99_ns "
-                               "AND p99_ns <= max_ns)"),
-                     0);
-    assert_int_equal(
-        number_of("SELECT count(*) FROM call_groups('function') AS g JOIN (SELECT function_id, "
-                  "percentile(duration_ns, 90) AS p FROM naive GROUP BY 1) AS n USING "
-                  "(function_id) WHERE g.p90_ns IS NOT n.p"),
-        0);
-    assert_int_equal(number_of("SELECT count(*) FROM call_groups('function') AS g WHERE calls <> "
-                               "(SELECT sum(count) FROM histogram(g.histogram))"),
-                     0);
-    assert_int_equal(
-        number_of("SELECT count(*) FROM (SELECT process_id, sum(calls + open) AS n FROM "
-                  "call_groups('process') GROUP BY 1) AS g FULL JOIN (SELECT process_id, "
-                  "count(*) AS m FROM naive LEFT JOIN threads USING (thread_id) LEFT JOIN "
-                  "processes AS p ON p.session_id = threads.session_id AND p.number = "
-                  "process_number GROUP BY 1) AS n ON g.process_id IS n.process_id "
-                  "WHERE g.n IS NOT n.m"),
-        0);
-    assert_int_equal(number_of("SELECT calls + open FROM call_groups('')"), made.count);
-}
-
-static void call_groups_refuse_keys_that_they_do_not_know(void **state)
-{
-    (void)state;
-    static const char *const wrong[] = {"functions", "function,", ",",          "bucket",
-                                        "bucket:",   "bucket:0",  "bucket:-10", "bucket:10x"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
-        char sql[100];
-        snprintf(sql, sizeof(sql), "SELECT * FROM call_groups('%s')", wrong[i]);
-        sqlite3_stmt *statement = prepare(sql);
-        assert_int_equal(sqlite3_step(statement), SQLITE_ERROR);
-        assert_non_null(strstr(sqlite3_errmsg(database), "keys are a list"));
-        sqlite3_finalize(statement);
-    }
-    sqlite3_stmt *none = prepare("SELECT * FROM call_groups(NULL)");
-    assert_int_equal(sqlite3_step(none), SQLITE_ROW); /* no keys: everything together */
-    sqlite3_finalize(none);
 }
 
 static void descendants_and_ancestors_follow_the_tree(void **state)
@@ -778,10 +626,8 @@ int main(void)
         cmocka_unit_test(counting_reads_no_columns_and_counts_all),
         cmocka_unit_test(random_conditions_answer_like_a_full_scan),
         cmocka_unit_test(groups_and_orders_are_sqlites_own),
+        cmocka_unit_test(sets_offsets_and_distinct_are_taken_where_they_can_be),
         cmocka_unit_test(call_aggregate_equals_the_sum_of_its_calls),
-        cmocka_unit_test(call_groups_equal_grouping_all_calls),
-        cmocka_unit_test(call_groups_know_quantiles_and_processes),
-        cmocka_unit_test(call_groups_refuse_keys_that_they_do_not_know),
         cmocka_unit_test(descendants_and_ancestors_follow_the_tree),
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
         cmocka_unit_test(calls_cannot_be_written),
@@ -793,5 +639,5 @@ int main(void)
         cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),
         cmocka_unit_test(a_corrupt_outline_is_as_none), /* and no outline is left */
     };
-    return cmocka_run_group_tests(tests, open_trace, close_trace);
+    return cmocka_run_group_tests(tests, open_trace, close_naive_calls);
 }

@@ -307,7 +307,7 @@ def plans_are_narrow(sojourn, database, paths):
         values = [line.split(" | ")[0] for line in header(path, "parameter")]
         parameters = [word for value in values for word in ("--param", value.replace(" = ", "=").replace("=last", "=2"))]
         plan = sql(sojourn, ["--json", *parameters, "EXPLAIN QUERY PLAN " + text, database]).stdout
-        for number, columns in re.findall(r"VIRTUAL TABLE INDEX (\d+):((?:[a-z][=<>{}])+)", plan):
+        for number, columns in re.findall(r"VIRTUAL TABLE INDEX (\d+):((?:[a-z][=<>{}(+])+)", plan):
             kept = columns[::2]
             check("b" in kept or "c" in kept or "a" in kept, f"{path}: of all sessions: {columns}")
             check(int(number) & LONGEST_FIRST or set(kept) & NARROWING.keys(), f"{path}: all calls: {columns}")

@@ -1,0 +1,86 @@
+#include "collector-server/query/mark_spans.h"
+
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+static const char spans_sql[] =
+    "SELECT b.mark_id, b.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e"
+    " WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end = 1"
+    " AND e.at_ns >= b.at_ns), 9223372036854775807) FROM marks AS b"
+    " WHERE b.session_id = ?1 AND b.is_end = 0 ORDER BY b.at_ns, b.mark_id";
+
+int sj_mark_spans_open(sj_mark_spans *marks, sqlite3 *database)
+{
+    return sqlite3_prepare_v3(database, spans_sql, -1, SQLITE_PREPARE_PERSISTENT, &marks->read,
+                              NULL);
+}
+
+void sj_mark_spans_close(sj_mark_spans *marks)
+{
+    sqlite3_finalize(marks->read);
+    free(marks->spans);
+    *marks = (sj_mark_spans){0};
+}
+
+static int add_span(sj_mark_spans *marks)
+{
+    if (sj_array_reserve(&marks->spans, &marks->capacity, marks->count, 1, sizeof(*marks->spans)) !=
+        SJ_OK) {
+        return SQLITE_NOMEM;
+    }
+    const int64_t to_ns = sqlite3_column_int64(marks->read, 2);
+    const int64_t before = marks->count != 0 ? marks->spans[marks->count - 1].last_to_ns : to_ns;
+    marks->spans[marks->count++] = (sj_mark_span){.mark_id = sqlite3_column_int64(marks->read, 0),
+                                                  .from_ns = sqlite3_column_int64(marks->read, 1),
+                                                  .to_ns = to_ns,
+                                                  .last_to_ns = to_ns > before ? to_ns : before};
+    return SQLITE_OK;
+}
+
+int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
+{
+    if (marks->is_of_session && marks->session_id == session_id) {
+        return SQLITE_OK;
+    }
+    marks->count = 0;
+    sqlite3_bind_int64(marks->read, 1, session_id);
+    int result = SQLITE_OK;
+    while (result == SQLITE_OK && (result = sqlite3_step(marks->read)) == SQLITE_ROW) {
+        result = add_span(marks);
+    }
+    sqlite3_reset(marks->read);
+    marks->session_id = session_id;
+    marks->is_of_session = result == SQLITE_DONE;
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* How many spans begin at `ns` or before. */
+static size_t count_begun(const sj_mark_spans *marks, int64_t ns)
+{
+    size_t low = 0;
+    size_t high = marks->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (marks->spans[middle].from_ns <= ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int64_t sj_mark_spans_at(const sj_mark_spans *marks, int64_t ns, int64_t *until_ns)
+{
+    size_t begun = count_begun(marks, ns);
+    *until_ns = begun < marks->count ? marks->spans[begun].from_ns : INT64_MAX;
+    for (; begun != 0 && marks->spans[begun - 1].last_to_ns > ns; --begun) {
+        const sj_mark_span *span = &marks->spans[begun - 1];
+        if (span->to_ns > ns) {
+            *until_ns = span->to_ns < *until_ns ? span->to_ns : *until_ns;
+            return span->mark_id;
+        }
+    }
+    return SJ_NO_MARK;
+}
