@@ -136,6 +136,8 @@ static int run_diff(int argc, char **argv)
     }
     request.a = argv[first];
     request.b = argv[first + 1];
+    request.options.cluster_sets[0] = request.a;
+    request.options.cluster_sets[1] = request.b;
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_diff, &request.options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
@@ -147,6 +149,7 @@ static int run_diff(int argc, char **argv)
 
 static const sj_option diff_options[] = {
     SJ_DATABASE_OPTION(offsetof(diff_request, options.file)),
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(diff_request, options)),
     {.name = "tree",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, tree),
