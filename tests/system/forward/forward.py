@@ -34,7 +34,10 @@ SUMS = {
     "call_paths": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(depth)", "call_paths"),
     "slow_calls": ("count(*), sum(duration_ns), sum(place)", "slow_calls"),
     "marks": ("count(*), sum(at_ns), sum(is_end)", "marks"),
-    "coverage": ("count(*)", "session_modules"),
+    "coverage": ("count(*), sum(functions), sum(hooked)",
+                 "(SELECT function_count AS functions, hooked_count AS hooked FROM session_modules)"),
+    "zombie_reports": ("count(*), sum(at_ns), sum(length(kind))", "(SELECT r.at_ns, z.kind FROM zombie_reports r "
+                       "JOIN zombies z USING (zombie_id))"),
     "gaps": ("count(*), sum(calls)", "gaps"),
     "threads": ("count(*), sum(calls), sum(max_depth), sum(tid), sum(is_main), sum(run_time_ns)", "thread_stats"),
     "open_calls": ("count(*), sum(depth), sum(start_ns)", "open_calls"),
@@ -66,6 +69,13 @@ class Lab:
                                  (900 + number, name, is_end, at))
             database.execute("INSERT INTO gaps(session_id, stream_id, thread_number, reason, calls, events, start_ns, end_ns) "
                              "VALUES (2, ?, ?, 'torn', 3, 6, ?, ?)", (stream, thread, first + step, first + step + 10))
+            report = database.execute("INSERT INTO reports(session_id, monitor, number, at_ns, kind, payload) "
+                                      "VALUES (2, 'heap', 900, 7, 'overflow', '{}')").lastrowid
+            zombie = database.execute("INSERT INTO zombies(fingerprint, kind, used_in, freed_in, allocated_in, reports, "
+                                      "first_seen_realtime_ns, last_seen_realtime_ns, state) VALUES (?, 'overflow', ?, '', '', 1, "
+                                      "1, 1, 'open')", ("planted", HOSTILE)).lastrowid
+            database.execute("INSERT INTO zombie_reports(report_id, zombie_id, session_id, at_ns, thread_name, tid, size, offset) "
+                             "VALUES (?, ?, 2, 7, 'main', 1, 8, 8)", (report, zombie))
             database.execute("INSERT INTO devices(uuid, name, first_seen_realtime_ns, last_seen_realtime_ns) "
                              "VALUES (randomblob(16), 'another', 1, 2)")
             database.execute("UPDATE sessions SET device_id = (SELECT max(device_id) FROM devices) WHERE session_id = 3")
