@@ -435,23 +435,27 @@ static void run_fleet(fleet *all, uint64_t seconds)
     }
 }
 
-/* end_sessions sends the end of each session, and waits for all answers. */
+/* end_sessions sends the end of each session once there is room for it, and waits for all answers.
+ */
 static void end_sessions(fleet *all)
 {
-    bool is_answered = false;
-    for (uint32_t i = 0; i < all->count; i++) {
-        if (all->devices[i].in_flight >= WINDOW) {
-            die("blocks are unanswered");
-        }
-        put_request(all, &all->devices[i], frame_maker_end(&all->devices[i].maker), now_ns());
+    bool *is_ended = calloc(all->count, sizeof(*is_ended));
+    if (is_ended == NULL) {
+        die("memory");
     }
-    while (!is_answered) {
-        serve_events(all);
-        is_answered = true;
+    for (bool is_over = false; !is_over;) {
+        is_over = true;
         for (uint32_t i = 0; i < all->count; i++) {
-            is_answered = is_answered && all->devices[i].in_flight == 0;
+            device *one = &all->devices[i];
+            if (!is_ended[i] && one->in_flight < WINDOW) {
+                put_request(all, one, frame_maker_end(&one->maker), now_ns());
+                is_ended[i] = true;
+            }
+            is_over = is_over && is_ended[i] && one->in_flight == 0;
         }
+        serve_events(all);
     }
+    free(is_ended);
 }
 
 static int compare_latencies(const void *left, const void *right)

@@ -14,6 +14,7 @@ forward.py BUILD_FOLDER questions [COPIES]: two shards; COPIES (9) of those sess
 import contextlib
 import os
 import resource
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -175,13 +176,19 @@ def collector_cost(sojourn, node):
         collector.wait(PATIENCE_S)
 
 
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE_S):
+        return True
+    return False
+
+
 def one_fleet(sojourn, number, recording, seconds, node):
     """CPU of the collector's thread that forwards, and of all, once all sessions are summed up, or in the cluster."""
     database = sojourn.path(f"fleet{number}.db")
     port, collector = start_collector(sojourn, database, node)
     load = os.path.join(os.path.dirname(sojourn.program), "..", "bench", "fleet_load")
     try:
-        wait_for("the collector", lambda: os.path.exists(database))
+        wait_for("the collector", lambda: listens(port))
         done = subprocess.run([load, str(DEVICES), "10", "100", str(seconds), recording, str(port)], cwd=sojourn.path("."),
                               capture_output=True, text=True, check=False)
         check(done.returncode == 0, done.stdout + done.stderr)
