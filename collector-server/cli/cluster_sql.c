@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_BYTES = 512, UUID_DIGITS = 32 };
+enum { VALUE_BYTES = 512, UUID_DIGITS = 32, NEEDS_BYTES = 32 };
 
 static const char *given_value(const sj_cluster_sql *sql, const char *name)
 {
@@ -81,12 +81,91 @@ static const char *find_value(void *context, const char *name)
     return value;
 }
 
+static bool is_of_session(const char *text)
+{
+    return strstr(text, ":session") != NULL;
+}
+
+static sj_status choose_asked_session(sj_cluster_sql *sql, sj_error *error)
+{
+    const char *session = given_value(sql, "session");
+    session = session != NULL ? session : sql->options->session;
+    return choose_session(sql, session != NULL ? session : "last", sql->held[1], error);
+}
+
+/* The chosen session in the cluster: its lab, its calls, and how many of them were given. */
+typedef struct session_place {
+    char lab[UUID_DIGITS + 1];
+    unsigned long long calls, given;
+} session_place;
+
+static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error *error)
+{
+    char statement[320];
+    char *answer = NULL;
+    size_t size = 0;
+    snprintf(
+        statement, sizeof(statement),
+        "SELECT lab, stored_calls, given FROM (SELECT lab, stored_calls, 1 AS one FROM sessions"
+        " WHERE session = '%.32s') AS s ANY LEFT JOIN (SELECT count() AS given, 1 AS one FROM"
+        " calls WHERE session = '%.32s') AS c USING one",
+        sql->held[1], sql->held[1]);
+    SJ_TRY(
+        sj_clickhouse_ask(sql->target, statement, "", sql->limits.time_ms, &answer, &size, error));
+    *place = (session_place){0};
+    const bool is_read =
+        sscanf(answer, "%32[0-9a-f]\t%llu\t%llu", place->lab, &place->calls, &place->given) == 3;
+    free(answer);
+    return is_read ? SJ_OK
+                   : sj_fail(error, SJ_ENOTFOUND, "session %s was removed meanwhile", sql->held[1]);
+}
+
+/* refuse_question says why a cluster has no answer, and whom to ask. */
+static sj_status refuse_question(sj_cluster_sql *sql, const char *why, sj_error *error)
+{
+    const char *name = sql->question->name;
+    const sj_shipped_query *of_lab = sj_shipped_query_find(name);
+    session_place place;
+    if (of_lab == NULL || !is_of_session(of_lab->text)) {
+        return sj_fail(error, SJ_EUNSUPPORTED, "the query '%s' is not for a cluster: %s", name,
+                       why);
+    }
+    SJ_TRY(choose_asked_session(sql, error));
+    SJ_TRY(find_place(sql, &place, error));
+    return sj_fail(error, SJ_EUNSUPPORTED,
+                   "the query '%s' is not for a cluster: %s; in lab %s: sojourn sql --query %s "
+                   "--session %s",
+                   name, why, place.lab, name, sql->held[1]);
+}
+
+/* require_calls refuses where the lab has given no calls of the session; else notes how many. */
+static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
+{
+    session_place place;
+    SJ_TRY(find_place(sql, &place, error));
+    snprintf(sql->note, sizeof(sql->note),
+             "over %llu of %llu calls of the session, as its lab gave", place.given, place.calls);
+    return place.given != 0 || place.calls == 0
+               ? SJ_OK
+               : sj_fail(error, SJ_EUNSUPPORTED,
+                         "the query '%s' needs single calls, and of session %s none were given; in "
+                         "lab %s: sojourn forward --session %s calls %s",
+                         sql->question->name, sql->held[1], place.lab, sql->held[1],
+                         sql->cluster.url);
+}
+
 static sj_status fill(sj_cluster_sql *sql, const char *text, char **filled, sj_error *error)
 {
-    if (strstr(text, ":session") != NULL) {
-        const char *session = given_value(sql, "session");
-        session = session != NULL ? session : sql->options->session;
-        SJ_TRY(choose_session(sql, session != NULL ? session : "last", sql->held[1], error));
+    char needs[NEEDS_BYTES] = "";
+    char why[VALUE_BYTES] = "";
+    if (sql->question != NULL &&
+        sj_shipped_query_field(sql->question, "refused", 0, why, sizeof(why))) {
+        return refuse_question(sql, why, error);
+    }
+    SJ_TRY(is_of_session(text) ? choose_asked_session(sql, error) : SJ_OK);
+    if (sql->question != NULL &&
+        sj_shipped_query_field(sql->question, "needs", 0, needs, sizeof(needs))) {
+        SJ_TRY(require_calls(sql, error));
     }
     return sj_cluster_fill(text, find_value, sql, filled, error);
 }
@@ -114,6 +193,9 @@ static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
     const int code = sj_query_print(sql->command, sql->options, rows);
     if (is_cut) {
         fprintf(stderr, "sojourn %s: cut (--limit)\n", sql->command->name);
+    }
+    if (sql->note[0] != '\0') {
+        fprintf(stderr, "sojourn %s: %s\n", sql->command->name, sql->note);
     }
     if (sj_clickhouse_explain(sql->target, line, sizeof(line), &error) == SJ_OK) {
         fprintf(stderr, "sojourn %s: %s\n", sql->command->name, line);
@@ -151,7 +233,15 @@ void sj_cluster_sql_list(void)
     const sj_shipped_query *questions = sj_cluster_questions(&count);
     for (size_t i = 0; i < count; ++i) {
         char text[VALUE_BYTES] = "";
+        char why[VALUE_BYTES];
         sj_shipped_query_field(&questions[i], "question", 0, text, sizeof(text));
-        printf("%-20s %s\n", questions[i].name, text);
+        const bool is_refused =
+            sj_shipped_query_field(&questions[i], "refused", 0, why, sizeof(why));
+        const bool needs_calls =
+            sj_shipped_query_field(&questions[i], "needs", 0, why, sizeof(why));
+        printf("%-20s %s%s\n", questions[i].name, text,
+               is_refused    ? " (not for a cluster)"
+               : needs_calls ? " (of calls that were given)"
+                             : "");
     }
 }

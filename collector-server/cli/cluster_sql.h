@@ -14,7 +14,8 @@ typedef struct sj_cluster_sql {
     sj_cluster_limits limits;
     sj_forward_target *target; /* while it runs, as the next two */
     const sj_shipped_query *question;
-    char held[2][512]; /* values that were made */
+    char held[2][512]; /* values that were made; the second: the session */
+    char note[128];    /* about the answer; "": none */
 } sj_cluster_sql;
 
 /* sj_cluster_sql_run runs a statement, or the question of that name; one of them is NULL. Says on

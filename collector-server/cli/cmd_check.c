@@ -253,10 +253,15 @@ static int print_verdict(const check_result *result, bool as_json)
                                   result->samples[0], result->samples[1], (int)NEEDED_SAMPLES);
 }
 
-static int check_sessions(sqlite3 *database, const check_request *request)
+static bool is_file(const char *path)
 {
     struct stat file;
-    const bool other_file = stat(request->baseline, &file) == 0 && S_ISREG(file.st_mode);
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+static int check_sessions(sqlite3 *database, const check_request *request)
+{
+    const bool other_file = is_file(request->baseline);
     sj_error error = {0};
     sqlite3 *baseline = database;
     if (other_file && sj_database_open_reader(request->baseline, &baseline, &error) != SJ_OK) {
@@ -330,9 +335,17 @@ static int run_check(int argc, char **argv)
     if (taken >= 0) {
         return taken;
     }
+    if (request.zombies && request.options.cluster.url != NULL) {
+        return sj_command_usage_error(&sj_command_check, "--zombies asks a database, no cluster");
+    }
     if (request.zombies) {
         return check_zombies(&request);
     }
+    const bool other_file = is_file(request.baseline);
+    request.options.cluster_sets[0] = request.set != NULL ? request.set
+                                      : other_file        ? "all"
+                                                          : "last";
+    request.options.cluster_sets[1] = other_file ? NULL : request.baseline;
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_check, &request.options, &database, NULL);
     if (exit_code == SJ_EXIT_OK) {
@@ -344,6 +357,7 @@ static int run_check(int argc, char **argv)
 
 static const sj_option check_options[] = {
     SJ_DATABASE_OPTION(offsetof(check_request, options.file)),
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(check_request, options)),
     {.name = "baseline",
      .argument = "FILE|SET",
      .kind = SJ_ARG_TEXT,

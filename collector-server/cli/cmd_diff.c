@@ -43,6 +43,7 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
 #define CALLS(side)                                                                                \
     "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
     ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
+
 /* The columns of what is compared, of a table of functions, and what its rows are ordered by. */
 static const char *compared_columns(const diff_request *request, const char **order)
 {
@@ -181,6 +182,8 @@ static int run_diff(int argc, char **argv)
     }
     request.a = argv[first];
     request.b = argv[first + 1];
+    request.options.cluster_sets[0] = request.a;
+    request.options.cluster_sets[1] = request.b;
     sqlite3 *database;
     sj_terminal terminal;
     int exit_code = sj_query_open(&sj_command_diff, &request.options, &database, NULL);
@@ -202,6 +205,7 @@ static const sj_option diff_options[] = {
      .offset = offsetof(diff_request, by),
      .help = "time (self time, the default), cpu or allocated: CPU time or bytes of the calls\n"
              "that were measured (record --cpu-time, --memory), without measured ones below"},
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(diff_request, options)),
     {.name = "tree",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, tree),

@@ -287,6 +287,7 @@ static int run_flame(int argc, char **argv)
 static const sj_option flame_options[] = {
     SJ_DATABASE_OPTION(offsetof(flame_request, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(flame_request, query)),
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(flame_request, query)),
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

@@ -194,10 +194,11 @@ static int show_status(forward_request *request, const char *url)
         status = sj_forwarder_account(forwarder, &account, &error);
     }
     if (status == SJ_OK) {
-        printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready\n",
+        printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready; "
+               "this is lab %s\n",
                (unsigned long long)account.forwarded, (unsigned long long)account.rows,
                (unsigned long long)account.bytes, (unsigned long long)account.owed,
-               (unsigned long long)account.unready);
+               (unsigned long long)account.unready, account.lab);
         status = sj_clickhouse_explain(sj_forwarder_target(forwarder), line, sizeof(line), &error);
     }
     if (status == SJ_OK) {
@@ -235,7 +236,7 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
     int64_t chosen[SJ_SESSION_SET_MAX_SAMPLES];
     size_t chosen_count = 0;
     SJ_TRY(sj_forward_clickhouse.check(target, error));
-    SJ_TRY(sj_cluster_copy_sessions(target, copy, error));
+    SJ_TRY(sj_cluster_copy_sessions(target, copy, NULL, error));
     SJ_TRY(choose_sessions(copy, sets, count, chosen, SJ_SESSION_SET_MAX_SAMPLES, &chosen_count,
                            error));
     sj_status status = SJ_OK;

@@ -299,6 +299,7 @@ static int run_report(int argc, char **argv)
 static const sj_option report_options[] = {
     SJ_DATABASE_OPTION(offsetof(report_request, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(report_request, query)),
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(report_request, query)),
     {.name = "sort",
      .argument = "KEY",
      .kind = SJ_ARG_TEXT,

@@ -474,6 +474,7 @@ static int run_tree(int argc, char **argv)
 static const sj_option tree_table[] = {
     SJ_DATABASE_OPTION(offsetof(tree_options, query.file)),
     SJ_QUERY_SESSION_OPTION(offsetof(tree_options, query)),
+    SJ_QUERY_CLUSTER_OPTIONS(offsetof(tree_options, query)),
     {.name = "all", .kind = SJ_ARG_PARSED, .parse = parse_all, .help = "every path"},
     {.name = "unfold",
      .kind = SJ_ARG_FLAG,

@@ -1,3 +1,5 @@
+#include "collector-server/cli/cluster_database.h"
+#include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/command.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/query_command.h"
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -22,7 +25,10 @@ typedef struct ui_options {
     int64_t port; /* 0: one that is free */
     bool no_open;
     const char *file;
+    sj_forward_options cluster; /* url NULL: a lab's database is shown */
 } ui_options;
+
+enum { REFRESH_S = 3 };
 
 /* A browser that does not come is no failure: the URL is on the screen. */
 static void open_browser(const char *url)
@@ -51,6 +57,64 @@ static void open_browser(const char *url)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
+/* wait_for_end follows the cluster meanwhile; what is wrong with it is on the pages. */
+static void wait_for_end(const sigset_t *wanted, sj_cluster_mirror *mirror)
+{
+    const struct timespec pause = {.tv_sec = REFRESH_S};
+    int received;
+    if (mirror == NULL) {
+        sigwait(wanted, &received);
+        return;
+    }
+    while (sigtimedwait(wanted, NULL, &pause) < 0) {
+        sj_error ignored = {0};
+        (void)!sj_cluster_mirror_refresh(mirror, &ignored);
+    }
+}
+
+/* serve serves a database, `title` on the screen, until Ctrl-C. */
+static int serve(const ui_options *options, const char *file, const char *title,
+                 sj_cluster_mirror *mirror)
+{
+    sj_error error;
+    /* Blocked before the server's threads are made, so that only sigwait gets them. */
+    sigset_t wanted;
+    sigset_t before;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted, &before);
+    const sj_http_options http = {
+        .database_path = file, .port = (uint16_t)options->port, .mirror = mirror};
+    sj_http *server = NULL;
+    const sj_status status = sj_http_start(&http, &server, &error);
+    if (status != SJ_OK) {
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return sj_command_failed(&sj_ui_command, &error);
+    }
+    printf("%s shows %s; Ctrl-C ends it.\n", sj_http_url(server), title);
+    fflush(stdout);
+    if (!options->no_open) {
+        open_browser(sj_http_url(server));
+    }
+    wait_for_end(&wanted, mirror);
+    sj_http_stop(server);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return SJ_EXIT_OK;
+}
+
+static int show_cluster(const ui_options *options)
+{
+    sj_cluster_database database;
+    sj_error error;
+    if (sj_cluster_database_open(&options->cluster, &database, &error) != SJ_OK) {
+        return sj_command_failed(&sj_ui_command, &error);
+    }
+    const int code = serve(options, database.path, options->cluster.url, database.mirror);
+    sj_cluster_database_close(&database);
+    return code;
+}
+
 static int run_ui(int argc, char **argv)
 {
     ui_options options = {0};
@@ -63,35 +127,17 @@ static int run_ui(int argc, char **argv)
     if (taken >= 0) {
         return taken;
     }
+    if (options.cluster.url != NULL) {
+        return options.file == NULL
+                   ? show_cluster(&options)
+                   : sj_command_usage_error(&sj_ui_command, "give --cluster or FILE, not both");
+    }
     char file[PATH_MAX];
     sj_error error;
     if (sj_database_path(options.file, file, &error) != SJ_OK) {
         return sj_command_failed(&sj_ui_command, &error);
     }
-    /* Blocked before the server's threads are made, so that only sigwait gets them. */
-    sigset_t wanted;
-    sigset_t before;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted, &before);
-    const sj_http_options http = {.database_path = file, .port = (uint16_t)options.port};
-    sj_http *server = NULL;
-    const sj_status status = sj_http_start(&http, &server, &error);
-    if (status != SJ_OK) {
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        return sj_command_failed(&sj_ui_command, &error);
-    }
-    printf("%s shows %s; Ctrl-C ends it.\n", sj_http_url(server), file);
-    fflush(stdout);
-    if (!options.no_open) {
-        open_browser(sj_http_url(server));
-    }
-    int received;
-    sigwait(&wanted, &received);
-    sj_http_stop(server);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return SJ_EXIT_OK;
+    return serve(&options, file, file, NULL);
 }
 
 static const sj_option ui_table[] = {
@@ -109,20 +155,30 @@ static const sj_option ui_table[] = {
      .offset = offsetof(ui_options, no_open),
      .letter = 'n',
      .help = "do not start a browser (none is started without a display)"},
+    {.name = "cluster",
+     .argument = "URL",
+     .kind = SJ_ARG_TEXT,
+     .offset = offsetof(ui_options, cluster.url),
+     .help = "show the sessions of all labs that feed a ClickHouse cluster"},
+    SJ_CLUSTER_OPTIONS(offsetof(ui_options, cluster)),
     {0}};
 
 const sj_command sj_ui_command = {
     .name = "ui",
     .summary = "show a recording in the browser",
     .usage = "sojourn ui [OPTIONS] [FILE]",
-    .help = "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
-            "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-            "live. Nothing is written to FILE. Ends with Ctrl-C.\n"
-            "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
+    .help =
+        "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
+        "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
+        "live. Nothing is written to FILE. Ends with Ctrl-C.\n"
+        "With --cluster: what all labs gave to a cluster (sojourn forward), as it is there now;\n"
+        "sums of a session are fetched when a page asks for them. Single calls are in the labs.\n"
+        "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
     .options = ui_table,
     .examples = "Examples:\n"
                 "  sojourn ui\n"
                 "  sojourn ui --port 8377 --no-open lab.db\n"
+                "  sojourn ui --cluster http://127.0.0.1:8123\n"
                 "  ssh -L 8377:127.0.0.1:8377 collector sojourn ui --port 8377 lab.db\n",
     .run = run_ui,
 };

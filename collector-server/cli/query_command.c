@@ -1,11 +1,14 @@
 #include "collector-server/cli/query_command.h"
 
+#include "collector-server/cli/cluster_database.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/session_doubts.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/query/query.h"
 
 #include <stdlib.h>
+
+enum { ENGINE_BYTES = 512 };
 
 /* What is asked for is a sum, mostly. */
 static void report_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
@@ -39,11 +42,49 @@ int sj_query_take_file(const sj_command *command, int argc, char **argv, int fir
     return -1;
 }
 
+static sj_status need_sums(const sj_query_options *options, sj_cluster_mirror *mirror,
+                           sj_error *error)
+{
+    const bool has_sets = options->cluster_sets[0] != NULL;
+    const char *session = options->session != NULL ? options->session : "last";
+    const char *const *sets = has_sets ? options->cluster_sets : &session;
+    for (size_t i = 0; i < (has_sets ? 2 : 1); i++) {
+        SJ_TRY(sets[i] != NULL ? sj_cluster_mirror_need(mirror, sets[i], error) : SJ_OK);
+    }
+    return SJ_OK;
+}
+
+/* open_cluster: the copy has no name any more when it is returned, so that nothing can be left. */
+static sj_status open_cluster(const sj_command *command, const sj_query_options *options,
+                              sqlite3 **database, sj_error *error)
+{
+    sj_cluster_database copy;
+    char engine[ENGINE_BYTES];
+    if (options->file != NULL) {
+        return sj_fail(error, SJ_EINVAL, "give --cluster or FILE, not both");
+    }
+    SJ_TRY(sj_cluster_database_open(&options->cluster, &copy, error));
+    sj_status status = need_sums(options, copy.mirror, error);
+    sj_cluster_mirror_engine(copy.mirror, engine, sizeof(engine));
+    sj_cluster_mirror_close(copy.mirror);
+    copy.mirror = NULL;
+    if (status == SJ_OK) {
+        status = sj_database_choose(copy.path, database, error);
+    }
+    if (status == SJ_OK) {
+        fprintf(stderr, "sojourn %s: %s\n", command->name, engine);
+    }
+    sj_cluster_database_close(&copy);
+    return status;
+}
+
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id)
 {
     sj_error error = {0};
-    sj_status status = sj_database_choose(options->file, database, &error);
+    sj_status status = options->cluster.url != NULL
+                           ? open_cluster(command, options, database, &error)
+                           : sj_database_choose(options->file, database, &error);
     if (status == SJ_OK && session_id != NULL) {
         status = sj_session_choose(*database, options->session, session_id, &error);
         if (status != SJ_OK) {

@@ -2,6 +2,7 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 #define SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 
+#include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/command.h"
 #include "collector-server/cli/result_writer.h"
 #include "collector-server/cli/terminal.h"
@@ -14,9 +15,11 @@ typedef struct sj_query_options {
     const char *session;
     sj_result_format format;
     bool wide;
+    sj_forward_options cluster; /* asked instead of a file; url NULL: none */
     /* set by the command */
     const char *const *hidden_first; /* as of sj_result_writer */
     sj_terminal *terminal;           /* opened, and perhaps paged, before; NULL: not yet */
+    const char *cluster_sets[2];     /* whose sums are read of it; without any: `session` */
 } sj_query_options;
 
 /* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
@@ -29,6 +32,11 @@ typedef struct sj_query_options {
     {.name = "session", .argument = "ID", .kind = SJ_ARG_TEXT, \
      .offset = (base) + offsetof(sj_query_options, session), \
      .help = "a session_id, the beginning of a uuid, or `last` (default)"}
+#define SJ_QUERY_CLUSTER_OPTIONS(base) \
+    {.name = "cluster", .argument = "URL", .kind = SJ_ARG_TEXT, \
+     .offset = (base) + offsetof(sj_query_options, cluster.url), \
+     .help = "ask a ClickHouse cluster of many labs, instead of FILE"}, \
+    SJ_CLUSTER_OPTIONS((base) + offsetof(sj_query_options, cluster))
 #define SJ_QUERY_FORMAT_OPTIONS(base) \
     {.name = "wide", .kind = SJ_ARG_FLAG, .offset = (base) + offsetof(sj_query_options, wide), \
      .help = "do not cut long values"}, \
@@ -46,8 +54,9 @@ typedef struct sj_query_options {
 int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
                        const char **file);
 
-/* sj_query_open opens the database and, when `session_id` is not NULL, finds the session. Returns
- * an exit code, after a message when it is not SJ_EXIT_OK. */
+/* sj_query_open opens the database, or a copy of what is asked of a cluster, of which it says on
+ * standard error which engine answered; and, when `session_id` is not NULL, finds the session.
+ * Returns an exit code, after a message when it is not SJ_EXIT_OK. */
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 

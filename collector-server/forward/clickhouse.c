@@ -440,6 +440,7 @@ static sj_status make_view(sj_forward_target *target, const sj_forward_table *ta
 {
     statement made;
     const bool is_sessions = strcmp(table->name, "sessions") == 0;
+    const bool is_removals = table == &sj_forward_removals;
     const char *database = target->database;
     if (!begin_statement(&made)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -460,7 +461,10 @@ static sj_status make_view(sj_forward_target *target, const sj_forward_table *ta
     fprintf(made.file,
             " FROM %s.raw_%s WHERE (session, version) IN (SELECT session, max(version) FROM "
             "%s.raw_sessions GROUP BY session)%s",
-            database, table->name, database, is_sessions ? " AND removed = 0" : "");
+            database, is_removals ? "sessions" : table->name, database,
+            is_removals   ? " AND removed = 1"
+            : is_sessions ? " AND removed = 0"
+                          : "");
     return run_statement(target, &made, error);
 }
 
@@ -488,6 +492,9 @@ static sj_status make_table(sj_forward_target *target, const sj_forward_table *t
         return SJ_OK;
     }
     SJ_TRY(make_distributed(target, table, "", "part_", layout->cluster, error));
+    if (table == &sj_forward_removals) { /* rows of `sessions` */
+        return SJ_OK;
+    }
     return make_distributed(target, table, "put_", "raw_", layout->cluster, error);
 }
 
@@ -570,6 +577,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
+    SJ_TRY(make_table(target, &sj_forward_removals, layout, error));
     SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
     SJ_TRY(make_table(target, &sj_forward_commands, layout, error));
     if (layout->cluster != NULL) { /* a row of each shard: who answers */

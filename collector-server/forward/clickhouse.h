@@ -14,8 +14,8 @@
 
 #include <stdio.h>
 
-/* 2: calls; 3: commands */
-enum { SJ_CLICKHOUSE_SCHEMA = 3 };
+/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals */
+enum { SJ_CLICKHOUSE_SCHEMA = 4 };
 
 /* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
  * says then that the answer is partial. */

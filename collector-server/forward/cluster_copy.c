@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUESTION_BYTES = 1024, UUID_DIGITS = 32, TIME_MS = 600000 };
+enum { UUID_DIGITS = 32, TIME_MS = 600000 };
 
 typedef struct copied_table {
-    const char *question;  /* %s: the session; NULL: the statement needs no answer */
+    const char *question;  /* %s: the sessions; NULL: the statement needs no answer */
     const char *statement; /* ?1: the session_id */
 } copied_table;
 
@@ -25,11 +25,15 @@ static const copied_table of_labs[] = {
     {"SELECT session, device, device_name, device_model, device_os, device_build, machine,"
      " device_tags, name, command, mode, state, cause, tags, build_id, started_realtime_ns,"
      " ended_realtime_ns, stored_calls, stored_events, lost_calls, lost_events, folded_paths,"
-     " folded_calls, sent_calls, device_lost_calls, traced_cpu_ns FROM sessions",
+     " folded_calls, sent_calls, device_lost_calls, traced_cpu_ns, program FROM (SELECT * FROM"
+     " sessions%s) AS s ANY LEFT JOIN (SELECT session, build_id, module AS program FROM"
+     " coverage%s) AS c USING session, build_id",
      "INSERT INTO devices(uuid, name, model, os, machine, tags, build, first_seen_realtime_ns,"
      " last_seen_realtime_ns) SELECT from_hex(device), device_name, device_model, device_os,"
      " machine, device_tags, device_build, min(started_realtime_ns), max(started_realtime_ns)"
-     " FROM temp.answer GROUP BY device"},
+     " FROM temp.answer GROUP BY device ON CONFLICT (uuid) DO UPDATE SET name = excluded.name,"
+     " model = excluded.model, os = excluded.os, tags = excluded.tags, build = excluded.build,"
+     " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)"},
     {NULL,
      "INSERT INTO sessions(uuid, device_id, name, command, mode, state, cause, tags,"
      " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
@@ -41,26 +45,37 @@ static const copied_table of_labs[] = {
      " a.device_lost_calls, a.traced_cpu_ns FROM temp.answer AS a"
      " JOIN devices AS d ON d.uuid = from_hex(a.device)"
      " ORDER BY a.started_realtime_ns, a.session"},
-    /* The build of each session's program, for sets; sj_cluster_copy_keep removes it again. */
-    {NULL, "INSERT INTO modules(build_id, functions_digest, path, first_function_id,"
-           " function_count) SELECT DISTINCT from_hex(build_id), x'', '', 0, 0 FROM temp.answer"
-           " WHERE build_id <> ''"},
-    {NULL, "INSERT INTO hook_plans(module_id, digest) SELECT module_id, x'' FROM modules"},
+    {NULL, "INSERT INTO processes(session_id, number, pid, executable, command)"
+           " SELECT s.session_id, 1, 0, a.program, a.command FROM temp.answer AS a"
+           " JOIN sessions AS s ON s.uuid = from_hex(a.session)"},
+    /* The build of each session's program, for sets and filters, until the sums are there. */
+    {NULL, "INSERT OR IGNORE INTO modules(build_id, functions_digest, path, first_function_id,"
+           " function_count) SELECT DISTINCT from_hex(build_id), CAST(program AS BLOB), program, 0,"
+           " 0 FROM temp.answer WHERE build_id <> ''"},
+    {NULL, "INSERT OR IGNORE INTO hook_plans(module_id, digest) SELECT module_id, x'' FROM modules"
+           " WHERE first_function_id = 0"},
     {NULL, "INSERT INTO session_modules SELECT s.session_id, 0, m.module_id, h.hook_plan_id, 0, 0,"
-           " 0, '' FROM temp.answer AS a JOIN sessions AS s ON s.uuid = from_hex(a.session)"
-           " JOIN modules AS m ON m.build_id = from_hex(a.build_id) AND m.first_function_id = 0"
+           " 0, a.program FROM temp.answer AS a JOIN sessions AS s ON s.uuid = from_hex(a.session)"
+           " JOIN modules AS m ON m.build_id = from_hex(a.build_id) AND m.functions_digest ="
+           " CAST(a.program AS BLOB) AND m.first_function_id = 0"
            " JOIN hook_plans AS h USING (module_id)"},
+    {"SELECT session, number, name, is_end, at_ns, thread_number, source FROM marks%s",
+     "INSERT INTO marks(session_id, number, name, is_end, at_ns, thread_number, source)"
+     " SELECT s.session_id, a.number, a.name, a.is_end, a.at_ns, coalesce(a.thread_number, 0),"
+     " a.source FROM temp.answer AS a JOIN sessions AS s ON s.uuid = from_hex(a.session)"
+     " ORDER BY a.source, a.number"},
 };
 
 static const copied_table of_session[] = {
     {"SELECT toInt64(function) AS key, toInt64(symbol_key) AS symbol_key, name, build_id,"
-     " toInt64(offset) AS place, module FROM functions WHERE session = ",
+     " toInt64(offset) AS place, module FROM functions WHERE session = %s",
      "CREATE TEMP TABLE IF NOT EXISTS keys(key INTEGER, name TEXT, function_id INTEGER,"
      " PRIMARY KEY (key, name)) WITHOUT ROWID"},
     {NULL, "DELETE FROM temp.keys"},
-    {NULL, "INSERT INTO temp.keys SELECT key, name, (SELECT coalesce(max(first_function_id +"
-           " function_count), 1) FROM modules) - 1 + row_number() OVER (ORDER BY build_id, module,"
-           " place, name, key) FROM temp.answer"},
+    {NULL,
+     "INSERT INTO temp.keys SELECT key, name, (SELECT max(1, coalesce(max(first_function_id"
+     " + function_count), 1)) FROM modules) - 1 + row_number() OVER (ORDER BY build_id, module,"
+     " place, name, key) FROM temp.answer"},
     {NULL, "INSERT INTO modules(build_id, functions_digest, path, first_function_id,"
            " function_count) SELECT from_hex(a.build_id), CAST((SELECT lower(hex(uuid)) FROM"
            " sessions WHERE session_id = ?1) || a.module AS BLOB), a.module, min(k.function_id),"
@@ -78,20 +93,20 @@ static const copied_table of_session[] = {
            " JOIN hook_plans AS h USING (module_id)"
            " WHERE m.first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
     {"SELECT toInt64(function) AS key, name, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
-     " untrusted, bins, counts FROM function_stats WHERE session = ",
+     " untrusted, bins, counts FROM function_stats WHERE session = %s",
      "INSERT INTO function_stats(session_id, function_id, calls, total_ns, self_ns, min_ns, max_ns,"
      " unwound, untrusted, histogram) SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
      " a.min_ns, a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts)"
      " FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"},
     {"SELECT toInt64(caller) AS caller, caller_name, toInt64(callee) AS callee, callee_name,"
-     " calls, total_ns, self_ns FROM call_edges WHERE session = ",
+     " calls, total_ns, self_ns FROM call_edges WHERE session = %s",
      "INSERT INTO call_edges SELECT ?1, coalesce(c.function_id, 0), k.function_id, a.calls,"
      " a.total_ns, a.self_ns FROM temp.answer AS a JOIN temp.keys AS k ON k.key = a.callee AND"
      " k.name = a.callee_name LEFT JOIN temp.keys AS c ON c.key = a.caller AND"
      " c.name = a.caller_name"},
     {"SELECT toInt64(path) AS path, toInt64(parent_path) AS parent_path, toInt64(function) AS key,"
      " depth, recursive, rare, calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted, bins,"
-     " counts FROM call_paths WHERE session = ",
+     " counts FROM call_paths WHERE session = %s",
      "CREATE TEMP TABLE IF NOT EXISTS nodes(row INTEGER PRIMARY KEY, path INTEGER, depth INTEGER,"
      " node INTEGER)"},
     {NULL, "CREATE INDEX IF NOT EXISTS temp.nodes_by_path ON nodes (path, depth, node)"},
@@ -107,15 +122,14 @@ static const copied_table of_session[] = {
      " k.function_id LIMIT 1), a.depth, a.recursive, a.calls, a.total_ns, a.self_ns, a.min_ns,"
      " a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts), x'', a.rare"
      " FROM temp.answer AS a JOIN temp.nodes AS n ON n.row = a.rowid"},
-    {"SELECT number, name, is_end, at_ns, thread_number, source FROM marks WHERE session = ",
-     "INSERT INTO marks(session_id, number, name, is_end, at_ns, thread_number, source)"
-     " SELECT ?1, number, name, is_end, at_ns, coalesce(thread_number, 0), source"
-     " FROM temp.answer ORDER BY source, number"},
     {"SELECT reason, calls, events, start_ns, end_ns, thread_number FROM gaps"
-     " WHERE session = ",
+     " WHERE session = %s",
      "INSERT INTO gaps(session_id, thread_number, reason, calls, events, start_ns, end_ns)"
      " SELECT ?1, thread_number, reason, calls, events, coalesce(start_ns, 0),"
      " coalesce(end_ns, 0) FROM temp.answer"},
+    /* The program's file is among the session's modules now. */
+    {NULL, "DELETE FROM session_modules WHERE session_id = ?1 AND number = 0 AND EXISTS (SELECT 1"
+           " FROM session_modules AS x WHERE x.session_id = ?1 AND x.number > 0)"},
     /* As a profile's: sums that no block holds. */
     {NULL, "INSERT INTO profiles SELECT session_id, 1, 0, coalesce(ended_realtime_ns -"
            " started_realtime_ns, 0), stored_calls, stored_events, 0 FROM sessions"
@@ -219,33 +233,60 @@ static sj_status run_statement(sqlite3 *database, const char *sql, int64_t sessi
     return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
 }
 
-static sj_status copy_table(sj_forward_target *target, sqlite3 *database, const copied_table *table,
-                            int64_t session_id, const char *uuid, sj_error *error)
+/* fill_in puts `sessions` where a question says %s; to be freed by sqlite3_free, NULL: no memory.
+ */
+static char *fill_in(const char *question, const char *sessions)
+{
+    sqlite3_str *made = sqlite3_str_new(NULL);
+    for (const char *at = question; *at != '\0';) {
+        const char *place = strstr(at, "%s");
+        const size_t size = place != NULL ? (size_t)(place - at) : strlen(at);
+        sqlite3_str_append(made, at, (int)size);
+        if (place != NULL) {
+            sqlite3_str_appendall(made, sessions);
+        }
+        at += size + (place != NULL ? 2 : 0);
+    }
+    return sqlite3_str_finish(made);
+}
+
+/* What is copied: `sessions` is put into the questions, `session_id` into the statements. */
+typedef struct copied_sessions {
+    const char *sessions;
+    int64_t session_id;
+} copied_sessions;
+
+static sj_status ask_table(sj_forward_target *target, sqlite3 *database, const char *asked,
+                           const char *sessions, sj_error *error)
 {
     const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
-    if (table->question != NULL) {
-        char question[QUESTION_BYTES];
-        bool is_cut = false;
-        snprintf(question, sizeof(question), session_id != 0 ? "%s'%s'" : "%s%s", table->question,
-                 uuid);
-        SJ_TRY(sj_cluster_ask_into(target, question, &limits, database, &is_cut, error));
-        if (is_cut) {
-            return sj_fail(error, SJ_ELIMIT, "the cluster has too many rows for one copy");
-        }
+    bool is_cut = false;
+    char *question = fill_in(asked, sessions);
+    if (question == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    return run_statement(database, table->statement, session_id, error);
+    const sj_status status =
+        sj_cluster_ask_into(target, question, &limits, database, &is_cut, error);
+    sqlite3_free(question);
+    SJ_TRY(status);
+    return is_cut ? sj_fail(error, SJ_ELIMIT, "the cluster has too many rows for one copy") : SJ_OK;
 }
 
 static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
-                             const copied_table *tables, size_t count, int64_t session_id,
-                             const char *uuid, sj_error *error)
+                             const copied_table *tables, size_t count, const copied_sessions *what,
+                             sj_error *error)
 {
     SJ_TRY(register_functions(database, error));
     SJ_TRY(run_statement(database, "BEGIN IMMEDIATE", 0, error));
     sj_status status = SJ_OK;
     const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; i++) {
-        status = copy_table(target, database, &tables[i], session_id, uuid, error);
+        if (tables[i].question != NULL) {
+            status = ask_table(target, database, tables[i].question, what->sessions, error);
+        }
+        if (status == SJ_OK) {
+            status = run_statement(database, tables[i].statement, what->session_id, error);
+        }
         sj_progress_step(work);
     }
     sj_progress_end(work);
@@ -256,10 +297,19 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
     return status;
 }
 
-sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database, sj_error *error)
+sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
+                                   const char *sessions, sj_error *error)
 {
-    return copy_tables(target, database, of_labs, sizeof(of_labs) / sizeof(of_labs[0]), 0, "",
-                       error);
+    char *filter = sessions != NULL ? sqlite3_mprintf(" WHERE session IN (%s)", sessions)
+                                    : sqlite3_mprintf("%s", "");
+    if (filter == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const copied_sessions what = {.sessions = filter};
+    const sj_status status =
+        copy_tables(target, database, of_labs, sizeof(of_labs) / sizeof(of_labs[0]), &what, error);
+    sqlite3_free(filter);
+    return status;
 }
 
 static sj_status find_uuid(sqlite3 *database, int64_t session_id, char *uuid, sj_error *error)
@@ -282,9 +332,12 @@ sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database, int
                                sj_error *error)
 {
     char uuid[UUID_DIGITS + 1];
+    char quoted[UUID_DIGITS + 3];
     SJ_TRY(find_uuid(database, session_id, uuid, error));
+    snprintf(quoted, sizeof(quoted), "'%s'", uuid);
+    const copied_sessions what = {.sessions = quoted, .session_id = session_id};
     return copy_tables(target, database, of_session, sizeof(of_session) / sizeof(of_session[0]),
-                       session_id, uuid, error);
+                       &what, error);
 }
 
 sj_status sj_cluster_copy_keep(sqlite3 *database, const int64_t *session_ids, size_t count,

@@ -5,13 +5,14 @@
 
 #include "collector-server/forward/forward_target.h"
 
-/* sj_cluster_copy_sessions adds the devices and sessions of all labs, without what was recorded,
- * so that sets of them can be named (session_set.h). `database` is open with SJ_DATABASE_CREATE and
- * empty. SJ_EINVAL, SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. Blocking. */
+/* sj_cluster_copy_sessions adds devices, sessions and marks of all labs, without what was recorded,
+ * so that sets of them can be named (session_set.h). `sessions` are uuids as SQL has a list of
+ * texts, NULL: all; none of them may be there. `database` is open with SJ_DATABASE_CREATE.
+ * SJ_EINVAL, SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. Blocking. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
-                                                 sj_error *error);
+                                                 const char *sessions, sj_error *error);
 
-/* sj_cluster_copy_sums adds functions, sums, call paths, marks and gaps of a session
+/* sj_cluster_copy_sums adds functions, sums, call paths and gaps of a session
  * that is there without them. Histograms are of nanoseconds there, and so is the session's clock.
  * As above; SJ_ECORRUPT: the cluster's rows contradict each other. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,

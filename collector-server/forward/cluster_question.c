@@ -9,7 +9,7 @@
 
 #include "collector-server/forward/questions.inc"
 
-enum { MOST_ROWS = 1000000, NAME_BYTES = 64, SETTINGS_BYTES = 160 };
+enum { MOST_ROWS = 1000000, NAME_BYTES = 64, SETTINGS_BYTES = 224 };
 
 const sj_shipped_query *sj_cluster_questions(size_t *count)
 {
@@ -247,7 +247,8 @@ sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
     }
     snprintf(settings, sizeof(settings),
              SJ_CLICKHOUSE_PARTIAL
-             "&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld",
+             "&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld"
+             "&output_format_json_quote_64bit_integers=1",
              (long long)most + 1, (long long)(limits->time_ms + 999) / 1000);
     sj_status status =
         sj_clickhouse_ask(target, statement, settings, limits->time_ms, &bytes, &size, error);

@@ -132,6 +132,46 @@ const sj_forward_table sj_forward_tables[] = {
                  {"functions", SJ_FORWARD_COUNT},
                  {"hooked", SJ_FORWARD_COUNT},
                  {"entered", SJ_FORWARD_COUNT}}},
+    {.name = "threads",
+     .owner = "session",
+     .order = "thread_number",
+     .select =
+         "SELECT t.number, t.tid, t.name, t.is_main, sum(s.calls),"
+         " max(s.last_leave_ns) - min(s.first_enter_ns), max(s.max_depth), t.dropped_calls,"
+         " t.dropped_events, t.waited_ns FROM streams AS s JOIN threads AS t USING (thread_id)"
+         " WHERE s.session_id = ?1 GROUP BY s.thread_id",
+     .columns = {{"thread_number", SJ_FORWARD_NUMBER},
+                 {"tid", SJ_FORWARD_NUMBER},
+                 {"name", SJ_FORWARD_TEXT},
+                 {"is_main", SJ_FORWARD_SMALL},
+                 {"calls", SJ_FORWARD_COUNT},
+                 {"run_time_ns", SJ_FORWARD_MAYBE},
+                 {"max_depth", SJ_FORWARD_COUNT},
+                 {"dropped_calls", SJ_FORWARD_COUNT},
+                 {"dropped_events", SJ_FORWARD_COUNT},
+                 {"waited_ns", SJ_FORWARD_NUMBER}}},
+    {.name = "open_calls",
+     .owner = "session",
+     .order = "stream_id, depth",
+     .select = "SELECT o.function_id, o.stream_id, t.number, o.depth, o.start_ns, o.flags"
+               " FROM streams AS s JOIN open_calls AS o USING (stream_id)"
+               " LEFT JOIN threads AS t ON t.thread_id = s.thread_id WHERE s.session_id = ?1",
+     .columns = {KEYS,
+                 {"name", SJ_FORWARD_NAME},
+                 {"stream_id", SJ_FORWARD_NUMBER},
+                 {"thread_number", SJ_FORWARD_MAYBE},
+                 {"depth", SJ_FORWARD_COUNT},
+                 {"start_ns", SJ_FORWARD_NUMBER},
+                 {"flags", SJ_FORWARD_COUNT}}},
+    {.name = "unhooked",
+     .owner = "session",
+     .order = "reason",
+     .select = "SELECT reason, count(*), sum(size_bytes), min(name) FROM unhooked_functions"
+               " WHERE session_id = ?1 GROUP BY reason",
+     .columns = {{"reason", SJ_FORWARD_TEXT},
+                 {"functions", SJ_FORWARD_COUNT},
+                 {"bytes", SJ_FORWARD_COUNT},
+                 {"example", SJ_FORWARD_TEXT}}},
     {.name = "zombie_reports",
      .owner = "session",
      .order = "fingerprint",
@@ -187,6 +227,11 @@ const sj_forward_table sj_forward_tables[] = {
                  {"traced_cpu_ns", SJ_FORWARD_MAYBE}}},
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
+
+const sj_forward_table sj_forward_removals = {
+    .name = "removals",
+    .owner = "session",
+    .columns = {{"lab", SJ_FORWARD_UUID}, {"cause", SJ_FORWARD_TEXT}}};
 
 const sj_forward_table sj_forward_commands = {
     .name = "commands",
@@ -431,7 +476,8 @@ sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *ta
     return status;
 }
 
-void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_native_rows *rows)
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slice cause,
+                            sj_native_rows *rows)
 {
     const sj_forward_table *sessions = &sj_forward_tables[sj_forward_table_count - 1];
     put_place(place, rows);
@@ -446,7 +492,8 @@ void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_nati
                    kind == SJ_FORWARD_MAYBE) {
             sj_row_put_number(&to->data, 0, 8);
         } else {
-            sj_row_put_varint(&to->data, 0);
+            sj_row_put_text(
+                &to->data, strcmp(sessions->columns[i].name, "cause") == 0 ? cause : (sj_slice){0});
         }
         if (kind == SJ_FORWARD_MAYBE) {
             sj_row_put_number(&to->extra, 1, 1);

@@ -50,6 +50,9 @@ typedef struct sj_forward_table {
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
+/* Sessions that were removed, and why: a view of the rows of `sessions` that say so. */
+extern const sj_forward_table sj_forward_removals;
+
 /* The audit of commands, rows of the lab: ?1 is a command_id, of one that may be gone. */
 extern const sj_forward_table sj_forward_commands;
 
@@ -84,7 +87,9 @@ SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
                                                sqlite3_stmt *statement,
                                                const sj_forward_place *place, sj_native_rows *rows);
 
-/* sj_forward_put_removed appends the row of `sessions` that says that a session is gone. */
-void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_native_rows *rows);
+/* sj_forward_put_removed appends the row of `sessions` that says that a session is gone, and by
+ * whom or by which rule: its `cause`. */
+void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slice cause,
+                            sj_native_rows *rows);
 
 #endif

@@ -27,9 +27,10 @@ enum {
     SKIPPED_MAX = 256
 };
 
-/* What a session is, as far as the cluster has it: when this differs it is given again. */
+/* What a session is, as far as the cluster has it: when this differs it is given again. Begins with
+ * the version of what is given. */
 #define CONTENT                                                                                    \
-    "printf('%s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"    \
+    "printf('4 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
     " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
     " WHERE session_id = s.session_id), 0)) || substr(coalesce(s.name, '') || ' ' ||"              \
@@ -252,6 +253,31 @@ static uint64_t rows_held(const sj_forwarder *forwarder)
     return sum;
 }
 
+/* collect_removal: why it was removed is known where it was done by `session remove` or retention.
+ * The newest removals are looked at first, and are those that are owed. */
+static sj_status collect_removal(sj_forwarder *forwarder, const owed_session *owed,
+                                 const sj_forward_place *place, sj_error *error)
+{
+    static const char sql[] = "SELECT reason FROM removals WHERE session_uuid = ?1"
+                              " ORDER BY removal_id DESC LIMIT 1";
+    uint8_t lab[ID_BYTES];
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(sj_forward_lab_read(forwarder->reader, lab, error));
+    if (sqlite3_prepare_v2(forwarder->reader, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(forwarder->reader, error);
+    }
+    sqlite3_bind_blob(row, 1, owed->uuid, ID_BYTES, SQLITE_STATIC);
+    sj_slice cause = {0};
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        cause.data = sqlite3_column_text(row, 0);
+        cause.size = (size_t)sqlite3_column_bytes(row, 0);
+    }
+    sj_forward_put_removed(place, (sj_slice){.data = lab, .size = ID_BYTES}, cause,
+                           &forwarder->rows[sj_forward_table_count - 1]);
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
 static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, uint64_t version,
                                  sj_error *error)
 {
@@ -264,11 +290,7 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
                               .functions = forwarder->functions};
     sj_forward_place_own(&place, owed->uuid);
     if (owed->session_id == 0) {
-        uint8_t lab[ID_BYTES];
-        SJ_TRY(sj_forward_lab_read(forwarder->reader, lab, error));
-        sj_forward_put_removed(&place, (sj_slice){.data = lab, .size = ID_BYTES},
-                               &forwarder->rows[sj_forward_table_count - 1]);
-        return SJ_OK;
+        return collect_removal(forwarder, owed, &place, error);
     }
     const int result = sj_session_clock_read(forwarder->reader, &clock, owed->session_id,
                                              &place.scale, &started_ticks);
@@ -465,5 +487,10 @@ sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *acco
     account->rows = given[1];
     account->bytes = given[2];
     account->last_realtime_ns = (int64_t)given[3];
+    uint8_t lab[ID_BYTES];
+    SJ_TRY(sj_forward_lab_read(forwarder->reader, lab, error));
+    for (size_t i = 0; i < ID_BYTES; ++i) {
+        snprintf(account->lab + 2 * i, sizeof(account->lab) - 2 * i, "%02x", lab[i]);
+    }
     return SJ_OK;
 }

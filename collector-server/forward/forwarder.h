@@ -14,6 +14,7 @@ typedef struct sj_forward_account {
     uint64_t forwarded;       /* sessions that are there */
     uint64_t rows, bytes;     /* of them */
     int64_t last_realtime_ns; /* 0: never */
+    char lab[33];             /* which lab this is, as the cluster names it */
 } sj_forward_account;
 
 /* sj_forwarder_open opens the database and the target; asks neither. */

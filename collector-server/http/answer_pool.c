@@ -1,5 +1,6 @@
 #include "collector-server/http/answer_pool.h"
 
+#include "collector-server/http/cluster_answers.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/reply.h"
 
@@ -64,6 +65,7 @@ static unsigned status_code_of(sj_status status)
     case SJ_ENOTFOUND:
         return MHD_HTTP_NOT_FOUND;
     case SJ_ETIMEDOUT:
+    case SJ_EAGAIN:
         return MHD_HTTP_SERVICE_UNAVAILABLE;
     default:
         return MHD_HTTP_INTERNAL_SERVER_ERROR;
@@ -72,10 +74,14 @@ static unsigned status_code_of(sj_status status)
 
 static sj_status run_get(const sj_route *route, sj_request *request, json_t **body, sj_error *error)
 {
+    static const char of_sessions[] = "/api/v1/sessions/{id}";
     sj_database_pool *databases = request->context->databases;
+    const bool is_of_session =
+        strncmp(route->pattern, of_sessions, strlen(of_sessions)) == 0 && request->id != 0;
     if (route->has_own_database) {
         return route->run(request, body, error);
     }
+    SJ_TRY(is_of_session ? sj_cluster_answers_prepare(request, true, error) : SJ_OK);
     SJ_TRY(sj_database_pool_take(databases, REQUEST_DEADLINE_MS, sj_answer_goes_on, request,
                                  &request->database, error));
     const sj_status status = route->run(request, body, error);

@@ -19,6 +19,7 @@ typedef struct sj_http_context {
     sj_answer_pool *answers;
     sj_connection_watch *watch;
     const char *database_path;
+    struct sj_cluster_mirror *mirror; /* that the database follows; NULL: it is a lab's own */
     sj_login login;
     uint16_t port;
     bool is_remote; /* served to other machines: by TLS, to those who show the token */

@@ -24,6 +24,8 @@ typedef struct sj_http_options {
                                and addresses beyond the loopback */
     const char *certificate; /* PEM, with its key, for addresses beyond the loopback; else NULL */
     const char *key;
+    struct sj_cluster_mirror *mirror; /* the database follows a cluster of many labs by it
+                                         (forward/cluster_mirror.h); borrowed; NULL: it does not */
     void *metrics_context;
     /* adds lines to /metrics; called from any thread of the server; NULL: none */
     void (*write_metrics)(void *context, FILE *text);

@@ -32,7 +32,8 @@ typedef struct sj_route {
     bool has_own_database; /* opens its own connection instead of `request->database` */
 
     /* JSON routes: makes the body (`*body` owned by the caller), or `request->file`. SJ_EINVAL
-     * gives 400, SJ_ENOTFOUND 404, SJ_ETIMEDOUT 503, anything else 500, with the error's text. */
+     * gives 400, SJ_ENOTFOUND 404, SJ_ETIMEDOUT and SJ_EAGAIN 503, anything else 500, with the
+     * error's text. */
     sj_status (*run)(sj_request *request, json_t **body, sj_error *error);
 
     /* Other routes: queue a response of their own. */

@@ -1,6 +1,31 @@
 #include "collector-server/http/route.h"
 
+#include "collector-server/forward/cluster_mirror.h"
+#include "collector-server/http/context.h"
 #include "collector-server/query/json_rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ENGINE_BYTES = 512 };
+
+/* The one line that says which engine answers. */
+static sj_status add_engine(const sj_request *request, json_t *body)
+{
+    char line[ENGINE_BYTES];
+    struct sj_cluster_mirror *mirror = request->context->mirror;
+    if (mirror != NULL) {
+        sj_cluster_mirror_engine(mirror, line, sizeof(line));
+    } else {
+        const char *slash = strrchr(request->context->database_path, '/');
+        snprintf(line, sizeof(line), "answered by SQLite %s: %s", sqlite3_libversion(),
+                 slash != NULL ? slash + 1 : request->context->database_path);
+    }
+    return json_object_set_new(body, "engine", json_string(line)) == 0 &&
+                   json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0
+               ? SJ_OK
+               : SJ_ENOMEM;
+}
 
 static sj_status answer_health(sj_request *request, json_t **body, sj_error *error)
 {
@@ -16,6 +41,11 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
     json_decref(rows);
+    if (add_engine(request, *body) != SJ_OK) {
+        json_decref(*body);
+        *body = NULL;
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
     return SJ_OK;
 }
 

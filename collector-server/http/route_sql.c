@@ -2,6 +2,7 @@
  * connection of its own behind the guard (sql_guard.h), with limits of time, rows and bytes.
  *
  * Values are as SQLite has them, so integers may pass 2^53: those come as decimal strings. */
+#include "collector-server/http/cluster_answers.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
@@ -199,6 +200,26 @@ static sj_status find_sql(sj_request *request, sql_answer *answer, const char **
     return SJ_OK;
 }
 
+/* open_database: with engine=cluster the answer of the cluster is read instead. */
+static sj_status open_database(sj_request *request, sql_answer *answer, const sj_sql_limits *limits,
+                               const char **sql, sj_error *error)
+{
+    const char *engine = NULL;
+    SJ_TRY(sj_parameter_text(request, "engine", NAME_BYTES, &engine, error));
+    if (engine != NULL && strcmp(engine, "cluster") == 0) {
+        SJ_TRY(sj_cluster_answers_ask(request, *sql, limits->max_rows + 1, limits->time_ms,
+                                      &answer->database, error));
+        *sql = "SELECT * FROM answer";
+        return SJ_OK;
+    }
+    if (engine != NULL) {
+        return sj_fail(error, SJ_EINVAL, "'engine' has to be \"cluster\" or left out");
+    }
+    SJ_TRY(sj_cluster_answers_prepare(request, false, error));
+    return sj_query_open_reader(request->context->database_path, request->context->sums,
+                                &answer->database, error);
+}
+
 static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
 {
     const char *sql = NULL;
@@ -209,8 +230,7 @@ static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
                                &limits.max_rows, error));
     SJ_TRY(sj_parameter_number(request, "ms", (sj_parameter_range){1, TIME_MAX_MS, TIME_DEFAULT_MS},
                                &limits.time_ms, error));
-    SJ_TRY(sj_query_open_reader(request->context->database_path, request->context->sums,
-                                &answer.database, error));
+    SJ_TRY(open_database(request, &answer, &limits, &sql, error));
     answer.columns = json_array();
     answer.rows = json_array();
     const sj_status status = run_guarded(request, &answer, &limits, sql, body, error);

@@ -306,6 +306,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     int socket_fd = -1;
     sj_http_context *context = &server->context;
     context->database_path = server->database_path;
+    context->mirror = options->mirror;
     context->metrics_context = options->metrics_context;
     context->write_metrics = options->write_metrics;
     SJ_TRY(resolve_address(options, &address, &context->is_remote, error));

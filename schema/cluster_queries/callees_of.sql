@@ -12,5 +12,5 @@ SELECT function, who AS callee, calls, total_ns, self_ns
 FROM (
     SELECT caller_name AS function, callee_name AS who, calls, total_ns, self_ns
     FROM call_edges
-    WHERE session = :session AND caller != 0 AND caller_name LIKE :function)
+    WHERE session = :session AND caller != 0 AND caller_name LIKE :function) AS q1
 ORDER BY total_ns DESC

@@ -12,5 +12,5 @@ SELECT function, who AS caller, calls, total_ns, self_ns
 FROM (
     SELECT callee_name AS function, if(caller = 0, '(nothing recorded)', caller_name) AS who, calls, total_ns, self_ns
     FROM call_edges
-    WHERE session = :session AND callee_name LIKE :function)
+    WHERE session = :session AND callee_name LIKE :function) AS q1
 ORDER BY total_ns DESC

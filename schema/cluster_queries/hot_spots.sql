@@ -10,7 +10,7 @@
 -- example: sojourn sql --cluster URL --query hot_spots
 SELECT name AS function, self_ns, self_ns / all_ns AS share, calls,
        if(calls = 0, NULL, intDivOrZero(self_ns, toInt64(calls))) AS mean_self_ns
-FROM (SELECT name, self_ns, calls, 1 AS one FROM function_stats WHERE session = :session)
-ANY LEFT JOIN (SELECT sum(self_ns) AS all_ns, 1 AS one FROM function_stats WHERE session = :session) USING one
+FROM (SELECT name, self_ns, calls, 1 AS one FROM function_stats WHERE session = :session) AS q1
+ANY LEFT JOIN (SELECT sum(self_ns) AS all_ns, 1 AS one FROM function_stats WHERE session = :session) AS q2 USING one
 ORDER BY self_ns DESC, function
 LIMIT :limit

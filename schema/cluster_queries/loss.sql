@@ -12,6 +12,6 @@
 SELECT reason, gaps, calls, events, first_ns, last_ns, untrusted
 FROM (SELECT reason, count() AS gaps, sum(calls) AS calls, sum(events) AS events, min(start_ns) AS first_ns,
              max(end_ns) AS last_ns, 1 AS one
-      FROM gaps WHERE session = :session GROUP BY reason)
-ANY LEFT JOIN (SELECT sum(untrusted) AS untrusted, 1 AS one FROM function_stats WHERE session = :session) USING one
+      FROM gaps WHERE session = :session GROUP BY reason) AS q1
+ANY LEFT JOIN (SELECT sum(untrusted) AS untrusted, 1 AS one FROM function_stats WHERE session = :session) AS q2 USING one
 ORDER BY calls DESC

@@ -10,7 +10,7 @@
 SELECT name AS function, calls,
        if(span = 0, NULL, calls * 1e9 / span) AS calls_per_s,
        if(calls = 0, NULL, intDivOrZero(total_ns, toInt64(calls))) AS mean_ns
-FROM (SELECT name, calls, total_ns, 1 AS one FROM function_stats WHERE session = :session)
-ANY LEFT JOIN (SELECT ended_realtime_ns - started_realtime_ns AS span, 1 AS one FROM sessions WHERE session = :session) USING one
+FROM (SELECT name, calls, total_ns, 1 AS one FROM function_stats WHERE session = :session) AS q1
+ANY LEFT JOIN (SELECT ended_realtime_ns - started_realtime_ns AS span, 1 AS one FROM sessions WHERE session = :session) AS q2 USING one
 ORDER BY calls DESC, function
 LIMIT :limit

@@ -13,8 +13,8 @@ FROM (SELECT symbol_key, any(name) AS called, sum(n) AS calls, uniqExact(session
       FROM (SELECT session, symbol_key, name, calls AS n FROM function_stats
             WHERE session GLOBAL IN (SELECT session FROM sessions WHERE if(name = '', command, name) LIKE :name)
               AND symbol_key GLOBAL NOT IN (SELECT symbol_key FROM function_stats WHERE session GLOBAL IN
-                  (SELECT session FROM sessions WHERE if(name = '', command, name) LIKE :without)))
-      GROUP BY symbol_key)
-ANY LEFT JOIN (SELECT symbol_key, any(path) AS module FROM (SELECT symbol_key, module AS path FROM functions) GROUP BY symbol_key) USING symbol_key
+                  (SELECT session FROM sessions WHERE if(name = '', command, name) LIKE :without))) AS q2
+      GROUP BY symbol_key) AS q1
+ANY LEFT JOIN (SELECT symbol_key, any(path) AS module FROM (SELECT symbol_key, module AS path FROM functions) AS q4 GROUP BY symbol_key) AS q3 USING symbol_key
 ORDER BY calls DESC
 LIMIT :limit

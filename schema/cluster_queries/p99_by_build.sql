@@ -10,10 +10,10 @@
 -- column: quantile_ns | that quantile of the time between entry and exit, ns
 -- example: sojourn sql --cluster URL --query p99_by_build --param function='parse_*'
 SELECT f AS function, d AS device, b AS build, sessions, n AS calls,
-       if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
-          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2)) AS quantile_ns
+       if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
+          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS quantile_ns
 FROM (
-    SELECT f, d, b, sessions, n,
+    SELECT f, d, b, sessions, n, counted,
            arrayFirst((one, sum) -> sum >= greatest(1, ceil(:quantile * arraySum(counted))), used,
                       arrayCumSum(counted)) AS bin,
            toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift
@@ -23,5 +23,5 @@ FROM (
                tupleElement(merged, 2) AS counted
         FROM function_stats
         WHERE name LIKE :function
-        GROUP BY symbol_key, device, build_id))
+        GROUP BY symbol_key, device, build_id) AS q2) AS q1
 ORDER BY calls DESC, function, device, build

@@ -1,11 +1,13 @@
 /* A fleet of simulated devices against one collector: acknowledgements, CPU, memory, loss.
  *
  *   fleet_load [devices] [blocks per second of each] [events per block] [seconds] [recording.db]
- * Blocks are cut from a recording (`sojourn record`), the same for all devices, or made up.
- * The collector is a child process (its CPU is what wait4 tells); the devices are connections of
- * one epoll loop that speak SP over TCP by themselves. Latency counts from the moment at which a
- * block was due, so that a sender that falls behind makes it longer, not shorter. Afterwards the
- * database is asked whether it has exactly what was acknowledged. */
+ * [port] Blocks are cut from a recording (`sojourn record`), the same for all devices, or made up.
+ * With a port, a collector that listens there is sent the same, and in the end all sessions end:
+ * its CPU and what it stored are the caller's to look at (forward.py). The collector is a child
+ * process (its CPU is what wait4 tells); the devices are connections of one epoll loop that speak
+ * SP over TCP by themselves. Latency counts from the moment at which a block was due, so that a
+ * sender that falls behind makes it longer, not shorter. Afterwards the database is asked whether
+ * it has exactly what was acknowledged. */
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/store/store.h"
 #include "tests/bench/recorded_blocks.h"
@@ -420,7 +422,7 @@ static void run_fleet(fleet *all, uint64_t seconds)
     }
     const uint64_t start = now_ns();
     all->start_ns = start;
-    all->collector_cpu_s = process_cpu_s(all->collector);
+    all->collector_cpu_s = all->collector != 0 ? process_cpu_s(all->collector) : 0;
     all->end_ns = start + seconds * UINT64_C(1000000000);
     for (uint32_t i = 0; i < all->count; i++) {
         all->devices[i].next_due_ns = start + all->interval_ns * i / all->count;
@@ -431,6 +433,29 @@ static void run_fleet(fleet *all, uint64_t seconds)
         }
         serve_events(all);
     }
+}
+
+/* end_sessions sends the end of each session once there is room for it, and waits for all answers.
+ */
+static void end_sessions(fleet *all)
+{
+    bool *is_ended = calloc(all->count, sizeof(*is_ended));
+    if (is_ended == NULL) {
+        die("memory");
+    }
+    for (bool is_over = false; !is_over;) {
+        is_over = true;
+        for (uint32_t i = 0; i < all->count; i++) {
+            device *one = &all->devices[i];
+            if (!is_ended[i] && one->in_flight < WINDOW) {
+                put_request(all, one, frame_maker_end(&one->maker), now_ns());
+                is_ended[i] = true;
+            }
+            is_over = is_over && is_ended[i] && one->in_flight == 0;
+        }
+        serve_events(all);
+    }
+    free(is_ended);
 }
 
 static int compare_latencies(const void *left, const void *right)
@@ -523,8 +548,9 @@ int main(int argc, char **argv)
         return 1;
     }
     setrlimit(RLIMIT_NOFILE, &files);
-    port = choose_port();
-    const pid_t pid = start_collector(&end);
+    const bool is_own = argc <= 6;
+    port = is_own ? choose_port() : (uint16_t)atol(argv[6]);
+    const pid_t pid = is_own ? start_collector(&end) : 0;
     all.latency_capacity = (size_t)(all.count * seconds * UINT64_C(1000000000) / all.interval_ns);
     all.devices = calloc(all.count, sizeof(*all.devices));
     all.latencies_us = calloc(all.latency_capacity + 1, sizeof(*all.latencies_us));
@@ -542,6 +568,13 @@ int main(int argc, char **argv)
     make_fleet(&all);
     run_fleet(&all, seconds);
     const double took = (double)(now_ns() - all.start_ns) / 1e9;
+    if (!is_own) {
+        end_sessions(&all);
+        printf("%u devices, %.0f blocks/s, %.2f M calls/s; sent %llu, refused %llu\n", all.count,
+               (double)all.acknowledged / took, (double)all.calls / took / 1e6,
+               (unsigned long long)all.sent, (unsigned long long)all.refused);
+        return all.refused != 0;
+    }
     const uint64_t serving_kb = resident_kb(pid);
     const double serving_s = process_cpu_s(pid) - all.collector_cpu_s;
     getrusage(RUSAGE_SELF, &own);

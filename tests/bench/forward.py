@@ -3,6 +3,8 @@
 session, rows a second, room on disk, and questions over many sessions on two shards.
 
 forward.py BUILD_FOLDER collector: what of the collector's CPU forwarding takes, of sessions that come one by one.
+forward.py BUILD_FOLDER fleet [SECONDS] [ROUNDS]: what it takes of it when 1,000 devices send 10 blocks a second each, whose
+sessions end after so many seconds (30): with and without forwarding by turns (3 rounds).
 forward.py BUILD_FOLDER sending: a lab catches up with 1,000 sessions (ten of lua, sqlite3 and perl, and copies), with
 `forward send` and with sojournd.
 forward.py BUILD_FOLDER simulation [DEVICES]: 50 labs send the sums of a session of each of 100,000 devices to two shards,
@@ -12,6 +14,7 @@ forward.py BUILD_FOLDER questions [COPIES]: two shards; COPIES (9) of those sess
 import contextlib
 import os
 import resource
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -44,6 +47,7 @@ QUESTIONS = {
     "sessions of each lab": ["SELECT lab, count(), sum(stored_calls) FROM sessions GROUP BY lab"],
 }
 ASKED = 5
+DEVICES, FLEET_PATIENCE_S = 1000, 1200
 
 
 def children_cpu():
@@ -144,9 +148,9 @@ def make_lab(sojourn):
 
 def start_collector(sojourn, database, node):
     port = free_port()
+    forward = ["--forward", node.url] if node is not None else []
     return port, subprocess.Popen([os.path.join(os.path.dirname(sojourn.program), "sojournd"), "--listen",
-                                   f"tcp://127.0.0.1:{port}", "--database", database, "--forward", node.url],
-                                  stderr=subprocess.DEVNULL)
+                                   f"tcp://127.0.0.1:{port}", "--database", database, *forward], stderr=subprocess.DEVNULL)
 
 
 def given(node):
@@ -170,6 +174,56 @@ def collector_cost(sojourn, node):
     finally:
         collector.terminate()
         collector.wait(PATIENCE_S)
+
+
+def listens(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE_S):
+        return True
+    return False
+
+
+def one_fleet(sojourn, number, recording, seconds, node):
+    """CPU of the collector's thread that forwards, and of all, once all sessions are summed up, or in the cluster."""
+    database = sojourn.path(f"fleet{number}.db")
+    port, collector = start_collector(sojourn, database, node)
+    load = os.path.join(os.path.dirname(sojourn.program), "..", "bench", "fleet_load")
+    try:
+        wait_for("the collector", lambda: listens(port))
+        done = subprocess.run([load, str(DEVICES), "10", "100", str(seconds), recording, str(port)], cwd=sojourn.path("."),
+                              capture_output=True, text=True, check=False)
+        check(done.returncode == 0, done.stdout + done.stderr)
+        with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as lab:
+            wait_for("all sums", lambda: lab.execute(
+                "SELECT count(*) FROM sessions WHERE state <> 'recording' AND aggregates_valid_before_block IS NULL"
+            ).fetchone()[0] == DEVICES, FLEET_PATIENCE_S)
+        if node is not None:
+            wait_for("all sessions in the cluster", lambda: given(node) == DEVICES, FLEET_PATIENCE_S)
+        return *threads_cpu(collector.pid), done.stdout.strip()
+    finally:
+        collector.terminate()
+        collector.wait(PATIENCE_S)
+
+
+def fleet(sojourn, seconds, rounds):
+    recording = sojourn.path("recording.db")
+    sojourn.run(["record", "-q", "-o", recording, "--", *PROGRAMS[1]], stdout=subprocess.DEVNULL)
+    shares, alone = [], []
+    for number in range(rounds):
+        node = Node(sojourn.path(f"node{number}"))
+        try:
+            node.start()
+            check(sojourn.run(["forward", "init", node.url], stdout=subprocess.DEVNULL).returncode == 0, "init")
+            _, without, _ = one_fleet(sojourn, f"{number}a", recording, seconds, None)
+            own, total, said = one_fleet(sojourn, f"{number}b", recording, seconds, node)
+            rows = sum(count for count, _ in room(node).values())
+        finally:
+            node.stop()
+        shares.append(own / total)
+        alone.append((total - without) / without)
+        print(f"{said}\n{without:.2f} s of the collector's CPU without forwarding, {total:.2f} s with it, of which the thread that "
+              f"forwards {own:.3f} s ({100 * own / total:.2f} %); {rows} rows", flush=True)
+    print(f"share, median of {rounds} rounds: {100 * sorted(shares)[rounds // 2]:.2f} % ({100 * min(shares):.2f} to "
+          f"{100 * max(shares):.2f}); with against without: {', '.join(f'{100 * one:+.1f} %' for one in sorted(alone))}")
 
 
 def report_catching_up(sojourn, node, database):
@@ -231,29 +285,33 @@ def questions(sojourn, copies):
         ask_all(sojourn, nodes[0], NAME)
 
 
-LABS, BATCH, FUNCTIONS, EDGES, PATHS = 50, 500, 40, 60, 100
+LABS, BATCH, FUNCTIONS, EDGES, PATHS = 50, 2000, 40, 60, 100  # a batch of a lab: about 64 MiB of rows
 
 
 def numbers_of(lab, first, count, per_session):
-    """A row for each of `per_session` things of sessions `first` on of a lab, which have devices of their own."""
-    return (f"(SELECT lower(hex(MD5(concat('{lab} ', toString(one))))) AS session, one, thing, one * {LABS} + {lab} AS machine "
-            f"FROM (SELECT {first} + intDiv(number, {per_session}) AS one, number % {per_session} AS thing FROM system.numbers "
-            f"LIMIT {count * per_session}))")
+    """A row for each of `per_session` things of sessions `first` on of a lab, which have devices of their own. What is of
+    the session is computed before it is repeated."""
+    return ("(SELECT session, one, thing, machine, device, device_name, build FROM ("
+            f"SELECT lower(hex(MD5(concat('{lab} ', toString(one))))) AS session, one, one * {LABS} + {lab} AS machine, "
+            "lower(hex(MD5(toString(machine)))) AS device, concat('device ', toString(machine)) AS device_name, "
+            "concat('b', toString(100 + machine % 20)) AS build "
+            f"FROM (SELECT number + {first} AS one FROM system.numbers LIMIT {count})) "
+            f"ARRAY JOIN range({per_session}) AS thing)")
 
 
 def send_batch(node, lab, first, count, version):
     """Sums of `count` sessions, computed from their numbers, so that totals are known."""
     base = f"session, toUInt64({version}) AS version, toDate('2026-11-24') AS day"
     symbol = "intHash64(thing + 1)"
-    build = "concat('b', toString(100 + machine % 20))"
+    build = "build"
     bins = "[toUInt16(100 + thing % 50), toUInt16(160)] AS bins, [toUInt64(9), toUInt64(1)] AS counts"
     rows = {
         "functions": (FUNCTIONS, f"intHash64(thing + machine % 20 * 1000) AS function, {symbol} AS symbol_key, "
                                  f"concat('f', toString(thing)) AS name, {build} AS build_id, thing AS offset, '/bin/x' AS module"),
         "function_stats": (FUNCTIONS, f"intHash64(thing + machine % 20 * 1000) AS function, {symbol} AS symbol_key, "
                                       f"concat('f', toString(thing)) AS name, {build} AS build_id, "
-                                      "lower(hex(MD5(toString(machine)))) AS device, concat('device ', toString(machine)) AS "
-                                      "device_name, toUInt64(10) AS calls, toInt64(1000 + machine % 1000) AS total_ns, "
+                                      "device AS device, device_name AS device_name, toUInt64(10) AS calls, "
+                                      "toInt64(1000 + machine % 1000) AS total_ns, "
                                       "toInt64(machine % 1000) AS self_ns, "
                                       f"NULL AS min_ns, NULL AS max_ns, toUInt64(0) AS unwound, toUInt64(0) AS untrusted, {bins}"),
         "call_edges": (EDGES, f"intHash64(thing + 7) AS caller, intHash64(thing + 8) AS caller_symbol_key, concat('f', "
@@ -264,8 +322,8 @@ def send_batch(node, lab, first, count, version):
                               f"function, {symbol} AS symbol_key, toUInt64(thing % 12) AS depth, toUInt8(0) AS recursive, "
                               "toUInt8(0) AS rare, toUInt64(4) AS calls, toInt64(400) AS total_ns, toInt64(40) AS self_ns, NULL "
                               f"AS min_ns, NULL AS max_ns, toUInt64(0) AS unwound, toUInt64(0) AS untrusted, {bins}"),
-        "sessions": (1, f"toUInt8(0) AS removed, lower(hex(MD5('{lab}'))) AS lab, lower(hex(MD5(toString(machine)))) AS device, "
-                        f"concat('device ', toString(machine)) AS device_name, 'completed' AS state, {build} AS build_id, "
+        "sessions": (1, f"toUInt8(0) AS removed, lower(hex(MD5('{lab}'))) AS lab, device AS device, "
+                        f"device_name AS device_name, 'completed' AS state, {build} AS build_id, "
                         f"toUInt64({10 * FUNCTIONS}) AS stored_calls"),
     }
     for table, (per_session, values) in rows.items():
@@ -336,6 +394,8 @@ def test(sojourn, arguments):
     what = arguments[0] if arguments else "sending"
     if what == "collector":
         collecting(sojourn)
+    elif what == "fleet":
+        fleet(sojourn, *(int(number) for number in (arguments[1:3] + ["30", "3"][len(arguments[1:3]):])))
     elif what == "questions":
         questions(sojourn, int(arguments[1]) if len(arguments) > 1 else 9)
     elif what == "simulation":

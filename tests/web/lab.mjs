@@ -57,19 +57,22 @@ async function loadFormat() {
     return import(pathToFileURL(file).href);
 }
 
-export async function start() {
-    server = spawn(path.join(bin, "sojournd"), [
-        ...["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"],
-    ]);
+const OF_COLLECTOR = [path.join(bin, "sojournd"), ["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"]];
+
+// start starts a program that serves the dashboard and says where: the collector, if none is given.
+export async function start([name, words] = OF_COLLECTOR) {
+    server = spawn(name, words);
     base = await new Promise((resolve, reject) => {
-        server.stderr.on("data", (text) => {
+        const take = (text) => {
             log += text;
-            const place = /dashboard at (http:\/\/127\.0\.0\.1:\d+\/)/.exec(log);
+            const place = /(http:\/\/127\.0\.0\.1:\d+\/)/.exec(log);
             if (place) {
                 resolve(place[1]);
             }
-        });
-        server.on("exit", () => reject(new Error(`sojournd ended: ${log}`)));
+        };
+        server.stderr.on("data", take);
+        server.stdout.on("data", take);
+        server.on("exit", () => reject(new Error(`${name} ended: ${log}`)));
     });
     format = await loadFormat();
     const { chromium } = require("playwright-core");

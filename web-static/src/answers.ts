@@ -90,8 +90,8 @@ export function useSql<Row>(sql: string, values: Values, changes = 0, limits = {
 }
 
 // consoleAddress is where a statement can be read, changed and run again.
-export function consoleAddress(sql: string, values: Values): string {
-    const parameters = new URLSearchParams({ sql: sql.trim() });
+export function consoleAddress(sql: string, values: Values, engine = ""): string {
+    const parameters = new URLSearchParams({ sql: sql.trim(), ...(engine ? { engine } : {}) });
     for (const [name, value] of Object.entries(values)) {
         parameters.set(`p.${name}`, String(value));
     }

@@ -139,7 +139,10 @@ async function post<T>(path: string, body: unknown): Promise<T> {
     return answer as T;
 }
 
+export type Health = Answers["get /api/v1/health"];
+
 export const api = {
+    health: () => get<Health>("health"),
     devices: () => get<List<Device>>("devices", { limit: 1000 }),
     policies: () => get<List<PolicyRule>>("policies"),
     commands: () => get<List<Command>>("commands", { limit: 100 }),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two shards of two replicas, with ZooKeeper, fed by several labs: killed at random, all of them; in
+"""Two shards of two replicas, with ZooKeeper, fed by several labs: killed and cut off at random, all of them; in
 the end every row of every lab is there once, and questions over all shards answer as the labs do. A
 shard that is away makes answers partial, and they say so.
 
@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import SERVER_PATIENCE_S, Keeper, Node, lasting_port
+from cut_network import Network
 from forward import Lab, SUMS, answers, rounded
 from sojourn_testing import check, main, wait_for
 
@@ -44,12 +45,12 @@ def sums_here(labs):
     return {table: [sum(numbers) for numbers in zip(*(lab.sums(table) for lab in labs))] for table in SUMS}
 
 
-def send(lab, node, **options):
-    return subprocess.Popen([lab.sojourn.program, "forward", "--database", lab.database, "send", node.url],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+def send(lab, url):
+    return subprocess.Popen([lab.sojourn.program, "forward", "--database", lab.database, "send", url],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def one_round(number, nodes, keeper, labs, dice):
+def one_round(number, nodes, networks, keeper, labs, dice):
     lab = dice.choice(labs)
     if number % 8 == 0:
         lab.record(dice.choice(["return", "throw"]))
@@ -57,11 +58,15 @@ def one_round(number, nodes, keeper, labs, dice):
         lab.command(f"in round {number}")
     with sqlite3.connect(lab.database, timeout=SERVER_PATIENCE_S) as database:
         database.execute("UPDATE sessions SET name = 'round ' || ? WHERE random() % 2", (number,))
-    sender = send(lab, dice.choice(nodes))
+    network = dice.choice(networks)
+    sender = send(lab, f"http://127.0.0.1:{network.port}")
     time.sleep(dice.uniform(0, 0.4))
-    victim = dice.choice([*nodes, keeper, sender, sender, sender])
+    victim = dice.choice([*nodes, keeper, sender, sender, network, network])
     if victim is sender:
         sender.kill()
+        sender.wait(SERVER_PATIENCE_S)
+    elif victim is network:
+        network.cut()
         sender.wait(SERVER_PATIENCE_S)
     else:
         victim.stop(signal.SIGKILL)
@@ -73,7 +78,7 @@ def settle(nodes, labs):
     """All that is owed is given, as soon as the cluster takes it; then every node has it."""
     for lab in labs:
         wait_for("the cluster takes what is owed",
-                 lambda one=lab: send(one, nodes[0]).wait(SERVER_PATIENCE_S) == 0, SERVER_PATIENCE_S)
+                 lambda one=lab: send(one, nodes[0].url).wait(SERVER_PATIENCE_S) == 0, SERVER_PATIENCE_S)
     here = sums_here(labs)
     for node in nodes:
         wait_for(lambda one=node: f"{one.folder}: {sums_there(one)}, not {here}",
@@ -89,7 +94,7 @@ def a_shard_is_away(sojourn, nodes, labs):
     check(0 < rows[0]["n"] < whole, f"{rows[0]['n']} sessions of one shard, {whole} of both")
     with sqlite3.connect(labs[0].database) as database:
         database.execute("UPDATE sessions SET name = 'while a shard is away'")
-    check(send(labs[0], nodes[0]).wait(SERVER_PATIENCE_S) == 1, "a batch was taken in part")
+    check(send(labs[0], nodes[0].url).wait(SERVER_PATIENCE_S) == 1, "a batch was taken in part")
     for node in nodes[2:]:
         node.start()
 
@@ -115,6 +120,7 @@ def test(sojourn, arguments):
     ports = [[lasting_port(), lasting_port()] for _ in range(2)]
     nodes = [Node(sojourn.path(f"node{shard}{replica}"), more=configure(ports, keeper, shard, replica), tcp=port)
              for shard, pair in enumerate(ports) for replica, port in enumerate(pair)]
+    networks = [Network(node.http) for node in nodes]
     labs = [Lab(sojourn, f"lab{number}.db", ends) for number in range(LABS)]
     try:
         keeper.start()
@@ -126,7 +132,7 @@ def test(sojourn, arguments):
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         settle(nodes, labs)
         for number in range(ROUNDS):
-            one_round(number, nodes, keeper, labs, dice)
+            one_round(number, nodes, networks, keeper, labs, dice)
         settle(nodes, labs)
         questions_agree(sojourn, nodes[3], labs)
         a_shard_is_away(sojourn, nodes, labs)
@@ -135,6 +141,8 @@ def test(sojourn, arguments):
     finally:
         for party in (*nodes, keeper):
             party.stop(signal.SIGKILL)
+        for network in networks:
+            network.close()
 
 
 if __name__ == "__main__":

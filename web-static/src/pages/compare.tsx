@@ -5,6 +5,7 @@ import { count, duration, fileName } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
 import { DeviceBar } from "../widgets/device_chip";
+import { Engine } from "../widgets/engine";
 import { Flame, type Frame } from "../widgets/flame";
 import { Panel, RowTable } from "../widgets/panel";
 import { SetFields, SetHelp } from "../widgets/session_sets";
@@ -297,6 +298,7 @@ export function ComparePage() {
             ) : (
                 <SetHelp>Name two sessions, or two sets of them:</SetHelp>
             )}
+            <Engine />
         </div>
     );
 }

@@ -15,6 +15,7 @@ import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
 import { Import, takeDrop } from "./session_import";
 import { onDevice } from "../selection";
+import { Engine } from "../widgets/engine";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
 
 function Lost({ session }: { session: Session }) {
@@ -247,6 +248,7 @@ export function SessionsPage() {
                         : "Nothing recorded yet. Try: sojourn record -- ./your-program"}
                 </p>
             )}
+            <Engine />
             {olderSessions.value ? (
                 <p class="dim">
                     The newest {count(list.length)} of {count(totals.matching)} are shown.{" "}

@@ -6,6 +6,7 @@ import { count, duration } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
 import { DeviceChip } from "../widgets/device_chip";
+import { useEngine } from "../widgets/engine";
 import { LineChart } from "../widgets/line_chart";
 import { Panel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
@@ -237,6 +238,8 @@ export function SqlPage() {
     const sql = parameters.get("sql") ?? FIRST_SQL;
     const rows = Number(parameters.get("rows")) || 1000;
     const ms = Number(parameters.get("ms")) || 5000;
+    const engine = parameters.get("engine") ?? "";
+    const isCluster = useEngine()?.is_cluster ?? false;
     const [turn, setTurn] = useState(0);
     const schema = useSchema();
     const questions = useAnswer("questions", () => api.queries());
@@ -244,8 +247,8 @@ export function SqlPage() {
     const held = valuesInAddress();
     const values = Object.fromEntries(names.map((name) => [name, held[name] ?? (name === "session" ? "last" : "")]));
     const missing = names.filter((name) => values[name] === "");
-    const key = missing.length > 0 ? "" : `console ${turn} ${rows} ${ms} ${JSON.stringify(values)} ${sql}`;
-    const answer = useAnswer(key, (signal) => askSql(sql, values, { rows, ms }, signal));
+    const key = missing.length > 0 ? "" : `console ${engine} ${turn} ${rows} ${ms} ${JSON.stringify(values)} ${sql}`;
+    const answer = useAnswer(key, (signal) => askSql(sql, values, { rows, ms, engine }, signal));
     const run = (text: string) => {
         setTurn(turn + 1);
         setParameters({ sql: text });
@@ -273,6 +276,15 @@ export function SqlPage() {
                                 />
                             </label>
                         ))}
+                        {isCluster ? (
+                            <label class="field">
+                                Asked
+                                <select value={engine} onChange={(event) => setParameters({ engine: event.currentTarget.value })}>
+                                    <option value="">what was fetched of it</option>
+                                    <option value="cluster">the cluster, in its SQL</option>
+                                </select>
+                            </label>
+                        ) : null}
                         <label class="field">
                             Rows at most
                             <select value={String(rows)} onChange={(event) => setParameters({ rows: event.currentTarget.value })}>

@@ -8,16 +8,17 @@ interface PanelProperties {
     title: string;
     sql?: string;
     values?: Values;
+    engine?: string; // whose SQL it is; "": that of a lab
     children: ComponentChildren;
 }
 
-export function Panel({ title, sql, values, children }: PanelProperties) {
+export function Panel({ title, sql, values, engine, children }: PanelProperties) {
     return (
         <section class="card panel" aria-label={title}>
             <div class="title-line">
                 <h2>{title}</h2>
                 {sql ? (
-                    <a class="sql-link" href={consoleAddress(sql, values ?? {})}>
+                    <a class="sql-link" href={consoleAddress(sql, values ?? {}, engine)}>
                         SQL
                     </a>
                 ) : null}
@@ -77,18 +78,19 @@ interface SqlPanelProperties<Row> {
     title: string;
     sql: string;
     values: Values;
+    engine?: string;
     answer: SqlRows<Row>;
     columns: readonly ListColumn<Row>[];
     none?: string; // what is said when there are no rows; without it the panel is not there then
 }
 
 // SqlPanel shows the rows of a statement.
-export function SqlPanel<Row>({ title, sql, values, answer, columns, none }: SqlPanelProperties<Row>) {
+export function SqlPanel<Row>({ title, sql, values, engine = "", answer, columns, none }: SqlPanelProperties<Row>) {
     if (!answer.problem && answer.rows.length === 0 && none === undefined) {
         return null;
     }
     return (
-        <Panel title={title} sql={sql} values={values}>
+        <Panel title={title} sql={sql} values={values} engine={engine}>
             {answer.problem ? <Problem message={answer.problem} /> : null}
             {answer.rows.length > 0 ? (
                 <RowTable label={title} columns={columns} rows={answer.rows} />

@@ -1,0 +1,264 @@
+/* Design notes. What has changed is found by (session, version) of all sessions, which are compared
+ * only when their sum has changed: versions of different labs have no order. */
+#include "collector-server/forward/cluster_mirror.h"
+
+#include "collector-server/forward/clickhouse.h"
+#include "collector-server/forward/cluster_copy.h"
+#include "collector-server/query/session_set.h"
+#include "collector-server/store/database.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRINT_BYTES = 128, ENGINE_BYTES = 640, TIME_MS = 60000, AT_ONCE = 500 };
+
+struct sj_cluster_mirror {
+    pthread_mutex_t lock;
+    sj_forward_target *target;
+    sqlite3 *database;
+    char seen[PRINT_BYTES]; /* what the sessions there add up to */
+    char engine[ENGINE_BYTES];
+};
+
+static sj_status fail_sql(sj_cluster_mirror *mirror, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(sqlite3_extended_errcode(mirror->database)),
+                   "cannot follow the cluster: %s", sqlite3_errmsg(mirror->database));
+}
+
+static sj_status run(sj_cluster_mirror *mirror, const char *sql, sj_error *error)
+{
+    return sqlite3_exec(mirror->database, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? SJ_OK
+               : fail_sql(mirror, error);
+}
+
+/* read_seen reads what the sessions of the cluster add up to. */
+static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj_error *error)
+{
+    char *answer = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_clickhouse_ask(mirror->target,
+                             "SELECT count(), sum(cityHash64(toString(session), version)) "
+                             "FROM sessions",
+                             SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size, error));
+    snprintf(seen, PRINT_BYTES, "%s", answer);
+    free(answer);
+    return SJ_OK;
+}
+
+/* list_changes: temp.changed gets the sessions that are new or of another version, temp.gone those
+ * whose rows here are out of date. */
+static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
+{
+    const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
+    bool is_cut = false;
+    SJ_TRY(sj_cluster_ask_into(mirror->target,
+                               "SELECT session, toString(version) AS version FROM sessions",
+                               &limits, mirror->database, &is_cut, error));
+    return run(mirror,
+               "DELETE FROM temp.changed; DELETE FROM temp.gone;"
+               "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
+               " LEFT JOIN temp.mirrored AS m ON m.session = a.session"
+               " WHERE m.version IS NOT a.version;"
+               "INSERT INTO temp.gone SELECT s.session_id, m.session FROM temp.mirrored AS m"
+               " JOIN sessions AS s ON lower(hex(s.uuid)) = m.session"
+               " WHERE m.session IN (SELECT session FROM temp.changed)"
+               " OR m.session NOT IN (SELECT session FROM temp.answer);",
+               error);
+}
+
+/* forget_gone removes sessions with all that belongs to them; their modules are their own. */
+static sj_status forget_gone(sj_cluster_mirror *mirror, sj_error *error)
+{
+    return run(
+        mirror,
+        "DELETE FROM temp.modules_gone;"
+        "INSERT INTO temp.modules_gone SELECT module_id FROM session_modules"
+        " WHERE number > 0 AND session_id IN (SELECT session_id FROM temp.gone);"
+        "DELETE FROM sessions WHERE session_id IN (SELECT session_id FROM temp.gone);"
+        "DELETE FROM functions WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
+        "DELETE FROM hook_plans WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
+        "DELETE FROM modules WHERE module_id IN (SELECT module_id FROM temp.modules_gone);"
+        "DELETE FROM temp.mirrored WHERE session IN (SELECT session FROM temp.gone);",
+        error);
+}
+
+/* next_chunk makes the list of the next sessions to be read, "'uuid','uuid'"; NULL: none is left.
+ * To be freed by sqlite3_free. */
+static sj_status next_chunk(sj_cluster_mirror *mirror, char **list, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    char sql[160];
+    snprintf(sql, sizeof(sql),
+             "SELECT group_concat('''' || session || '''') FROM (SELECT session FROM temp.changed"
+             " WHERE taken = 0 LIMIT %d)",
+             (int)AT_ONCE);
+    *list = NULL;
+    if (sqlite3_prepare_v2(mirror->database, sql, -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL) {
+        *list = sqlite3_mprintf("%s", (const char *)sqlite3_column_text(row, 0));
+    }
+    const int result = sqlite3_finalize(row);
+    if (result != SQLITE_OK) {
+        return fail_sql(mirror, error);
+    }
+    return run(
+        mirror,
+        "UPDATE temp.changed SET taken = 1 WHERE session IN (SELECT session FROM temp.changed"
+        " WHERE taken = 0 LIMIT 500)",
+        error);
+}
+
+static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
+{
+    char *list = NULL;
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && (status = next_chunk(mirror, &list, error)) == SJ_OK &&
+           list != NULL) {
+        status = sj_cluster_copy_sessions(mirror->target, mirror->database, list, error);
+        sqlite3_free(list);
+    }
+    SJ_TRY(status);
+    return run(mirror,
+               "INSERT OR REPLACE INTO temp.mirrored SELECT session, version FROM temp.changed;"
+               "DELETE FROM devices WHERE device_id NOT IN (SELECT device_id FROM sessions)",
+               error);
+}
+
+static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
+{
+    SJ_TRY(list_changes(mirror, error));
+    SJ_TRY(run(mirror, "BEGIN IMMEDIATE", error));
+    const sj_status status = forget_gone(mirror, error);
+    if (status != SJ_OK) {
+        sqlite3_exec(mirror->database, "ROLLBACK", NULL, NULL, NULL);
+        return status;
+    }
+    SJ_TRY(run(mirror, "COMMIT", error));
+    return read_changed(mirror, error);
+}
+
+static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
+{
+    char seen[PRINT_BYTES];
+    SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
+    SJ_TRY(read_seen(mirror, seen, error));
+    if (strcmp(seen, mirror->seen) != 0) {
+        SJ_TRY(take_changes(mirror, error));
+        memcpy(mirror->seen, seen, sizeof(seen));
+    }
+    return sj_clickhouse_explain(mirror->target, mirror->engine, sizeof(mirror->engine), error);
+}
+
+sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
+{
+    sj_error why = {0};
+    pthread_mutex_lock(&mirror->lock);
+    const sj_status status = refresh(mirror, &why);
+    if (status != SJ_OK) {
+        snprintf(mirror->engine, sizeof(mirror->engine), "NOT AS IT IS NOW: %s", why.text);
+    }
+    pthread_mutex_unlock(&mirror->lock);
+    return status == SJ_OK ? SJ_OK : sj_fail(error, status, "%s", why.text);
+}
+
+/* has_sums: a session's row in `profiles` comes last. */
+static sj_status has_sums(sj_cluster_mirror *mirror, int64_t session_id, bool *has, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(mirror->database, "SELECT 1 FROM profiles WHERE session_id = ?1", -1,
+                           &row, NULL) != SQLITE_OK) {
+        return fail_sql(mirror, error);
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    *has = sqlite3_step(row) == SQLITE_ROW;
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
+}
+
+static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *error)
+{
+    sj_session_set set = {0};
+    bool has = false;
+    SJ_TRY(sj_session_set_read(mirror->database, text, &set, error));
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < set.count && status == SJ_OK; ++i) {
+        status = has_sums(mirror, set.samples[i].session_id, &has, error);
+        if (status == SJ_OK && !has) {
+            status = sj_cluster_copy_sums(mirror->target, mirror->database,
+                                          set.samples[i].session_id, error);
+        }
+    }
+    sj_session_set_deinit(&set);
+    return status;
+}
+
+sj_status sj_cluster_mirror_need(sj_cluster_mirror *mirror, const char *set, sj_error *error)
+{
+    pthread_mutex_lock(&mirror->lock);
+    const sj_status status = need(mirror, set, error);
+    pthread_mutex_unlock(&mirror->lock);
+    return status;
+}
+
+sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
+                                const sj_cluster_limits *limits, sqlite3 **answer, bool *is_cut,
+                                sj_error *error)
+{
+    pthread_mutex_lock(&mirror->lock);
+    const sj_status status = sj_cluster_ask(mirror->target, sql, limits, answer, is_cut, error);
+    pthread_mutex_unlock(&mirror->lock);
+    return status;
+}
+
+void sj_cluster_mirror_engine(sj_cluster_mirror *mirror, char *line, size_t capacity)
+{
+    pthread_mutex_lock(&mirror->lock);
+    snprintf(line, capacity, "%s", mirror->engine);
+    pthread_mutex_unlock(&mirror->lock);
+}
+
+static sj_status open_parts(sj_cluster_mirror *mirror, const sj_forward_options *cluster,
+                            const char *path, sj_error *error)
+{
+    SJ_TRY(sj_forward_clickhouse.open(cluster, &mirror->target, error));
+    SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
+    SJ_TRY(sj_database_open(path, SJ_DATABASE_CREATE, &mirror->database, error));
+    SJ_TRY(run(mirror,
+               "CREATE TEMP TABLE mirrored(session TEXT PRIMARY KEY, version TEXT);"
+               "CREATE TEMP TABLE changed(session TEXT PRIMARY KEY, version TEXT, taken INTEGER);"
+               "CREATE TEMP TABLE gone(session_id INTEGER PRIMARY KEY, session TEXT);"
+               "CREATE TEMP TABLE modules_gone(module_id INTEGER PRIMARY KEY)",
+               error));
+    return sj_cluster_mirror_refresh(mirror, error);
+}
+
+sj_status sj_cluster_mirror_open(const sj_forward_options *cluster, const char *path,
+                                 sj_cluster_mirror **mirror, sj_error *error)
+{
+    sj_cluster_mirror *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    const sj_status status = open_parts(made, cluster, path, error);
+    if (status != SJ_OK) {
+        sj_cluster_mirror_close(made);
+        return status;
+    }
+    *mirror = made;
+    return SJ_OK;
+}
+
+void sj_cluster_mirror_close(sj_cluster_mirror *mirror)
+{
+    if (mirror == NULL) {
+        return;
+    }
+    sj_forward_clickhouse.close(mirror->target);
+    sqlite3_close(mirror->database);
+    pthread_mutex_destroy(&mirror->lock);
+    free(mirror);
+}

@@ -1,0 +1,3 @@
+-- title: What changed
+-- question: Which functions became slower, faster, appeared or vanished between two sets of sessions?
+-- refused: it needs the tests of `sojourn diff`: sojourn diff --cluster URL A B

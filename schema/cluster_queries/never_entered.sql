@@ -1,0 +1,3 @@
+-- title: Never entered
+-- question: Which hooked functions did the session never enter?
+-- refused: functions that were never entered stay in their lab; of each file the cluster has how many there are and were entered: its table `coverage`

@@ -1,0 +1,3 @@
+-- title: Damaged blocks
+-- question: Which blocks cannot be read, why, and how many calls lie in them?
+-- refused: blocks stay in their lab

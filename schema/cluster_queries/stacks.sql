@@ -1,0 +1,3 @@
+-- title: Where threads stood
+-- question: Where did every thread stand when a trigger asked for native stacks?
+-- refused: stacks of triggers stay in their lab

@@ -1,0 +1,3 @@
+-- title: What takes the space
+-- question: Which sessions take how much of the database, and may they be removed?
+-- refused: it is about the database of one lab

@@ -1,0 +1,3 @@
+-- title: What calls were given and returned
+-- question: Which values of arguments and results did the rules of the policy keep?
+-- refused: values of arguments and results stay in their lab

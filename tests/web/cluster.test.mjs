@@ -1,0 +1,118 @@
+// The dashboard over a cluster of two labs: the pages about many sessions show what the labs have.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { createInterface } from "node:readline";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+    bin, checkLooks, checkPanel, clean, database, foreign, format, openPage, output, problems, program, rowsOf, sql, start, stop, texts,
+} from "./lab.mjs";
+
+const SIDE = 5; // sessions of each side of the comparison, of each lab
+const labs = [database, path.join(output, "other.db")];
+let node;
+let url;
+
+function sojourn(...words) {
+    const done = spawnSync(path.join(bin, "sojourn"), words, { encoding: "utf8" });
+    assert.equal(done.status, 0, `${words.join(" ")}: ${done.stderr}`);
+    return done.stdout;
+}
+
+const ofLabs = (statement) => labs.flatMap((lab) => JSON.parse(sojourn("sql", "--json", statement, lab)));
+
+before(async () => {
+    clean();
+    labs.forEach((lab, at) => {
+        for (const [name, extra] of [["before", "0"], ["after", "20000"]]) {
+            for (let i = 0; i < SIDE; i++) {
+                sojourn("record", "-q", "-o", lab, "--name", `${name} ${at}`, "--", program, "200", extra);
+            }
+        }
+    });
+    const folder = path.join(output, "node");
+    mkdirSync(folder);
+    node = spawn("/usr/bin/python3", [fileURLToPath(new URL("../system/support/serve_cluster.py", import.meta.url)), folder]);
+    url = await new Promise((resolve, reject) => {
+        createInterface(node.stdout).once("line", resolve);
+        node.on("exit", () => reject(new Error("ClickHouse ended")));
+    });
+    sojourn("forward", "init", url);
+    labs.forEach((lab) => sojourn("forward", "--database", lab, "send", url));
+    await start([path.join(bin, "sojourn"), ["ui", "--no-open", "--cluster", url]]);
+});
+
+after(async () => {
+    await stop();
+    const ended = new Promise((resolve) => node.on("close", resolve));
+    node.stdin.end();
+    await ended;
+});
+
+const isOfRows = (wanted) => document.querySelectorAll("table.sessions tbody tr").length === wanted;
+
+test("the list is of all labs, is searched and filtered, and says which engine answers", async () => {
+    const page = await openPage("/");
+    await page.waitForFunction(isOfRows, 4 * SIDE);
+    const [{ calls }] = await sql("SELECT sum(stored_calls) AS calls FROM sessions");
+    assert.equal(calls, ofLabs("SELECT sum(stored_calls) AS calls FROM sessions").reduce((sum, row) => sum + row.calls, 0));
+    await page.getByText(`at ${url}: ${4 * SIDE} sessions of 2 labs`).waitFor();
+    await page.getByLabel("Search sessions").fill("after 1");
+    await page.waitForFunction(isOfRows, SIDE);
+    await page.goto(new URL("/?app=recorded_program&q=before", page.url()).href);
+    await page.waitForFunction(isOfRows, 2 * SIDE);
+    await checkLooks(page, "sessions");
+    await page.context().close();
+});
+
+test("sets over labs are compared with a verdict", async () => {
+    const { count, duration } = format;
+    const page = await openPage("/compare?a=name:before*&b=name:after*");
+    await page.getByText(`${2 * SIDE} and ${2 * SIDE} sessions`).waitFor();
+    const rows = await checkPanel(page, "Functions", (row) => [
+        ...[undefined, undefined, undefined, undefined, undefined],
+        ...[duration(row.self_ns_a), duration(row.self_ns_b), count(row.calls_a), count(row.calls_b), row.calls_change],
+    ]);
+    assert.ok(rows.length > 5);
+    assert.match((await texts(rowsOf(page, "Functions compared").filter({ hasText: "spin" })))[0][0], /slower$/);
+    const own = ofLabs(
+        `SELECT self_ns FROM function_stats JOIN functions f USING (function_id) JOIN sessions s USING (session_id)
+         WHERE f.name = 'spin' AND s.name GLOB 'after*'`,
+    ).map((row) => row.self_ns).sort((a, b) => a - b);
+    const [found] = await sql("SELECT self_ns_b AS ns FROM diff_functions('name:before*', 'name:after*') WHERE name = 'spin'");
+    assert.ok(own[SIDE - 1] <= found.ns && found.ns <= own[SIDE], `${found.ns} is not the median of ${own}`);
+    await page.getByRole("group", { name: "Call paths compared", exact: true }).waitFor();
+    await page.getByText(`at ${url}: `).waitFor();
+    await page.context().close();
+});
+
+test("devices and builds are asked of the cluster itself", async () => {
+    const page = await openPage("/fleet");
+    await page.getByLabel("p95 of a function by device and build").fill("spin");
+    await page.getByRole("button", { name: "Show" }).click();
+    const panel = page.getByRole("region", { name: "p95 of spin", exact: true });
+    await panel.locator("tbody tr").first().waitFor();
+    const shown = await texts(panel.locator("tbody tr"));
+    const [{ devices }] = await sql("SELECT count(DISTINCT device_id) AS devices FROM sessions");
+    assert.equal(shown.length, devices);
+    assert.equal(shown.reduce((sum, row) => sum + Number(row[2]), 0), 4 * SIDE);
+    await panel.getByRole("link", { name: "SQL", exact: true }).click();
+    await page.getByLabel("Asked").waitFor();
+    assert.equal(await page.getByLabel("Asked").inputValue(), "cluster");
+    await page.getByRole("columnheader", { name: "p95_ns" }).first().waitFor();
+    await page.context().close();
+});
+
+test("a session's functions come when they are asked for", async () => {
+    const page = await openPage("/");
+    await page.locator("table.sessions tbody tr a").first().click();
+    await page.getByText("spin").first().waitFor();
+    await page.context().close();
+});
+
+test("no page asks another server or complains", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});
