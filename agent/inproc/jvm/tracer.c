@@ -217,7 +217,7 @@ void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
         (*jvmti)->GetClassMethods(jvmti, class, &count, &ids) == JVMTI_ERROR_NONE) {
         forget(ids, count);
         if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
-            sj_jvm_tell_gone_loaders();
+            sj_jvm_report_gone_loaders();
             tell_lineage(&loaded);
             follow_loader(jvmti, env, class, facts.of.loader);
             ask(jvmti, &loaded, &facts.of, ids, count);
