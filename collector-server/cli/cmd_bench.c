@@ -1,5 +1,6 @@
 /* Design notes. Each run is what `sojourn record` does, in a process of its own, into the same
  * database: one session a run, all with one name, which is what `diff` and `check` compare. */
+#include "agent/host/clock.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
@@ -78,13 +79,6 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
     return own_count;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* record_once runs the program in a child and returns what `record` ended with. */
 static int record_once(const bench_options *options, bool is_kept)
 {
@@ -126,10 +120,11 @@ static int record_once(const bench_options *options, bool is_kept)
 }
 
 /* Shows which run comes, and how long the rest takes if the others were like it. */
-static void show_run(const bench_options *options, int64_t run, int64_t begun_ns)
+static void show_run(const bench_options *options, int64_t run, uint64_t begun_ns)
 {
     const int64_t done = run + options->warmup;
-    const double each_s = done != 0 ? (double)(now_ns() - begun_ns) / 1e9 / (double)done : 0;
+    const double each_s =
+        done != 0 ? (double)(sj_clock_ns(CLOCK_MONOTONIC) - begun_ns) / 1e9 / (double)done : 0;
     fprintf(stderr, "\r\033[K%s %lld of %lld", run < 0 ? "warm-up" : "run",
             (long long)(run < 0 ? done + 1 : run + 1),
             (long long)(run < 0 ? options->warmup : options->runs));
@@ -141,7 +136,7 @@ static void show_run(const bench_options *options, int64_t run, int64_t begun_ns
 
 static int run_all(const bench_options *options)
 {
-    const int64_t begun_ns = now_ns();
+    const uint64_t begun_ns = sj_clock_ns(CLOCK_MONOTONIC);
     for (int64_t i = -options->warmup; i < options->runs; i++) {
         if (isatty(STDERR_FILENO)) {
             show_run(options, i, begun_ns);

@@ -4,6 +4,7 @@
 #include "agent/link/link_requests.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_options.h"
+#include "collector-server/query/query.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -59,6 +60,7 @@ static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT
 
 static void print_answer(const char *pid, const json_t *answer)
 {
+    char paused[SJ_DURATION_TEXT_BYTES];
     const json_t *problems = json_object_get(answer, "not_applied");
     size_t index;
     json_t *problem;
@@ -66,11 +68,12 @@ static void print_answer(const char *pid, const json_t *answer)
            json_integer_value(json_object_get(answer, "policy")),
            json_string_value(json_object_get(answer, "mode")));
     if (json_integer_value(json_object_get(answer, "processes")) != 0) {
-        printf("; %lld functions hooked, %lld unhooked (%lld processes), paused %.2f ms",
-               json_integer_value(json_object_get(answer, "hooked")),
-               json_integer_value(json_object_get(answer, "freed")),
-               json_integer_value(json_object_get(answer, "processes")),
-               (double)json_integer_value(json_object_get(answer, "stopped_ns")) / 1e6);
+        printf(
+            "; %lld functions hooked, %lld unhooked (%lld processes), paused %s",
+            json_integer_value(json_object_get(answer, "hooked")),
+            json_integer_value(json_object_get(answer, "freed")),
+            json_integer_value(json_object_get(answer, "processes")),
+            sj_format_duration(json_integer_value(json_object_get(answer, "stopped_ns")), paused));
     }
     putchar('\n');
     json_array_foreach(problems, index, problem)

@@ -295,23 +295,24 @@ static void report_function_log(FILE *file, const sj_report_text *text,
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
+    time_text texts[3];
     if (attach->prepare_ns == 0) {
         return;
     }
-    fprintf(file, "  attached   in %.1f ms; paused %.2f ms on attach, %.2f ms on detach\n",
-            (double)attach->prepare_ns / 1e6, (double)attach->stopped_ns / 1e6,
-            (double)summary->detach.stopped_ns / 1e6);
+    fprintf(file, "  attached   in %s; paused %s on attach, %s on detach\n",
+            format_time(attach->prepare_ns, &texts[0]), format_time(attach->stopped_ns, &texts[1]),
+            format_time(summary->detach.stopped_ns, &texts[2]));
     if (summary->open_calls != 0) {
         fprintf(file, "  open       %u calls were open when recording began\n",
                 summary->open_calls);
     }
     if (summary->registry.jvm_batches != 0) {
         fprintf(file,
-                "  java       %u loaded classes transformed again in %u batches: %.1f ms, the "
-                "longest %.1f ms\n",
+                "  java       %u loaded classes transformed again in %u batches: %s, the "
+                "longest %s\n",
                 summary->registry.jvm_retransformed, summary->registry.jvm_batches,
-                (double)summary->registry.jvm_total_ns / 1e6,
-                (double)summary->registry.jvm_longest_ns / 1e6);
+                format_time(summary->registry.jvm_total_ns, &texts[0]),
+                format_time(summary->registry.jvm_longest_ns, &texts[1]));
     }
     if (summary->jvm_unjoined) {
         fputs(

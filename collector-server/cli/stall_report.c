@@ -8,6 +8,7 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/query/query.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -84,11 +85,6 @@ static const char json_sql[] =
     "  FROM threads t WHERE t.session_id = ?1 AND t.started_ns <= ?3"
     "  ORDER BY t.number <> ?2, t.number)))";
 
-static double in_ms(int64_t ns)
-{
-    return (double)ns / 1e6;
-}
-
 static const char *text_of(sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
@@ -129,12 +125,13 @@ static sj_status print_open_calls(sqlite3 *database, int64_t session, int64_t th
     sqlite3_bind_int64(row, 2, moment);
     sqlite3_bind_int64(row, 3, session);
     bool is_any = false;
+    char text[SJ_DURATION_TEXT_BYTES];
     while (sqlite3_step(row) == SQLITE_ROW) {
-        printf("    %10.1f ms ", in_ms(sqlite3_column_int64(row, 1)));
+        printf("    %13s ", sj_format_duration(sqlite3_column_int64(row, 1), text));
         if (sqlite3_column_type(row, 2) == SQLITE_NULL) {
             printf("%14s", "not ended");
         } else {
-            printf("of %8.1f ms", in_ms(sqlite3_column_int64(row, 2)));
+            printf("of %11s", sj_format_duration(sqlite3_column_int64(row, 2), text));
         }
         printf("  %*s", indentation(sqlite3_column_int64(row, 3)), "");
         print_text("", row, 0, "\n");
@@ -208,13 +205,16 @@ static sj_status print_stacks(sqlite3 *database, int64_t report)
 static sj_status print_pauses(sqlite3 *database, int64_t report)
 {
     sqlite3_stmt *row = NULL;
+    char sum[SJ_DURATION_TEXT_BYTES];
+    char longest[SJ_DURATION_TEXT_BYTES];
     SJ_TRY(prepare(database, pauses_sql, &row));
     sqlite3_bind_int64(row, 1, report);
     if (sqlite3_step(row) == SQLITE_ROW) {
-        printf("  pauses of the garbage collector meanwhile: %" PRId64 ", %.1f ms together, the"
-               " longest %.1f ms\n",
-               (int64_t)sqlite3_column_int64(row, 0), in_ms(sqlite3_column_int64(row, 1)),
-               in_ms(sqlite3_column_int64(row, 2)));
+        printf("  pauses of the garbage collector meanwhile: %" PRId64 ", %s together, the"
+               " longest %s\n",
+               (int64_t)sqlite3_column_int64(row, 0),
+               sj_format_duration(sqlite3_column_int64(row, 1), sum),
+               sj_format_duration(sqlite3_column_int64(row, 2), longest));
     }
     return finish(row);
 }
@@ -234,12 +234,13 @@ static sj_status print_stops(sqlite3 *database, int64_t report)
 
 static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
 {
+    char waited[SJ_DURATION_TEXT_BYTES];
     const bool is_dumped = sqlite3_column_type(stall, DUMP) != SQLITE_NULL;
     const int64_t session = sqlite3_column_int64(stall, is_dumped ? DUMP : SESSION);
     printf("%s UTC, session %" PRId64 ": ", text_of(stall, UTC),
            (int64_t)sqlite3_column_int64(stall, SESSION));
     print_text("\"", stall, NAME, "\" late");
-    printf(", for %.1f ms so far", in_ms(sqlite3_column_int64(stall, WAITED)));
+    printf(", for %s so far", sj_format_duration(sqlite3_column_int64(stall, WAITED), waited));
     if (is_dumped) {
         printf("; what was recorded around it is session %" PRId64, session);
     }

@@ -112,6 +112,9 @@ def a_stall(sojourn, schema, database):
     done = sojourn.run(["stalls", "--json", database], capture_output=True, text=True)
     written = has_shape(done, schema, "stalls")
     check(any(thread["is_stalled"] and thread["open_calls"] for thread in written[0]["threads"]), f"{written}")
+    shown = sojourn.run(["stalls", database], capture_output=True, text=True).stdout
+    durations = re.findall(r"[\d.]+ (?:ns|us|ms|s)\b", shown)
+    check(durations and all(re.fullmatch(r"(\d{1,3} ns|(\d\.\d\d|\d\d\.\d|\d{3}) (us|ms|s))", text) for text in durations), shown)
 
 
 def test(sojourn, arguments):
