@@ -150,11 +150,12 @@ def print_javac(bench, rounds):
 
 def print_budget(bench, rounds):
     """A program that works on, with the CPU of its start taken off both."""
-    work, nothing = bench.java("mixed", "60"), bench.java("mixed", "0")
-    ratios = {"no budget": [], "--budget 5%": []}
+    nothing = bench.java("mixed", "0")
+    ways = {"no budget": ([], bench.java("mixed", "20")), "--budget 5%": (BUDGET, bench.java("mixed", "400"))}
+    ratios = {way: [] for way in ways}
     for _ in range(rounds):
-        plain = cpu_of(work) - cpu_of(nothing)
-        for way, options in (("no budget", []), ("--budget 5%", BUDGET)):
+        for way, (options, work) in ways.items():
+            plain = cpu_of(work) - cpu_of(nothing)
             ratios[way].append((traced_cpu(bench, options, work)[0] - traced_cpu(bench, options, nothing)[0]) / plain)
     for way, found in ratios.items():
         print(row(f"mixed work, {way}, start taken off", found, 3))

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SLOTS = 1 << 14, ID_SHIFT = 3 };
 
@@ -17,7 +16,7 @@ typedef struct counted_method {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static counted_method counts[SLOTS];
-static char *path;
+static char path[4096];
 
 static void JNICALL on_entry(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jmethodID method)
 {
@@ -76,7 +75,7 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void *reserved)
     const jvmtiCapabilities wanted = {.can_generate_method_entry_events = 1};
     const jvmtiEventCallbacks callbacks = {.MethodEntry = on_entry, .VMDeath = on_death};
     (void)reserved;
-    path = strdup(options);
+    snprintf(path, sizeof(path), "%s", options);
     if ((*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_1_2) != JNI_OK ||
         (*jvmti)->AddCapabilities(jvmti, &wanted) != JVMTI_ERROR_NONE ||
         (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) != JVMTI_ERROR_NONE) {
