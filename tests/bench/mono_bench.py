@@ -4,7 +4,7 @@ same round, by engine, and as a ratio to the floor of two clock reads of the sam
 short slices each. Medians over the rounds, with the interval that holds the median with 90 %. And starting
 `mcs` with its own methods recorded: CPU of the program against a plain start that compiles anew, too.
 
-  tests/bench/mono_bench.py BUILD_FOLDER [--rounds N]
+  tests/bench/mono_bench.py BUILD_FOLDER [--rounds N] [--calls N]
 """
 import argparse
 import json
@@ -20,7 +20,6 @@ from budget import interval
 from objc import read_floor
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads", "MonoBench.cs")
-CALLS = 50000
 PAIR = ["--value", "Bench:Numbers(1:int)", "--value", "Bench:Numbers(2:int)", "--value",
         "Bench:Numbers(result:int)"]
 TEXTS = ["--value", "Bench:Texts(1:string)", "--value", "Bench:Texts(2:string)"]
@@ -32,6 +31,7 @@ WAYS = {
     "not selected": ("numbers", ["--function", "no such", "--allow-unmatched"]),
     "not selected, inlined": ("small", ["--function", "no such", "--allow-unmatched"]),
     "hooked in place": ("numbers", "attach"),
+    "hooked in place from the start": ("numbers", ["--mono-engine", "in_place"]),
     "in place, two numbers and a result": ("numbers", ["--mono-engine", "in_place", *PAIR]),
     "in place, two texts": ("texts", ["--mono-engine", "in_place", *TEXTS]),
     "Mono's own --profile=log:calls": ("numbers", "log"),
@@ -50,15 +50,15 @@ def clean(scratch):
             os.unlink(os.path.join(scratch, name))
 
 
-def plain(program, workload):
-    done = subprocess.run(["mono", program, workload, str(CALLS)], capture_output=True, text=True, check=True,
+def plain(program, workload, calls):
+    done = subprocess.run(["mono", program, workload, str(calls)], capture_output=True, text=True, check=True,
                           stdin=subprocess.DEVNULL)
     return int(done.stdout) / 1000
 
 
-def attached(build, program, workload, scratch):
+def attached(build, program, workload, calls, scratch):
     """In one process, before and while it is recorded: (ns, ns)."""
-    process = subprocess.Popen(["mono", program, workload, str(CALLS)], stdin=subprocess.PIPE,
+    process = subprocess.Popen(["mono", program, workload, str(calls)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     before = int(process.stdout.readline()) / 1000
     tool = os.path.join(build, "bin/sojourn")
@@ -74,30 +74,30 @@ def attached(build, program, workload, scratch):
     return before, during
 
 
-def one_way(build, program, way, scratch):
+def one_way(build, program, way, calls, scratch):
     workload, options = WAYS[way]
     clean(scratch)
     if options == "attach":
-        return attached(build, program, workload, scratch)
+        return attached(build, program, workload, calls, scratch)
     if options == "log":
         output = os.path.join(scratch, "calls.mlpd")
         done = subprocess.run(["mono", f"--profile=log:calls,output={output}", program, workload, "2000"],
                               capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
         os.unlink(output)
-        return plain(program, workload), int(done.stdout) / 1000
+        return plain(program, workload, calls), int(done.stdout) / 1000
     command = [*record_command(build, scratch, options), "mono"]
-    done = subprocess.run([*command, program, workload, str(CALLS)], capture_output=True, text=True, check=True,
+    done = subprocess.run([*command, program, workload, str(calls)], capture_output=True, text=True, check=True,
                           stdin=subprocess.DEVNULL)
-    return plain(program, workload), int(done.stdout.split()[0]) / 1000
+    return plain(program, workload, calls), int(done.stdout.split()[0]) / 1000
 
 
-def print_calls(build, program, rounds, scratch):
+def print_calls(build, program, arguments, scratch):
     found = {way: [] for way in WAYS}
     floors = []
-    for _ in range(rounds):
+    for _ in range(arguments.rounds):
         for way, samples in found.items():
             floor = read_floor(build)
-            before, during = one_way(build, program, way, scratch)
+            before, during = one_way(build, program, way, arguments.calls, scratch)
             floors.append(floor)
             samples.append((before, during - before, (during - before) / floor))
     print(f"floor {statistics.median(floors):.1f} ns (two clock reads), {min(floors):.1f} to {max(floors):.1f}\n")
@@ -188,6 +188,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--calls", type=int, default=50000, help="calls a slice")
     parser.add_argument("--only", choices=["calls", "methods", "start"])
     arguments = parser.parse_args()
     build = os.path.abspath(arguments.build)
@@ -195,7 +196,7 @@ def main():
         program = os.path.join(scratch, "MonoBench.exe")
         subprocess.run(["mcs", SOURCE, f"-out:{program}"], check=True)
         if arguments.only in (None, "calls"):
-            print_calls(build, program, arguments.rounds, scratch)
+            print_calls(build, program, arguments, scratch)
         if arguments.only in (None, "methods"):
             print_methods(build, arguments.rounds, scratch)
         if arguments.only in (None, "start"):

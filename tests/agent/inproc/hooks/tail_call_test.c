@@ -238,6 +238,32 @@ static void test_a_jump_that_others_put_there_is_no_patch(void **state)
     assert_int_equal(run_in_child(patch_by_others), 0);
 }
 
+/* The callee records its first argument in front of its entry. */
+static void check_call_with_value(void)
+{
+    CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
+    CHECK(takes(SJ_RECORD_ENTER, CALLER) && takes(SJ_RECORD_LEAVE, CALLER));
+    CHECK(sj_record_is_tail_call(sj_record_stack(&records[seen - 1])));
+    CHECK(sj_record_value(&records[seen]) == 2 && takes(SJ_RECORD_VALUE, CALLEE));
+    CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
+}
+
+/* Likewise of generated code, by what its runtime knows of it. */
+static uint32_t find_callee(uint64_t address, bool at_exit)
+{
+    return address == (uint64_t)(uintptr_t)text + CALLEE_OFFSET && !at_exit ? 1 : 0;
+}
+
+static uint32_t list_first(uint32_t number, bool at_exit,
+                           sj_plain_value values[SJ_VALUES_PER_FUNCTION])
+{
+    CHECK(number == 1 && !at_exit);
+    values[0] = (sj_plain_value){.descriptor = sj_value_descriptor(1, SJ_VALUE_LONG), .bytes = 8};
+    return 1;
+}
+
+static const sj_generated_values callee_values = {.find = find_callee, .list_plain = list_first};
+
 static void record_without_tail_call_entry(const char *directory)
 {
     start(directory);
@@ -257,11 +283,17 @@ static void record_without_tail_call_entry(const char *directory)
     build_tail_plan(CALLEE);
     plan.functions[CALLEE].values[0] = sj_value_descriptor(1, SJ_VALUE_LONG);
     CHECK(apply(false) == SJ_OK && report.hooked == 2);
-    CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
-    CHECK(takes(SJ_RECORD_ENTER, CALLER) && takes(SJ_RECORD_LEAVE, CALLER));
-    CHECK(sj_record_is_tail_call(sj_record_stack(&records[seen - 1])));
-    CHECK(sj_record_value(&records[seen]) == 2 && takes(SJ_RECORD_VALUE, CALLEE));
-    CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
+    check_call_with_value();
+    CHECK(sj_hooks_unpatch(&module) == SJ_OK);
+
+    build_tail_plan(CALLEE);
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        plan.functions[i].source = SJ_SYMBOL_GENERATED;
+        plan.functions[i].name = FIRST_FUNCTION + i;
+    }
+    sj_recorder_generated_values = &callee_values;
+    CHECK(apply(false) == SJ_OK && report.hooked == 2);
+    check_call_with_value();
     CHECK(sj_hooks_unpatch(&module) == SJ_OK);
 
     sj_hooks_expect_dispatch();
