@@ -109,27 +109,6 @@ def test_errors(sojourn, files):
     print("cat and grep go the way of their error paths")
 
 
-def test_programs(sojourn, files):
-    """sqlite3, curl, redis-cli and python3 say of failed calls of the C library what they say of real ones."""
-    libraries = {"system": True, "include": ["*/sqlite3", "*/libsqlite3*", "*/curl", "*/libcurl*", "*/redis-c*", "*/python3*", "*/_socket*"]}
-    def failing(function, argument, error):
-        return {"name": "fail", "function": f"!{function}", "argument": argument, "as": "int", "change": {"return": -1, "errno": error}}
-    table = sojourn.path("table.sq")
-    subprocess.run(["sqlite3", table, "CREATE TABLE a(b)"], check=True, timeout=PATIENCE_S)
-    connect = "import socket; socket.create_connection(('127.0.0.1', 9), 5)"
-    for command, rule, status, words in (
-            (["sqlite3", table, "SELECT * FROM a"], failing("open64", 2, 13), 1, "unable to open database"),
-            (["curl", "-sS", f"file://{files[0]}"], failing("open", 2, 13), 37, "Couldn't open file"),
-            (["redis-cli", "-p", "9", "ping"], failing("connect", 1, 101), 1, "Network is unreachable"),
-            (["python3", "-c", connect], failing("connect", 1, 101), 1, "Network is unreachable")):
-        done, hits = changed(sojourn, command, [rule], **libraries)
-        check(done.returncode == status and words in done.stderr and hits, f"{command}: {done}, {hits}")
-    slow = {"name": "slow", "function": "!connect", "argument": 1, "as": "int", "change": {"delay": "200ms"}}
-    done, hits = changed(sojourn, ["redis-cli", "-p", "9", "ping"], [slow], **libraries)
-    check("Connection refused" in done.stderr and hits, f"{done}, {hits}")
-    print("four programs go the way of their error paths; one whose connect is slow does what it does otherwise")
-
-
 def test(sojourn, arguments):
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     files = [sojourn.path(name) for name in ("first.txt", "second.txt")]
@@ -139,7 +118,6 @@ def test(sojourn, arguments):
     test_strace(sojourn, files)
     test_mistakes(sojourn)
     test_errors(sojourn, files)
-    test_programs(sojourn, files)
 
 
 if __name__ == "__main__":
