@@ -51,10 +51,13 @@ static bool are_values_valid(const sj_plan_function *function)
     bool valid = function->value_shift < SHIFTS;
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t place = function->values[i];
+        if (i != 0 && function->values[i - 1] == SJ_PLACE_WORDS) {
+            continue; /* a number */
+        }
         valid =
             valid && (place == 0 || place == SJ_PLACE_CPU_ENTRY || place == SJ_PLACE_MEMORY_ENTRY ||
                       place == SJ_PLACE_ERRNO || sj_place_is_limit(place) ||
-                      place == SJ_PLACE_LENGTH || sj_value_kind_of(place) != 0);
+                      sj_place_is_size(place) || sj_value_kind_of(place) != 0);
     }
     return valid;
 }

@@ -11,14 +11,16 @@ static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *type
     for (size_t i = 0; i < typed->count; i++) {
         const sj_typed_value *of = &typed->values[i];
         const bool is_its =
-            is_text ? sj_value_position(of->place) == sj_value_position(value->descriptor) &&
-                          sj_value_kind_of(of->descriptor) == SJ_VALUE_STRING
-                    : of->place == value->descriptor;
+            of->is_behind ? of->place == value->descriptor
+            : is_text     ? sj_value_position(of->place) == sj_value_position(value->descriptor) &&
+                            sj_value_kind_of(of->descriptor) == SJ_VALUE_STRING
+                      : of->place == value->descriptor;
         if (of->place != 0 && is_its) {
             sj_block_value kept;
             char number[SJ_TYPED_NUMBER_BYTES];
-            sj_typed_value_take(of, value, &kept, number);
-            SJ_TRY(sj_call_stack_value(stream, &kept));
+            SJ_TRY(sj_typed_value_take(of, value, &kept, number)
+                       ? sj_call_stack_value(stream, &kept)
+                       : SJ_OK);
         }
     }
     return SJ_OK;

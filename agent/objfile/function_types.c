@@ -423,6 +423,15 @@ static sj_status describe(function_reader *reader, sj_typed_function *function)
                                        false));
         }
     }
+    for (size_t i = 0; i < reader->count; i++) { /* where there is room left */
+        parameter *read = &reader->parameters[i];
+        const char *name = dwarf_diename(&read->die);
+        const sj_parameter_place place = place_of(reader, read);
+        if (read->has_type) {
+            SJ_TRY(sj_typed_values_add_behind(function, name != NULL ? name : "", &read->type,
+                                              &place));
+        }
+    }
     if (!has_result) {
         return SJ_OK;
     }

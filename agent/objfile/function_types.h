@@ -25,11 +25,13 @@ typedef struct sj_enumerator {
 typedef struct sj_typed_value {
     uint8_t place;      /* for the probe (proto/block/value.h); 0: it is not recorded */
     uint8_t descriptor; /* under which it is stored; its position counts the values of a function */
-    uint8_t from_byte;  /* where it begins in the eight bytes of its place */
+    uint16_t from_byte; /* where it begins in the eight bytes of its place, or behind it */
     uint8_t bytes;
-    uint8_t state;              /* sj_typed_state */
-    char *name;                 /* owned; "" when the source has none; "point.x" of a field */
-    char *type;                 /* owned; as C writes it */
+    bool is_behind;      /* it lies where the place leads to, which is recorded as a text */
+    uint32_t divided_by; /* it is the distance of two addresses there, by this; 0: it is not */
+    uint8_t state;       /* sj_typed_state */
+    char *name;          /* owned; "" when the source has none; "point.x" of a field */
+    char *type;          /* owned; as C writes it */
     sj_enumerator *enumerators; /* owned; what its numbers are called; NULL: it is no enumeration */
     size_t enumerator_count;
 } sj_typed_value;

@@ -17,20 +17,53 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
+/* words_behind returns how many words are needed of where a place leads to. */
+static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < function->count; i++) {
+        const sj_typed_value *value = &function->values[i];
+        const uint32_t bytes = value->divided_by != 0 ? 16 : value->bytes;
+        const uint32_t end = value->from_byte + bytes;
+        most = value->is_behind && value->place == place && end > most ? end : most;
+    }
+    return (uint8_t)((most + 7) / 8);
+}
+
+/* list_value adds the place of a value; `limit` is that of texts that is still to be told. */
+static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
+                         uint8_t *limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used)
+{
+    const bool has_limit =
+        !value->is_behind && *limit != 0 && sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    if (used + (has_limit ? 2 : value->is_behind ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
+        return used;
+    }
+    if (has_limit) {
+        places[used++] = *limit;
+        *limit = 0;
+    }
+    if (value->is_behind) {
+        places[used++] = SJ_PLACE_WORDS;
+        places[used++] = words_behind(function, value->place);
+    }
+    places[used] = value->place;
+    return used + 1;
+}
+
 void sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
+    uint8_t seen[SJ_PLACES_PER_FUNCTION] = {0};
+    size_t seen_count = 0;
     size_t used = 0;
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
     for (size_t i = 0; i < function->count; i++) {
-        const uint8_t place = function->values[i].place;
-        if (place == 0 || memchr(places, place, used) != NULL) {
+        const sj_typed_value *value = &function->values[i];
+        if (value->place == 0 || memchr(seen, value->place, seen_count) != NULL) {
             continue;
         }
-        if (limit != 0 && sj_value_kind_of(function->values[i].descriptor) == SJ_VALUE_STRING) {
-            places[used++] = limit;
-            limit = 0;
-        }
-        places[used++] = place;
+        seen[seen_count++] = value->place;
+        used = list_value(function, value, &limit, places, used);
     }
 }

@@ -11,7 +11,8 @@ enum {
     MOST_FIELDS = 64,      /* of one structure that are looked at */
     MOST_LOOKED_AT = 4096, /* fields for one parameter, or members in search of one */
     DEEPEST = 4,
-    WORD_BYTES = 8
+    WORD_BYTES = 8,
+    MOST_BEHIND = 128 /* bytes of what a parameter leads to */
 };
 
 /* The parameter that is being described. */
@@ -348,4 +349,138 @@ sj_status sj_typed_values_add(sj_typed_function *function, const char *name, Dwa
 {
     value_maker maker = {.function = function, .place = place, .is_result = is_result};
     return add_any(&maker, name, type, 0, 0);
+}
+
+/* add_behind adds a number, an enumeration or an address within what a parameter leads to. */
+static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
+                            Dwarf_Die *stripped, uint64_t offset)
+{
+    value_shape shape = shape_of(stripped);
+    const uint32_t position = sj_value_position(sj_parameter_word(maker->place, 0));
+    if (shape.kind == SJ_VALUE_STRING) { /* what it leads to is another place */
+        shape.kind = SJ_VALUE_POINTER;
+    }
+    if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_room(maker)) {
+        return SJ_OK;
+    }
+    const sj_typed_value value = {.place = sj_value_descriptor(position, SJ_VALUE_STRING),
+                                  .descriptor = sj_value_descriptor(0, shape.kind),
+                                  .from_byte = (uint16_t)offset,
+                                  .bytes = shape.bytes,
+                                  .is_behind = true};
+    return add_value(maker, name, of, &value, stripped);
+}
+
+/* vector_element returns how large the elements of a std::vector are; 0: it is none. */
+static uint64_t vector_element(Dwarf_Die *type)
+{
+    enum { VECTOR_BYTES = 3 * WORD_BYTES };
+    Dwarf_Die child;
+    Dwarf_Die of;
+    Dwarf_Die stripped;
+    int looked_at = 0;
+    if (!begins_with(name_of(type), "vector<") || dwarf_child(type, &child) != 0 ||
+        sj_type_number(type, DW_AT_byte_size, 0) != VECTOR_BYTES) {
+        return 0;
+    }
+    do {
+        if (dwarf_tag(&child) == DW_TAG_template_type_parameter) {
+            return sj_type_of(&child, &of) && sj_type_strip(&of, &stripped)
+                       ? sj_type_number(&stripped, DW_AT_byte_size, WORD_BYTES)
+                       : 0;
+        }
+    } while (++looked_at < MOST_LOOKED_AT && dwarf_siblingof(&child, &child) == 0);
+    return 0;
+}
+
+static sj_status add_vector(value_maker *maker, const char *name, Dwarf_Die *type, uint64_t element)
+{
+    char full[NAME_BYTES];
+    const uint32_t position = sj_value_position(sj_parameter_word(maker->place, 0));
+    const sj_typed_value value = {.place = sj_value_descriptor(position, SJ_VALUE_STRING),
+                                  .descriptor = sj_value_descriptor(0, SJ_VALUE_ULONG),
+                                  .bytes = WORD_BYTES,
+                                  .is_behind = true,
+                                  .divided_by = (uint32_t)element};
+    snprintf(full, sizeof(full), "%s.size()", name);
+    return has_room(maker) ? add_value(maker, full, type, &value, NULL) : SJ_OK;
+}
+
+static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_Die *type,
+                                    uint64_t offset, int depth);
+
+static sj_status add_member_behind(value_maker *maker, const char *name, Dwarf_Die *member,
+                                   uint64_t offset, int depth)
+{
+    Dwarf_Die of;
+    Dwarf_Die stripped;
+    uint64_t at = 0;
+    char full[NAME_BYTES];
+    const bool is_base = dwarf_tag(member) == DW_TAG_inheritance;
+    if ((dwarf_tag(member) != DW_TAG_member && !is_base) || !sj_type_member_offset(member, &at) ||
+        !sj_type_of(member, &of) || !sj_type_strip(&of, &stripped) || offset + at >= MOST_BEHIND) {
+        return SJ_OK;
+    }
+    if (is_base) {
+        snprintf(full, sizeof(full), "%.100s", name);
+    } else {
+        const char *behind = strchr(".>", name[strlen(name) - 1]) != NULL ? "" : ".";
+        snprintf(full, sizeof(full), "%.60s%s%.60s", name, behind, name_of(member));
+    }
+    if (sj_type_is_structure(dwarf_tag(&stripped))) {
+        return dwarf_tag(&stripped) != DW_TAG_union_type && depth < DEEPEST
+                   ? add_members_behind(maker, full, &stripped, offset + at, depth + 1)
+                   : SJ_OK;
+    }
+    return add_behind(maker, full, &of, &stripped, offset + at);
+}
+
+static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_Die *type,
+                                    uint64_t offset, int depth)
+{
+    Dwarf_Die member;
+    int visited = 0;
+    if (dwarf_child(type, &member) != 0) {
+        return SJ_OK;
+    }
+    do {
+        SJ_TRY(add_member_behind(maker, name, &member, offset, depth));
+    } while (has_room(maker) && ++visited < MOST_FIELDS && ++maker->looked_at < MOST_LOOKED_AT &&
+             dwarf_siblingof(&member, &member) == 0);
+    return SJ_OK;
+}
+
+sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *name, Dwarf_Die *type,
+                                     const sj_parameter_place *place)
+{
+    value_maker maker = {.function = function, .place = place};
+    Dwarf_Die stripped;
+    Dwarf_Die to;
+    Dwarf_Die structure;
+    char full[NAME_BYTES];
+    const uint8_t word = sj_parameter_word(place, 0);
+    if (!place->is_known || word == 0 || sj_value_is_real(sj_value_kind_of(word)) ||
+        !sj_type_strip(type, &stripped)) {
+        return SJ_OK;
+    }
+    const int tag = dwarf_tag(&stripped);
+    const bool is_pointer = tag == DW_TAG_pointer_type;
+    to = stripped;
+    if (is_pointer || tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) {
+        if (!sj_type_of(&stripped, &to)) {
+            return SJ_OK;
+        }
+    } else if (!place->is_address) {
+        return SJ_OK;
+    }
+    if (!sj_type_strip(&to, &structure) || !sj_type_is_structure(dwarf_tag(&structure)) ||
+        dwarf_tag(&structure) == DW_TAG_union_type || text_place(&structure) != 0) {
+        return SJ_OK;
+    }
+    const uint64_t element = vector_element(&structure);
+    if (element != 0) {
+        return add_vector(&maker, name, &structure, element);
+    }
+    snprintf(full, sizeof(full), "%.100s%s", name, is_pointer ? "->" : ".");
+    return add_members_behind(&maker, full, &structure, 0, 0);
 }

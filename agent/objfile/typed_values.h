@@ -12,4 +12,11 @@ SJ_MUST_CHECK sj_status sj_typed_values_add(sj_typed_function *function, const c
                                             Dwarf_Die *type, const sj_parameter_place *place,
                                             bool is_result);
 
+/* sj_typed_values_add_behind adds what a parameter leads to that is a pointer, a reference or an
+ * object whose address is passed: the fields of a structure within its first bytes, the length of a
+ * std::vector. Likewise. */
+SJ_MUST_CHECK sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *name,
+                                                   Dwarf_Die *type,
+                                                   const sj_parameter_place *place);
+
 #endif

@@ -415,9 +415,27 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
 }
 
 /* check_whole finds what is wrong only together. */
+/* check_imports: rules about calls into libraries need these to be recorded. */
+static sj_status check_imports(sj_policy_reader *reader)
+{
+    const sj_selection *selection = &reader->policy->selection;
+    const size_t count = selection->values != NULL ? selection->values->count : 0;
+    for (size_t i = 0; i < count && !selection->library_calls; i++) {
+        const char *function = selection->values->items[i].function.text;
+        if (strchr(function, '!') != NULL) {
+            return sj_policy_fail(reader, false,
+                                  "\"%.100s\" is about calls into libraries, which are recorded "
+                                  "with --library-calls (\"modules\": {\"library_calls\": true})",
+                                  function);
+        }
+    }
+    return SJ_OK;
+}
+
 static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
+    SJ_TRY(check_imports(reader));
     for (size_t i = 0; i < policy->trigger_count; i++) {
         if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
             policy->mode != SJ_POLICY_FLIGHT) {

@@ -279,21 +279,41 @@ static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block
     value->text = name;
 }
 
-void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
+/* read_behind reads the bits of a value out of the bytes that its place led to. */
+static bool read_behind(const sj_typed_value *typed, const sj_block_value *from, uint64_t *bits)
+{
+    uint64_t words[2] = {0, 0};
+    const size_t bytes = typed->divided_by != 0 ? sizeof(words) : typed->bytes;
+    if (bytes > sizeof(words) || (size_t)typed->from_byte + bytes > from->text_bytes) {
+        return false;
+    }
+    memcpy(words, from->text + typed->from_byte, bytes);
+    *bits = typed->divided_by != 0 ? (words[1] - words[0]) / typed->divided_by : words[0];
+    return true;
+}
+
+bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
                          sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES])
 {
     const uint32_t kind = sj_value_kind_of(typed->descriptor);
+    uint64_t bits = from->bits >> (8 * (typed->from_byte % 8));
     *value = *from;
     value->descriptor = typed->descriptor;
     value->rule = 0;
-    if (kind == SJ_VALUE_STRING) {
-        return;
+    if (typed->is_behind) {
+        value->text = NULL;
+        value->text_bytes = 0;
+        value->note = SJ_VALUE_WHOLE;
+        if (!read_behind(typed, from, &bits)) {
+            return false;
+        }
+    } else if (kind == SJ_VALUE_STRING) {
+        return true;
     }
-    uint64_t bits = from->bits >> (8 * typed->from_byte);
     const bool is_short = (kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT) && typed->bytes < 4;
     if (kind == SJ_VALUE_OBJECT) {
         name_enumerator(typed, bits, value, number);
-        return;
+        return true;
     }
     if (is_short) {
         const uint32_t unused = 64 - 8 * (uint32_t)typed->bytes;
@@ -301,13 +321,14 @@ void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
                                     : bits << unused >> unused;
     }
     value->bits = sj_value_narrow(kind, bits);
+    return true;
 }
 
 /* is_listed looks for a place whose value is recorded: not for one that only tells a length. */
 static bool is_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     for (size_t i = 0; i < used; i++) {
-        if (descriptors[i] == place && (i == 0 || descriptors[i - 1] != SJ_PLACE_LENGTH)) {
+        if (descriptors[i] == place && (i == 0 || !sj_place_is_size(descriptors[i - 1]))) {
             return true;
         }
     }
@@ -319,7 +340,7 @@ static uint8_t limit_in_force(const uint8_t *descriptors, size_t used)
 {
     for (size_t i = used; i-- > 0;) {
         if (sj_place_is_limit(descriptors[i]) &&
-            (i == 0 || descriptors[i - 1] != SJ_PLACE_LENGTH)) {
+            (i == 0 || !sj_place_is_size(descriptors[i - 1]))) {
             return descriptors[i];
         }
     }

@@ -115,10 +115,11 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
 /* sj_value_rules_count_types notes for typed rules whether a function's types are known. */
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found);
 
-/* sj_typed_value_take makes of what a place held a value that is stored: `from` with its place as
- * descriptor. Its text is that of `from`, of the type, or `number`. */
+/* sj_typed_value_take makes of what a place held, or led to, a value that is stored: `from` with
+ * its place as descriptor. Its text is that of `from`, of the type, or `number`. False: it was not
+ * there. */
 enum { SJ_TYPED_NUMBER_BYTES = 24 };
-void sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
+bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
                          sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES]);
 
 /* sj_value_rules_decide_calls returns whether one of the matched rules sets what calls return, or

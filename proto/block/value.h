@@ -85,7 +85,10 @@ enum {
     SJ_PLACE_LIMIT = 5, /* likewise: 6 to 11: of texts behind it, twice as many bytes for
                            each above this are recorded as otherwise */
     SJ_PLACE_LIMIT_MOST = 11,
-    SJ_PLACE_LENGTH = 12,      /* likewise: the next place holds the length of the text behind it */
+    SJ_PLACE_LENGTH = 12, /* likewise: the next place holds the length of the text behind it */
+    SJ_PLACE_WORDS = 13,  /* likewise: the next is no place but a number of words, which are
+                             recorded as a text where the place behind it leads to */
+    SJ_PLACE_MOST_WORDS = SJ_VALUE_TEXT_MOST / 8 < 255 ? SJ_VALUE_TEXT_MOST / 8 : 255,
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
@@ -118,6 +121,12 @@ static inline uint32_t sj_value_kind_of(uint8_t descriptor)
 static inline bool sj_place_is_limit(uint8_t place)
 {
     return place > SJ_PLACE_LIMIT && place <= SJ_PLACE_LIMIT_MOST;
+}
+
+/* sj_place_is_size: what comes next says how long the text is that comes then. */
+static inline bool sj_place_is_size(uint8_t place)
+{
+    return place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS;
 }
 
 /* sj_place_limit returns the limit that reaches `bytes`; 0: what texts have otherwise does. */

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What values, CPU time and memory cost per call, beside uftrace -A/-R on the same functions, and per
-malloc and free. CPU ns, by the thread's clock in the program itself; all ways in each round, one after
-the other.
+malloc and free; what a rule costs that changes calls and does not hold, and how right a delay is. CPU ns,
+by the thread's clock in the program itself; all ways in each round, one after the other.
 
 values.py BUILD_FOLDER [ROUNDS]
 """
+import json
 import os
 import shutil
 import statistics
@@ -32,8 +33,29 @@ static long now(clockid_t clock)
     clock_gettime(clock, &at);
     return at.tv_sec * 1000000000L + at.tv_nsec;
 }
-int main(void)
+/* By how much the median of calls that are delayed by 2 ms takes longer, in us. */
+static int compare(const void *left, const void *right)
 {
+    return (*(const long *)left > *(const long *)right) - (*(const long *)left < *(const long *)right);
+}
+static int delayed(void)
+{
+    static long took[200];
+    for (int i = 0; i < 200; i++) {
+        const long start = now(CLOCK_MONOTONIC);
+        one(i);
+        took[i] = now(CLOCK_MONOTONIC) - start;
+    }
+    qsort(took, 200, sizeof(took[0]), compare);
+    printf("%g\\n", (double)(took[100] - 2000000) / 1000);
+    return 0;
+}
+int main(int count, char **arguments)
+{
+    (void)arguments;
+    if (count > 1) {
+        return delayed();
+    }
     int sum = 0;
     long start = now(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < CALLS; i++) {
@@ -66,6 +88,20 @@ int main(void)
 """
 
 
+def permit(folder, environment):
+    environment["XDG_CONFIG_HOME"] = folder
+    os.mkdir(os.path.join(folder, "sojourn"))
+    with open(os.path.join(folder, "sojourn/changes.json"), "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": ["*"], "functions": ["*"], "kinds": ["set", "delay"]}]}, file)
+
+
+def write_policy(folder, name, more):
+    path = os.path.join(folder, name + ".json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"function": "one", "argument": 1, "as": "int", **more}]}, file)
+    return path
+
+
 def main():
     build, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 7
     with tempfile.TemporaryDirectory() as folder:
@@ -79,9 +115,13 @@ def main():
         subprocess.run([*compile_it, profiled, "-pg"], check=True)
         record = [os.path.join(build, "bin/sojourn"), "record", "-q", "-o", os.path.join(folder, "calls.db"),
                   "--function", "one", "--function", "two"]
+        permit(folder, environment)
+        never = write_policy(folder, "never", {"when": {"op": "==", "value": -5}, "change": {"set": 1}})
+        late = write_policy(folder, "late", {"change": {"delay": "2ms"}})
         ways = {"plain": [plain], "recorded": [*record, "--", plain],
                 "values by types": [*record, "--value", "one", "--value", "two", "--", plain],
                 "memory": [*record, "--memory", "one", "--memory", "two", "--", plain],
+                "a rule that does not hold": [*record, "--policy", never, "--", plain],
                 "CPU time": [*record, "--cpu-time", "one", "--cpu-time", "two", "--", plain]}
         if shutil.which("uftrace"):
             data = ["uftrace", "record", "-d", os.path.join(folder, "data"), "-b", "16m", "-F", "one", "-F", "two"]
@@ -89,18 +129,25 @@ def main():
             ways["uftrace -A -R"] = [*data, "-A", "one@arg1/i32", "-R", "one@retval/i32", "-A", "two@arg1/s,arg2/s",
                                      profiled]
         found = {way: [] for way in ways}
+        delays = []
         for _ in range(rounds):
             for way, command in ways.items():
                 done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
                 found[way].append([float(part) for part in done.stdout.split()[-4:]])
                 if os.path.exists(os.path.join(folder, "calls.db")):
                     os.unlink(os.path.join(folder, "calls.db"))
+            done = subprocess.run([*record, "--policy", late, "--", plain, "delayed"], env=environment, capture_output=True,
+                                  text=True, check=True)
+            delays.append(float(done.stdout.split()[-1]))
+            os.unlink(os.path.join(folder, "calls.db"))
     for way, rows in found.items():
         columns = []
         for column in range(4):
             of = sorted(row[column] for row in rows)
             columns.append(f"{statistics.median(of):.1f} ({of[0]:.1f} to {of[-1]:.1f})")
         print(f"| {way} | {' | '.join(columns)} |")
+    delays.sort()
+    print(f"a delay of 2 ms takes {statistics.median(delays):.0f} us more ({delays[0]:.0f} to {delays[-1]:.0f})")
 
 
 if __name__ == "__main__":

@@ -157,9 +157,9 @@ static bool is_text_place(uint8_t place)
 
 /* emit_value adds a place with what belongs in front of it: a word that it does not fit ends. */
 static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
-                       uint8_t length, uint8_t place)
+                       const uint8_t size[2], uint8_t place)
 {
-    const uint32_t more = length != 0 ? 3 : 1;
+    const uint32_t more = size[0] != 0 ? 3 : 1;
     if (word->count + more + (limit != word->limit ? 1 : 0) > AT_ONCE) {
         end_word(emitter, function, word);
     }
@@ -167,9 +167,9 @@ static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *
         add_to_word(word, limit);
         word->limit = limit;
     }
-    if (length != 0) {
-        add_to_word(word, SJ_PLACE_LENGTH);
-        add_to_word(word, length);
+    if (size[0] != 0) {
+        add_to_word(word, size[0]);
+        add_to_word(word, size[1]);
     }
     add_to_word(word, place);
 }
@@ -182,8 +182,8 @@ uint32_t sj_exit_values(const sj_plan_function *function)
         const uint8_t held = function->values[i];
         const uint8_t place = place_at(held, MOMENT_RETURN);
         limit = sj_place_is_limit(held) ? held : limit;
-        if (held == SJ_PLACE_LENGTH) {
-            i++; /* the length is an argument, and so is its text */
+        if (sj_place_is_size(held)) {
+            i++; /* of arguments only */
         } else if (place != 0 && is_text_place(place) && limit != 0 && word.count + 2 <= AT_ONCE) {
             add_to_word(&word, limit);
             add_to_word(&word, place);
@@ -203,7 +203,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
         (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | sj_function_id(application, index);
     value_word word = {0};
     uint8_t limit = 0;
-    uint8_t length = 0;
+    uint8_t size[2] = {0}; /* SJ_PLACE_LENGTH or SJ_PLACE_WORDS, and what it says */
     if (function->source == SJ_SYMBOL_GENERATED) {
         if (moment != MOMENT_JUMP) {
             emit_generated_values(emitter, id, application->bias + function->offset,
@@ -215,15 +215,16 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
         const uint8_t held = function->values[i];
         if (sj_place_is_limit(held)) {
             limit = held;
-        } else if (held == SJ_PLACE_LENGTH && i + 1 < SJ_PLACES_PER_FUNCTION) {
-            length = function->values[++i];
+        } else if (sj_place_is_size(held) && i + 1 < SJ_PLACES_PER_FUNCTION) {
+            size[0] = held;
+            size[1] = function->values[++i];
         } else {
             const uint8_t place = place_at(held, moment);
             if (place != 0) {
-                emit_value(emitter, id, &word, is_text_place(place) ? limit : word.limit, length,
-                           place);
+                const bool has_limit = is_text_place(place) && size[0] != SJ_PLACE_WORDS;
+                emit_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
             }
-            length = 0;
+            size[0] = 0;
         }
     }
     end_word(emitter, id, &word);

@@ -418,7 +418,9 @@ static uint32_t return_values(uint32_t function)
 typedef struct text_size {
     size_t most;
     uint64_t length; /* UINT64_MAX: nothing */
+    size_t whole;    /* bytes that it has, whatever they are; 0: nothing */
     bool is_length_next;
+    bool are_words_next;
 } text_size;
 
 /* take_size returns false where a place says nothing of texts. */
@@ -434,8 +436,14 @@ static bool take_size(uint8_t place, const moment *at, text_size *size)
         }
         return true;
     }
-    if (place == SJ_PLACE_LENGTH) {
-        size->is_length_next = true;
+    if (size->are_words_next) {
+        size->are_words_next = false;
+        size->whole = (size_t)place * WORD_BYTES;
+        return true;
+    }
+    if (place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS) {
+        size->is_length_next = place == SJ_PLACE_LENGTH;
+        size->are_words_next = place == SJ_PLACE_WORDS;
         return true;
     }
     if (sj_place_is_limit(place)) {
@@ -453,8 +461,11 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
         return;
     }
     text_place text = text_of(place, bits, at->registers);
-    text.most = size->most;
-    text.length = size->length != UINT64_MAX ? size->length : text.length;
+    text.most = size->whole != 0 ? size->whole : size->most;
+    text.length = size->whole != 0             ? size->whole
+                  : size->length != UINT64_MAX ? size->length
+                                               : text.length;
+    size->whole = 0;
     size->length = UINT64_MAX;
     put_text(tag, at->stack, sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING), &text);
 }

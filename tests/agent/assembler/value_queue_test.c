@@ -64,6 +64,7 @@ static void test_values_of_two_calls_stay_apart(void **state)
     assert_true(sj_value_queue_take(&queue, 7, FIRST, false, &value));
     assert_true(value.descriptor == result && value.bits == 0);
     assert_int_equal(queue.count, 1);
+    sj_value_queue_deinit(&queue);
 }
 
 static void test_a_change_follows_what_it_changed_and_names_its_rule(void **state)
@@ -87,6 +88,7 @@ static void test_a_change_follows_what_it_changed_and_names_its_rule(void **stat
     assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
     assert_false(sj_value_queue_take(&queue, 7, FIRST, false, &value));
     assert_int_equal(queue.count, 0);
+    sj_value_queue_deinit(&queue);
 }
 
 static void test_texts_are_put_together(void **state)
@@ -110,6 +112,7 @@ static void test_texts_are_put_together(void **state)
     assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("twelve b")));
     assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
     assert_int_equal(queue.count, 0);
+    sj_value_queue_deinit(&queue);
 }
 
 /* put_text puts a text of `bytes` times the same letter. */
@@ -172,6 +175,7 @@ static void test_what_nobody_takes_gives_way(void **state)
     assert_int_equal(queue.count, SJ_VALUE_QUEUE);
     assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
     assert_true(sj_value_queue_take(&queue, 100, FIRST, true, &value));
+    sj_value_queue_deinit(&queue);
 }
 
 static void test_records_that_are_no_values_are_refused(void **state)
@@ -187,6 +191,7 @@ static void test_records_that_are_no_values_are_refused(void **state)
                      sj_value_text_head(SJ_VALUE_TEXT_MOST + 1, SJ_VALUE_WHOLE)));
     assert_false(put(&queue, 7, FIRST, SJ_PART_VALUE, text, UINT64_C(4) << 8));
     assert_int_equal(queue.count, 0);
+    sj_value_queue_deinit(&queue);
 }
 
 /* A thread whose calls all have a value at their entry and one at their exit. */

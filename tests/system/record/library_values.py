@@ -35,10 +35,10 @@ def record(sojourn, command, *options):
     return done, database
 
 
-def changed(sojourn, command, rules):
+def changed(sojourn, command, rules, **modules):
     policy = sojourn.path("policy.json")
     with open(policy, "w", encoding="utf-8") as file:
-        json.dump({"policy": 1, "modules": {"library_calls": True}, "values": rules}, file)
+        json.dump({"policy": 1, "modules": {"library_calls": True, **modules}, "values": rules, "unmatched": "allow"}, file)
     done, database = record(sojourn, command, "--policy", policy)
     return done, sojourn.sql(database, "SELECT rule, value, old_value FROM rule_hits ORDER BY call_id")
 
@@ -76,6 +76,13 @@ def test_strace(sojourn, files):
     print(f"{len(mine) + len(found)} calls of cat into the C library as strace tells them")
 
 
+def test_mistakes(sojourn):
+    for options, sentence in ((LIBC[1:], "recorded with --library-calls"), (["--library-calls"], "no debug data about 1 of 1"),
+                              ([*LIBC, "--value", "!opem"], 'matches "!opem"')):
+        done, _ = sojourn.record(["cat", "/dev/null"], sojourn.path("mistakes.db"), [*options, "--value", "!open"], text=True)
+        check(sentence in done.stderr, f"{options}: {done.stderr}")
+
+
 def test_errors(sojourn, files):
     """EACCES from open, NULL from malloc, short reads: what the program makes of them by itself."""
     permit(sojourn)
@@ -109,6 +116,7 @@ def test(sojourn, arguments):
         with open(path, "w", encoding="utf-8") as file:
             file.write("".join(f"line {i} of file {number}\n" for i in range(20)))
     test_strace(sojourn, files)
+    test_mistakes(sojourn)
     test_errors(sojourn, files)
 
 

@@ -350,6 +350,80 @@ def test_cxx(sojourn):
         check(states["owner"] == "unsupported", f"{states}")
 
 
+BEHIND = """#include <cstdio>
+#include <cstring>
+#include <sys/mman.h>
+#include <vector>
+#ifdef __clang__
+#define KEPT __attribute__((noinline))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+#define USED __asm__ volatile("nop; nop; nop" : : : "memory");
+enum class color { RED, GREEN = 5 };
+struct base { short low; };
+struct inner { int a; double b; };
+struct record : base { color of; inner both; const char *text; unsigned char bytes[8]; long far[20]; long last; };
+extern "C" {
+KEPT int by_pointer(const record *from, int behind) { USED return from == nullptr ? -1 : behind + from->both.a; }
+KEPT int by_reference(const inner &from, std::vector<int> &numbers) { USED return from.a + static_cast<int>(numbers.size()); }
+KEPT int by_address(std::vector<inner> copies) { USED return static_cast<int>(copies.size()); }
+KEPT int at_end(const inner *from) { USED return from == nullptr; }
+}
+int main()
+{
+    record one{{-7}, color::GREEN, {41, 0.5}, "text", {1}, {2}, 3};
+    const inner other{6, -1.25};
+    std::vector<int> numbers{1, 2, 3};
+    auto *heap = new record(one);
+    heap->both.a = 42;
+    by_pointer(&one, 1);
+    by_pointer(heap, 2);
+    by_pointer(nullptr, 3);
+    by_reference(other, numbers);
+    by_address({other, other});
+    char *pages = static_cast<char *>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    munmap(pages + 4096, 4096);
+    auto *last = reinterpret_cast<inner *>(pages + 4096 - 8);
+    memcpy(pages + 4096 - 8, "\\x09\\0\\0", 4);
+    at_end(last); // its second half lies in memory that is not there
+    at_end(reinterpret_cast<inner *>(pages + 4096));
+    delete heap;
+    return 0;
+}
+"""
+
+
+def test_behind(sojourn):
+    """What parameters lead to: fields of structures, with those of their bases, lengths of vectors. Where the
+    memory ends, or is not there at all, so do the values, and nothing else happens."""
+    source, program = sojourn.path("behind.cpp"), sojourn.path("behind")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(BEHIND)
+    for compiler in ("g++", "clang++"):
+        for level in ("-O0", "-O2"):
+            subprocess.run([compiler, "-std=c++17", "-w", "-g", level, source, "-o", program], check=True)
+            _, found, _ = record(sojourn, program, ["by_pointer", "by_reference", "by_address", "at_end"])
+            values = {}
+            for name, number, value_name, value in found:
+                values.setdefault((name, number), {})[value_name] = value
+            for number, a in ((1, "41"), (2, "42")):
+                of = values["by_pointer", number]
+                expected = {"from->low": "-7", "from->of": "GREEN", "from->both.a": a, "from->both.b": "0.5", "behind": str(number)}
+                check({name: of.get(name) for name in expected} == expected, f"{compiler} {level}: {of}")
+                check("from->text" in of and "from->last" not in of, f"{compiler} {level}: {of}")
+            none = values["by_pointer", 3]
+            check(none["behind"] == "3" and none["result"] == "-1" and not [name for name in none if ">" in name],
+                  f"{compiler} {level}: null: {none}")
+            of = values["by_reference", 1]
+            check((of["from.a"], of["from.b"], of["numbers.size()"], of["result"]) == ("6", "-1.25", "3", "9"), f"{compiler} {level}: {of}")
+            of = values["by_address", 1]
+            check((of["copies.size()"], of["result"]) == ("2", "2"), f"{compiler} {level}: {of}")
+            first, second = values["at_end", 1], values["at_end", 2]
+            check(first["from->a"] == "9" and "from->b" not in first, f"{compiler} {level}: the end of memory: {first}")
+            check(not [name for name in second if ">" in name] and second["result"] == "0", f"{compiler} {level}: {second}")
+
+
 RUST = """use std::process::exit;
 #[inline(never)]
 #[no_mangle]
@@ -357,7 +431,15 @@ fn greet(name: &str, count: u16, share: f64) -> i64 {
     println!("{} {} {}", name, count, share);
     count as i64 - 9
 }
+#[inline(never)]
+#[no_mangle]
+fn sum(numbers: &[u32], factor: u32) -> u32 {
+    println!("{}", numbers.len());
+    numbers.iter().sum::<u32>() * factor
+}
 fn main() {
+    let numbers = vec![1, 2, 3];
+    sum(&numbers[1..], 2);
     let name = String::from("Ferris the crab");
     exit((greet(&name[..6], 9, 0.25) + 0) as i32);
 }
@@ -370,8 +452,10 @@ def test_rust(sojourn):
         file.write(RUST)
     for level in ("0", "2"):
         subprocess.run(["rustc", "-g", "-C", f"opt-level={level}", source, "-o", program], check=True)
-        _, found, _ = record(sojourn, program, ["greet"])
-        values = {row[2]: row[3] for row in found}
+        _, found, _ = record(sojourn, program, ["greet", "sum"])
+        values = {row[2]: row[3] for row in found if row[0] == "sum"}
+        check((values["numbers.length"], values["factor"], values["result"]) == ("2", "2", "10"), f"-O{level}: {values}")
+        values = {row[2]: row[3] for row in found if row[0] == "greet"}
         check(values == {"name": "Ferris", "count": "9", "share": "0.25", "result": "0"}, f"-O{level}: {values}")
 
 
@@ -383,6 +467,7 @@ def test(sojourn, arguments):
     test_damaged(sojourn)
     test_endless(sojourn)
     test_cxx(sojourn)
+    test_behind(sojourn)
     test_rust(sojourn)
 
 

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Values under harm: pointers to pages that another thread gives back meanwhile, to what lies behind the
+end of a file, to guarded and impossible addresses, texts that other threads change and that have no end;
+in signal handlers on small stacks and on the stacks of coroutines. The program does what it does by
+itself, and what is recorded is a text that was there, or none.
+
+value_faults.py BUILD_FOLDER
+"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+SOURCE = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#define KEPT __attribute__((noipa))
+enum { ROUNDS = 20000, PAGE = 4096, ALTERNATIVE = 16 * 1024 };
+static volatile int kept;
+KEPT void vanishing(const char *text) { kept = text == NULL; }
+KEPT void changing(const char *text) { kept = text == NULL; }
+KEPT void nowhere(const char *text, int number) { kept = number + (text == NULL); }
+KEPT void in_handler(const char *text) { kept = text == NULL; }
+KEPT void on_coroutine(const char *text) { kept = text == NULL; }
+static _Atomic(char *) page;
+static _Atomic int is_ending;
+static void *give_back(void *none)
+{
+    while (!is_ending) {
+        munmap(page, PAGE);
+        mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        memset(page, 'p', PAGE - 1);
+    }
+    return none;
+}
+static char shared[300];
+static void *change(void *none)
+{
+    for (char c = 'a'; !is_ending; c = c == 'z' ? 'a' : (char)(c + 1)) {
+        memset(shared, c, sizeof(shared)); /* and no end */
+    }
+    return none;
+}
+static void handle(int number)
+{
+    char text[1001];
+    (void)number;
+    memset(text, 'h', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    in_handler(text);
+}
+static ucontext_t caller, coroutine;
+static void run_coroutine(void)
+{
+    char text[1001];
+    memset(text, 'c', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    for (int i = 0; i < 3; i++) {
+        on_coroutine(text);
+        swapcontext(&coroutine, &caller);
+    }
+}
+/* A stack right above memory that is not there. */
+static char *small_stack(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, PAGE, PROT_NONE);
+    return memory + PAGE;
+}
+int main(int count, char **arguments)
+{
+    pthread_t threads[2];
+    page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(page, 'p', PAGE - 1);
+    memset(shared, 'a', sizeof(shared));
+    pthread_create(&threads[0], NULL, give_back, NULL);
+    pthread_create(&threads[1], NULL, change, NULL);
+    for (int i = 0; i < ROUNDS; i++) {
+        vanishing(page);
+        changing(shared);
+    }
+    is_ending = 1;
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+
+    const int file = open(arguments[count - 1], O_RDWR);
+    char *behind = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const int device = open("/dev/zero", O_RDWR);
+    char *zeros = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, device, 0);
+    char *guarded = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    nowhere(behind, 1);        /* the file's text */
+    nowhere(behind + PAGE, 2); /* SIGBUS for who reads it */
+    nowhere(zeros, 3);
+    nowhere(guarded, 4);
+    nowhere((char *)1, 5);
+    nowhere((char *)0x8000000000000000, 6);
+    nowhere((char *)-1, 7);
+    nowhere((char *)0xffffffffff600000, 8);
+
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    stack_t stack = {.ss_sp = small_stack(ALTERNATIVE), .ss_size = ALTERNATIVE};
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    for (int i = 0; i < 3; i++) {
+        raise(SIGUSR1);
+    }
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_sp = small_stack(ALTERNATIVE);
+    coroutine.uc_stack.ss_size = ALTERNATIVE;
+    makecontext(&coroutine, run_coroutine, 0);
+    for (int i = 0; i < 3; i++) {
+        swapcontext(&caller, &coroutine);
+    }
+    puts("survived");
+    return 0;
+}
+"""
+
+
+def test(sojourn, arguments):
+    program, file = sojourn.path("faults"), sojourn.path("short.txt")
+    with open(file, "w", encoding="utf-8") as text:
+        text.write("of a file")
+    subprocess.run(["gcc", "-O1", "-w", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE, text=True,
+                   check=True)
+    database = sojourn.path("faults.db")
+    rules = ["vanishing(text:str[4096])", "changing(text:str[256])", "nowhere(text:str[4096], number:int)",
+             "in_handler(text:str[4096])", "on_coroutine(text:str[4096])"]
+    done, _ = sojourn.record([program, file], database, [part for rule in rules for part in ("--value", rule)], text=True)
+    check(done.returncode == 0 and done.stdout == "survived\n", f"{done}")
+    check_accounts(sojourn, database)
+    rows = {}
+    for row in sojourn.sql(database, """
+            SELECT name, call_id, position, value, coalesce(note, '') AS note FROM arguments
+            JOIN calls USING (session_id, call_id) JOIN functions USING (function_id) ORDER BY call_id, position"""):
+        rows.setdefault(row["name"], []).append((row["value"], row["note"]))
+    texts = rows["vanishing"]
+    # What the page is filled with, from the beginning on: it may be new, filled in part, or not there.
+    check(len(texts) == 20000, f"{len(texts)} values")
+    wrong = [text for text in texts if text[1] not in ("", "unreadable") or (text[1] == "" and text[0] != "p" * len(text[0]))]
+    check(not wrong, f"of a page that vanishes: {wrong[:3]}")
+    check({note for _, note in texts} == {"", "unreadable"}, "the page was always there, or never")
+    check(all(note == "cut" and len(value) == 256 and value.isalpha() for value, note in rows["changing"]), "a text that changes")
+    found = list(zip(rows["nowhere"][::2], rows["nowhere"][1::2]))
+    gone = [number for (_, note), (number, _) in found if note == "unreadable"]
+    check([text for text, (number, _) in found if number in (1, 3)] == [("of a file", ""), ("", "")], f"{found}")
+    check(gone == [2, 4, 5, 6, 7, 8], f"unreadable: {gone} of {found}")
+    for name, letter in (("in_handler", "h"), ("on_coroutine", "c")):
+        check(len(rows[name]) == 3, f"{name}: {rows[name]}")
+        # Of a stack that is not the thread's own it is not known whether it has room for more.
+        check(all(value == letter * len(value) and (len(value), note) in ((64, "cut"), (1000, "")) for value, note in rows[name]),
+              f"{name}: {rows[name]}")
+    calls = {row["name"]: row["n"] for row in sojourn.sql(
+        database, "SELECT name, count(*) AS n FROM calls JOIN functions USING (function_id) WHERE ending = 'returned' GROUP BY 1")}
+    check(calls["on_coroutine"] == 3 and calls["in_handler"] == 3, f"{calls}")
+    print("what cannot be read is not, and nothing else happens")
+
+
+if __name__ == "__main__":
+    main(test)
