@@ -6,6 +6,7 @@
 #include "collector-server/cli/source_lines.h"
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/query/shipped_queries.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct report_request {
     bool all;
     bool waiting;
     bool costs;
+    bool by_value;
     sj_report_coverage coverage;
     /* derived */
     sj_report_selection selection;
@@ -232,6 +234,48 @@ static int print_report(report_request *request)
     return exit_code;
 }
 
+static void bind_by_name(sqlite3_stmt *statement, const char *name, const char *text)
+{
+    sqlite3_bind_text(statement, sqlite3_bind_parameter_index(statement, name), text, -1,
+                      SQLITE_STATIC);
+}
+
+/* print_by_value prints the calls of functions by the values that were recorded of them. */
+static int print_by_value(const report_request *request)
+{
+    static const char table_sql[] =
+        "SELECT function, which, value, note, calls, format_duration(total_ns) AS total, "
+        "format_duration(p50_ns) AS p50, format_duration(max_ns) AS max, format_duration(cpu_ns) "
+        "AS cpu, slowest_call_id FROM (%s) LIMIT iif(:limit > 0, :limit, -1)";
+    static const char data_sql[] = "SELECT * FROM (%s) LIMIT iif(:limit > 0, :limit, -1)";
+    const bool is_data =
+        request->query.format == SJ_RESULT_JSON || request->query.format == SJ_RESULT_CSV;
+    sqlite3 *database;
+    int64_t session_id;
+    int exit_code = sj_query_open(&sj_command_report, &request->query, &database, &session_id);
+    if (exit_code != SJ_EXIT_OK) {
+        return exit_code;
+    }
+    sqlite3_stmt *statement = NULL;
+    const sj_shipped_query *question = sj_shipped_query_find("slow_values");
+    char *sql = sqlite3_mprintf(is_data ? data_sql : table_sql, question->text);
+    if (sql == NULL || sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+        exit_code =
+            sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+    } else {
+        sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":session"),
+                           session_id);
+        sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":limit"),
+                           request->limit);
+        bind_by_name(statement, ":function",
+                     request->choice.function != NULL ? request->choice.function : "*");
+        exit_code = sj_query_print(&sj_command_report, &request->query, statement);
+    }
+    sqlite3_free(sql);
+    sqlite3_close(database);
+    return exit_code;
+}
+
 /* choose_columns selects what is shown, as asked; none: what fits the output. */
 static sj_status choose_columns(report_request *request, sj_error *error)
 {
@@ -281,6 +325,9 @@ static int run_report(int argc, char **argv)
         return sj_command_usage_error(&sj_command_report,
                                       "--waiting, --costs and --columns exclude each other");
     }
+    if (request.by_value) {
+        return print_by_value(&request);
+    }
     if (request.coverage.by != NULL) {
         return sj_report_coverage_run(&request.coverage, &request.query);
     }
@@ -314,6 +361,11 @@ static const sj_option report_options[] = {
      .help = "share, bar, module, source (file and line, where there is debug data), function and\n"
              "those above but name, separated by commas;\n"
              "default: as many as fit"},
+    {.name = "by-value",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(report_request, by_value),
+     .help = "calls by the values that were recorded of them (record --value), the slow ones\n"
+             "first; of all functions, or those of --function"},
     {.name = "costs",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(report_request, costs),

@@ -71,7 +71,9 @@ const char *sj_format_bytes(int64_t bytes, char text[SJ_BYTES_TEXT_BYTES])
         snprintf(text, SJ_BYTES_TEXT_BYTES, "%s%.0f B", sign, size);
         return text;
     }
-    for (size /= UNIT; size >= UNIT && unit + 1 < UNITS; size /= UNIT) {
+    size /= UNIT;
+    while (size >= UNIT && unit + 1 < UNITS) {
+        size /= UNIT;
         unit++;
     }
     snprintf(text, SJ_BYTES_TEXT_BYTES, "%s%.1f %s", sign, size, units[unit]);

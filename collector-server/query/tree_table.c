@@ -526,7 +526,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
 static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
 {
     static const uint8_t places[] = {
-        [COLUMN_CPU_NS - COLUMN_CPU_NS] = SJ_TREE_CPU_NS,
+        [0] = SJ_TREE_CPU_NS,
         [COLUMN_CPU_SELF_NS - COLUMN_CPU_NS] = SJ_TREE_CPU_SELF_NS,
         [COLUMN_ALLOCATIONS - COLUMN_CPU_NS] = SJ_TREE_ALLOCATIONS,
         [COLUMN_ALLOCATED_BYTES - COLUMN_CPU_NS] = SJ_TREE_ALLOCATED_BYTES,

@@ -155,7 +155,14 @@ def check_sums(sojourn, database, rows):
           {row["name"]: row["cpu_ns"] for row in sojourn.sql(
               database, "SELECT f.name, k.cpu_ns FROM function_costs AS k JOIN functions AS f USING (function_id)")},
           f"report: {report}")
-    for words in (["report", "--costs"], ["tree", "--costs", "--all"]):
+    by_value = json.loads(sojourn.run(["report", "--by-value", "--json", database], capture_output=True, check=True).stdout)
+    burnt = {row["value"]: row for row in by_value}
+    check(set(burnt) == {2000000, 200000} and all(row["which"] == "ns" and row["function"] == "cpu_burn"
+                                                  for row in by_value), f"by value: {by_value}")
+    check(burnt[2000000]["calls"] == THREADS * ROUNDS and burnt[200000]["calls"] == 4 * THREADS * ROUNDS and
+          sum(row["cpu_ns"] for row in by_value) == sum(row["cpu_ns"] for row in rows if row["name"] == "cpu_burn"),
+          f"by value: {by_value}")
+    for words in (["report", "--costs"], ["report", "--by-value"], ["tree", "--costs", "--all"]):
         text = sojourn.run([*words, database], capture_output=True, check=True, text=True).stdout
         check("cpu_burn" in text and "cpu" in text, text)
 
