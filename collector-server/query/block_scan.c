@@ -87,6 +87,23 @@ static const char modules_sql[] =
     "JOIN modules AS m ON m.module_id = s.module_id WHERE s.session_id = ?1 "
     "ORDER BY s.first_function";
 
+static sj_status take_decoder(sj_block_scan *scan)
+{
+    scan->decoder = scan->state->idle_decoder;
+    scan->state->idle_decoder = NULL;
+    return scan->decoder != NULL ? SJ_OK : sj_block_decoder_new(&scan->decoder);
+}
+
+static void leave_decoder(sj_block_scan *scan)
+{
+    if (scan->decoder != NULL && scan->state->idle_decoder == NULL) {
+        scan->state->idle_decoder = scan->decoder;
+    } else {
+        sj_block_decoder_free(scan->decoder);
+    }
+    scan->decoder = NULL;
+}
+
 int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
 {
     *scan = (sj_block_scan){.state = state};
@@ -114,7 +131,7 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
     }
     return sj_block_files_new(state->database, "main", &scan->files) == SJ_OK &&
                    sj_block_files_new(state->database, "main", &scan->stack_files) == SJ_OK &&
-                   sj_block_decoder_new(&scan->decoder) == SJ_OK
+                   take_decoder(scan) == SJ_OK
                ? SQLITE_OK
                : SQLITE_NOMEM;
 }
@@ -203,9 +220,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     sqlite3_finalize(scan->contents);
     sj_block_files_free(scan->files);
     sj_block_files_free(scan->stack_files);
-    if (scan->decoder != NULL) {
-        sj_block_decoder_free(scan->decoder);
-    }
+    leave_decoder(scan);
     if (scan->stack_decoder != NULL) {
         sj_block_decoder_free(scan->stack_decoder);
     }

@@ -158,6 +158,14 @@ void sj_block_scan_warn(sj_block_scan *scan, const char *why);
  * are read from their stack block. SQLITE_NOTFOUND when that is missing. */
 int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame);
 
+/* sj_scan_most_open returns how many of the calls that are entered in a block are open at once, at
+ * most. The block's structure was decoded. */
+static inline size_t sj_scan_most_open(const sj_block *block)
+{
+    const int64_t most = block->depths.entered - block->depths.lowest;
+    return most > 0 ? (size_t)most : 0;
+}
+
 /* sj_scan_function_id maps a session-wide function id; 0 when its module is not known. */
 int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function);
 

@@ -61,7 +61,7 @@ static sj_status reserve(block_walk *walk)
     SJ_TRY(sj_array_reserve(&summer->slot_of_function, &summer->function_capacity, 0,
                             (size_t)highest + 1, sizeof(*summer->slot_of_function)));
     SJ_TRY(sj_array_reserve(&summer->stack, &summer->stack_capacity, 0,
-                            (size_t)block->header.call_count + 1, sizeof(*summer->stack)));
+                            sj_scan_most_open(block) + 1, sizeof(*summer->stack)));
     SJ_TRY(sj_array_reserve(&sums->functions, &sums->function_capacity, 0, entries,
                             sizeof(*sums->functions)));
     SJ_TRY(sj_array_reserve(&sums->sums, &sums->sum_capacity, 0, entries, sizeof(*sums->sums)));

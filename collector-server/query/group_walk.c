@@ -120,16 +120,16 @@ static int enter_stream(sj_group_walk *walk, const sj_block_scan *scan)
 static int enter_block(sj_group_walk *walk, const sj_block_scan *scan)
 {
     const size_t entries = scan->block.function_count;
-    const size_t calls = (size_t)scan->block.header.call_count + 1;
+    const size_t most_open = sj_scan_most_open(&scan->block) + 1;
     if (sj_array_reserve(&walk->numbers, &walk->number_capacity, 0, entries,
                          sizeof(*walk->numbers)) != SJ_OK ||
         sj_array_reserve(&walk->recent, &walk->recent_capacity, 0, (size_t)1 << RECENT_BITS,
                          sizeof(*walk->recent)) != SJ_OK ||
         sj_array_reserve(&walk->modules, &walk->module_capacity, 0, entries,
                          sizeof(*walk->modules)) != SJ_OK ||
-        sj_array_reserve(&walk->stack, &walk->stack_capacity, 0, calls, sizeof(*walk->stack)) !=
+        sj_array_reserve(&walk->stack, &walk->stack_capacity, 0, most_open, sizeof(*walk->stack)) !=
             SJ_OK ||
-        sj_array_reserve(&walk->open_indexes, &walk->open_capacity, 0, calls,
+        sj_array_reserve(&walk->open_indexes, &walk->open_capacity, 0, most_open,
                          sizeof(*walk->open_indexes)) != SJ_OK) {
         return SQLITE_NOMEM;
     }

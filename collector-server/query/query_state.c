@@ -1,6 +1,6 @@
 #include "collector-server/query/query_state.h"
 
-#include <stddef.h>
+#include "proto/block/block.h"
 
 sj_query_state *sj_query_state_hold(sj_query_state *state)
 {
@@ -22,6 +22,7 @@ void sj_query_state_release(void *held)
     sj_query_state *state = held;
     if (--state->references == 0) {
         clear_warnings(state);
+        sj_block_decoder_free(state->idle_decoder);
         sqlite3_free(state);
     }
 }
