@@ -18,7 +18,8 @@ struct sj_cluster_mirror {
     pthread_mutex_t lock;
     sj_forward_target *target;
     sqlite3 *database;
-    char seen[PRINT_BYTES]; /* what the sessions there add up to */
+    char seen[PRINT_BYTES];      /* what the sessions there add up to */
+    pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
     char engine[ENGINE_BYTES];
 };
 
@@ -141,6 +142,13 @@ static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
     return read_changed(mirror, error);
 }
 
+static void say_engine(sj_cluster_mirror *mirror, const char *before, const char *line)
+{
+    pthread_mutex_lock(&mirror->engine_lock);
+    snprintf(mirror->engine, sizeof(mirror->engine), "%s%s", before, line);
+    pthread_mutex_unlock(&mirror->engine_lock);
+}
+
 static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
 {
     char seen[PRINT_BYTES];
@@ -150,7 +158,10 @@ static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
         SJ_TRY(take_changes(mirror, error));
         memcpy(mirror->seen, seen, sizeof(seen));
     }
-    return sj_clickhouse_explain(mirror->target, mirror->engine, sizeof(mirror->engine), error);
+    char line[ENGINE_BYTES];
+    SJ_TRY(sj_clickhouse_explain(mirror->target, line, sizeof(line), error));
+    say_engine(mirror, "", line);
+    return SJ_OK;
 }
 
 sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
@@ -159,7 +170,7 @@ sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
     pthread_mutex_lock(&mirror->lock);
     const sj_status status = refresh(mirror, &why);
     if (status != SJ_OK) {
-        snprintf(mirror->engine, sizeof(mirror->engine), "NOT AS IT IS NOW: %s", why.text);
+        say_engine(mirror, "NOT AS IT IS NOW: ", why.text);
     }
     pthread_mutex_unlock(&mirror->lock);
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "%s", why.text);
@@ -215,9 +226,9 @@ sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
 
 void sj_cluster_mirror_engine(sj_cluster_mirror *mirror, char *line, size_t capacity)
 {
-    pthread_mutex_lock(&mirror->lock);
+    pthread_mutex_lock(&mirror->engine_lock);
     snprintf(line, capacity, "%s", mirror->engine);
-    pthread_mutex_unlock(&mirror->lock);
+    pthread_mutex_unlock(&mirror->engine_lock);
 }
 
 static sj_status open_parts(sj_cluster_mirror *mirror, const sj_forward_options *cluster,
@@ -243,6 +254,7 @@ sj_status sj_cluster_mirror_open(const sj_forward_options *cluster, const char *
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->engine_lock, NULL);
     const sj_status status = open_parts(made, cluster, path, error);
     if (status != SJ_OK) {
         sj_cluster_mirror_close(made);
@@ -260,5 +272,6 @@ void sj_cluster_mirror_close(sj_cluster_mirror *mirror)
     sj_forward_clickhouse.close(mirror->target);
     sqlite3_close(mirror->database);
     pthread_mutex_destroy(&mirror->lock);
+    pthread_mutex_destroy(&mirror->engine_lock);
     free(mirror);
 }
