@@ -64,10 +64,9 @@ static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
                "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
                " LEFT JOIN temp.mirrored AS m ON m.session = a.session"
                " WHERE m.version IS NOT a.version;"
-               "INSERT INTO temp.gone SELECT s.session_id, m.session FROM temp.mirrored AS m"
-               " JOIN sessions AS s ON lower(hex(s.uuid)) = m.session"
-               " WHERE m.session IN (SELECT session FROM temp.changed)"
-               " OR m.session NOT IN (SELECT session FROM temp.answer);",
+               "INSERT INTO temp.gone SELECT session_id, lower(hex(uuid)) AS session FROM sessions"
+               " WHERE session IN (SELECT session FROM temp.changed)"
+               " OR session NOT IN (SELECT session FROM temp.answer);",
                error);
 }
 
@@ -117,6 +116,10 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
 {
     char *list = NULL;
     sj_status status = SJ_OK;
+    if (mirror->seen[0] == '\0') { /* the first time, by one question instead of many */
+        SJ_TRY(sj_cluster_copy_sessions(mirror->target, mirror->database, NULL, error));
+        SJ_TRY(run(mirror, "UPDATE temp.changed SET taken = 1", error));
+    }
     while (status == SJ_OK && (status = next_chunk(mirror, &list, error)) == SJ_OK &&
            list != NULL) {
         status = sj_cluster_copy_sessions(mirror->target, mirror->database, list, error);
