@@ -142,6 +142,9 @@ def test(sojourn, arguments):
             for how in ("return", "throw", "exit", "return"):
                 lab.record(how)
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
+        labs[0].forward("init", nodes[1].url, code=1, says="init them with --shards labs")
+        labs[0].forward("--shards", "others", "--replicated", "init", nodes[1].url, code=1, says="init them with --shards labs")
+        labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         settle(nodes, labs)
         for number in range(ROUNDS):
             one_round(number, nodes, networks, keeper, labs, dice)

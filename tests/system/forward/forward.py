@@ -132,6 +132,7 @@ def sent_once(node, lab, other, words):
     lab.forward(*words, "send", node.url, code=3, says="sojourn forward init")
     lab.forward(*words, "init", node.url)
     lab.forward(*words, "init", node.url)
+    lab.forward(*words, "--shards", "labs", "init", node.url, code=1, says="of one node: init them without --shards")
     lab.forward(*words, "send", node.url, says="3 sessions were given")
     check_equal(node, [lab])
     lab.forward(*words, "send", node.url, says="0 sessions were given")
@@ -592,7 +593,7 @@ def rebuilt_lab(sojourn, node, labs, words):
     lab = labs[0]
     calls = node.rows("SELECT sum(calls) FROM function_stats")
     with sqlite3.connect(lab.database) as database:
-        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count "
+        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count DESC "
                                        "LIMIT 1").fetchone()
         database.execute("UPDATE blocks SET data = zeroblob(100) WHERE block_id = ?", (block,))
     sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)
