@@ -552,6 +552,22 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
                              : "");
 }
 
+/* check_layout: tables of one layout beside those of another would answer in part. */
+static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_layout *layout,
+                              sj_error *error)
+{
+    if (strcmp(target->cluster, layout->cluster != NULL ? layout->cluster : "") == 0) {
+        return SJ_OK;
+    }
+    if (target->cluster[0] == '\0') {
+        return sj_fail(error, SJ_EINVAL, "%s.%s has tables of one node: init them without --shards",
+                       target->url, target->database);
+    }
+    return sj_fail(error, SJ_EINVAL,
+                   "%s.%s has tables of the cluster %s: init them with --shards %s", target->url,
+                   target->database, target->cluster, target->cluster);
+}
+
 sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layout *layout,
                              sj_error *error)
 {
@@ -569,6 +585,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     if (version > SJ_CLICKHOUSE_SCHEMA) {
         return check_schema(target, error);
     }
+    SJ_TRY(version != 0 ? check_layout(target, layout, error) : SJ_OK);
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_raw(target, &sj_forward_tables[i], layout, error));
     }

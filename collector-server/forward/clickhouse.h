@@ -29,7 +29,8 @@ typedef struct sj_clickhouse_layout {
 } sj_clickhouse_layout;
 
 /* sj_clickhouse_init makes what is missing on the node; again does no harm, and adds what an older
- * version had not. SJ_EVERSION: there are tables of a newer version; SJ_EPERM, SJ_EAGAIN, SJ_EIO.
+ * version had not. SJ_EVERSION: there are tables of a newer version; SJ_EINVAL: of another layout;
+ * SJ_EPERM, SJ_EAGAIN, SJ_EIO.
  */
 SJ_MUST_CHECK sj_status sj_clickhouse_init(sj_forward_target *target,
                                            const sj_clickhouse_layout *layout, sj_error *error);

@@ -18,7 +18,8 @@ struct sj_cluster_mirror {
     pthread_mutex_t lock;
     sj_forward_target *target;
     sqlite3 *database;
-    char seen[PRINT_BYTES]; /* what the sessions there add up to */
+    char seen[PRINT_BYTES];      /* what the sessions there add up to */
+    pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
     char engine[ENGINE_BYTES];
 };
 
@@ -63,10 +64,9 @@ static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
                "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
                " LEFT JOIN temp.mirrored AS m ON m.session = a.session"
                " WHERE m.version IS NOT a.version;"
-               "INSERT INTO temp.gone SELECT s.session_id, m.session FROM temp.mirrored AS m"
-               " JOIN sessions AS s ON lower(hex(s.uuid)) = m.session"
-               " WHERE m.session IN (SELECT session FROM temp.changed)"
-               " OR m.session NOT IN (SELECT session FROM temp.answer);",
+               "INSERT INTO temp.gone SELECT session_id, lower(hex(uuid)) AS session FROM sessions"
+               " WHERE session IN (SELECT session FROM temp.changed)"
+               " OR session NOT IN (SELECT session FROM temp.answer);",
                error);
 }
 
@@ -116,6 +116,10 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
 {
     char *list = NULL;
     sj_status status = SJ_OK;
+    if (mirror->seen[0] == '\0') { /* the first time, by one question instead of many */
+        SJ_TRY(sj_cluster_copy_sessions(mirror->target, mirror->database, NULL, error));
+        SJ_TRY(run(mirror, "UPDATE temp.changed SET taken = 1", error));
+    }
     while (status == SJ_OK && (status = next_chunk(mirror, &list, error)) == SJ_OK &&
            list != NULL) {
         status = sj_cluster_copy_sessions(mirror->target, mirror->database, list, error);
@@ -141,6 +145,13 @@ static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
     return read_changed(mirror, error);
 }
 
+static void say_engine(sj_cluster_mirror *mirror, const char *before, const char *line)
+{
+    pthread_mutex_lock(&mirror->engine_lock);
+    snprintf(mirror->engine, sizeof(mirror->engine), "%s%s", before, line);
+    pthread_mutex_unlock(&mirror->engine_lock);
+}
+
 static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
 {
     char seen[PRINT_BYTES];
@@ -150,7 +161,10 @@ static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
         SJ_TRY(take_changes(mirror, error));
         memcpy(mirror->seen, seen, sizeof(seen));
     }
-    return sj_clickhouse_explain(mirror->target, mirror->engine, sizeof(mirror->engine), error);
+    char line[ENGINE_BYTES];
+    SJ_TRY(sj_clickhouse_explain(mirror->target, line, sizeof(line), error));
+    say_engine(mirror, "", line);
+    return SJ_OK;
 }
 
 sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
@@ -159,7 +173,7 @@ sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
     pthread_mutex_lock(&mirror->lock);
     const sj_status status = refresh(mirror, &why);
     if (status != SJ_OK) {
-        snprintf(mirror->engine, sizeof(mirror->engine), "NOT AS IT IS NOW: %s", why.text);
+        say_engine(mirror, "NOT AS IT IS NOW: ", why.text);
     }
     pthread_mutex_unlock(&mirror->lock);
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "%s", why.text);
@@ -215,9 +229,9 @@ sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
 
 void sj_cluster_mirror_engine(sj_cluster_mirror *mirror, char *line, size_t capacity)
 {
-    pthread_mutex_lock(&mirror->lock);
+    pthread_mutex_lock(&mirror->engine_lock);
     snprintf(line, capacity, "%s", mirror->engine);
-    pthread_mutex_unlock(&mirror->lock);
+    pthread_mutex_unlock(&mirror->engine_lock);
 }
 
 static sj_status open_parts(sj_cluster_mirror *mirror, const sj_forward_options *cluster,
@@ -243,6 +257,7 @@ sj_status sj_cluster_mirror_open(const sj_forward_options *cluster, const char *
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->engine_lock, NULL);
     const sj_status status = open_parts(made, cluster, path, error);
     if (status != SJ_OK) {
         sj_cluster_mirror_close(made);
@@ -260,5 +275,6 @@ void sj_cluster_mirror_close(sj_cluster_mirror *mirror)
     sj_forward_clickhouse.close(mirror->target);
     sqlite3_close(mirror->database);
     pthread_mutex_destroy(&mirror->lock);
+    pthread_mutex_destroy(&mirror->engine_lock);
     free(mirror);
 }

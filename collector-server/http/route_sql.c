@@ -37,6 +37,7 @@ typedef struct sql_answer {
     size_t bytes; /* of texts and blobs in `rows`, and 16 for each value */
     bool is_full;
     bool is_short_of_memory;
+    bool is_of_fetched; /* sums of a cluster that were fetched, and nothing else of it */
 } sql_answer;
 
 static int64_t now_us(void)
@@ -147,10 +148,15 @@ static sj_status bind_all(void *context, sqlite3_stmt *statement, sj_error *erro
     return SJ_OK;
 }
 
+static const char of_fetched[] = "asked of what was fetched of the cluster: its sessions, and sums "
+                                 "of those that were looked at; "
+                                 "single calls, threads, findings and commands are in the labs";
+
 static sj_status make_body(sql_answer *answer, const sj_sql_outcome *outcome, int64_t started_us,
                            json_t **body, sj_error *error)
 {
-    char *warnings = sj_query_take_warnings(answer->database);
+    char *warnings = answer->is_of_fetched ? sqlite3_mprintf("%s", of_fetched)
+                                           : sj_query_take_warnings(answer->database);
     if (answer->is_short_of_memory) {
         sqlite3_free(warnings);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -216,6 +222,7 @@ static sj_status open_database(sj_request *request, sql_answer *answer, const sj
         return sj_fail(error, SJ_EINVAL, "'engine' has to be \"cluster\" or left out");
     }
     SJ_TRY(sj_cluster_answers_prepare(request, false, error));
+    answer->is_of_fetched = request->context->mirror != NULL;
     return sj_query_open_reader(request->context->database_path, request->context->sums,
                                 &answer->database, error);
 }

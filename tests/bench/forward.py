@@ -318,8 +318,8 @@ def send_batch(node, lab, first, count, version):
                               f"toString(thing % {FUNCTIONS})) AS caller_name, intHash64(thing + 9) AS callee, {symbol} AS "
                               f"callee_symbol_key, concat('f', toString((thing + 1) % {FUNCTIONS})) AS callee_name, toUInt64(5) "
                               "AS calls, toInt64(100) AS total_ns, toInt64(10) AS self_ns"),
-        "call_paths": (PATHS, f"intHash64(thing + 3) AS path, intHash64(intDiv(thing, 2)) AS parent_path, intHash64(thing) AS "
-                              f"function, {symbol} AS symbol_key, toUInt64(thing % 12) AS depth, toUInt8(0) AS recursive, "
+        "call_paths": (PATHS, f"intHash64(thing + 3) AS path, intHash64(intDiv(thing, 2)) AS parent_path, "
+                              f"intHash64(thing % {FUNCTIONS} + machine % 20 * 1000) AS function, {symbol} AS symbol_key, toUInt64(thing % 12) AS depth, toUInt8(0) AS recursive, "
                               "toUInt8(0) AS rare, toUInt64(4) AS calls, toInt64(400) AS total_ns, toInt64(40) AS self_ns, NULL "
                               f"AS min_ns, NULL AS max_ns, toUInt64(0) AS unwound, toUInt64(0) AS untrusted, {bins}"),
         "sessions": (1, f"toUInt8(0) AS removed, lower(hex(MD5('{lab}'))) AS lab, device AS device, "
@@ -359,6 +359,10 @@ def simulation(sojourn, devices):
             check(got == want, f"{question}: {got}, not {want}")
         print("totals are those that were sent", flush=True)
         ask_all(sojourn, nodes[0], "f7")
+        begin = time.monotonic()
+        done = sojourn.run(["report", "--cluster", nodes[0].url], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        print(f"report --cluster, the list of all sessions included: {time.monotonic() - begin:.2f} s", flush=True)
         for megabytes in (8, 16, 32, 64, 128, 256, 512, 1024):
             if nodes[0].can("SELECT count() FROM function_stats", f"max_memory_usage={megabytes}000000"):
                 print(f"the set of newest versions: less than {megabytes} MB of memory for "

@@ -90,6 +90,10 @@ test("sets over labs are compared with a verdict", async () => {
 
 test("devices and builds are asked of the cluster itself", async () => {
     const page = await openPage("/fleet");
+    await page.getByText("findings and commands are in the labs").waitFor();
+    for (const absent of ["Give a command", "Findings", "Coverage"]) {
+        assert.equal(await page.getByText(absent, { exact: true }).count(), 0, absent);
+    }
     await page.getByLabel("p95 of a function by device and build").fill("spin");
     await page.getByRole("button", { name: "Show" }).click();
     const panel = page.getByRole("region", { name: "p95 of spin", exact: true });
@@ -102,6 +106,9 @@ test("devices and builds are asked of the cluster itself", async () => {
     await page.getByLabel("Asked").waitFor();
     assert.equal(await page.getByLabel("Asked").inputValue(), "cluster");
     await page.getByRole("columnheader", { name: "p95_ns" }).first().waitFor();
+    await page.getByLabel("Asked").selectOption("");
+    await page.goto(new URL("/sql?sql=SELECT+count(*)+AS+n+FROM+calls", page.url()).href);
+    await page.getByText("asked of what was fetched of the cluster").waitFor();
     await page.context().close();
 });
 

@@ -16,11 +16,12 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import SERVER_PATIENCE_S, Keeper, Node, lasting_port
 from cut_network import Network
-from forward import Lab, SUMS, answers, rounded
+from forward import ASKED, EXACT, SUMS, Lab, answers, json_of, questions_of, rounded, same_rows
 from sojourn_testing import check, main, wait_for
 
 ROUNDS = int(os.environ.get("SJ_ROUNDS") or (200 if os.environ.get("SJ_LONG") else 5))
 LABS = 3
+OF_ALL_LABS = ("commands", "deviating_devices", "only_in", "p99_by_build")  # not of one session
 
 
 def configure(ports, keeper, shard, replica):
@@ -92,6 +93,8 @@ def a_shard_is_away(sojourn, nodes, labs):
     rows = answers(sojourn, "--cluster", nodes[0].url, "SELECT count() AS n FROM sessions",
                    says="INCOMPLETE: 1 of 2 shards do not answer")
     check(0 < rows[0]["n"] < whole, f"{rows[0]['n']} sessions of one shard, {whole} of both")
+    done = sojourn.run(["report", "--cluster", nodes[0].url], capture_output=True, text=True)
+    check(done.returncode == 0 and "IN PART: 1 of 2 shards are away" in done.stderr, f"report: {done.stderr}")
     with sqlite3.connect(labs[0].database) as database:
         database.execute("UPDATE sessions SET name = 'while a shard is away'")
     check(send(labs[0], nodes[0].url).wait(SERVER_PATIENCE_S) == 1, "a batch was taken in part")
@@ -102,10 +105,19 @@ def a_shard_is_away(sojourn, nodes, labs):
 def questions_agree(sojourn, node, labs):
     for lab in labs:
         uuid = sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = 1")[0]["uuid"]
-        for name in ("hot_spots", "callers_of"):
-            here = answers(sojourn, "--query", name, "--session", "1", "--param", "function=*", lab.database)
-            there = answers(sojourn, "--cluster", node.url, "--query", name, "--session", uuid, "--param", "function=*")
-            check(rounded(here) == rounded(there), f"{name}: {here}, {there}")
+        lab.forward("--session", "1", "calls", node.url)
+        for name, line in sorted(questions_of(sojourn, "--cluster", node.url).items()):
+            if "(not for a cluster)" in line:
+                continue
+            parameters = [word for value in ASKED.get(name, ["function=*"]) for word in ("--param", value)]
+            there = answers(sojourn, "--cluster", node.url, "--query", name, "--session", uuid, *parameters)
+            if name not in OF_ALL_LABS:
+                here = answers(sojourn, "--query", name, "--session", "1", *parameters, lab.database)
+                check(same_rows(name, here, there), f"{name}: {here}, {there}")
+        here = json_of(sojourn, "report", "--session", uuid, "--all", lab.database)
+        there = json_of(sojourn, "report", "--session", uuid, "--all", "--cluster", node.url)
+        rows = [rounded([{name: row[name] for name in EXACT} for row in rows]) for rows in (here, there)]
+        check(rows[0] == rows[1], f"report: {rows}")
     calls = sum(row["calls"] for row in answers(sojourn, "--cluster", node.url, "--query", "p99_by_build", "--param",
                                                 "function=*"))
     check(calls == sum(lab.sums("function_stats")[1] for lab in labs), "calls by build and device")
@@ -129,6 +141,9 @@ def test(sojourn, arguments):
         for lab in labs:
             for how in ("return", "throw", "exit", "return"):
                 lab.record(how)
+        labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
+        labs[0].forward("init", nodes[1].url, code=1, says="init them with --shards labs")
+        labs[0].forward("--shards", "others", "--replicated", "init", nodes[1].url, code=1, says="init them with --shards labs")
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         settle(nodes, labs)
         for number in range(ROUNDS):

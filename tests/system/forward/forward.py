@@ -132,6 +132,7 @@ def sent_once(node, lab, other, words):
     lab.forward(*words, "send", node.url, code=3, says="sojourn forward init")
     lab.forward(*words, "init", node.url)
     lab.forward(*words, "init", node.url)
+    lab.forward(*words, "--shards", "labs", "init", node.url, code=1, says="of one node: init them without --shards")
     lab.forward(*words, "send", node.url, says="3 sessions were sent")
     check_equal(node, [lab])
     lab.forward(*words, "send", node.url, says="0 sessions were sent")
@@ -432,7 +433,7 @@ def pages_change(sojourn, node, labs, words, pages):
     with sqlite3.connect(lab.database, timeout=PATIENCE_S) as database:
         database.execute("UPDATE sessions SET name = 'seen by all' WHERE session_id = 1")
     lab.record("return", "--name", "comes and goes")
-    lab.forward(*words, "send", node.url, says="2 sessions were given")
+    lab.forward(*words, "send", node.url, says="2 sessions were sent")
     wait_for("the list follows", lambda: {"seen by all", "comes and goes"} <= {row["name"] for row in pages.listed().values()})
     one = [row for row in pages.listed().values() if row["name"] == "seen by all"][0]
     check(pages.get(f"sessions/{one['id']}/functions")["items"], "no sums of a session that has changed")
@@ -592,7 +593,7 @@ def rebuilt_lab(sojourn, node, labs, words):
     lab = labs[0]
     calls = node.rows("SELECT sum(calls) FROM function_stats")
     with sqlite3.connect(lab.database) as database:
-        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count "
+        block, data = database.execute("SELECT block_id, data FROM blocks WHERE kind = 1 AND call_count > 0 ORDER BY call_count DESC "
                                        "LIMIT 1").fetchone()
         database.execute("UPDATE blocks SET data = zeroblob(100) WHERE block_id = ?", (block,))
     sojourn.run(["verify", "--rebuild", "all", lab.database], capture_output=True)

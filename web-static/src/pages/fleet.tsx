@@ -6,7 +6,7 @@ import { ago, bytes, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
-import { Engine, useEngine } from "../widgets/engine";
+import { Engine, health, useEngine } from "../widgets/engine";
 import { signedIn, SignIn } from "../widgets/sign_in";
 import { Policies } from "./policies";
 
@@ -344,6 +344,7 @@ export function FleetPage() {
     if (!devices.value) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
+    const isOfLab = !health.value?.is_cluster; // of devices that a cluster knows, others decide
     const online = items.filter((one) => isOnline(one, Date.now())).length;
     return (
         <div class="page">
@@ -368,14 +369,18 @@ export function FleetPage() {
             ) : null}
             <div class="columns">
                 {device ? <About device={device} /> : null}
-                <Panel title="Give a command">
-                    <Give device={device} />
-                </Panel>
-                <Policies rules={rules.value?.items ?? []} device={device} />
+                {isOfLab ? (
+                    <Panel title="Give a command">
+                        <Give device={device} />
+                    </Panel>
+                ) : null}
+                {isOfLab ? <Policies rules={rules.value?.items ?? []} device={device} /> : null}
             </div>
-            <Audit
-                commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}
-            />
+            {isOfLab ? (
+                <Audit
+                    commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}
+                />
+            ) : null}
             <HeatMap />
             <Engine />
         </div>

@@ -5,7 +5,8 @@ import { api, type Health } from "../api";
 
 const POLL_MS = 5000;
 
-const health = signal<Health | null>(null);
+// health is what the server said last; null where no page has asked yet.
+export const health = signal<Health | null>(null);
 
 async function ask(): Promise<void> {
     try {
@@ -26,11 +27,13 @@ export function useEngine(): Health | null {
 }
 
 export function Engine() {
-    const line = useEngine()?.engine ?? "";
+    const engine = useEngine();
+    const line = engine?.engine ?? "";
     const isDoubtful = /IN PART|NOT AS IT IS NOW/.test(line);
     return line === "" ? null : (
         <p class={`engine ${isDoubtful ? "warn-text" : "dim"}`} role="note">
             {line}
+            {engine?.is_cluster ? ". Single calls, threads, findings and commands are in the labs." : ""}
         </p>
     );
 }

@@ -1,5 +1,6 @@
 import { type PageName, route } from "../router";
 import { onDevice } from "../selection";
+import { health } from "./engine";
 import { connected, helpOpen, paletteOpen, setTheme, theme, type Theme } from "../store";
 
 const places: readonly (readonly [PageName, string, string])[] = [
@@ -10,6 +11,8 @@ const places: readonly (readonly [PageName, string, string])[] = [
     ["zombies", "/zombies", "Findings"],
     ["sql", "/sql", "SQL"],
 ];
+
+const ofLabs: ReadonlySet<PageName> = new Set(["coverage", "zombies"]); // what a cluster has no rows of
 
 function isAt(page: PageName): boolean {
     return route.value.page === page || (page === "sessions" && route.value.page === "session");
@@ -34,7 +37,7 @@ export function Header() {
                 <span>Sojourn</span>
             </a>
             <nav class="places" aria-label="Pages">
-                {places.map(([page, address, title]) => (
+                {places.filter(([page]) => !(health.value?.is_cluster && ofLabs.has(page))).map(([page, address, title]) => (
                     <a
                         key={page}
                         href={onDevice(address)}
