@@ -57,9 +57,9 @@ async function loadFormat() {
     return import(pathToFileURL(file).href);
 }
 
-export async function start() {
+export async function start(address = `ipc://${output}/s.ipc`) {
     server = spawn(path.join(bin, "sojournd"), [
-        ...["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"],
+        ...["--database", database, "--listen", address, "--http", "127.0.0.1:0"],
     ]);
     base = await new Promise((resolve, reject) => {
         server.stderr.on("data", (text) => {

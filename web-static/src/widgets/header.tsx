@@ -12,7 +12,7 @@ const places: readonly (readonly [PageName, string, string])[] = [
 ];
 
 function isAt(page: PageName): boolean {
-    return route.value.page === page || (page === "sessions" && route.value.page === "session");
+    return route.value.page === page || (page === "sessions" && ["session", "timelines"].includes(route.value.page));
 }
 
 function Logo() {
