@@ -3,6 +3,7 @@
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/http/http.h"
+#include "collector-server/http/login.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +52,39 @@ static void open_browser(const char *url)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
+/* What changes FILE needs a token: that of FILE's collector, else one of this run only. */
+typedef struct ui_token {
+    char path[PATH_MAX + 8];
+    bool is_usable;
+    bool is_of_this_run;
+} ui_token;
+
+static void take_token(const char *file, ui_token *token)
+{
+    sj_login login = {0};
+    sj_error error;
+    snprintf(token->path, sizeof(token->path), "%s.token", file);
+    token->is_of_this_run = access(token->path, F_OK) != 0;
+    token->is_usable = sj_login_load(token->path, &login, &error) == SJ_OK;
+}
+
+static void leave_token(const ui_token *token)
+{
+    if (token->is_usable && token->is_of_this_run) {
+        (void)!unlink(token->path);
+    }
+}
+
+static void report_address(const char *url, const char *file, const ui_token *token)
+{
+    printf("%s shows %s; Ctrl-C ends it.\n", url, file);
+    if (token->is_usable) {
+        printf("To pin, tag, remove and import sessions, sign in there with the token in %s.\n",
+               token->path);
+    }
+    fflush(stdout);
+}
+
 static int run_ui(int argc, char **argv)
 {
     ui_options options = {0};
@@ -75,21 +109,26 @@ static int run_ui(int argc, char **argv)
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &wanted, &before);
-    const sj_http_options http = {.database_path = file, .port = (uint16_t)options.port};
+    ui_token token = {0};
+    take_token(file, &token);
+    const sj_http_options http = {.database_path = file,
+                                  .port = (uint16_t)options.port,
+                                  .token_path = token.is_usable ? token.path : NULL};
     sj_http *server = NULL;
     const sj_status status = sj_http_start(&http, &server, &error);
     if (status != SJ_OK) {
+        leave_token(&token);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         return sj_command_failed(&sj_ui_command, &error);
     }
-    printf("%s shows %s; Ctrl-C ends it.\n", sj_http_url(server), file);
-    fflush(stdout);
+    report_address(sj_http_url(server), file, &token);
     if (!options.no_open) {
         open_browser(sj_http_url(server));
     }
     int received;
     sigwait(&wanted, &received);
     sj_http_stop(server);
+    leave_token(&token);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return SJ_EXIT_OK;
 }
@@ -117,7 +156,9 @@ const sj_command sj_ui_command = {
     .usage = "sojourn ui [OPTIONS] [FILE]",
     .help = "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
             "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-            "live. Nothing is written to FILE. Ends with Ctrl-C.\n"
+            "live. FILE changes only by those who sign in in the browser, with the token in\n"
+            "FILE.token: pins, tags, notes, removals, imports. Without a collector's, that file is\n"
+            "made for as long as this runs. Ends with Ctrl-C.\n"
             "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",
     .options = ui_table,
     .examples = "Examples:\n"
