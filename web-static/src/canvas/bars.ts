@@ -246,7 +246,7 @@ function drawChosen(context: CanvasRenderingContext2D, { chosen, place, top, out
 }
 
 // drawBars draws all layers of a canvas, over whatever is there: tens of thousands of bars are
-// written as pixels and put there at once, which takes a tenth of the time of as many rectangles.
+// written as pixels and put there at once, in a fraction of the time of as many rectangles.
 export function drawBars(context: CanvasRenderingContext2D, layers: readonly Layer[]): void {
     const raster = rasterOf(context.canvas);
     const high = raster.high / raster.scale;

@@ -18,7 +18,7 @@ interface Progress {
     state?: string;
     at?: Record<string, number>; // CLOCK_REALTIME in ns of each state
     session?: string; // its uuid
-    needs?: { need: string; ok: boolean; found?: string }[];
+    needs?: { need: string; ok: boolean; said?: string }[];
 }
 
 const STATES = ["preparing", "prepared", "started", "recording", "finished"] as const;
@@ -73,7 +73,7 @@ type Give = (kind: string, given?: Record<string, unknown>) => void;
 function Outcome({ command, sessions, give }: { command: Command; sessions: readonly SessionRow[]; give: Give }) {
     const progress = parsed<Progress>(command.result);
     const session = sessions.find((one) => one.uuid === progress?.session);
-    const wrong = (progress?.needs ?? []).filter((need) => !need.ok).map((need) => `${need.need}: ${need.found ?? "missing"}`);
+    const wrong = (progress?.needs ?? []).filter((need) => !need.ok).map((need) => `${need.need}: ${need.said ?? "missing"}`);
     const isOver = ["failed", "timed_out"].includes(command.state);
     return (
         <>
