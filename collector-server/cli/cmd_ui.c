@@ -5,6 +5,7 @@
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/http/http.h"
+#include "collector-server/http/login.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +58,39 @@ static void open_browser(const char *url)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
+/* What changes FILE needs a token: that of FILE's collector, else one of this run only. */
+typedef struct ui_token {
+    char path[PATH_MAX + 8];
+    bool is_usable; /* without one nothing can be changed: a cluster's sums */
+    bool is_of_this_run;
+} ui_token;
+
+static void take_token(const char *file, ui_token *token)
+{
+    sj_login login = {0};
+    sj_error error;
+    snprintf(token->path, sizeof(token->path), "%s.token", file);
+    token->is_of_this_run = access(token->path, F_OK) != 0;
+    token->is_usable = sj_login_load(token->path, &login, &error) == SJ_OK;
+}
+
+static void leave_token(const ui_token *token)
+{
+    if (token->is_usable && token->is_of_this_run) {
+        (void)!unlink(token->path);
+    }
+}
+
+static void report_address(const char *url, const char *title, const ui_token *token)
+{
+    printf("%s shows %s; Ctrl-C ends it.\n", url, title);
+    if (token->is_usable) {
+        printf("To pin, tag, remove and import sessions, sign in there with the token in %s.\n",
+               token->path);
+    }
+    fflush(stdout);
+}
+
 /* wait_for_end follows the cluster meanwhile; what is wrong with it is on the pages. */
 static void wait_for_end(const sigset_t *wanted, sj_cluster_mirror *mirror)
 {
@@ -84,23 +118,27 @@ static int serve(const ui_options *options, const char *file, const char *title,
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &wanted, &before);
-    const sj_http_options http = {
-        .database_path = file, .port = (uint16_t)options->port, .mirror = mirror};
+    ui_token token = {0};
+    if (mirror == NULL) {
+        take_token(file, &token);
+    }
+    const sj_http_options http = {.database_path = file,
+                                  .port = (uint16_t)options->port,
+                                  .token_path = token.is_usable ? token.path : NULL,
+                                  .mirror = mirror};
     sj_http *server = NULL;
     const sj_status status = sj_http_start(&http, &server, &error);
-    if (status != SJ_OK) {
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        return sj_command_failed(&sj_ui_command, &error);
+    if (status == SJ_OK) {
+        report_address(sj_http_url(server), title, &token);
+        if (!options->no_open) {
+            open_browser(sj_http_url(server));
+        }
+        wait_for_end(&wanted, mirror);
+        sj_http_stop(server);
     }
-    printf("%s shows %s; Ctrl-C ends it.\n", sj_http_url(server), title);
-    fflush(stdout);
-    if (!options->no_open) {
-        open_browser(sj_http_url(server));
-    }
-    wait_for_end(&wanted, mirror);
-    sj_http_stop(server);
+    leave_token(&token);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return SJ_EXIT_OK;
+    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_ui_command, &error);
 }
 
 static int show_cluster(const ui_options *options)
@@ -170,7 +208,9 @@ const sj_command sj_ui_command = {
     .help =
         "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
         "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-        "live. Nothing is written to FILE. Ends with Ctrl-C.\n"
+        "live. FILE changes only by those who sign in in the browser, with the token in\n"
+        "FILE.token: pins, tags, notes, removals, imports. Without a collector's, that file is\n"
+        "made for as long as this runs. Ends with Ctrl-C.\n"
         "With --cluster: what all labs gave to a cluster (sojourn forward), as it is there now;\n"
         "sums of a session are fetched when a page asks for them. Single calls are in the labs.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static const char *const page_patterns[] = {"/",      "/sessions/{id}", "/compare", "/sql",
-                                            "/fleet", "/zombies",       "/coverage"};
+static const char *const page_patterns[] = {"/",      "/sessions/{id}", "/compare",  "/sql",
+                                            "/fleet", "/zombies",       "/coverage", "/timeline"};
 
 static const char *file_of_path(const char *path)
 {

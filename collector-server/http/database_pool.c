@@ -1,5 +1,6 @@
 #include "collector-server/http/database_pool.h"
 
+#include "collector-server/query/tick_scale.h"
 #include "proto/callgraph/histogram.h"
 
 #include <pthread.h>
@@ -43,9 +44,10 @@ static void histogram_ns(sqlite3_context *context, int count, sqlite3_value **va
 {
     (void)count;
     sj_histogram histogram = {0};
-    const int64_t numerator = sqlite3_value_int64(values[2]);
-    const int64_t denominator = sqlite3_value_int64(values[3]);
-    if (sqlite3_value_type(values[0]) != SQLITE_BLOB || numerator <= 0 || denominator <= 0 ||
+    sj_tick_scale scale;
+    if (sqlite3_value_type(values[0]) != SQLITE_BLOB ||
+        !sj_tick_scale_init(&scale, sqlite3_value_int64(values[2]),
+                            sqlite3_value_int64(values[3])) ||
         sqlite3_value_type(values[4]) == SQLITE_NULL ||
         sqlite3_value_type(values[5]) == SQLITE_NULL) {
         return;
@@ -55,9 +57,8 @@ static void histogram_ns(sqlite3_context *context, int count, sqlite3_value **va
     if (sj_histogram_decode(slice, &histogram) == SJ_OK && histogram.octave_count > 0) {
         const sj_quantile found =
             sj_histogram_find_quantile(&histogram, sqlite3_value_double(values[1]));
-        const double ns = (double)found.value * (double)numerator / (double)denominator;
         sqlite3_result_int64(context,
-                             sj_quantile_within(&found, ns < 9e18 ? (int64_t)(ns + 0.5) : INT64_MAX,
+                             sj_quantile_within(&found, sj_ticks_to_ns(&scale, found.value),
                                                 sqlite3_value_int64(values[4]),
                                                 sqlite3_value_int64(values[5])));
     }

@@ -75,22 +75,45 @@ const LIST = () => document.querySelectorAll("table.sessions tbody tr").length >
 const DRAWN = () =>
     document.querySelector(".timeline canvas")?.clientHeight > 100 && !document.querySelector("canvas.stale");
 
-// Frames while keys are held: the time from one to the next.
+const KEYS = ["KeyW", "KeyW", "KeyW", "KeyD", "KeyS", "KeyS", "KeyS", "KeyA"];
+
+// Frames while keys are held, or nothing happens: the time from one to the next.
+function intervals(page, keys) {
+    return page.evaluate(
+        async ([count, pressed]) => {
+            const box = document.querySelector(".timeline");
+            const times = [];
+            let before = await new Promise(requestAnimationFrame);
+            for (let i = 0; i < count; i++) {
+                if (pressed.length > 0) {
+                    box.dispatchEvent(new KeyboardEvent("keydown", { code: pressed[i % pressed.length], bubbles: true }));
+                }
+                const now = await new Promise(requestAnimationFrame);
+                times.push(now - before);
+                before = now;
+            }
+            return times;
+        },
+        [FRAMES, keys],
+    );
+}
+
+const p95 = (times) => [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.95)];
+
+// The same page, still and moving, in turn; and the CPU time of its main thread for a frame.
 async function frames(page) {
     await page.getByRole("group", { name: "Timeline" }).focus();
-    return page.evaluate(async (count) => {
-        const box = document.querySelector(".timeline");
-        const keys = ["KeyW", "KeyW", "KeyW", "KeyD", "KeyS", "KeyS", "KeyS", "KeyA"];
-        const times = [];
-        let before = await new Promise(requestAnimationFrame);
-        for (let i = 0; i < count; i++) {
-            box.dispatchEvent(new KeyboardEvent("keydown", { code: keys[i % keys.length], bubbles: true }));
-            const now = await new Promise(requestAnimationFrame);
-            times.push(now - before);
-            before = now;
-        }
-        return times;
-    }, FRAMES);
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.setTimeDomain", { timeDomain: "threadTicks" });
+    await session.send("Performance.enable");
+    const worked = async () => {
+        const { metrics } = await session.send("Performance.getMetrics");
+        return metrics.find((metric) => metric.name === "TaskDuration").value * 1000;
+    };
+    const still = p95(await intervals(page, []));
+    const before = await worked();
+    const moving = p95(await intervals(page, KEYS));
+    return { still, moving, cpu: ((await worked()) - before) / FRAMES };
 }
 
 const browser = await chromium.launch({
@@ -127,6 +150,8 @@ const answer = await (await fetch(new URL("/api/v1/sql?sql=SELECT session_id, st
 const [session, calls] = answer.rows[0];
 const paints = [];
 const slow = [];
+const still = [];
+const drawing = [];
 const answers = [];
 const sizes = [];
 for (let i = 0; i < ROUNDS; i++) {
@@ -140,18 +165,22 @@ for (let i = 0; i < ROUNDS; i++) {
             sizes.push(size.responseBodySize / 1024);
         }
     });
-    const times = (await frames(page)).sort((a, b) => a - b);
-    slow.push(times[Math.floor(times.length * 0.95)]);
+    const moved = await frames(page);
+    slow.push(moved.moving);
+    still.push(moved.still);
+    drawing.push(moved.cpu);
     for (const key of ["w", "w", "d", "w", "w", "a", "w", "w"]) {
-        const moved = page.waitForResponse((response) => /\/(timeline|calls)\?/.test(response.url()), { timeout: 2000 });
+        const asked = page.waitForResponse((response) => /\/(timeline|calls)\?/.test(response.url()), { timeout: 2000 });
         await page.keyboard.press(key);
-        await moved.catch(() => null); // small moves ask nothing
+        await asked.catch(() => null); // small moves ask nothing
         await page.waitForFunction(DRAWN, undefined, { polling: "raf" });
     }
     await context.close();
 }
 report(`timeline of ${calls} calls, navigation to drawn`, paints, "ms");
 report("95th percentile of a frame while keys zoom and move", slow, "ms");
+report("the same page without a key, its floor", still, "ms");
+report("CPU time of the page's main thread for such a frame", drawing, "ms");
 report("answers about the timeline, one zoom or move after the other", answers, "ms");
 report("their size, compressed", sizes, "KiB");
 const [[from, to]] = (

@@ -57,11 +57,14 @@ async function loadFormat() {
     return import(pathToFileURL(file).href);
 }
 
-const OF_COLLECTOR = [path.join(bin, "sojournd"), ["--database", database, "--listen", `ipc://${output}/s.ipc`, "--http", "127.0.0.1:0"]];
+function collector(address) {
+    return [path.join(bin, "sojournd"), ["--database", database, "--listen", address, "--http", "127.0.0.1:0"]];
+}
 
-// start starts a program that serves the dashboard and says where: the collector, if none is given.
-export async function start([name, words] = OF_COLLECTOR) {
-    server = spawn(name, words);
+// start starts a program that serves the dashboard and says where: a list of its name and words, or the collector
+// that listens at an address.
+export async function start(what = `ipc://${output}/s.ipc`) {
+    server = spawn(...(Array.isArray(what) ? what : collector(what)));
     base = await new Promise((resolve, reject) => {
         const take = (text) => {
             log += text;

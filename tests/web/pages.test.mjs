@@ -442,6 +442,16 @@ test("a name leads anywhere, and sessions are chosen for a comparison in their l
     await page.waitForURL(/view=function&function=\d+/);
     await page.getByRole("heading", { name: "fibonacci" }).waitFor();
     await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill("fallen");
+    await page.getByRole("option", { name: new RegExp(`session ${FALLEN}$`) }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(new RegExp(`/sessions/${FALLEN}$`));
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill("hot spots");
+    await page.getByRole("option", { name: /question$/ }).first().waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/sql\?sql=/);
+    await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "Go to" }).fill("Sessions");
     await page.keyboard.press("Enter");
     await page.locator("table.sessions tbody tr").first().waitFor();
@@ -560,6 +570,7 @@ const pages = [
     ["compare", `/compare?a=${A}&b=${B}&function=1`, ".verdict"],
     ["coverage", `/coverage?a=${A}&b=${B}`, "tbody tr"],
     ["sql", "/sql", ".result tbody tr"],
+    ["timelines", "/timeline?sessions=1,9,17", ".timeline canvas:not(.stale)"],
     ["zombies", "/zombies?finding=1", ".stack li"],
     ["fleet", "/fleet", "tbody tr"],
     ["empty", "/?q=no-session-has-this", ".empty"],

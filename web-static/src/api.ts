@@ -42,7 +42,7 @@ export function parse(text: string) {
 }
 
 function shortened(key: string, value: unknown): unknown {
-    const isText = ["sql", "document", "status", "tags"].includes(key); // to be edited, not a name
+    const isText = ["sql", "document", "status", "tags", "result"].includes(key); // to be edited, not a name
     return typeof value === "string" && value.length > NAME_LENGTH_MAX && !isText
         ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
         : value;

@@ -14,6 +14,7 @@ const SqlPage = lazy(() => import("./pages/sql").then((page) => page.SqlPage));
 const ComparePage = lazy(() => import("./pages/compare").then((page) => page.ComparePage));
 const FleetPage = lazy(() => import("./pages/fleet").then((page) => page.FleetPage));
 const ZombiesPage = lazy(() => import("./pages/zombies").then((page) => page.ZombiesPage));
+const TimelinesPage = lazy(() => import("./pages/timelines").then((page) => page.TimelinesPage));
 const CoveragePage = lazy(() => import("./pages/coverage").then((page) => page.CoveragePage));
 
 function Page() {
@@ -29,6 +30,8 @@ function Page() {
             return <FleetPage />;
         case "coverage":
             return <CoveragePage />;
+        case "timelines":
+            return <TimelinesPage />;
         case "zombies":
             return <ZombiesPage />;
         default:

@@ -1,7 +1,7 @@
 // The address is the state: whatever a page shows can be read off its URL and sent to a colleague.
 import { signal } from "@preact/signals";
 
-export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies" | "coverage";
+export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies" | "coverage" | "timelines";
 
 export interface Route {
     page: PageName;
@@ -18,6 +18,7 @@ const paths: readonly (readonly [RegExp, PageName])[] = [
     [/^\/fleet$/, "fleet"],
     [/^\/zombies$/, "zombies"],
     [/^\/coverage$/, "coverage"],
+    [/^\/timeline$/, "timelines"],
 ];
 
 export function readRoute(path: string, search: string): Route | null {

@@ -2,9 +2,11 @@
  * command calls for its messages are this program's own, so that what they are given can be seen.
  */
 #include "collector-server/cli/command.h"
+#include "collector-server/http/login.h"
 #include "tests/collector-server/http/fixture.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,40 +85,133 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
     assert_non_null(strstr(last_message, "not a Sojourn database"));
 }
 
-static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
-{
-    (void)state;
+/* `sojourn ui` in a process of its own. */
+typedef struct running_ui {
     char path[64];
+    char token_path[80];
+    pid_t child;
+    unsigned port;
+} running_ui;
+
+static void start_ui(running_ui *ui)
+{
     int output[2];
-    snprintf(path, sizeof(path), "ui_command_test.%d.db", (int)getpid());
-    sqlite3_close(fixture_create(path, 0));
+    char line[512] = "";
     assert_int_equal(pipe(output), 0);
-    const pid_t child = fork();
-    if (child == 0) {
+    ui->child = fork();
+    if (ui->child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         dup2(output[1], STDOUT_FILENO);
-        _exit(run_with("--no-open", path, NULL));
+        _exit(run_with("--no-open", ui->path, NULL));
     }
     close(output[1]);
-    char line[256] = "";
     assert_true(read(output[0], line, sizeof(line) - 1) > 0);
-    unsigned port = 0;
-    assert_int_equal(sscanf(line, "http://127.0.0.1:%u/ shows", &port), 1);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    assert_int_equal(sscanf(line, "http://127.0.0.1:%u/ shows", &ui->port), 1);
+    close(output[0]);
+}
+
+static void end_ui(const running_ui *ui)
+{
+    int status = -1;
+    kill(ui->child, SIGINT);
+    assert_int_equal(waitpid(ui->child, &status, 0), ui->child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == SJ_EXIT_OK);
+}
+
+static void make_file(running_ui *ui)
+{
+    snprintf(ui->path, sizeof(ui->path), "ui_command_test.%d.db", (int)getpid());
+    snprintf(ui->token_path, sizeof(ui->token_path), "%s.token", ui->path);
+    sqlite3_close(fixture_create(ui->path, 0));
+}
+
+/* The status of the answer to a request; 0: none came. */
+static int ask(const running_ui *ui, const char *request)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ui->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    static const char request[] = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
     char answer[32] = "";
-    send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
+    int status = 0;
+    send(fd, request, strlen(request), MSG_NOSIGNAL);
     assert_true(recv(fd, answer, sizeof(answer) - 1, 0) > 12);
-    assert_int_equal(strncmp(answer, "HTTP/1.1 200", 12), 0);
-    kill(child, SIGINT);
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == SJ_EXIT_OK);
+    assert_int_equal(sscanf(answer, "HTTP/1.1 %d", &status), 1);
     close(fd);
-    close(output[0]);
-    unlink(path);
+    return status;
+}
+
+static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
+{
+    (void)state;
+    running_ui ui;
+    make_file(&ui);
+    start_ui(&ui);
+    assert_int_equal(ask(&ui, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), 200);
+    end_ui(&ui);
+    unlink(ui.path);
+}
+
+static int pin(const running_ui *ui, const char *token)
+{
+    static const char body[] = "{\"sessions\": [\"1\"], \"do\": \"pin\"}";
+    char request[512];
+    snprintf(request, sizeof(request),
+             "POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             token, strlen(body), body);
+    return ask(ui, request);
+}
+
+static void read_token(const running_ui *ui, char *token, size_t capacity)
+{
+    FILE *file = fopen(ui->token_path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(token, (int)capacity, file));
+    token[strcspn(token, "\n")] = '\0';
+    fclose(file);
+}
+
+static void only_who_has_the_token_changes_the_file(void **state)
+{
+    (void)state;
+    running_ui ui;
+    struct stat about;
+    char first[128];
+    char second[128];
+    make_file(&ui);
+    start_ui(&ui);
+    read_token(&ui, first, sizeof(first));
+    assert_int_equal(stat(ui.token_path, &about), 0);
+    assert_int_equal(about.st_mode & 077, 0);
+    assert_int_equal(pin(&ui, "guess"), 401);
+    assert_int_equal(pin(&ui, first), 202);
+    end_ui(&ui);
+    assert_int_equal(access(ui.token_path, F_OK), -1); /* it was of that run */
+    start_ui(&ui);
+    read_token(&ui, second, sizeof(second));
+    assert_string_not_equal(first, second);
+    assert_int_equal(pin(&ui, first), 401);
+    end_ui(&ui);
+    unlink(ui.path);
+}
+
+static void the_collectors_token_is_taken_and_left(void **state)
+{
+    (void)state;
+    static const char token[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    running_ui ui;
+    make_file(&ui);
+    const int file = open(ui.token_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_int_equal(write(file, token, SJ_SECRET_TEXT_BYTES - 1), SJ_SECRET_TEXT_BYTES - 1);
+    close(file);
+    char used[SJ_SECRET_TEXT_BYTES];
+    start_ui(&ui);
+    read_token(&ui, used, sizeof(used));
+    assert_int_equal(pin(&ui, used), 202);
+    end_ui(&ui);
+    assert_int_equal(unlink(ui.token_path), 0);
+    unlink(ui.path);
 }
 
 int main(void)
@@ -123,6 +220,8 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_usage_errors),
         cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
         cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
+        cmocka_unit_test(only_who_has_the_token_changes_the_file),
+        cmocka_unit_test(the_collectors_token_is_taken_and_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

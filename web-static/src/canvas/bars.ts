@@ -13,30 +13,47 @@ export interface Bar {
     count?: number; // of calls merged into it
 }
 
-const colours = new Map<string, string>();
+// A colour as a canvas stores it: 0xAABBGGRR.
+type Pixel = number;
 
-// The same function has the same colour in every session and picture.
-export function colourOf(name: string): string {
-    const known = colours.get(name);
-    if (known) {
-        return known;
-    }
+const NAMES_MAX = 20000;
+const pixels = new Map<string, Pixel>();
+let reader: CanvasRenderingContext2D | null = null;
+
+// The browser reads every notation of a colour, and says each as #rrggbb.
+function pixelOf(colour: string): Pixel {
+    reader ??= document.createElement("canvas").getContext("2d")!;
+    reader.fillStyle = colour;
+    const rgb = parseInt(String(reader.fillStyle).slice(1), 16);
+    return (0xff000000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+}
+
+function hueOf(name: string): string {
     let hash = 0;
     for (let i = 0; i < name.length; i++) {
         hash = (hash * 31 + name.charCodeAt(i)) >>> 0;
     }
-    const colour = `hsl(${hash % 360} 62% ${70 + ((hash >> 9) % 10)}%)`;
-    if (colours.size > 20000) {
-        colours.clear();
+    return `hsl(${hash % 360} 62% ${70 + ((hash >> 9) % 10)}%)`;
+}
+
+// The same function has the same colour in every session and picture.
+function pixelOfBar(bar: Bar): Pixel {
+    const key = bar.hue ?? bar.name;
+    let pixel = pixels.get(key);
+    if (pixel === undefined) {
+        pixel = pixelOf(bar.hue ?? hueOf(bar.name));
+        if (pixels.size > NAMES_MAX) {
+            pixels.clear();
+        }
+        pixels.set(key, pixel);
     }
-    colours.set(name, colour);
-    return colour;
+    return pixel;
 }
 
 const INK = "#14172a"; // on every bar, in both themes: bars are light
 const NARROWEST_TEXT = 34;
 
-// prepare sizes a canvas for the screen's pixels and clears it.
+// prepare sizes a canvas for the screen's pixels; drawBars then writes each of them.
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number) {
     const scale = window.devicePixelRatio || 1;
     const context = canvas.getContext("2d")!;
@@ -47,7 +64,6 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
         canvas.height = high;
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
     context.textBaseline = "middle";
     context.font = "11.5px system-ui, sans-serif";
     return context;
@@ -128,41 +144,132 @@ export interface Axis {
     isFaded?: (bar: Bar) => boolean;
 }
 
-// A bar that lies in the pixels of the one drawn before in its row does not show.
-export function drawBars(context: CanvasRenderingContext2D, bars: readonly Bar[], axis: Axis): void {
-    const drawn = Array.from({ length: axis.rows }, () => ({ from: 0, to: -Infinity }));
-    for (const bar of bars) {
-        const x = Math.max(-2, axis.place(bar.left));
-        const end = Math.min(axis.width + 2, axis.place(bar.right));
-        const before = drawn[bar.row];
-        if (end < 0 || x > axis.width || !before || (x >= before.from && end <= before.to)) {
+// Layer is one group of rows on a canvas.
+export interface Layer {
+    bars: readonly Bar[];
+    axis: Axis;
+}
+
+// What is put on the canvas at once, in the screen's pixels.
+interface Raster {
+    image: ImageData;
+    pixels: Uint32Array<ArrayBuffer>;
+    wide: number;
+    high: number;
+    scale: number;
+}
+
+let kept: Raster | null = null;
+
+function rasterOf(canvas: HTMLCanvasElement): Raster {
+    const scale = window.devicePixelRatio || 1;
+    const { width: wide, height: high } = canvas;
+    if (kept?.wide === wide && kept.high === high) {
+        kept.scale = scale;
+        kept.pixels.fill(0);
+        return kept;
+    }
+    const image = new ImageData(wide, high);
+    kept = { image, pixels: new Uint32Array(image.data.buffer as ArrayBuffer), wide, high, scale };
+    return kept;
+}
+
+const FADED = 0x38000000; // alpha
+
+interface Found {
+    bar: Bar;
+    left: number; // on the canvas
+    right: number;
+}
+
+// The first line of pixels of each row, and the bars that are wide enough for more than their colour.
+// A bar that lies in the pixels of the one before in its row does not show.
+function firstLines(layer: Layer, { wide, scale }: Raster, from: number, to: number) {
+    const { place, width, isFaded } = layer.axis;
+    const lines = new Uint32Array((to - from) * wide);
+    const begun = new Int32Array(to - from).fill(-1);
+    const ended = new Int32Array(to - from).fill(-1);
+    const wideBars: Found[] = [];
+    for (const bar of layer.bars) {
+        const row = bar.row - from;
+        const left = place(bar.left);
+        const right = place(bar.right);
+        const x = Math.max(0, Math.floor(left * scale));
+        if (row < 0 || bar.row >= to || right < 0 || left > width || x >= wide) {
             continue;
         }
-        const width = Math.max(1, end - x - (end - x > 3 ? 0.5 : 0));
-        const y = axis.top + bar.row * ROW;
-        before.from = x;
-        before.to = x + width;
-        context.globalAlpha = axis.isFaded?.(bar) ? 0.22 : 1;
-        context.fillStyle = bar.hue ?? colourOf(bar.name);
-        context.fillRect(x, y, width, ROW - 1);
-        if (bar.striped && width > 2) {
-            stripe(context, x, y, width);
+        const gap = right - left > 3 ? 1 : 0;
+        const end = Math.min(wide, Math.max(x + 1, Math.round(right * scale) - gap));
+        if (x >= begun[row]! && end <= ended[row]!) {
+            continue;
         }
-        if (width >= NARROWEST_TEXT) {
-            const start = Math.max(x, 0);
-            const room = Math.min(end, axis.width) - start - 8;
-            const text = fit(context, bar.label ?? bar.name, room);
-            context.fillStyle = INK;
-            context.fillText(text, start + 4, y + ROW / 2);
+        begun[row] = x;
+        ended[row] = end;
+        const pixel = pixelOfBar(bar);
+        lines.fill(isFaded?.(bar) ? (pixel & 0xffffff) | FADED : pixel, row * wide + x, row * wide + end);
+        if (right - left >= NARROWEST_TEXT || (bar.striped && right - left > 2)) {
+            wideBars.push({ bar, left: Math.max(left, -2), right: Math.min(right, width + 2) });
         }
     }
-    context.globalAlpha = 1;
-    if (axis.chosen) {
-        const x = axis.place(axis.chosen.left);
-        const width = Math.max(3, axis.place(axis.chosen.right) - x);
-        context.strokeStyle = axis.outline;
+    return { lines, wideBars };
+}
+
+// A row is its first line, again and again.
+function fillRows(raster: Raster, lines: Uint32Array, top: number, from: number, to: number): void {
+    const { pixels, wide, high, scale } = raster;
+    for (let row = from; row < to; row++) {
+        const line = lines.subarray((row - from) * wide, (row - from + 1) * wide);
+        const first = Math.max(0, Math.round((top + row * ROW) * scale));
+        const last = Math.min(high, Math.round((top + (row + 1) * ROW - 1) * scale));
+        for (let y = first; y < last; y++) {
+            pixels.set(line, y * wide);
+        }
+    }
+}
+
+function drawText(context: CanvasRenderingContext2D, { bar, left, right }: Found, { top, width, isFaded }: Axis): void {
+    const start = Math.max(left, 0);
+    const text = fit(context, bar.label ?? bar.name, Math.min(right, width) - start - 8);
+    if (text !== "") {
+        context.globalAlpha = isFaded?.(bar) ? 0.22 : 1;
+        context.fillText(text, start + 4, top + bar.row * ROW + ROW / 2);
+    }
+}
+
+function drawChosen(context: CanvasRenderingContext2D, { chosen, place, top, outline }: Axis): void {
+    if (chosen) {
+        const x = place(chosen.left);
+        context.strokeStyle = outline;
         context.lineWidth = 2;
-        context.strokeRect(x, axis.top + axis.chosen.row * ROW, width, ROW - 1);
+        context.strokeRect(x, top + chosen.row * ROW, Math.max(3, place(chosen.right) - x), ROW - 1);
+    }
+}
+
+// drawBars draws all layers of a canvas, over whatever is there: tens of thousands of bars are
+// written as pixels and put there at once, in a fraction of the time of as many rectangles.
+export function drawBars(context: CanvasRenderingContext2D, layers: readonly Layer[]): void {
+    const raster = rasterOf(context.canvas);
+    const high = raster.high / raster.scale;
+    const found: { layer: Layer; wideBars: Found[] }[] = [];
+    for (const layer of layers) {
+        const { top, rows } = layer.axis;
+        const from = Math.min(rows, Math.max(0, Math.floor(-top / ROW)));
+        const to = Math.min(rows, Math.max(from, Math.ceil((high - top) / ROW)));
+        const { lines, wideBars } = firstLines(layer, raster, from, to);
+        fillRows(raster, lines, top, from, to);
+        found.push({ layer, wideBars });
+    }
+    context.putImageData(raster.image, 0, 0);
+    for (const { layer, wideBars } of found) {
+        for (const { bar, left, right } of wideBars) {
+            if (bar.striped) {
+                stripe(context, left, layer.axis.top + bar.row * ROW, right - left);
+            }
+        }
+        context.fillStyle = INK;
+        wideBars.filter(({ left, right }) => right - left >= NARROWEST_TEXT).forEach((one) => drawText(context, one, layer.axis));
+        context.globalAlpha = 1;
+        drawChosen(context, layer.axis);
     }
 }
 

@@ -2,15 +2,17 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
-import { ago, bytes, count, counted, dateTime, duration } from "../format";
+import { ago, bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
 import { Engine, health, useEngine } from "../widgets/engine";
 import { signedIn, SignIn } from "../widgets/sign_in";
+import { Apps } from "./fleet_apps";
 import { Policies } from "./policies";
 
 const POLL_MS = 3000;
+const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
 
 const HEAT_SQL = `SELECT d.name AS device, substr(coalesce(nullif(d.build, ''), 'unknown'), 1, 24) AS build,
@@ -34,14 +36,35 @@ FROM (SELECT any(device_name) AS named, build, uniqExact(session) AS sessions, s
       GROUP BY device, build) AS found
 ORDER BY build, device LIMIT 400`;
 
+// What the collector knows of its devices beside what they say: losses, and how well their clocks are known.
+const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
+       (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
+       (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
+           ORDER BY c.boottime_ns + c.offset_ns DESC LIMIT 1) AS uncertainty_ns
+FROM devices d ORDER BY d.name, d.device_id LIMIT 1000`;
+
+// Sessions that it records now, and how far its clock was from the collector's in its last one.
+const RUNNING_SQL = `SELECT session_id, coalesce(nullif(name, ''), command) AS title FROM sessions
+WHERE device_id = :device AND state = 'recording' ORDER BY session_id DESC LIMIT 20`;
+const CLOCK_SQL = `SELECT clock_error_ns, uncertainty_ns FROM session_collector_times
+WHERE session_id = (SELECT max(session_id) FROM sessions WHERE device_id = :device)`;
+
+interface Known {
+    device_id: number;
+    sessions: number;
+    lost_calls: number;
+    uncertainty_ns: number | null; // NULL: its clock was never compared
+}
+
+// As agent/daemon/command_report.c writes it.
 interface Status {
     version?: string;
-    recording?: unknown[];
+    recording?: number;
     undelivered?: number;
     spool_mb?: number;
     spool_full?: boolean;
-    apps?: unknown[];
-    policies?: unknown;
+    apps?: number;
+    policies?: string; // digest of those that it holds
     problem?: string;
 }
 
@@ -51,14 +74,6 @@ function statusOf(device: Device): Status {
     } catch {
         return {};
     }
-}
-
-function nameOf(value: unknown): string {
-    if (typeof value === "string") {
-        return value;
-    }
-    const fields = value as Record<string, unknown>;
-    return String(fields?.["name"] ?? fields?.["app"] ?? fields?.["session"] ?? JSON.stringify(value));
 }
 
 function isOnline(device: Device, now: number): boolean {
@@ -78,8 +93,9 @@ function useTick(): number {
     return tick;
 }
 
-function Devices({ devices, chosen }: { devices: readonly Device[]; chosen: string }) {
+function Devices({ devices, known, chosen }: { devices: readonly Device[]; known: readonly Known[]; chosen: string }) {
     const now = Date.now();
+    const of = (device: Device) => known.find((one) => String(one.device_id) === device.id);
     return (
         <RowTable<Device>
             label="Devices"
@@ -110,7 +126,24 @@ function Devices({ devices, chosen }: { devices: readonly Device[]; chosen: stri
                 { title: "System", cell: (device) => [device.model, device.os, device.machine].filter(Boolean).join(" · ") },
                 { title: "Build", mono: true, cell: (device) => device.build || "–" },
                 { title: "Agent", cell: (device) => device.agent_version || "–" },
-                { title: "Recording", number: true, cell: (device) => count(statusOf(device).recording?.length ?? 0) },
+                { title: "Recording", number: true, cell: (device) => count(statusOf(device).recording ?? 0) },
+                { title: "Policies", mono: true, cell: (device) => (statusOf(device).policies ?? "").slice(0, 8) || "–" },
+                {
+                    title: "Calls lost",
+                    number: true,
+                    cell: (device) => {
+                        const lost = of(device)?.lost_calls ?? 0;
+                        return lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
+                    },
+                },
+                {
+                    title: "Clock",
+                    number: true,
+                    cell: (device) => {
+                        const error = of(device)?.uncertainty_ns ?? null;
+                        return error === null ? "not compared" : `± ${duration(error)}`;
+                    },
+                },
                 {
                     title: "Not delivered",
                     number: true,
@@ -135,6 +168,8 @@ const kinds: readonly (readonly [string, string, string])[] = [
     ["status", "What it does now", "{}"],
     ["apps", "Its catalogue of apps", "{}"],
     ["ps", "Its processes", "{}"],
+    ["record", "Prepare, start and record an app, and bring its file", '{\n  "app": "editor",\n  "format": "function.txt"\n}'],
+    ["prepare", "Prepare an app", '{\n  "app": "editor"\n}'],
     ["launch", "Start an app or a program under trace", '{\n  "command": ["/usr/bin/true"]\n}'],
     ["attach", "Record a running process", '{\n  "pid": 1234,\n  "duration_ms": 10000\n}'],
     ["stop", "End a recording, or all", "{}"],
@@ -158,7 +193,7 @@ function Give({ device }: { device: Device | null }) {
         event.preventDefault();
         try {
             const given = await api.giveCommand({
-                devices: device ? `id:${device.id}` : "all",
+                devices: device ? device.uuid : "all",
                 kind,
                 arguments: JSON.parse(text),
             });
@@ -208,19 +243,35 @@ function Give({ device }: { device: Device | null }) {
     );
 }
 
-function About({ device }: { device: Device }) {
+function clockOf(error: number | string, uncertainty: number): string {
+    const ns = Number(error);
+    return `${duration(Math.abs(ns))} ${ns < 0 ? "ahead of" : "behind"} the collector's, ± ${duration(uncertainty)}`;
+}
+
+function About({ device, changes }: { device: Device; changes: number }) {
     const status = statusOf(device);
-    const apps = status.apps ?? [];
-    const recording = status.recording ?? [];
+    const values = { device: device.id };
+    const running = useSql<{ session_id: number; title: string }>(RUNNING_SQL, values, changes);
+    const [clock] = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes).rows;
     return (
         <Panel title={device.name}>
             <dl class="facts">
                 <dt>Recording</dt>
-                <dd>{recording.length > 0 ? recording.map(nameOf).join(", ") : "nothing"}</dd>
+                <dd>
+                    {running.rows.length === 0 ? "nothing" : null}
+                    {running.rows.map((session, index) => (
+                        <span key={session.session_id}>
+                            {index > 0 ? ", " : ""}
+                            <a href={`/sessions/${session.session_id}?view=live`}>{session.title}</a>
+                        </span>
+                    ))}
+                </dd>
                 <dt>Apps</dt>
-                <dd>{apps.length > 0 ? apps.map(nameOf).join(", ") : "none in its catalogue"}</dd>
+                <dd>{status.apps ? `${count(status.apps)} in its catalogue` : "none in its catalogue"}</dd>
                 <dt>Policies it has</dt>
-                <dd class="mono">{status.policies === undefined ? "–" : JSON.stringify(status.policies)}</dd>
+                <dd class="mono">{status.policies || "–"}</dd>
+                <dt>Clock</dt>
+                <dd>{clock ? clockOf(clock.clock_error_ns, clock.uncertainty_ns) : "not compared in its last session"}</dd>
                 <dt>Tags</dt>
                 <dd class="mono">{device.tags}</dd>
                 <dt>First seen</dt>
@@ -257,7 +308,7 @@ function Audit({ commands }: { commands: readonly Command[] }) {
                                         file, {bytes(command.file_bytes)}
                                     </a>
                                 ) : (
-                                    (command.result ?? "")
+                                    (command.result ?? "").slice(0, RESULT_LENGTH_MAX)
                                 ),
                         },
                     ]}
@@ -337,6 +388,7 @@ export function FleetPage() {
     const devices = useAnswer(`devices ${tick}`, () => api.devices());
     const commands = useAnswer(`commands ${tick}`, () => api.commands());
     const rules = useAnswer(`policies ${tick}`, () => api.policies());
+    const known = useSql<Known>(KNOWN_SQL, {}, tick);
     const chosen = route.value.parameters.get("device") ?? "";
     const items = devices.value?.items ?? [];
     const device = items.find((one) => one.id === chosen) ?? null;
@@ -357,7 +409,7 @@ export function FleetPage() {
             {problem ? <Problem message={problem} /> : null}
             <section class="card panel" aria-label="All devices">
                 {items.length > 0 ? (
-                    <Devices devices={items} chosen={chosen} />
+                    <Devices devices={items} known={known.rows} chosen={chosen} />
                 ) : (
                     <p class="dim">No device has reported yet.</p>
                 )}
@@ -368,7 +420,7 @@ export function FleetPage() {
                 </p>
             ) : null}
             <div class="columns">
-                {device ? <About device={device} /> : null}
+                {device ? <About device={device} changes={tick} /> : null}
                 {isOfLab ? (
                     <Panel title="Give a command">
                         <Give device={device} />
@@ -376,6 +428,7 @@ export function FleetPage() {
                 ) : null}
                 {isOfLab ? <Policies rules={rules.value?.items ?? []} device={device} /> : null}
             </div>
+            {isOfLab && device ? <Apps device={device} commands={commands.value?.items ?? []} changes={tick} /> : null}
             {isOfLab ? (
                 <Audit
                     commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}

@@ -6,7 +6,7 @@ import type { Overview, SqlAnswer } from "../api";
 import { compact, count, dateTime, duration, percent } from "../format";
 import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
-import { Panel, SqlPanel } from "../widgets/panel";
+import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { StatePill, Tile } from "../widgets/small";
 
 const LineChart = lazy<{ answer: SqlAnswer }>(() => import("../widgets/line_chart").then((part) => part.LineChart));
@@ -59,6 +59,26 @@ function ratesOf(samples: readonly Sample[]): SqlAnswer {
     });
     const columns = ["watched_ns", "stored a second", "lost a second"];
     return { columns, rows, truncated: false, is_full: false, elapsed_us: 0, warnings: "" };
+}
+
+function Rates({ answer }: { answer: SqlAnswer }) {
+    return (
+        <>
+            <LineChart answer={answer} />
+            <details class="twin">
+                <summary>The same as a table</summary>
+                <RowTable<SqlAnswer["rows"][0]>
+                    label="Calls a second, as a table"
+                    rows={[...answer.rows].reverse().slice(0, 100)}
+                    columns={[
+                        { title: "Watched for", number: true, cell: (row) => duration(Number(row[0])) },
+                        { title: "Stored a second", number: true, cell: (row) => compact(Number(row[1])) },
+                        { title: "Lost a second", number: true, cell: (row) => compact(Number(row[2])) },
+                    ]}
+                />
+            </details>
+        </>
+    );
 }
 
 function LossGauge({ session }: { session: Overview }) {
@@ -174,7 +194,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
             {isRecording || samples.length > 2 ? (
                 <Panel title="Calls a second since this page was opened">
                     {samples.length > 2 ? (
-                        <LineChart answer={ratesOf(samples)} />
+                        <Rates answer={ratesOf(samples)} />
                     ) : (
                         <p class="dim">Waiting for the session to change…</p>
                     )}

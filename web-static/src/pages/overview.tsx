@@ -173,6 +173,9 @@ interface ThreadRow {
     deepest: number | null;
     dropped_calls: number;
     waited_ns: number;
+    cpu_ns: number | null; // NULL: its times were not looked at
+    ready_ns: number | null;
+    waiting_ns: number | null;
 }
 
 interface MarkRow {
@@ -291,6 +294,9 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Calls", number: true, cell: (row) => <span title={count(row.calls ?? 0)}>{compact(row.calls ?? 0)}</span> },
                 { title: "Active for", number: true, cell: (row) => duration(row.run_ns) },
                 { title: "Deepest", number: true, cell: (row) => count(row.deepest ?? 0) },
+                { title: "Worked", number: true, cell: (row) => duration(row.cpu_ns) },
+                { title: "Waited", number: true, cell: (row) => duration(row.waiting_ns) },
+                { title: "Waited for a processor", number: true, cell: (row) => duration(row.ready_ns) },
                 { title: "Waited for the recorder", number: true, cell: (row) => (row.waited_ns > 0 ? duration(row.waited_ns) : "never") },
                 { title: "Lost", number: true, cell: (row) => (row.dropped_calls > 0 ? count(row.dropped_calls) : "none") },
             ])}

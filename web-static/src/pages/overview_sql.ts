@@ -51,8 +51,11 @@ export function threadsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
 SELECT t.number, t.name, t.tid, t.is_main, sum(s.calls) AS calls,
        max(s.last_leave_ns) - min(s.first_enter_ns) AS run_ns, max(s.max_depth) AS deepest,
-       t.dropped_calls, t.waited_ns
-FROM threads t LEFT JOIN streams s USING (thread_id) WHERE t.session_id = :session
+       t.dropped_calls, t.waited_ns, w.cpu_ns, w.ready_ns, w.waiting_ns
+FROM threads t LEFT JOIN streams s USING (thread_id)
+LEFT JOIN (SELECT thread_number, sum(cpu_ns) AS cpu_ns, sum(ready_ns) AS ready_ns, sum(waiting_ns) AS waiting_ns
+           FROM thread_times WHERE session_id = :session GROUP BY thread_number) w ON w.thread_number = t.number
+WHERE t.session_id = :session
   AND ${chosen.threads.length > 0 ? "t.thread_id IN (SELECT thread_id FROM picked)" : "1"}
 GROUP BY t.thread_id ORDER BY t.is_main DESC, calls DESC LIMIT 100`;
 }

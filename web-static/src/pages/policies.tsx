@@ -50,7 +50,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     const give = async (policy: unknown) => {
         try {
             const given = await api.giveCommand({
-                devices: device ? `id:${device.id}` : "all",
+                devices: device ? device.uuid : "all",
                 kind: "policy",
                 arguments: { ...(app ? { app } : {}), ...(policy === null ? {} : { policy }) },
             });

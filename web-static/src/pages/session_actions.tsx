@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { api, type SessionChange } from "../api";
 import { count } from "../format";
 import { setParameters } from "../router";
+import { onDevice } from "../selection";
 import { reloadSessions, sessions } from "../store";
 import { signedIn, SignIn } from "../widgets/sign_in";
 
@@ -134,6 +135,7 @@ export function Actions() {
             <button type="button" class="quiet" onClick={() => setParameters({ b: ids.join(",") }, true)}>
                 Set B
             </button>
+            <a href={onDevice(`/timeline?sessions=${ids.join(",")}`)}>Timeline</a>
             <a href={`/coverage?a=${ids.join(",")}`}>Coverage</a>
             {signedIn.value ? (
                 <>

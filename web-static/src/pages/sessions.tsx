@@ -68,9 +68,12 @@ function CompareBar() {
                 <Chip label={`B: ${b.join(", ")}`} onRemove={() => setParameters({ b: "" }, true)} />
             ) : null}
             {a.length > 0 && b.length > 0 ? (
-                <a class="primary" href={`/compare?a=${a.join(",")}&b=${b.join(",")}`}>
-                    Compare
-                </a>
+                <>
+                    <a class="primary" href={`/compare?a=${a.join(",")}&b=${b.join(",")}`}>
+                        Compare
+                    </a>
+                    <a href={`/timeline?sessions=${[...a, ...b].join(",")}`}>On one timeline</a>
+                </>
             ) : (
                 <span class="dim">Choose sessions for {a.length > 0 ? "B" : "A"} as well.</span>
             )}

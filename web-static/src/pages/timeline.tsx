@@ -1,36 +1,22 @@
 // What each thread did over time, down to single calls: a canvas, and the same as a table below it.
 // Window, selected area, selected call, search and pinned threads are in the address.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview } from "../api";
 import type { Window } from "../canvas/scale";
-import { compact, count, counted, duration, percent } from "../format";
+import { count, duration, percent } from "../format";
 import { route, setParameters } from "../router";
-import { looks } from "../store";
-import { RowTable, SqlPanel } from "../widgets/panel";
+import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
+import { SqlPanel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
-import {
-    type CallBar,
-    type GapMark,
-    GAPS_SQL,
-    type Mark,
-    MARKS_SQL,
-    quantised,
-    type Stream,
-    type Track,
-    trackName,
-    useStreams,
-    useTracks,
-} from "./timeline_data";
-import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
-import { drawTimeline, heightOfAll, hitOf, type Picture } from "./timeline_draw";
+import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
+import { type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
 
-const TWIN_ROWS = 200;
-const NARROWEST_NS = 20;
 const TRACKS_MAX = 24;
-const ADDRESS_DELAY_MS = 150;
+const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
+const MARKS_SQL = marksSql("session_id = :session");
 
 function areaSql(chosen: Selection): string {
     const isTimeOnly = chosen.threads.length === 0 && chosen.mark === "";
@@ -53,146 +39,9 @@ interface AreaRow {
     max_ns: number | null;
 }
 
-function wholeNumber(text: string | null): number | null {
-    return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
-}
-
-function windowOf(from: string | null, to: string | null): Window | null {
-    const first = wholeNumber(from);
-    const last = wholeNumber(to);
-    return first !== null && last !== null && last > first ? { from: first, to: last } : null;
-}
-
-// clamp keeps a window inside of the session, and wide enough to be drawn.
-function clamp(bounds: Window, from: number, length: number): Window {
-    const whole = bounds.to - bounds.from;
-    const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));
-    const start = Math.round(Math.min(Math.max(from, bounds.from), bounds.to - span));
-    return { from: start, to: start + span };
-}
-
 // Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
 // that it need not read those again that lie within an area.
 const ALL_SUMS_SQL = "SELECT count(*) FROM call_aggregate(:session)";
-
-const FOLLOWED_NS = 5e9;
-
-// The end of what was recorded so far, as wide as the window was.
-function lastOf(bounds: Window, before: Window | null): Window {
-    const length = before ? before.to - before.from : Math.min(FOLLOWED_NS, bounds.to - bounds.from);
-    return clamp(bounds, bounds.to - length, length);
-}
-
-// The window follows keys and mouse at once, and the address when they rest: browsers allow only
-// some changes of it a second.
-function useView(bounds: Window | null) {
-    const parameters = route.value.parameters;
-    const inAddress = windowOf(parameters.get("from"), parameters.get("to"));
-    const [moving, setMoving] = useState<Window | null>(null);
-    const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-    const key = `${inAddress?.from} ${inAddress?.to}`;
-    useEffect(() => setMoving(null), [key]);
-    const show = (from: number, length: number) => {
-        const next = clamp(bounds!, from, length);
-        setMoving(next);
-        clearTimeout(timer.current);
-        timer.current = setTimeout(() => {
-            const isWhole = next.to - next.from === bounds!.to - bounds!.from;
-            setParameters(
-                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}`, follow: "" },
-                true,
-            );
-            setMoving(null);
-        }, ADDRESS_DELAY_MS);
-    };
-    useEffect(() => () => clearTimeout(timer.current), []);
-    const isFollowing = parameters.get("follow") === "1" && bounds !== null && !moving;
-    return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
-}
-
-// W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
-function keyAction(code: string, bounds: Window, view: Window, show: Show): (() => void) | null {
-    const span = view.to - view.from;
-    switch (code) {
-        case "KeyW":
-            return () => show(view.from + span / 4, span / 2);
-        case "KeyS":
-            return () => show(view.from - span / 2, span * 2);
-        case "KeyA":
-            return () => show(view.from - span / 4, span);
-        case "KeyD":
-            return () => show(view.from + span / 4, span);
-        case "Home":
-            return () => show(bounds.from, bounds.to - bounds.from);
-        default:
-            return null;
-    }
-}
-
-type Show = (from: number, length: number) => void;
-
-function describe(track: Track, bar: CallBar | null): string {
-    const where = trackName(track.stream);
-    if (!bar) {
-        return `${where}: no call here`;
-    }
-    const took = bar.isOpen ? "not ended" : duration(bar.right - bar.left);
-    if (!bar.call) {
-        return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
-    }
-    if (bar.count) {
-        return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
-    }
-    return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
-}
-
-interface TwinRow {
-    track: Track;
-    bar: CallBar;
-}
-
-function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
-    const [open, setOpen] = useState(false);
-    const rows: TwinRow[] = (open ? tracks : []).flatMap((track) =>
-        track.bars
-            .filter((bar) => bar.right >= view.from && bar.left <= view.to)
-            .map((bar) => ({ track, bar })),
-    );
-    return (
-        <details class="card panel twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
-            <summary>
-                <h2>The same as a table</h2>
-            </summary>
-            <RowTable
-                label="Calls of the timeline"
-                rows={rows.slice(0, TWIN_ROWS)}
-                columns={[
-                    { title: "Thread", cell: ({ track }) => trackName(track.stream) },
-                    { title: "Depth", number: true, cell: ({ bar }) => bar.row },
-                    { title: "Function", mono: true, cell: ({ bar }) => bar.name },
-                    { title: "From", number: true, cell: ({ bar }) => duration(bar.left) },
-                    {
-                        title: "Lasted",
-                        number: true,
-                        cell: ({ bar }) => (bar.isOpen ? "not ended" : duration(bar.right - bar.left)),
-                    },
-                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : duration(bar.self)) },
-                    {
-                        title: "Calls",
-                        number: true,
-                        cell: ({ bar }) => (bar.call ? count(bar.count ?? 1) : "≈"),
-                    },
-                    { title: "", cell: ({ bar }) => (bar.striped ? "▲ not exact" : bar.isUnwound ? "unwound" : "") },
-                ]}
-            />
-            {rows.length > TWIN_ROWS ? (
-                <p class="dim">
-                    The first {TWIN_ROWS} of {count(rows.length)} bars; zoom in for the others.
-                </p>
-            ) : null}
-        </details>
-    );
-}
 
 // What the selection holds, where it is a part of the session.
 function Selected({ session, chosen, show }: { session: Overview; chosen: Selection; show: Show }) {
@@ -231,139 +80,6 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
                     { title: "Longest", number: true, cell: (row) => duration(row.max_ns) },
                 ]}
             />
-        </div>
-    );
-}
-
-interface CanvasProperties {
-    bounds: Window;
-    view: Window;
-    show: Show;
-    tracks: readonly Track[];
-    gaps: readonly GapMark[];
-    marks: readonly Mark[];
-    selected: readonly Window[];
-    width: number;
-    setWidth: (width: number) => void;
-    isCurrent: boolean;
-}
-
-interface Drag {
-    x: number;
-    view: Window;
-    moves: boolean; // with Shift: moves the window instead of selecting an area
-}
-
-function Canvas(properties: CanvasProperties) {
-    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
-    const canvas = useRef<HTMLCanvasElement>(null);
-    const drag = useRef<Drag | null>(null);
-    const [band, setBand] = useState<Window | null>(null);
-    const [said, setSaid] = useState("");
-    const parameters = route.value.parameters;
-    const areas = band ? [band] : selected;
-    const call = parameters.get("call");
-    const chosen = call
-        ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
-        : null;
-    const search = parameters.get("q") || selection.value.functions.replace(/^\*|\*$/g, "");
-    void looks.value; // drawn again in other colours
-    const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width };
-    useEffect(() => {
-        const measure = () => setWidth(Math.max(50, Math.floor(canvas.current?.clientWidth ?? 0)));
-        measure();
-        const observer = new ResizeObserver(measure);
-        observer.observe(canvas.current!);
-        return () => observer.disconnect();
-    }, []);
-    useEffect(() => {
-        const frame = requestAnimationFrame(() => canvas.current && drawTimeline(canvas.current, picture));
-        return () => cancelAnimationFrame(frame);
-    });
-    const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));
-    const onPointerDown = (event: PointerEvent) => {
-        drag.current = { x: event.offsetX, view, moves: event.shiftKey };
-        canvas.current!.setPointerCapture(event.pointerId);
-    };
-    const onPointerMove = (event: PointerEvent) => {
-        const start = drag.current;
-        if (!start) {
-            const hit = hitOf(picture, event.offsetX, event.offsetY);
-            setSaid(hit ? describe(hit.track, hit.bar) : "");
-        } else if (start.moves) {
-            const span = start.view.to - start.view.from;
-            show(start.view.from - ((event.offsetX - start.x) / width) * span, span);
-        } else if (Math.abs(event.offsetX - start.x) > 3) {
-            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
-            setBand({ from: Math.max(0, ends[0]!), to: ends[1]! + 1 });
-        }
-    };
-    const onPointerUp = (event: PointerEvent) => {
-        const start = drag.current;
-        drag.current = null;
-        setBand(null);
-        if (!start || start.moves) {
-            return;
-        }
-        if (Math.abs(event.offsetX - start.x) > 3) {
-            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
-            setParameters({ area: `${Math.max(0, ends[0]!)}-${ends[1]! + 1}`, call: "" });
-            return;
-        }
-        const hit = hitOf(picture, event.offsetX, event.offsetY);
-        setSaid(hit ? describe(hit.track, hit.bar) : "");
-        if (hit?.bar?.count) {
-            const span = hit.bar.right - hit.bar.left;
-            show(hit.bar.left - span, span * 3);
-        } else {
-            setParameters({ call: hit?.bar?.call ?? "" });
-        }
-    };
-    const onWheel = (event: WheelEvent) => {
-        const span = view.to - view.from;
-        if (event.ctrlKey || event.metaKey) {
-            event.preventDefault();
-            const factor = event.deltaY > 0 ? 1.25 : 0.8;
-            const time = view.from + (event.offsetX / width) * span;
-            show(time - (time - view.from) * factor, span * factor);
-        } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-            event.preventDefault();
-            show(view.from + ((event.deltaX || event.deltaY) / width) * span, span);
-        }
-    };
-    const onKeyDown = (event: KeyboardEvent) => {
-        if (event.key === "Escape") {
-            setParameters({ area: "", call: "" });
-            return;
-        }
-        const action = event.ctrlKey || event.metaKey ? null : keyAction(event.code, bounds, view, show);
-        if (action) {
-            event.preventDefault();
-            action();
-        }
-    };
-    return (
-        <div
-            class="timeline card"
-            tabIndex={0}
-            role="group"
-            aria-label="Timeline"
-            data-from={view.from}
-            data-to={view.to}
-            onKeyDown={onKeyDown}
-        >
-            <div class="tracks">
-                <canvas
-                    ref={canvas}
-                    aria-hidden="true"
-                    class={isCurrent ? "" : "stale"}
-                    style={{ height: `${heightOfAll(tracks)}px` }}
-                    {...{ onPointerDown, onPointerMove, onPointerUp, onWheel }}
-                />
-            </div>
-            <p class="dim" role="status">
-                {said || `${duration(view.from)} to ${duration(view.to)}, ${duration(view.to - view.from)}`}
-            </p>
         </div>
     );
 }
@@ -441,39 +157,6 @@ function Follow() {
     );
 }
 
-function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readonly Stream[] }) {
-    const chosen = new Set(shown.map((stream) => stream.stream_id));
-    const toggle = (stream: Stream) => {
-        const next = chosen.has(stream.stream_id)
-            ? shown.filter((other) => other !== stream)
-            : [...shown, stream];
-        setParameters({ streams: next.map((other) => other.stream_id).join(",") });
-    };
-    return (
-        <details class="threads">
-            <summary>
-                {shown.length === streams.length
-                    ? counted(streams.length, "thread")
-                    : `${count(shown.length)} of ${count(streams.length)} threads`}
-            </summary>
-            <ul class="card">
-                {streams.map((stream) => (
-                    <li key={stream.stream_id}>
-                        <label>
-                            <input
-                                type="checkbox"
-                                checked={chosen.has(stream.stream_id)}
-                                onChange={() => toggle(stream)}
-                            />{" "}
-                            {trackName(stream)} <span class="dim">{compact(stream.calls)} calls</span>
-                        </label>
-                    </li>
-                ))}
-            </ul>
-        </details>
-    );
-}
-
 // Those of the selected threads.
 function selectedStreams(streams: readonly Stream[]): string[] {
     const threads = selection.value.threads;
@@ -496,7 +179,8 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
     const { view, show } = useView(bounds);
     const shown = shownStreams(streams);
     const chosen = selection.value;
-    const loaded = useTracks(session.id, shown, view, bounds, width, changes);
+    const placed = bounds ? [{ id: session.id, offset: 0, streams: shown, bounds }] : [];
+    const loaded = useTracks(placed, view, width, changes);
     useSql(loaded.value ? ALL_SUMS_SQL : "", { session: session.id }, 0, { ms: 30000 });
     const wide = view && view.to > view.from ? quantised(view) : { from: 0, to: 0 };
     const gaps = useSql<GapMark>(
@@ -537,7 +221,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                     selects; hatched: lost, striped: not exact
                 </span>
             </div>
-            <Canvas
+            <TimelineCanvas
                 {...{ bounds, view, show, tracks, width, setWidth }}
                 gaps={gaps.rows}
                 marks={marks.rows}

@@ -13,6 +13,7 @@ const STREAM_LIMITS = { rows: 5000 };
 const ROWS_MAX = 60;
 
 export interface Stream {
+    session_id: number;
     stream_id: number;
     thread_id: number | null;
     thread: number | null;
@@ -27,27 +28,33 @@ export interface Stream {
     pid: number | null;
     executable: string | null;
     processes: number; // of the session
+    session: string; // its device and name, where several are shown; else ""
+    clock: string; // how well its time is known, where several are shown; else ""
 }
 
-export const STREAMS_SQL = `SELECT s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
+// streamsSql asks for the streams of the sessions that a condition on streams `s` names.
+export const streamsSql = (which: string) => `SELECT s.session_id, s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
        t.process_number AS process, s.calls, s.first_enter_ns AS from_ns,
        max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
            coalesce((SELECT max(end_ns) FROM timeline x WHERE x.stream_id = s.stream_id), 0),
            coalesce((SELECT max(start_ns) FROM open_calls o WHERE o.stream_id = s.stream_id), 0)) AS to_ns,
        s.max_depth, s.own_stack, p.pid, p.executable,
-       (SELECT count(*) FROM processes q WHERE q.session_id = s.session_id) AS processes
+       (SELECT count(*) FROM processes q WHERE q.session_id = s.session_id) AS processes, '' AS session, '' AS clock
 FROM streams s LEFT JOIN threads t USING (thread_id)
 LEFT JOIN processes p ON p.session_id = s.session_id AND p.number = t.process_number
-WHERE s.session_id = :session ORDER BY p.number, t.is_main DESC, s.calls DESC, s.stream_id`;
+WHERE ${which} ORDER BY s.session_id, p.number, t.is_main DESC, s.calls DESC, s.stream_id`;
 
-export const GAPS_SQL = `SELECT coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
+const STREAMS_SQL = streamsSql("s.session_id = :session");
+
+// gapsSql asks for the gaps that a condition on gaps `g` names.
+export const gapsSql = (which: string) => `SELECT g.session_id, coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
            JOIN threads t USING (thread_id)
            WHERE t.session_id = g.session_id AND t.number = g.thread_number LIMIT 1)) AS stream_id,
        g.reason, g.calls, g.start_ns, g.end_ns
-FROM gaps g WHERE g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to
-ORDER BY g.start_ns`;
+FROM gaps g WHERE ${which} ORDER BY g.start_ns`;
 
 export interface GapMark {
+    session_id: number;
     stream_id: number | null;
     reason: string;
     calls: number;
@@ -55,11 +62,13 @@ export interface GapMark {
     end_ns: number;
 }
 
-export const MARKS_SQL = `SELECT name, at_ns, is_end, 'mark' AS what FROM marks WHERE session_id = :session
-UNION ALL SELECT note, start_ns, 0, 'note' FROM annotations
-WHERE session_id = :session AND start_ns IS NOT NULL ORDER BY at_ns`;
+// marksSql asks for the marks, and the notes on a time, of the sessions that a condition names.
+export const marksSql = (which: string) => `SELECT session_id, name, at_ns, is_end, 'mark' AS what FROM marks WHERE ${which}
+UNION ALL SELECT session_id, note, start_ns, 0, 'note' FROM annotations
+WHERE ${which} AND start_ns IS NOT NULL ORDER BY at_ns`;
 
 export interface Mark {
+    session_id: number;
     name: string;
     at_ns: number;
     is_end: number;
@@ -89,16 +98,21 @@ export function trackName(stream: Stream): string {
     const name =
         stream.name || (stream.thread === null ? `stream ${stream.stream_id}` : `thread ${stream.thread}`);
     const process = stream.processes > 1 && stream.pid ? `${fileName(stream.executable ?? "")} ${stream.pid} · ` : "";
-    return `${process}${name}${stream.own_stack ? "" : " (other stack)"}`;
+    const session = stream.session ? `${stream.session} · ` : "";
+    return `${session}${process}${name}${stream.own_stack ? "" : " (other stack)"}`;
+}
+
+// boundsOf is the time from the first call of some streams to their last.
+export function boundsOf(streams: readonly Stream[]): Window {
+    const from = streams.reduce((least, stream) => Math.min(least, stream.from_ns!), Infinity);
+    const to = streams.reduce((most, stream) => Math.max(most, stream.to_ns ?? 0), 0);
+    return streams.length > 0 ? { from, to: to + 1 } : { from: 0, to: 0 };
 }
 
 export function useStreams(id: string, changes: number) {
     const answer = useSql<Stream>(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
     const known = answer.rows.filter((stream) => stream.from_ns !== null);
-    const from = known.reduce((least, stream) => Math.min(least, stream.from_ns!), Infinity);
-    const to = known.reduce((most, stream) => Math.max(most, stream.to_ns ?? 0), 0);
-    const bounds: Window | null =
-        answer.value === null ? null : known.length > 0 ? { from, to: to + 1 } : { from: 0, to: 0 };
+    const bounds = answer.value === null ? null : boundsOf(known);
     return { streams: known, bounds, problem: answer.problem };
 }
 
@@ -287,34 +301,49 @@ export interface Tracks {
     tracks: Track[];
 }
 
-async function loadTracks(
-    id: string,
-    streams: readonly Stream[],
-    view: Window,
-    bounds: Window,
-    width: number,
-    signal: AbortSignal,
-): Promise<Tracks> {
-    const all = await loadSteps(id, view, bounds, width, signal);
-    const tracks = await Promise.all(
-        streams.map((stream) =>
-            loadTrack(id, stream, view, width, all, signal).catch((failure: Error): Track => {
-                if (signal.aborted) {
-                    throw failure;
-                }
-                return {
-                    stream,
-                    bars: [],
-                    isCalls: false,
-                    calls: 0,
-                    rows: 1,
-                    problem: failure.message,
-                    truncated: false,
-                };
-            }),
-        ),
+// One session of a timeline: its time 0 is `offset` later than the timeline's.
+export interface Placed {
+    id: string;
+    offset: number; // ns
+    streams: readonly Stream[];
+    bounds: Window; // in the session's own time
+}
+
+function withoutBars(stream: Stream, problem: string): Track {
+    return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, problem, truncated: false };
+}
+
+function moved(track: Track, offset: number): Track {
+    const bars = track.bars.map((bar) => ({ ...bar, left: bar.left + offset, right: bar.right + offset }));
+    return offset === 0 ? track : { ...track, bars };
+}
+
+async function loadPlaced(placed: Placed, view: Window, width: number, signal: AbortSignal): Promise<Track[]> {
+    const { id, offset, streams, bounds } = placed;
+    const own: Window = { from: Math.max(0, view.from - offset), to: view.to - offset };
+    if (own.to < bounds.from || own.from > bounds.to) {
+        return streams.map((stream) => withoutBars(stream, ""));
+    }
+    const all = await loadSteps(id, own, bounds, width, signal);
+    const tracks = streams.map((stream) =>
+        loadTrack(id, stream, own, width, all, signal).catch((failure: Error): Track => {
+            if (signal.aborted) {
+                throw failure;
+            }
+            return withoutBars(stream, failure.message);
+        }),
     );
-    return { view, tracks };
+    return (await Promise.all(tracks)).map((track) => moved(track, offset));
+}
+
+export interface Tracks {
+    view: Window; // that they were loaded for
+    tracks: Track[];
+}
+
+async function loadTracks(sessions: readonly Placed[], view: Window, width: number, signal: AbortSignal): Promise<Tracks> {
+    const loaded = await Promise.all(sessions.map((placed) => loadPlaced(placed, view, width, signal)));
+    return { view, tracks: loaded.flat() };
 }
 
 // The first key comes at once.
@@ -333,18 +362,12 @@ function useDelayed(key: string, delayMs: number): string {
     return late;
 }
 
-export function useTracks(
-    id: string,
-    streams: readonly Stream[],
-    view: Window | null,
-    bounds: Window | null,
-    width: number,
-    changes: number,
-): Answer<Tracks> {
+export function useTracks(sessions: readonly Placed[], view: Window | null, width: number, changes: number): Answer<Tracks> {
     const wide = view && view.to > view.from ? quantised(view) : null;
-    const ids = streams.map((stream) => stream.stream_id).join(",");
-    const key = wide && ids && width > 0 ? `${id} ${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
+    const ids = sessions.map(({ id, offset, streams }) => `${id}@${offset}:${streams.map((stream) => stream.stream_id).join()}`).join(" ");
+    const isAny = sessions.some(({ streams }) => streams.length > 0);
+    const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
     const late = useDelayed(key, 40);
-    const answer = useAnswer(late, (signal) => loadTracks(id, streams, wide!, bounds!, width, signal));
+    const answer = useAnswer(late, (signal) => loadTracks(sessions, wide!, width, signal));
     return { ...answer, isCurrent: answer.isCurrent && late === key };
 }

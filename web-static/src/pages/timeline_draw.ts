@@ -1,5 +1,5 @@
 // Where the tracks of a timeline lie on its canvas, and how they are drawn.
-import { type Bar, barAt, drawBars, hatch, prepare, ROW } from "../canvas/bars";
+import { type Bar, barAt, drawBars, hatch, type Layer, prepare, ROW } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
 import { type CallBar, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
 
@@ -16,6 +16,8 @@ export interface Picture {
     chosen: CallBar | null;
     search: string;
     width: number;
+    height: number; // of what is seen
+    scroll: number; // how far down that is
 }
 
 function heightOf(track: Track): number {
@@ -31,8 +33,8 @@ interface Place {
     top: number; // of its first row
 }
 
-function placesOf(tracks: readonly Track[]): Place[] {
-    let top = RULER;
+function placesOf({ tracks, scroll }: Picture): Place[] {
+    let top = RULER - scroll;
     return tracks.map((track) => {
         const place = { track, top: top + HEAD };
         top += heightOf(track);
@@ -46,8 +48,8 @@ export interface Hit {
 }
 
 export function hitOf(picture: Picture, x: number, y: number): Hit | null {
-    const found = placesOf(picture.tracks).find(
-        ({ track, top }) => y >= top - HEAD && y < top - HEAD + heightOf(track),
+    const found = placesOf(picture).find(
+        ({ track, top }) => y >= RULER && y >= top - HEAD && y < top - HEAD + heightOf(track),
     );
     if (!found) {
         return null;
@@ -57,7 +59,7 @@ export function hitOf(picture: Picture, x: number, y: number): Hit | null {
     return { track: found.track, bar: barAt(bars, axis, x, y) };
 }
 
-interface Colours {
+export interface Colours {
     text: string;
     dim: string;
     line: string;
@@ -65,7 +67,8 @@ interface Colours {
     card: string;
 }
 
-function coloursOf(canvas: HTMLCanvasElement): Colours {
+// coloursOf asks the style sheet: once for each theme, not in each frame.
+export function coloursOf(canvas: HTMLCanvasElement): Colours {
     const style = getComputedStyle(canvas);
     const read = (name: string) => style.getPropertyValue(name).trim();
     return {
@@ -77,92 +80,110 @@ function coloursOf(canvas: HTMLCanvasElement): Colours {
     };
 }
 
-function drawRuler(context: CanvasRenderingContext2D, picture: Picture, height: number, colours: Colours) {
+// The lines of the ruler lie below the bars, its words above everything that scrolls.
+function drawRuler(context: CanvasRenderingContext2D, picture: Picture, colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
-    context.lineWidth = 1;
-    for (const tick of ticksOf(picture.view, picture.width)) {
-        const x = Math.round(place(tick.at)) + 0.5;
-        context.strokeStyle = colours.line;
-        context.beginPath();
-        context.moveTo(x, 18);
-        context.lineTo(x, height);
-        context.stroke();
-        context.fillStyle = colours.dim;
-        context.fillText(tick.label, x + 3, 9);
-    }
+    const ticks = ticksOf(picture.view, picture.width).map((tick) => ({ ...tick, x: Math.round(place(tick.at)) }));
+    context.globalCompositeOperation = "destination-over";
+    context.fillStyle = colours.line;
+    ticks.forEach(({ x }) => context.fillRect(x, 18, 1, picture.height));
+    context.globalCompositeOperation = "source-over";
+    context.fillStyle = colours.card;
+    context.fillRect(0, 0, picture.width, RULER - 2);
+    context.fillStyle = colours.line;
+    ticks.forEach(({ x }) => context.fillRect(x, 18, 1, RULER - 18));
+    context.fillStyle = colours.dim;
+    ticks.forEach(({ x, label }) => context.fillText(label, x + 3, 9));
+}
+
+// From the first of a session's tracks to its last.
+function reachOf(places: readonly Place[], session: number): { top: number; bottom: number } {
+    const own = places.filter(({ track }) => track.stream.session_id === session);
+    const last = own[own.length - 1];
+    return last ? { top: own[0]!.top - HEAD, bottom: last.top + last.track.rows * ROW + FOOT } : { top: 0, bottom: 0 };
 }
 
 // The names of marks stand where there is room for them.
-function drawMarks(context: CanvasRenderingContext2D, picture: Picture, height: number, colours: Colours) {
+function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: readonly Place[], colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
+    const reaches = new Map<number, { top: number; bottom: number }>();
     let free = 0;
+    context.fillStyle = colours.accent;
     for (const mark of picture.marks) {
-        const x = Math.round(place(mark.at_ns)) + 0.5;
+        const x = Math.round(place(mark.at_ns));
         if (x < 0 || x > picture.width) {
             continue;
         }
-        context.strokeStyle = colours.accent;
+        const reach = reaches.get(mark.session_id) ?? reachOf(places, mark.session_id);
+        reaches.set(mark.session_id, reach);
+        const top = Math.max(20, reach.top);
         context.globalAlpha = mark.is_end ? 0.4 : 0.9;
-        context.beginPath();
-        context.moveTo(x, 20);
-        context.lineTo(x, height);
-        context.stroke();
+        context.fillRect(x, top, 1, Math.max(0, Math.min(picture.height, reach.bottom) - top));
         context.globalAlpha = 1;
         if (x >= free && !mark.is_end) {
-            context.fillStyle = colours.accent;
-            context.fillText(mark.name.slice(0, 40), x + 3, 26);
-            free = x + 14 + context.measureText(mark.name.slice(0, 40)).width;
+            const name = mark.name.slice(0, 40);
+            context.fillText(name, x + 3, 26);
+            free = x + 14 + context.measureText(name).width;
         }
     }
 }
 
-function drawTrack(
-    context: CanvasRenderingContext2D,
-    picture: Picture,
-    { track, top }: Place,
-    colours: Colours,
-): void {
+function isOf(gap: GapMark, { stream }: Track): boolean {
+    return gap.stream_id === null ? gap.session_id === stream.session_id : gap.stream_id === stream.stream_id;
+}
+
+function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place): void {
     const place = placeOf(picture.view, picture.width);
-    const search = picture.search.toLowerCase();
-    const isFaded = (bar: Bar) => search !== "" && !bar.name.toLowerCase().includes(search);
-    context.fillStyle = colours.line;
-    context.fillRect(0, top - HEAD, picture.width, 1);
-    const chosen = picture.chosen && track.bars.includes(picture.chosen) ? picture.chosen : null;
-    const { rows, bars } = track;
-    drawBars(context, bars, { place, width: picture.width, top, rows, chosen, outline: colours.text, isFaded });
     let drawn = -Infinity; // gaps come in order: those within the last one's pixels are drawn
     for (const gap of picture.gaps) {
         const left = Math.max(-2, place(gap.start_ns));
         const right = Math.min(picture.width + 2, Math.max(left + 3, place(gap.end_ns)));
-        const isHere = gap.stream_id === null || gap.stream_id === track.stream.stream_id;
-        if (isHere && right > drawn && right > 0 && left < picture.width) {
+        if (isOf(gap, track) && right > drawn && right > 0 && left < picture.width) {
             hatch(context, left, top, right - left, track.rows * ROW);
             drawn = right;
         }
     }
+}
+
+function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place, colours: Colours): void {
     const name = trackName(track.stream);
     const how = track.problem || (track.isCalls ? "" : "  ≈ what was open where steps begin");
+    const said = `${track.stream.clock}${how}`;
+    const room = context.measureText(name).width;
+    context.fillStyle = colours.line;
+    context.fillRect(0, top - HEAD, picture.width, 1);
     context.fillStyle = colours.card;
-    context.fillRect(0, top - HEAD + 2, context.measureText(name + how).width + 14, HEAD - 4);
+    context.fillRect(0, top - HEAD + 2, room + context.measureText(said).width + 14, HEAD - 4);
     context.fillStyle = colours.text;
     context.fillText(name, 4, top - HEAD / 2);
     context.fillStyle = colours.dim;
-    context.fillText(how, 4 + context.measureText(name).width, top - HEAD / 2);
+    context.fillText(said, 4 + room, top - HEAD / 2);
 }
 
-export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture): void {
-    const height = heightOfAll(picture.tracks);
-    const context = prepare(canvas, picture.width, height);
-    const colours = coloursOf(canvas);
-    drawRuler(context, picture, height, colours);
-    for (const place of placesOf(picture.tracks)) {
-        drawTrack(context, picture, place, colours);
+function layerOf(picture: Picture, { track, top }: Place, colours: Colours): Layer {
+    const search = picture.search.toLowerCase();
+    const isFaded = (bar: Bar) => !bar.name.toLowerCase().includes(search);
+    const chosen = picture.chosen && track.bars.includes(picture.chosen) ? picture.chosen : null;
+    const place = placeOf(picture.view, picture.width);
+    const axis = { place, width: picture.width, top, rows: track.rows, chosen, outline: colours.text };
+    return { bars: track.bars, axis: search === "" ? axis : { ...axis, isFaded } };
+}
+
+export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture, colours: Colours): void {
+    const context = prepare(canvas, picture.width, picture.height);
+    const places = placesOf(picture);
+    const seen = places.filter(({ track, top }) => top + heightOf(track) > 0 && top - HEAD < picture.height);
+    drawBars(context, seen.map((place) => layerOf(picture, place, colours)));
+    for (const place of seen) {
+        drawGaps(context, picture, place);
+        drawHead(context, picture, place, colours);
     }
-    drawMarks(context, picture, height, colours);
-    drawSelected(context, picture, height, colours);
+    drawRuler(context, picture, colours);
+    drawMarks(context, picture, places, colours);
+    drawSelected(context, picture, colours);
 }
 
-function drawSelected(context: CanvasRenderingContext2D, picture: Picture, height: number, colours: Colours): void {
+function drawSelected(context: CanvasRenderingContext2D, picture: Picture, colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
     context.fillStyle = colours.accent;
     for (const area of picture.areas) {
@@ -170,10 +191,10 @@ function drawSelected(context: CanvasRenderingContext2D, picture: Picture, heigh
         const right = Math.min(picture.width + 2, place(area.to));
         if (right >= left) {
             context.globalAlpha = 0.16;
-            context.fillRect(left, 0, right - left, height);
+            context.fillRect(left, 0, right - left, picture.height);
             context.globalAlpha = 1;
-            context.fillRect(left, 0, 1, height);
-            context.fillRect(right, 0, 1, height);
+            context.fillRect(left, 0, 1, picture.height);
+            context.fillRect(right, 0, 1, picture.height);
         }
     }
 }

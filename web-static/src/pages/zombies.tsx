@@ -6,7 +6,7 @@ import { route, setParameters } from "../router";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
 
-const LIST_SQL = `SELECT z.zombie_id, z.kind, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,
+const LIST_SQL = `SELECT z.zombie_id, z.kind, z.state, z.class, z.selector, z.used_in, z.freed_in, z.allocated_in, z.reports,
        count(DISTINCT r.session_id) AS sessions, count(DISTINCT s.device_id) AS devices,
        CAST(z.first_seen_realtime_ns AS TEXT) AS first_seen, CAST(z.last_seen_realtime_ns AS TEXT) AS last_seen, z.note
 FROM zombies z LEFT JOIN zombie_reports r USING (zombie_id) LEFT JOIN sessions s USING (session_id)
@@ -20,10 +20,16 @@ const REPORTS_SQL = `SELECT r.session_id, s.command, d.name AS device, r.at_ns, 
 FROM zombie_reports r JOIN sessions s USING (session_id) JOIN devices d USING (device_id)
 WHERE r.zombie_id = :finding ORDER BY r.report_id DESC LIMIT 50`;
 
+// What happened to the object before: where a policy keeps that.
+const HISTORY_SQL = `SELECT e.number, e.event, e.owners, e.tid, e.function FROM zombie_events e
+WHERE e.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :finding) ORDER BY e.number`;
+
 interface Finding {
     zombie_id: number;
     kind: string;
     state: string;
+    class: string; // of a freed object; "": none
+    selector: string;
     used_in: string;
     freed_in: string;
     allocated_in: string;
@@ -43,6 +49,14 @@ interface FrameRow {
     module: string;
     offset: number;
     is_own: number;
+}
+
+interface HistoryRow {
+    number: number;
+    event: string;
+    owners: number;
+    tid: number;
+    function: string;
 }
 
 interface Report {
@@ -84,6 +98,7 @@ function Details({ finding }: { finding: string }) {
     const values = { finding };
     const frames = useSql<FrameRow>(FRAMES_SQL, values);
     const reports = useSql<Report>(REPORTS_SQL, values);
+    const history = useSql<HistoryRow>(HISTORY_SQL, values, 0, { rows: 5000 });
     if (frames.problem) {
         return <Problem message={frames.problem} />;
     }
@@ -94,6 +109,18 @@ function Details({ finding }: { finding: string }) {
                     <Stack key={stack} title={title} frames={frames.rows.filter((frame) => frame.stack === stack)} />
                 ))}
             </div>
+            <SqlPanel
+                title="History of the object, in order"
+                sql={HISTORY_SQL}
+                values={values}
+                answer={history}
+                columns={[
+                    { title: "Event", cell: (row) => row.event },
+                    { title: "Owners afterwards", number: true, cell: (row) => count(row.owners) },
+                    { title: "By", mono: true, cell: (row) => row.function || "–" },
+                    { title: "Thread", number: true, cell: (row) => row.tid },
+                ]}
+            />
             <SqlPanel
                 title="Reports, latest first"
                 sql={REPORTS_SQL}
@@ -144,6 +171,7 @@ export function ZombiesPage() {
                             </button>
                         ),
                     },
+                    { title: "Object", mono: true, cell: (row) => [row.class, row.selector].filter(Boolean).join(" ") || "–" },
                     { title: "Used in", mono: true, cell: (row) => row.used_in || "–" },
                     { title: "Freed in", mono: true, cell: (row) => row.freed_in || "–" },
                     { title: "Allocated in", mono: true, cell: (row) => row.allocated_in || "–" },

@@ -77,7 +77,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
             }
             const context = prepare(canvas.current, width, rows * ROW);
             const outline = getComputedStyle(canvas.current).getPropertyValue("--text").trim();
-            drawBars(context, drawn, { place, width, top: 0, rows, chosen: null, outline, isFaded });
+            drawBars(context, [{ bars: drawn, axis: { place, width, top: 0, rows, chosen: null, outline, isFaded } }]);
         });
         return () => cancelAnimationFrame(frame);
     });

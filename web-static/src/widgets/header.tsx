@@ -15,7 +15,7 @@ const places: readonly (readonly [PageName, string, string])[] = [
 const ofLabs: ReadonlySet<PageName> = new Set(["coverage", "zombies"]); // what a cluster has no rows of
 
 function isAt(page: PageName): boolean {
-    return route.value.page === page || (page === "sessions" && route.value.page === "session");
+    return route.value.page === page || (page === "sessions" && ["session", "timelines"].includes(route.value.page));
 }
 
 function Logo() {

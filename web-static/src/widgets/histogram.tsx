@@ -3,8 +3,9 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
 import { useSql } from "../answers";
-import { counted, duration } from "../format";
+import { count, counted, duration, percent } from "../format";
 import { looks } from "../store";
+import { RowTable } from "./panel";
 import { Problem } from "./small";
 
 const BINS_SQL = `SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(s.histogram, s.session_id) AS merged
@@ -17,7 +18,7 @@ interface Bin {
     count: number;
 }
 
-// Octaves of duration, so that both sides share their bins.
+// Quarters of octaves of duration, so that both sides share their bins.
 function octaves(bins: readonly Bin[]): Map<number, number> {
     const sums = new Map<number, number>();
     for (const bin of bins) {
@@ -90,7 +91,36 @@ export function DurationChart({ sides, onSelect }: {
         );
         return follow(chart, box.current!);
     }, [JSON.stringify(sides), looks.value]);
-    return <div class="chart" ref={box} aria-hidden="true" />;
+    return (
+        <>
+            <div class="chart" ref={box} aria-hidden="true" />
+            <ChartTwin sides={sides} />
+        </>
+    );
+}
+
+// What the chart draws, in words.
+function ChartTwin({ sides }: { sides: readonly Side[] }) {
+    const sums = sides.map((side) => octaves(side.bins));
+    const bins = [...new Set(sums.flatMap((side) => [...side.keys()]))].sort((a, b) => a - b);
+    const wholes = sums.map((side) => [...side.values()].reduce((sum, value) => sum + value, 0));
+    return (
+        <details class="twin">
+            <summary>The same as a table</summary>
+            <RowTable<number>
+                label="Durations, as a table"
+                rows={bins}
+                columns={[
+                    { title: "From", number: true, cell: (bin) => duration(2 ** (bin / 4)) },
+                    { title: "To", number: true, cell: (bin) => duration(2 ** ((bin + 1) / 4)) },
+                    ...sides.flatMap((side, at) => [
+                        { title: `Calls, ${side.title}`, number: true, cell: (bin: number) => count(sums[at]!.get(bin) ?? 0) },
+                        { title: `Share, ${side.title}`, number: true, cell: (bin: number) => percent(sums[at]!.get(bin) ?? 0, wholes[at]!) },
+                    ]),
+                ]}
+            />
+        </details>
+    );
 }
 
 const SET_SQL = `SELECT s.session_id FROM sessions s WHERE EXISTS (SELECT 1 FROM function_stats f

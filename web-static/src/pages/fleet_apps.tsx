@@ -1,0 +1,193 @@
+// From the apps of a device to what they did: its list, preparation, start, and the file or the session.
+import { useState } from "preact/hooks";
+import { useSql } from "../answers";
+import { api, type Command, type Device } from "../api";
+import { bytes, duration } from "../format";
+import { route, setParameters } from "../router";
+import { Panel, RowTable } from "../widgets/panel";
+import { signedIn } from "../widgets/sign_in";
+
+interface App {
+    name: string;
+    runtime?: string; // "": it is not there
+    command?: string[];
+}
+
+// What a command `record` has come to (collector-server/fleet/record_jobs.h).
+interface Progress {
+    state?: string;
+    at?: Record<string, number>; // CLOCK_REALTIME in ns of each state
+    session?: string; // its uuid
+    needs?: { need: string; ok: boolean; said?: string }[];
+}
+
+const STATES = ["preparing", "prepared", "started", "recording", "finished"] as const;
+
+const SESSIONS_SQL = `SELECT session_id, lower(hex(uuid)) AS uuid, state FROM sessions
+WHERE device_id = :device ORDER BY session_id DESC LIMIT 200`;
+
+interface SessionRow {
+    session_id: number;
+    uuid: string;
+    state: string;
+}
+
+function parsed<T>(text: string | null): T | null {
+    try {
+        return JSON.parse(text ?? "") as T;
+    } catch {
+        return null; // what went wrong, in words
+    }
+}
+
+const isRunning = (command: Command) => ["preparing", "queued", "sent"].includes(command.state);
+
+function appsOf(commands: readonly Command[]): App[] {
+    const answered = commands.find((command) => command.kind === "apps" && command.state === "done");
+    const apps = parsed<App[]>(answered?.result ?? null);
+    return Array.isArray(apps) ? apps : [];
+}
+
+// Where in its way from preparation to the end a recording is, with the time that each step took.
+function Steps({ command }: { command: Command }) {
+    const progress = parsed<Progress>(command.result);
+    const at = progress?.at ?? {};
+    const reached = STATES.filter((state) => at[state] !== undefined);
+    if (reached.length === 0) {
+        return <>{isRunning(command) ? command.state : ""}</>;
+    }
+    return (
+        <ol class="steps">
+            {reached.map((state, index) => (
+                <li key={state}>
+                    {state}
+                    {index > 0 ? <span class="dim"> +{duration(at[state]! - at[reached[index - 1]!]!)}</span> : null}
+                </li>
+            ))}
+        </ol>
+    );
+}
+
+type Give = (kind: string, given?: Record<string, unknown>) => void;
+
+function Outcome({ command, sessions, give }: { command: Command; sessions: readonly SessionRow[]; give: Give }) {
+    const progress = parsed<Progress>(command.result);
+    const session = sessions.find((one) => one.uuid === progress?.session);
+    const wrong = (progress?.needs ?? []).filter((need) => !need.ok).map((need) => `${need.need}: ${need.said ?? "missing"}`);
+    const isOver = ["failed", "timed_out"].includes(command.state);
+    return (
+        <>
+            {session ? (
+                <a href={`/sessions/${session.session_id}?view=${session.state === "recording" ? "live" : "overview"}`}>
+                    {session.state === "recording" ? "watch it" : `session ${session.session_id}`}
+                </a>
+            ) : null}{" "}
+            {session?.state === "recording" && signedIn.value ? (
+                <button class="quiet" type="button" onClick={() => give("stop", { session: session.uuid })}>
+                    Stop
+                </button>
+            ) : null}
+            {command.file_bytes ? (
+                <a download="" href={`/api/v1/commands/${command.id}/file`}>
+                    file, {bytes(command.file_bytes)}
+                </a>
+            ) : null}
+            {wrong.length > 0 ? <span class="warn-text">{wrong.join("; ")}</span> : null}
+            {isOver ? <span class="warn-text">{command.result ?? command.state}</span> : null}
+        </>
+    );
+}
+
+function useGive(device: Device) {
+    const [said, setSaid] = useState("");
+    const give = async (kind: string, given: Record<string, unknown>) => {
+        try {
+            await api.giveCommand({ devices: device.uuid, kind, arguments: given });
+            setSaid(`Given: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
+        } catch (failure) {
+            setSaid((failure as Error).message);
+        }
+    };
+    return { said, give: ((kind, given = {}) => void give(kind, given)) as Give };
+}
+
+const formats = ["function.txt", "report.txt", "folded", "chrome-json"];
+
+export function Apps({ device, commands, changes }: { device: Device; commands: readonly Command[]; changes: number }) {
+    const { said, give } = useGive(device);
+    const chosen = route.value.parameters.get("format") ?? "";
+    const format = formats.includes(chosen) ? chosen : formats[0]!;
+    const own = commands.filter((command) => command.device_id === device.id);
+    const apps = appsOf(own);
+    const runs = own.filter((command) => ["record", "prepare", "launch"].includes(command.kind)).slice(0, 20);
+    const sessions = useSql<SessionRow>(SESSIONS_SQL, { device: device.id }, changes);
+    const nameOf = (command: Command) => parsed<{ app?: string; command?: string[] }>(command.arguments);
+    return (
+        <Panel title="Apps">
+            <div class="tools">
+                <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => give("apps")}>
+                    {apps.length > 0 ? "Ask again" : "Ask for its apps"}
+                </button>
+                <label class="field">
+                    Recordings bring
+                    <select value={format} onChange={(event) => setParameters({ format: event.currentTarget.value })}>
+                        {formats.map((name) => (
+                            <option key={name}>{name}</option>
+                        ))}
+                    </select>
+                </label>
+                {signedIn.value ? null : <span class="dim">Sign in to give commands.</span>}
+                <span role="status">{said}</span>
+            </div>
+            {apps.length > 0 ? (
+                <RowTable<App>
+                    label="Apps of the device"
+                    rows={apps}
+                    columns={[
+                        { title: "App", cell: (app) => app.name },
+                        { title: "Runs on", cell: (app) => app.runtime || "not known" },
+                        { title: "Starts", mono: true, cell: (app) => (app.command ?? []).join(" ") },
+                        {
+                            title: "",
+                            cell: (app) => (
+                                <span class="chips">
+                                    <button
+                                        class="quiet"
+                                        type="button"
+                                        disabled={!signedIn.value}
+                                        aria-label={`Prepare ${app.name}`}
+                                        onClick={() => give("prepare", { app: app.name })}
+                                    >
+                                        Prepare
+                                    </button>
+                                    <button
+                                        class="quiet"
+                                        type="button"
+                                        disabled={!signedIn.value}
+                                        aria-label={`Record ${app.name}`}
+                                        onClick={() => give("record", { app: app.name, format })}
+                                    >
+                                        Record
+                                    </button>
+                                </span>
+                            ),
+                        },
+                    ]}
+                />
+            ) : null}
+            {runs.length > 0 ? (
+                <RowTable<Command>
+                    label="Preparations and recordings, latest first"
+                    rows={runs}
+                    columns={[
+                        { title: "App", cell: (command) => nameOf(command)?.app ?? (nameOf(command)?.command ?? []).join(" ") },
+                        { title: "What", cell: (command) => command.kind },
+                        { title: "State", cell: (command) => <span class={`tag command-${command.state}`}>{command.state.replaceAll("_", " ")}</span> },
+                        { title: "Steps", cell: (command) => <Steps command={command} /> },
+                        { title: "Came to", cell: (command) => <Outcome {...{ command, give }} sessions={sessions.rows} /> },
+                    ]}
+                />
+            ) : null}
+        </Panel>
+    );
+}

@@ -1,0 +1,354 @@
+// How a timeline is moved, drawn and said: the parts that the pages of one and of several sessions share.
+// Window, selected area, selected call, search and chosen threads are in the address.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Window } from "../canvas/scale";
+import { compact, count, counted, duration } from "../format";
+import { route, setParameters } from "../router";
+import { selection } from "../selection";
+import { looks } from "../store";
+import { RowTable } from "../widgets/panel";
+import { type CallBar, type GapMark, type Mark, type Stream, type Track, trackName } from "./timeline_data";
+import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, type Picture } from "./timeline_draw";
+
+const TWIN_ROWS = 200;
+const TWIN_ROWS_OF_TRACK = 20; // at least
+const NARROWEST_NS = 20;
+const ADDRESS_DELAY_MS = 150;
+
+function wholeNumber(text: string | null): number | null {
+    return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
+}
+
+function windowOf(from: string | null, to: string | null): Window | null {
+    const first = wholeNumber(from);
+    const last = wholeNumber(to);
+    return first !== null && last !== null && last > first ? { from: first, to: last } : null;
+}
+
+// clamp keeps a window inside of the session, and wide enough to be drawn.
+function clamp(bounds: Window, from: number, length: number): Window {
+    const whole = bounds.to - bounds.from;
+    const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));
+    const start = Math.round(Math.min(Math.max(from, bounds.from), bounds.to - span));
+    return { from: start, to: start + span };
+}
+
+const FOLLOWED_NS = 5e9;
+
+// The end of what was recorded so far, as wide as the window was.
+function lastOf(bounds: Window, before: Window | null): Window {
+    const length = before ? before.to - before.from : Math.min(FOLLOWED_NS, bounds.to - bounds.from);
+    return clamp(bounds, bounds.to - length, length);
+}
+
+// useView is the window that is shown. It follows keys and mouse at once, and the address when they
+// rest: browsers allow only some changes of it a second.
+export function useView(bounds: Window | null) {
+    const parameters = route.value.parameters;
+    const inAddress = windowOf(parameters.get("from"), parameters.get("to"));
+    const [moving, setMoving] = useState<Window | null>(null);
+    const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+    const key = `${inAddress?.from} ${inAddress?.to}`;
+    useEffect(() => setMoving(null), [key]);
+    const show = (from: number, length: number) => {
+        const next = clamp(bounds!, from, length);
+        setMoving(next);
+        clearTimeout(timer.current);
+        timer.current = setTimeout(() => {
+            const isWhole = next.to - next.from === bounds!.to - bounds!.from;
+            setParameters(
+                { from: isWhole ? "" : `${next.from}`, to: isWhole ? "" : `${next.to}`, follow: "" },
+                true,
+            );
+            setMoving(null);
+        }, ADDRESS_DELAY_MS);
+    };
+    useEffect(() => () => clearTimeout(timer.current), []);
+    const isFollowing = parameters.get("follow") === "1" && bounds !== null && !moving;
+    return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
+}
+
+// W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
+function keyAction(code: string, bounds: Window, view: Window, show: Show): (() => void) | null {
+    const span = view.to - view.from;
+    switch (code) {
+        case "KeyW":
+            return () => show(view.from + span / 4, span / 2);
+        case "KeyS":
+            return () => show(view.from - span / 2, span * 2);
+        case "KeyA":
+            return () => show(view.from - span / 4, span);
+        case "KeyD":
+            return () => show(view.from + span / 4, span);
+        case "Home":
+            return () => show(bounds.from, bounds.to - bounds.from);
+        default:
+            return null;
+    }
+}
+
+export type Show = (from: number, length: number) => void;
+
+function describe(track: Track, bar: CallBar | null): string {
+    const where = trackName(track.stream);
+    if (!bar) {
+        return `${where}: no call here`;
+    }
+    const took = bar.isOpen ? "not ended" : duration(bar.right - bar.left);
+    if (!bar.call) {
+        return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
+    }
+    if (bar.count) {
+        return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
+    }
+    return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
+}
+
+interface TwinRow {
+    track: Track;
+    bar: CallBar;
+}
+
+// Twin says the bars that the canvas shows.
+export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
+    const [open, setOpen] = useState(false);
+    const each = Math.max(TWIN_ROWS_OF_TRACK, Math.floor(TWIN_ROWS / Math.max(1, tracks.length)));
+    const seen = (open ? tracks : []).map((track) => ({
+        track,
+        bars: track.bars.filter((bar) => bar.right >= view.from && bar.left <= view.to),
+    }));
+    const all = seen.reduce((sum, { bars }) => sum + bars.length, 0);
+    const rows: TwinRow[] = seen.flatMap(({ track, bars }) => bars.slice(0, each).map((bar) => ({ track, bar })));
+    return (
+        <details class="card panel twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
+            <summary>
+                <h2>The same as a table</h2>
+            </summary>
+            <RowTable
+                label="Calls of the timeline"
+                rows={rows}
+                columns={[
+                    { title: "Thread", cell: ({ track }) => trackName(track.stream) },
+                    { title: "Depth", number: true, cell: ({ bar }) => bar.row },
+                    { title: "Function", mono: true, cell: ({ bar }) => bar.name },
+                    { title: "From", number: true, cell: ({ bar }) => duration(bar.left) },
+                    {
+                        title: "Lasted",
+                        number: true,
+                        cell: ({ bar }) => (bar.isOpen ? "not ended" : duration(bar.right - bar.left)),
+                    },
+                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : duration(bar.self)) },
+                    {
+                        title: "Calls",
+                        number: true,
+                        cell: ({ bar }) => (bar.call ? count(bar.count ?? 1) : "≈"),
+                    },
+                    { title: "", cell: ({ bar }) => (bar.striped ? "▲ not exact" : bar.isUnwound ? "unwound" : "") },
+                ]}
+            />
+            {all > rows.length ? (
+                <p class="dim">
+                    The first {count(rows.length)} of {count(all)} bars, at most {each} of a thread; zoom in for the others.
+                </p>
+            ) : null}
+        </details>
+    );
+}
+
+interface CanvasProperties {
+    bounds: Window;
+    view: Window;
+    show: Show;
+    tracks: readonly Track[];
+    gaps: readonly GapMark[];
+    marks: readonly Mark[];
+    selected: readonly Window[];
+    width: number;
+    setWidth: (width: number) => void;
+    isCurrent: boolean;
+}
+
+interface Drag {
+    x: number;
+    view: Window;
+    moves: boolean; // with Shift: moves the window instead of selecting an area
+}
+
+interface Seen {
+    height: number; // of the part of the tracks that is seen
+    scroll: number; // how far down it is
+}
+
+// What is seen of the tracks: the canvas is no higher, however many there are.
+function useSeen(box: { current: HTMLDivElement | null }, setWidth: (width: number) => void): Seen {
+    const [seen, setSeen] = useState<Seen>({ height: 0, scroll: 0 });
+    useEffect(() => {
+        const tracks = box.current!;
+        const look = () => {
+            setWidth(Math.max(50, tracks.clientWidth));
+            setSeen({ height: tracks.clientHeight, scroll: tracks.scrollTop });
+        };
+        look();
+        const observer = new ResizeObserver(look);
+        observer.observe(tracks);
+        tracks.addEventListener("scroll", look, { passive: true });
+        return () => observer.disconnect();
+    }, []);
+    return seen;
+}
+
+// useDrawn draws a picture in the next frame; the style sheet is asked for colours when they change.
+function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Picture): void {
+    const known = useRef<{ looks: string; colours: Colours } | null>(null);
+    const now = looks.value;
+    useLayoutEffect(() => {
+        const frame = requestAnimationFrame(() => {
+            if (canvas.current && picture.height > 0) {
+                known.current = known.current?.looks === now ? known.current : { looks: now, colours: coloursOf(canvas.current) };
+                drawTimeline(canvas.current, picture, known.current.colours);
+            }
+        });
+        return () => cancelAnimationFrame(frame);
+    });
+}
+
+export function TimelineCanvas(properties: CanvasProperties) {
+    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
+    const canvas = useRef<HTMLCanvasElement>(null);
+    const box = useRef<HTMLDivElement>(null);
+    const drag = useRef<Drag | null>(null);
+    const [band, setBand] = useState<Window | null>(null);
+    const [said, setSaid] = useState("");
+    const { height, scroll } = useSeen(box, setWidth);
+    const parameters = route.value.parameters;
+    const areas = band ? [band] : selected;
+    const call = parameters.get("call");
+    const chosen = call
+        ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
+        : null;
+    const search = parameters.get("q") || selection.value.functions.replace(/^\*|\*$/g, "");
+    const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width, height, scroll };
+    useDrawn(canvas, picture);
+    const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));
+    const onPointerDown = (event: PointerEvent) => {
+        drag.current = { x: event.offsetX, view, moves: event.shiftKey };
+        canvas.current!.setPointerCapture(event.pointerId);
+    };
+    const onPointerMove = (event: PointerEvent) => {
+        const start = drag.current;
+        if (!start) {
+            const hit = hitOf(picture, event.offsetX, event.offsetY);
+            setSaid(hit ? describe(hit.track, hit.bar) : "");
+        } else if (start.moves) {
+            const span = start.view.to - start.view.from;
+            show(start.view.from - ((event.offsetX - start.x) / width) * span, span);
+        } else if (Math.abs(event.offsetX - start.x) > 3) {
+            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
+            setBand({ from: Math.max(0, ends[0]!), to: ends[1]! + 1 });
+        }
+    };
+    const onPointerUp = (event: PointerEvent) => {
+        const start = drag.current;
+        drag.current = null;
+        setBand(null);
+        if (!start || start.moves) {
+            return;
+        }
+        if (Math.abs(event.offsetX - start.x) > 3) {
+            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
+            setParameters({ area: `${Math.max(0, ends[0]!)}-${ends[1]! + 1}`, call: "" });
+            return;
+        }
+        const hit = hitOf(picture, event.offsetX, event.offsetY);
+        setSaid(hit ? describe(hit.track, hit.bar) : "");
+        if (hit?.bar?.count) {
+            const span = hit.bar.right - hit.bar.left;
+            show(hit.bar.left - span, span * 3);
+        } else {
+            setParameters({ call: hit?.bar?.call ?? "" });
+        }
+    };
+    const onWheel = (event: WheelEvent) => {
+        const span = view.to - view.from;
+        if (event.ctrlKey || event.metaKey) {
+            event.preventDefault();
+            const factor = event.deltaY > 0 ? 1.25 : 0.8;
+            const time = view.from + (event.offsetX / width) * span;
+            show(time - (time - view.from) * factor, span * factor);
+        } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+            event.preventDefault();
+            show(view.from + ((event.deltaX || event.deltaY) / width) * span, span);
+        }
+    };
+    const onKeyDown = (event: KeyboardEvent) => {
+        if (event.key === "Escape") {
+            setParameters({ area: "", call: "" });
+            return;
+        }
+        const action = event.ctrlKey || event.metaKey ? null : keyAction(event.code, bounds, view, show);
+        if (action) {
+            event.preventDefault();
+            action();
+        }
+    };
+    return (
+        <div
+            class="timeline card"
+            tabIndex={0}
+            role="group"
+            aria-label="Timeline"
+            data-from={view.from}
+            data-to={view.to}
+            onKeyDown={onKeyDown}
+        >
+            <div class="tracks" ref={box} tabIndex={0} role="group" aria-label="Tracks">
+                <div style={{ height: `${heightOfAll(tracks)}px` }}>
+                    <canvas
+                        ref={canvas}
+                        aria-hidden="true"
+                        class={isCurrent ? "" : "stale"}
+                        style={{ height: `${height}px` }}
+                        {...{ onPointerDown, onPointerMove, onPointerUp, onWheel }}
+                    />
+                </div>
+            </div>
+            <p class="dim" role="status">
+                {said || `${duration(view.from)} to ${duration(view.to)}, ${duration(view.to - view.from)}`}
+            </p>
+        </div>
+    );
+}
+
+export function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readonly Stream[] }) {
+    const chosen = new Set(shown.map((stream) => stream.stream_id));
+    const toggle = (stream: Stream) => {
+        const next = chosen.has(stream.stream_id)
+            ? shown.filter((other) => other !== stream)
+            : [...shown, stream];
+        setParameters({ streams: next.map((other) => other.stream_id).join(",") });
+    };
+    return (
+        <details class="threads">
+            <summary>
+                {shown.length === streams.length
+                    ? counted(streams.length, "thread")
+                    : `${count(shown.length)} of ${count(streams.length)} threads`}
+            </summary>
+            <ul class="card">
+                {streams.map((stream) => (
+                    <li key={stream.stream_id}>
+                        <label>
+                            <input
+                                type="checkbox"
+                                checked={chosen.has(stream.stream_id)}
+                                onChange={() => toggle(stream)}
+                            />{" "}
+                            {trackName(stream)} <span class="dim">{compact(stream.calls)} calls</span>
+                        </label>
+                    </li>
+                ))}
+            </ul>
+        </details>
+    );
+}
+

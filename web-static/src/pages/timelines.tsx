@@ -1,0 +1,354 @@
+// Sessions of several devices on one timeline: by the collector's clock, by their beginnings, or by a mark.
+// The sessions and how they are aligned are in the address.
+import { useEffect, useState } from "preact/hooks";
+import { useSql } from "../answers";
+import type { Window } from "../canvas/scale";
+import { count, duration } from "../format";
+import { route, setParameters } from "../router";
+import { matches, PART_MS, type Selection, selection } from "../selection";
+import { changeOf, resyncs } from "../store";
+import { DeviceChip } from "../widgets/device_chip";
+import { SqlPanel } from "../widgets/panel";
+import { Chip, Problem } from "../widgets/small";
+import { CallDetails } from "./call_details";
+import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
+import { type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
+
+const SESSIONS_MAX = 16;
+const TRACKS_MAX = 24;
+const ROWS = { rows: 5000 };
+
+// Where each session begins, later than the first of them. By clock: as its device's clock was compared
+// with the collector's, else as the device says.
+function placesSql(ids: string, align: string): string {
+    const isMark = align.startsWith("mark:");
+    const begun = "coalesce(c.started_collector_ns, s.started_realtime_ns)";
+    const offset = isMark
+        ? "max(m.at_ns) OVER () - m.at_ns"
+        : align === "start"
+          ? "0"
+          : `${begun} - min(${begun}) OVER ()`;
+    const mark = isMark
+        ? `
+LEFT JOIN (SELECT session_id, min(at_ns) AS at_ns FROM marks WHERE name = :mark AND NOT is_end GROUP BY session_id) m
+     ON m.session_id = s.session_id`
+        : "";
+    return `SELECT s.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.device_id, d.name AS device,
+       ${offset} AS offset_ns, c.uncertainty_ns, c.clock_error_ns
+FROM sessions s JOIN devices d USING (device_id) LEFT JOIN session_collector_times c ON c.session_id = s.session_id${mark}
+WHERE s.session_id IN (${ids}) ORDER BY offset_ns IS NULL, offset_ns, s.session_id`;
+}
+
+interface Place {
+    session_id: number;
+    title: string;
+    device_id: number;
+    device: string;
+    offset_ns: number | null; // NULL: the session has no such mark
+    uncertainty_ns: number | null; // NULL: the clocks were never compared
+    clock_error_ns: number | string | null;
+}
+
+// What is said of how well the place of a session is known.
+function certainty(place: Place, align: string): string {
+    if (align === "start") {
+        return "not aligned by time: each begins at 0";
+    }
+    if (align.startsWith("mark:")) {
+        const name = align.slice("mark:".length);
+        return place.offset_ns === null ? `has no mark ${name}: not shown` : `its first ${name}, by its own clock`;
+    }
+    if (place.uncertainty_ns === null) {
+        return "never compared with the collector's: as the device says";
+    }
+    const error = Number(place.clock_error_ns);
+    const side = error < 0 ? "ahead" : "behind";
+    return `± ${duration(place.uncertainty_ns)}; the device's was ${duration(Math.abs(error))} ${side}`;
+}
+
+function onTrack(place: Place, align: string): string {
+    if (align !== "") {
+        return "";
+    }
+    return place.uncertainty_ns === null ? "  clock never compared" : `  ± ${duration(place.uncertainty_ns)}`;
+}
+
+function idsOf(text: string | null): string[] {
+    const ids = (text ?? "").split(",").filter((id) => /^[1-9][0-9]{0,17}$/.test(id));
+    return [...new Set(ids)].slice(0, SESSIONS_MAX);
+}
+
+interface Shown {
+    place: Place;
+    placed: Placed;
+}
+
+// Chosen streams, else as many of each session as there is room for.
+function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
+    const wanted = (route.value.parameters.get("streams") ?? "").split(",");
+    const chosen = streams.filter((stream) => wanted.includes(String(stream.stream_id)));
+    const each = Math.max(1, Math.floor(TRACKS_MAX / Math.max(1, sessions)));
+    const seen = new Map<number, number>();
+    const first = streams.filter(({ session_id: id }) => {
+        seen.set(id, (seen.get(id) ?? 0) + 1);
+        return seen.get(id)! <= each;
+    });
+    return chosen.length > 0 ? chosen : first;
+}
+
+function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[] {
+    return places.flatMap((place) => {
+        const own = streams.filter((stream) => stream.session_id === place.session_id);
+        return place.offset_ns === null || own.length === 0
+            ? []
+            : [{ place, placed: { id: String(place.session_id), offset: place.offset_ns, streams: own, bounds: boundsOf(own) } }];
+    });
+}
+
+function spanOf(shown: readonly Shown[]): Window | null {
+    return shown.length === 0
+        ? null
+        : {
+              from: Math.min(...shown.map(({ placed }) => placed.bounds.from + placed.offset)),
+              to: Math.max(...shown.map(({ placed }) => placed.bounds.to + placed.offset)),
+          };
+}
+
+// The sums of the selected time, of each session in its own.
+function areaSql(shown: readonly Shown[], area: Window, chosen: Selection): string {
+    const parts = shown.map(({ placed: { id, offset } }) => {
+        const from = Math.max(0, area.from - offset);
+        const to = Math.max(0, area.to - offset);
+        return `SELECT ${id} AS session_id, * FROM call_aggregate(${id}, ${from}, ${to})`;
+    });
+    return `SELECT a.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device, f.name,
+       sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, max(a.max_ns) AS max_ns
+FROM (${parts.join("\nUNION ALL ")}) a
+JOIN sessions s USING (session_id) JOIN devices d USING (device_id) LEFT JOIN functions f USING (function_id)
+WHERE ${matches(chosen, "f.name")}
+GROUP BY a.session_id, a.function_id ORDER BY self_ns DESC, calls DESC LIMIT 100`;
+}
+
+interface AreaRow {
+    title: string;
+    device: string;
+    name: string;
+    calls: number;
+    self_ns: number;
+    total_ns: number;
+    max_ns: number | null;
+}
+
+function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window; show: Show }) {
+    const chosen = selection.value;
+    const sql = areaSql(shown, area, chosen);
+    const values = chosen.functions ? { functions: chosen.functions } : {};
+    const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
+    return (
+        <div class="lists">
+            <p class="chips">
+                <button class="quiet" type="button" onClick={() => show(area.from, area.to - area.from)}>
+                    Zoom to the selected time
+                </button>
+            </p>
+            <SqlPanel
+                title="Calls that began in the selection"
+                sql={sql}
+                values={values}
+                answer={answer}
+                none="No call began in it."
+                columns={[
+                    { title: "Device", cell: (row) => row.device },
+                    { title: "Session", cell: (row) => row.title },
+                    { title: "Function", mono: true, cell: (row) => row.name },
+                    { title: "Calls", number: true, cell: (row) => count(row.calls) },
+                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                    { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                    { title: "Longest", number: true, cell: (row) => duration(row.max_ns) },
+                ]}
+            />
+        </div>
+    );
+}
+
+const MARK_NAMES_SQL = (ids: string) => `SELECT name, count(DISTINCT session_id) AS sessions FROM marks
+WHERE session_id IN (${ids}) AND NOT is_end GROUP BY name ORDER BY sessions DESC, name LIMIT 200`;
+
+function Alignment({ ids, align }: { ids: readonly string[]; align: string }) {
+    const marks = useSql<{ name: string; sessions: number }>(MARK_NAMES_SQL(ids.join(", ")), {});
+    return (
+        <label class="field">
+            Aligned by
+            <select
+                value={align}
+                onChange={(event) => setParameters({ align: event.currentTarget.value, from: "", to: "", area: "" })}
+            >
+                <option value="">the collector's clock</option>
+                <option value="start">their beginnings</option>
+                {marks.rows.map(({ name, sessions }) => (
+                    <option key={name} value={`mark:${name}`}>
+                        {`the first mark ${name}${sessions < ids.length ? `, of ${count(sessions)} of them` : ""}`}
+                    </option>
+                ))}
+            </select>
+        </label>
+    );
+}
+
+function Places({ sql, values, answer, ids, align }: {
+    sql: string;
+    values: Record<string, string>;
+    answer: ReturnType<typeof useSql<Place>>;
+    ids: readonly string[];
+    align: string;
+}) {
+    const without = (id: number) => ids.filter((other) => other !== String(id)).join(",");
+    return (
+        <SqlPanel
+            title="Sessions on this timeline"
+            sql={sql}
+            values={values}
+            answer={answer}
+            none="None of these sessions is there."
+            columns={[
+                { title: "Device", cell: (row) => row.device },
+                { title: "Session", cell: (row) => <a href={`/sessions/${row.session_id}?view=timeline`}>{row.title}</a> },
+                { title: "Begins at", number: true, cell: (row) => duration(row.offset_ns) },
+                { title: "Clock", cell: (row) => certainty(row, align) },
+                {
+                    title: "",
+                    cell: (row) => (
+                        <button
+                            type="button"
+                            class="quiet"
+                            aria-label={`Remove session ${row.session_id}`}
+                            onClick={() => setParameters({ sessions: without(row.session_id), streams: "", from: "", to: "" })}
+                        >
+                            ×
+                        </button>
+                    ),
+                },
+            ]}
+        />
+    );
+}
+
+function Chips() {
+    const { area, functions } = selection.value;
+    return (
+        <div class="chips selection" role="group" aria-label="Selection">
+            <DeviceChip />
+            {area ? (
+                <Chip
+                    label={`Time: ${duration(area.to - area.from)} from ${duration(area.from)}`}
+                    onRemove={() => setParameters({ area: "" })}
+                />
+            ) : null}
+            {functions ? <Chip label={`Functions: ${functions}`} onRemove={() => setParameters({ functions: "" })} /> : null}
+        </div>
+    );
+}
+
+function useChanges(ids: readonly string[]): number {
+    return ids.reduce((sum, id) => sum + (changeOf.value[id] ?? 0), resyncs.value);
+}
+
+function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: string; changes: number }) {
+    const [width, setWidth] = useState(0);
+    const bounds = spanOf(shown)!;
+    const { view, show } = useView(bounds);
+    const named = shown.flatMap(({ place, placed }) =>
+        placed.streams.map((stream) => ({ ...stream, session: `${place.device} · ${place.title}`, clock: onTrack(place, align) })),
+    );
+    const streams = shownStreams(named, shown.length);
+    const placed = shown.map(({ placed: one }) => ({
+        ...one,
+        streams: streams.filter((stream) => String(stream.session_id) === one.id),
+    }));
+    const loaded = useTracks(placed, view, width, changes);
+    const ids = shown.map(({ placed: { id } }) => id).join(", ");
+    const offsets = new Map(shown.map(({ place, placed: { offset } }) => [place.session_id, offset]));
+    const gaps = useSql<GapMark>(gapsSql(`g.session_id IN (${ids})`), {}, changes, { rows: 3000 });
+    const marks = useSql<Mark>(marksSql(`session_id IN (${ids})`), {}, changes, { rows: 3000 });
+    const at = (session: number) => offsets.get(session) ?? 0;
+    const tracks = loaded.value?.tracks ?? [];
+    const { area } = selection.value;
+    const call = route.value.parameters.get("call") ?? "";
+    const stream = /^[0-9]{1,19}$/.test(call) ? Number(BigInt(call) >> 38n) : null;
+    const owner = named.find((one) => one.stream_id === stream);
+    return (
+        <>
+            {loaded.problem ? <Problem message={loaded.problem} /> : null}
+            <div class="tools">
+                <input
+                    type="search"
+                    aria-label="Highlight calls by function"
+                    placeholder="Highlight functions…  /"
+                    value={route.value.parameters.get("q") ?? ""}
+                    onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
+                />
+                <Threads streams={named} shown={streams} />
+                <span class="dim legend">
+                    <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag selects;
+                    hatched: lost, striped: not exact
+                </span>
+            </div>
+            <TimelineCanvas
+                {...{ bounds, view: view!, show, tracks, width, setWidth }}
+                gaps={gaps.rows.map((gap) => ({ ...gap, start_ns: gap.start_ns + at(gap.session_id), end_ns: gap.end_ns + at(gap.session_id) }))}
+                marks={marks.rows.map((mark) => ({ ...mark, at_ns: mark.at_ns + at(mark.session_id) }))}
+                selected={area ? [area] : []}
+                isCurrent={loaded.isCurrent}
+            />
+            {owner ? <CallDetails key={call} session={String(owner.session_id)} call={call} /> : null}
+            {area ? <Selected shown={shown} area={area} show={show} /> : null}
+            <Twin tracks={tracks} view={view!} />
+        </>
+    );
+}
+
+function Timelines({ ids }: { ids: readonly string[] }) {
+    const align = route.value.parameters.get("align") ?? "";
+    const changes = useChanges(ids);
+    const list = ids.join(", ");
+    const sql = placesSql(list, align);
+    const values: Record<string, string> = align.startsWith("mark:") ? { mark: align.slice("mark:".length) } : {};
+    const places = useSql<Place>(sql, values, changes);
+    const streams = useSql<Stream>(streamsSql(`s.session_id IN (${list})`), {}, changes, ROWS);
+    const { device } = selection.value;
+    const wanted = places.rows.filter((place) => device === "" || device === String(place.device_id));
+    const shown = placeAll(wanted, streams.rows.filter((stream) => stream.from_ns !== null));
+    const isThere = places.value !== null && streams.value !== null;
+    return (
+        <>
+            <div class="tools">
+                <Alignment ids={ids} align={align} />
+                <Chips />
+            </div>
+            {streams.problem ? <Problem message={streams.problem} /> : null}
+            {shown.length > 0 ? <Chart key={list} shown={shown} align={align} changes={changes} /> : null}
+            {shown.length === 0 ? <p class="empty">{isThere ? "None of these sessions has a call to show." : "Loading…"}</p> : null}
+            <Places {...{ sql, values, ids, align }} answer={places} />
+        </>
+    );
+}
+
+export function TimelinesPage() {
+    useEffect(() => {
+        document.title = "Timeline · Sojourn";
+    }, []);
+    const ids = idsOf(route.value.parameters.get("sessions"));
+    return (
+        <div class="page">
+            <h1>Several sessions on one timeline</h1>
+            {ids.length > 0 ? (
+                <Timelines ids={ids} />
+            ) : (
+                <p class="empty">
+                    No session is chosen: tick some, of one device or of several, in the <a href="/">list of sessions</a>,
+                    and choose <strong>Timeline</strong>. At most {SESSIONS_MAX} are shown.
+                </p>
+            )}
+        </div>
+    );
+}
