@@ -21,8 +21,8 @@ REDIS = [None, None, [r"\n +share .*\n +[0-9.]+ %", r"functions; --all"], [r"\n 
          None, [r"\n> .* processCommand", r"\n\^ .*  main\n"], None,
          [r"A: name:yesterday \(4 sessions\)  B: name:today \(4 sessions\)", r"lpSeek|quicklistNext|__quicklistCompress"]]
 PYTHON = [None, [r"_PyEval_EvalFrameDefault"],
-          [r"threads worked \d+ %, waited [1-9]\d* %", r"\n *[0-9.]+ % +[0-9.]+ .?s +[0-9.]+ .?s +[1-9][0-9.]* ms .*Py_BytesMain"],
-          [r"\n *[0-9.]+ % +[0-9.]+ .?s +0 ns +[1-9][0-9.]* ms .*!clock_nanosleep"],
+          [r"threads worked \d+ %, waited [1-9]\d* %", r"\n *[0-9.]+ % +[0-9.]+ .?s +[0-9.]+ .?s +[1-9][0-9.]* m?s .*Py_BytesMain"],
+          [r"\n *[0-9.]+ % +[0-9.]+ .?s +0 ns +[1-9][0-9.]* m?s .*!clock_nanosleep"],
           [r"working +waiting  function", r"!clock_nanosleep"],
           [r"!clock_nanosleep\n.*  python"], None, [r"\n> .*!clock_nanosleep", r"\n\^ .*Py_BytesMain"], None, None,
           [r"A: name:yesterday \(4 sessions\)  B: name:today \(4 sessions\)", r"\bmore\b"],
