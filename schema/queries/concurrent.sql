@@ -1,7 +1,7 @@
 -- title: How many calls ran at once
 -- question: For how long did so many calls of a function run at the same time?
 -- parameter: session = last | the session
--- parameter: function = main | name of the function
+-- parameter: function = main | name of the function; one with fewer calls is faster: 7 s for a million
 -- column: running | calls at the same time
 -- column: times | how often it came to that
 -- column: total_ns | for how long together, ns
