@@ -1,4 +1,4 @@
--- Sojourn store, version 37: which blocks can answer is told by an index alone.
+-- Sojourn store, version 37: an index alone knows which blocks can answer.
 
 -- Covers what a walk asks of a block before it reads it: a page of ranges instead of a page a block.
 DROP INDEX blocks_by_call;

@@ -20,7 +20,7 @@ PROGRAM = ["perl", "-e", "my $x = 0; for my $i (1 .. 200_000) { $x = ($x + $i * 
 
 def commands_over_sessions(sojourn):
     database, copy, others = (sojourn.path(name) for name in ("run.db", "copy.db", "others.db"))
-    done, _ = sojourn.record(PROGRAM, database)
+    done, _ = sojourn.record(PROGRAM, database, ["--block-ms", "10"])
     check(done.returncode == 0, f"record: {done}")
     for works, go_s, command in ((1, 0.3, ["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database]),
                                  (2, 0.004, ["report", "--all", "--from", "0s", "--to", "30s", database]),

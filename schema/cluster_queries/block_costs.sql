@@ -1,0 +1,3 @@
+-- title: CPU time and memory by block
+-- question: What did the thread of each block work, wait, allocate and free in its time?
+-- refused: blocks stay in their lab

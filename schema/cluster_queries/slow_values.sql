@@ -1,0 +1,3 @@
+-- title: Which values are slow
+-- question: With which values of arguments, results and errno did calls of a function take how long?
+-- refused: values of arguments and results stay in their lab

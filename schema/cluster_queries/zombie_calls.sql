@@ -1,0 +1,3 @@
+-- title: Calls around a use of freed memory
+-- question: Which calls were open when the memory was allocated, freed and used, and which came just before?
+-- refused: when memory was allocated, freed and used stays in its lab, with the calls of that time
