@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
@@ -130,6 +131,20 @@ typedef struct sj_plan_function {
     uint8_t values[SJ_PLACES_PER_FUNCTION];
     uint8_t value_shift; /* arguments in general registers that come before number 1 */
 } sj_plan_function;
+
+/* sj_plan_has_values: something is recorded in front of its entries or exits. Of most functions
+ * nothing is, and a start asks for all of them. */
+static inline bool sj_plan_has_values(const sj_plan_function *function)
+{
+    uint32_t words[SJ_PLACES_PER_FUNCTION / sizeof(uint32_t)];
+    uint32_t any = 0;
+    _Static_assert(sizeof(words) == SJ_PLACES_PER_FUNCTION, "whole words");
+    memcpy(words, function->values, sizeof(words));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        any |= words[i];
+    }
+    return any != 0;
+}
 
 /* sj_plan_is_hooked: a function is to be hooked now. */
 static inline bool sj_plan_is_hooked(const sj_plan_function *function)

@@ -49,6 +49,9 @@ static bool are_values_valid(const sj_plan_function *function)
 {
     enum { SHIFTS = 4 };
     bool valid = function->value_shift < SHIFTS;
+    if (!sj_plan_has_values(function)) {
+        return valid;
+    }
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t place = function->values[i];
         if (i != 0 && function->values[i - 1] == SJ_PLACE_WORDS) {

@@ -1,16 +1,35 @@
 #include "agent/attach/detach_request.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static int detach_process(pid_t pid)
+typedef struct detach_options {
+    bool as_json;
+} detach_options;
+
+static int print_json(pid_t pid, const sj_detach_report *report)
+{
+    return sj_json_output(&sj_command_detach,
+                          json_pack("{si sb sI sI sI sI}", "pid", (int)pid, "was_recorded",
+                                    (int)report->recorded.has_agent, "left_bytes",
+                                    (json_int_t)report->process.left_bytes, "message_stubs",
+                                    (json_int_t)report->process.message_stubs, "guarded_blocks",
+                                    (json_int_t)report->process.heap_blocks, "api_bytes",
+                                    (json_int_t)report->process.api_trampoline_bytes));
+}
+
+static int detach_process(pid_t pid, const detach_options *options)
 {
     sj_error error = {0};
-    sj_detach_report report;
+    sj_detach_report report = {0};
     const sj_status status = sj_detach(pid, &report, &error);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_detach, &error);
+    }
+    if (options->as_json) {
+        return print_json(pid, &report);
     }
     if (!report.recorded.has_agent) {
         printf("process %d is not recorded\n", (int)pid);
@@ -43,8 +62,9 @@ static int detach_process(pid_t pid)
 static int run_detach(int argc, char **argv)
 {
     char *end = NULL;
+    detach_options options = {0};
     int first = 0;
-    const int code = sj_options_parse(&sj_command_detach, argc, argv, NULL, &first);
+    const int code = sj_options_parse(&sj_command_detach, argc, argv, &options, &first);
     if (code >= 0) {
         return code;
     }
@@ -56,17 +76,24 @@ static int run_detach(int argc, char **argv)
         return sj_command_usage_error(&sj_command_detach, "\"%s\" is no number of a process",
                                       argv[first]);
     }
-    return detach_process((pid_t)pid);
+    return detach_process((pid_t)pid, &options);
 }
+
+static const sj_option detach_table[] = {{.name = "json",
+                                          .kind = SJ_ARG_FLAG,
+                                          .offset = offsetof(detach_options, as_json),
+                                          .help = "write what was left in it as JSON"},
+                                         {0}};
 
 const sj_command sj_command_detach = {
     .name = "detach",
     .summary = "end the recording of a process and remove all hooks from it",
-    .usage = "sojourn detach PID",
+    .usage = "sojourn detach [--json] PID",
     .help =
         "A recording that is under way is ended as Ctrl-C in `sojourn attach` ends it. When its\n"
         "recorder was killed, what it left in the process is cleaned up: every byte of code is\n"
         "restored and the agent is unloaded. A process that is not recorded is not modified.\n",
+    .options = detach_table,
     .examples = "Examples:\n"
                 "  sojourn detach 4711\n"
                 "  sojourn detach $(pidof app)\n",

@@ -2,6 +2,7 @@
 #include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/forward/clickhouse.h"
 #include "collector-server/forward/cluster_copy.h"
@@ -24,6 +25,7 @@ typedef struct forward_request {
     sj_forward_window window;
     sj_forward_options cluster;
     sj_clickhouse_layout layout;
+    bool as_json;
 } forward_request;
 
 static int init_node(const forward_request *request, const char *url)
@@ -39,6 +41,11 @@ static int init_node(const forward_request *request, const char *url)
     sj_forward_clickhouse.close(target);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_forward, &error);
+    }
+    if (request->as_json) {
+        return sj_json_output(&sj_command_forward,
+                              json_pack("{ss ss si}", "action", "init", "url", url,
+                                        "tables_version", (int)SJ_CLICKHOUSE_SCHEMA));
     }
     printf("%s has the tables of version %d\n", url, (int)SJ_CLICKHOUSE_SCHEMA);
     return SJ_EXIT_OK;
@@ -177,7 +184,10 @@ static int send_owed(const forward_request *request, const char *url)
         failed = senders[i].status != SJ_OK && failed == NULL ? &senders[i] : failed;
     }
     sj_progress_end(work);
-    if (failed == NULL || given != 0) {
+    if (request->as_json) {
+        (void)sj_json_output(&sj_command_forward, json_pack("{ss ss sI}", "action", "send", "url",
+                                                            url, "sessions", (json_int_t)given));
+    } else if (failed == NULL || given != 0) {
         printf("%llu sessions were sent to %s\n", (unsigned long long)given, url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
@@ -194,18 +204,26 @@ static int show_status(forward_request *request, const char *url)
         status = sj_forwarder_account(forwarder, &account, &error);
     }
     if (status == SJ_OK) {
-        printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready; "
-               "this is lab %s\n",
-               (unsigned long long)account.forwarded, (unsigned long long)account.rows,
-               (unsigned long long)account.bytes, (unsigned long long)account.owed,
-               (unsigned long long)account.unready, account.lab);
         status = sj_clickhouse_explain(sj_forwarder_target(forwarder), line, sizeof(line), &error);
     }
-    if (status == SJ_OK) {
-        printf("%s\n", line);
-    }
     sj_forwarder_close(forwarder);
-    return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);
+    if (status != SJ_OK) {
+        return sj_command_failed(&sj_command_forward, &error);
+    }
+    if (request->as_json) {
+        return sj_json_output(
+            &sj_command_forward,
+            json_pack("{ss ss sI sI sI sI sI ss ss}", "action", "status", "url", url, "sessions",
+                      (json_int_t)account.forwarded, "rows", (json_int_t)account.rows, "bytes",
+                      (json_int_t)account.bytes, "owed", (json_int_t)account.owed, "not_ready",
+                      (json_int_t)account.unready, "lab", account.lab, "engine", line));
+    }
+    printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready; "
+           "this is lab %s\n%s\n",
+           (unsigned long long)account.forwarded, (unsigned long long)account.rows,
+           (unsigned long long)account.bytes, (unsigned long long)account.owed,
+           (unsigned long long)account.unready, account.lab, line);
+    return SJ_EXIT_OK;
 }
 
 /* choose_sessions keeps the sessions of the sets, each once. */
@@ -287,7 +305,12 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
     if (status == SJ_OK) {
         status = sj_clickhouse_explain(target, line, sizeof(line), &error);
     }
-    if (status == SJ_OK) {
+    if (status == SJ_OK && request->as_json) {
+        (void)sj_json_output(&sj_command_forward,
+                             json_pack("{ss ss sI so ss}", "action", "fetch", "url", url,
+                                       "sessions", (json_int_t)fetched, "output",
+                                       sj_json_clean_string(request->output), "engine", line));
+    } else if (status == SJ_OK) {
         printf("%zu sessions, sums only -> %s\n%s\n", fetched, request->output, line);
     }
     sj_forward_clickhouse.close(target);
@@ -313,7 +336,11 @@ static int send_calls(forward_request *request, const char *url)
         status = sj_forward_calls_send(database, session_id, &request->window,
                                        &sj_forward_clickhouse, target, &calls, &error);
     }
-    if (status == SJ_OK || calls != 0) {
+    if (request->as_json) {
+        (void)sj_json_output(&sj_command_forward,
+                             json_pack("{ss ss sI sI}", "action", "calls", "url", url, "session_id",
+                                       (json_int_t)session_id, "calls", (json_int_t)calls));
+    } else if (status == SJ_OK || calls != 0) {
         printf("%llu calls of session %lld were sent to %s\n", (unsigned long long)calls,
                (long long)session_id, url);
     }
@@ -394,6 +421,10 @@ static const sj_option forward_options[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(forward_request, layout.is_replicated),
      .help = "init: tables that replicas share, by the servers' macros shard and replica"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(forward_request, as_json),
+     .help = "write what was done, or is there, as JSON"},
     {0}};
 
 const sj_command sj_command_forward = {

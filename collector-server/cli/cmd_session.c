@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/block_move.h"
@@ -23,6 +24,8 @@ typedef struct session_request {
     const char *call;
     const char *author;
     const char *move_to;
+    bool as_json;
+    json_t *done;     /* what is written as JSON; NULL: text */
     int move_failure; /* exit code */
     char **words;     /* after the verb */
     int count;
@@ -55,6 +58,16 @@ static int change_session(const session_request *request, const char *sql, const
     return result == SQLITE_DONE ? SJ_EXIT_OK
                                  : sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s",
                                                     sqlite3_errmsg(request->database));
+}
+
+/* What was done to a session, for JSON; takes `more`, which may be NULL. */
+static void list_done(const session_request *request, const char *what, int64_t session_id,
+                      json_t *more)
+{
+    json_t *row = json_pack("{ss sI}", "action", what, "session_id", (json_int_t)session_id);
+    (void)json_object_update(row, more);
+    json_decref(more);
+    (void)json_array_append_new(request->done, row);
 }
 
 static int run_pin(session_request *request)
@@ -213,6 +226,9 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                     (long long)session_id, path);
         } else if (status != SJ_OK) {
             exit_code = sj_command_failed(&sj_command_session, &error);
+        } else if (request->done != NULL) {
+            list_done(request, "import", copied,
+                      json_pack("{sI}", "imported_from", (json_int_t)session_id));
         } else {
             printf("session %lld of %s is session %lld now\n", (long long)session_id, path,
                    (long long)copied);
@@ -238,10 +254,18 @@ static int run_import(session_request *request)
     return exit_code;
 }
 
-static void report_moved(int64_t session_id, const sj_blocks_moved *moved, const char *where)
+static void report_moved(const session_request *request, int64_t session_id,
+                         const sj_blocks_moved *moved, bool into_files)
 {
+    if (request->done != NULL) {
+        list_done(request, into_files ? "move" : "return", session_id,
+                  json_pack("{sI sI}", "blocks", (json_int_t)moved->blocks, "bytes",
+                            (json_int_t)moved->bytes));
+        return;
+    }
     printf("session %lld: %llu blocks (%llu bytes) %s\n", (long long)session_id,
-           (unsigned long long)moved->blocks, (unsigned long long)moved->bytes, where);
+           (unsigned long long)moved->blocks, (unsigned long long)moved->bytes,
+           into_files ? "are in files now" : "are in the database again");
 }
 
 static int run_move(session_request *request)
@@ -250,7 +274,7 @@ static int run_move(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_move(request->database, request->session_id, request->words[1], &moved, &error);
-    report_moved(request->session_id, &moved, "are in files now");
+    report_moved(request, request->session_id, &moved, true);
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -260,7 +284,7 @@ static int run_return(session_request *request)
     sj_blocks_moved moved;
     const sj_status status =
         sj_blocks_return(request->database, request->session_id, &moved, &error);
-    report_moved(request->session_id, &moved, "are in the database again");
+    report_moved(request, request->session_id, &moved, false);
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
@@ -269,14 +293,16 @@ static bool move_old(session_request *request, int64_t session_id, int64_t bytes
 {
     sj_error error = {0};
     sj_blocks_moved moved;
-    if (request->dry_run) {
+    if (request->dry_run && request->done != NULL) {
+        list_done(request, "would_move", session_id, json_pack("{sI}", "bytes", (json_int_t)bytes));
+    } else if (request->dry_run) {
         printf("would move session %lld (%lld bytes)\n", (long long)session_id, (long long)bytes);
     } else if (sj_blocks_move(request->database, session_id, request->move_to, &moved, &error) !=
                SJ_OK) {
         request->move_failure = sj_command_failed(&sj_command_session, &error);
     } else if (moved.blocks != 0) {
         sj_work_progress_hide();
-        report_moved(session_id, &moved, "are in files now");
+        report_moved(request, session_id, &moved, true);
     }
     return false;
 }
@@ -287,6 +313,11 @@ static bool report_removal(void *context, int64_t session_id, int64_t bytes)
     sj_work_progress_hide();
     if (request->move_to != NULL) {
         return move_old(request, session_id, bytes);
+    }
+    if (request->done != NULL) {
+        list_done(request, request->dry_run ? "would_remove" : "remove", session_id,
+                  json_pack("{sI}", "bytes", (json_int_t)bytes));
+        return !request->dry_run;
     }
     printf("%s session %lld (%lld bytes)\n", request->dry_run ? "would remove" : "removing",
            (long long)session_id, (long long)bytes);
@@ -347,9 +378,17 @@ static int run_verb(session_request *request, const session_verb *verb)
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_session, &error);
     }
+    request->done = request->as_json ? json_array() : NULL;
     const int exit_code = verb->run(request);
     sqlite3_close(request->database);
-    return exit_code;
+    if (!request->as_json) {
+        return exit_code;
+    }
+    if (exit_code == SJ_EXIT_OK && verb->of_session && json_array_size(request->done) == 0) {
+        list_done(request, verb->name, request->session_id, NULL);
+    }
+    const int written = sj_json_output(&sj_command_session, request->done);
+    return exit_code != SJ_EXIT_OK ? exit_code : written;
 }
 
 static sj_status parse_call(const sj_option *option, void *values, const char *text,
@@ -416,6 +455,10 @@ static const sj_option session_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(session_request, author),
      .help = "note: by whom (default $USER)"},
+    {.name = "json",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(session_request, as_json),
+     .help = "write what was done as JSON"},
     {0}};
 
 const sj_command sj_command_session = {

@@ -1,5 +1,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/symbols.h"
@@ -21,10 +22,19 @@ typedef struct symbols_run {
     sj_progress_work work; /* a part for each file */
     uint64_t files;        /* counted */
     int64_t taken;
+    json_t *listed; /* what is written as JSON; NULL: text */
     int exit_code;
 } symbols_run;
 
 static symbols_run *walked; /* nftw hands no context to its callback */
+
+static void list_file(json_t *listed, const char *path, const sj_late_symbols *added)
+{
+    (void)json_array_append_new(
+        listed, json_pack("{so sI sI sI}", "path", sj_json_clean_string(path), "named",
+                          (json_int_t)added->named, "with_lines", (json_int_t)added->lined,
+                          "inlined", (json_int_t)added->inlined));
+}
 
 static void add_file(symbols_run *run, const char *path)
 {
@@ -35,6 +45,10 @@ static void add_file(symbols_run *run, const char *path)
     if (status == SJ_OK) {
         ++run->taken;
         sj_work_progress_hide();
+        if (run->listed != NULL) {
+            list_file(run->listed, path, &added);
+            return;
+        }
         printf("%s: %lld functions named, %lld with file and line, %lld inlined\n", path,
                (long long)added.named, (long long)added.lined, (long long)added.inlined);
     } else if (!run->listing || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
@@ -123,7 +137,7 @@ static void add_known(symbols_run *run)
     }
 }
 
-static int run_action(const char *file, int count, char **words)
+static int run_action(const char *file, bool as_json, int count, char **words)
 {
     sj_error error = {0};
     char path[PATH_MAX];
@@ -140,17 +154,20 @@ static int run_action(const char *file, int count, char **words)
         return sj_command_failed(&sj_command_symbols, &error);
     }
     sj_work_progress_start();
+    run.listed = as_json ? json_array() : NULL;
     if (again) {
         add_known(&run);
     } else {
         add_all(&run, words + 1, (size_t)count - 1);
     }
     sqlite3_close(run.database);
-    return run.exit_code;
+    const int written = as_json ? sj_json_output(&sj_command_symbols, run.listed) : SJ_EXIT_OK;
+    return run.exit_code != SJ_EXIT_OK ? run.exit_code : written;
 }
 
 typedef struct symbols_options {
     const char *database;
+    bool as_json;
 } symbols_options;
 
 static int run_symbols(int argc, char **argv)
@@ -164,10 +181,14 @@ static int run_symbols(int argc, char **argv)
     if (first == argc) {
         return sj_command_usage_error(&sj_command_symbols, "give add PATH... or refresh");
     }
-    return run_action(options.database, argc - first, argv + first);
+    return run_action(options.database, options.as_json, argc - first, argv + first);
 }
 
 static const sj_option symbols_table[] = {SJ_DATABASE_OPTION(offsetof(symbols_options, database)),
+                                          {.name = "json",
+                                           .kind = SJ_ARG_FLAG,
+                                           .offset = offsetof(symbols_options, as_json),
+                                           .help = "write what each file gave as JSON"},
                                           {0}};
 
 const sj_command sj_command_symbols = {

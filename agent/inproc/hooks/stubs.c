@@ -211,6 +211,9 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
         }
         return;
     }
+    if (!sj_plan_has_values(function)) {
+        return;
+    }
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t held = function->values[i];
         if (sj_place_is_limit(held)) {

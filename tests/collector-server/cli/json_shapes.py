@@ -14,43 +14,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
+from json_shape import problem
 from sojourn_testing import check, children, main, wait_for
-
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-         "number": (int, float), "null": type(None)}
-
-
-def is_of_type(value, name):
-    if isinstance(value, bool):
-        return name == "boolean"
-    return isinstance(value, TYPES[name])
-
-
-def problem(value, schema, place):
-    """What is wrong with a value; None: nothing. As much of JSON Schema as the file uses."""
-    known = {"type", "properties", "required", "additionalProperties", "items", "pattern", "const",
-             "anyOf", "title", "version"}
-    check(set(schema) <= known, f"{place}: this test does not know {set(schema) - known}")
-    if "anyOf" in schema:
-        found = [problem(value, one, place) for one in schema["anyOf"]]
-        return None if None in found else "; or ".join(found)
-    if "const" in schema:
-        return None if value == schema["const"] else f"{place}: {value!r} is not {schema['const']!r}"
-    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if not any(is_of_type(value, name) for name in names):
-        return f"{place}: {value!r} is no {' or '.join(names)}"
-    if "pattern" in schema and not re.search(schema["pattern"], value):
-        return f"{place}: {value!r} is unlike {schema['pattern']}"
-    parts = []
-    if isinstance(value, dict) and "properties" in schema:
-        missing = set(schema["required"]) - set(value)
-        more = set(value) - set(schema["properties"])
-        if missing or (more and not schema["additionalProperties"]):
-            return f"{place}: without {missing}, with {more}"
-        parts = [(value[name], schema["properties"][name], f"{place}.{name}") for name in value]
-    elif isinstance(value, list) and "items" in schema:
-        parts = [(item, schema["items"], f"{place}[{number}]") for number, item in enumerate(value)]
-    return next((found for found in (problem(*part) for part in parts) if found), None)
 
 
 def commands_with_json(sojourn):
@@ -117,6 +82,28 @@ def a_stall(sojourn, schema, database):
     check(durations and all(re.fullmatch(r"(\d{1,3} ns|(\d\.\d\d|\d\d\.\d|\d{3}) (us|ms|s))", text) for text in durations), shown)
 
 
+def what_was_done(sojourn, shapes, database, program):
+    """Commands that change something say what; forward's are looked at where a cluster runs."""
+    def run(name, *words):
+        done = sojourn.run([name, "--json", *words], capture_output=True, text=True)
+        check(done.returncode == 0, f"{name} {words}: {done}")
+        return has_shape(done, shapes[name], name)
+
+    other = sojourn.path("other.db")
+    check(run("symbols", "add", program, "-d", database)[0]["named"] >= 0, "symbols")
+    check(run("session", "tag", "1", "build=7", "-d", database) == [{"action": "tag", "session_id": 1}], "tag")
+    check([(row["action"], row["imported_from"]) for row in run("session", "import", database, "-d", other)]
+          == [("import", 1), ("import", 2)], "import")
+    check(run("session", "move", "1", sojourn.path("."), "-d", other)[0]["blocks"] > 0, "move")
+    check(run("session", "return", "1", "-d", other)[0]["action"] == "return", "return")
+    check([row["action"] for row in run("session", "--dry-run", "retain", "all=1k", "-d", other)]
+          == ["would_remove"] * 2, "retain")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        left = run("detach", str(process.pid))
+        process.kill()
+    check(left["pid"] == process.pid and not left["was_recorded"], f"{left}")
+
+
 def test(sojourn, arguments):
     with open(arguments[0], encoding="utf-8") as file:
         shapes = json.load(file)["$defs"]
@@ -144,6 +131,7 @@ def test(sojourn, arguments):
         check(done.returncode in (0, 1) and done.stdout, f"{name}: {done}")
         has_shape(done, shapes[name], name)
     checks(sojourn, shapes["check"], mistakes)
+    what_was_done(sojourn, shapes, database, os.path.join(samples, "ends"))
     a_changed_policy(sojourn, shapes["policy"], os.path.join(samples, "ends"))
     a_stall(sojourn, shapes["stalls"], database)
 

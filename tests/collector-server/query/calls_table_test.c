@@ -329,6 +329,7 @@ static void a_range_is_found_without_a_walk_through_the_stream(void **state)
     sqlite3_finalize(plan);
     sqlite3_free(explain);
     sj_block_scan_close(&scan);
+    sj_block_decoder_free(query.idle_decoder);
 }
 
 /* Runs both statements; they must give the same rows in the same order. Returns how many. */
@@ -440,6 +441,7 @@ static int64_t blocks_read(const sj_scan_filter *filter)
         ++blocks;
     }
     sj_block_scan_close(&scan);
+    sj_block_decoder_free(query.idle_decoder);
     return blocks;
 }
 
@@ -495,6 +497,7 @@ static long_walk walk_long_calls(int64_t min_ns, bool takes_outlines)
         }
     }
     sj_block_scan_close(&scan);
+    sj_block_decoder_free(query.idle_decoder);
     return seen;
 }
 

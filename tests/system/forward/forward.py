@@ -20,6 +20,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
 from fleet_testing import free_port
+from json_shape import problem
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "schema", "queries")
@@ -142,6 +143,12 @@ def sent_once(node, lab, other, words):
     check(node.rows("SELECT count() FROM sessions WHERE name LIKE '%DROP TABLE%'") == [["1"]],
           "a name was changed on its way")
     lab.forward(*words, "status", node.url, says="0 owed")
+    with open(os.path.join(QUERIES, "..", "commands.schema.json"), encoding="utf-8") as file:
+        shape = json.load(file)["$defs"]["forward"]
+    for action in ("init", "send", "status"):
+        said = json.loads(lab.forward(*words, "--json", action, node.url))
+        check(problem(said, shape, action) is None and said["action"] == action, f"{said}")
+    check(said["owed"] == 0 and said["sessions"] > 0, f"{said}")
 
 
 def histograms_merge(node):
