@@ -296,6 +296,16 @@ static sj_status choose_columns(report_request *request, sj_error *error)
     return SJ_OK;
 }
 
+/* Whether what --by-value does not know is asked for. */
+static bool is_narrowed(const report_request *request)
+{
+    const sj_call_choice *choice = &request->choice;
+    return choice->thread != NULL || choice->process != NULL || choice->mark != NULL ||
+           choice->module != NULL || choice->callers != NULL || choice->has_from ||
+           choice->has_to || request->waiting || request->costs || request->columns != NULL ||
+           strcmp(request->sort, "total") != 0;
+}
+
 static int run_report(int argc, char **argv)
 {
     report_request request = {.sort = "total"};
@@ -324,6 +334,10 @@ static int run_report(int argc, char **argv)
     if (request.waiting + request.costs + (request.columns != NULL) > 1) {
         return sj_command_usage_error(&sj_command_report,
                                       "--waiting, --costs and --columns exclude each other");
+    }
+    if (request.by_value && is_narrowed(&request)) {
+        return sj_command_usage_error(
+            &sj_command_report, "--by-value is about whole sessions and takes --function only");
     }
     if (request.by_value) {
         return print_by_value(&request);

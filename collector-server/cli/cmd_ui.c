@@ -58,25 +58,26 @@ static void open_browser(const char *url)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-/* What changes FILE needs a token: that of FILE's collector, else one of this run only. */
+/* What changes FILE needs a token, which is of this run only: FILE.token is a collector's. */
 typedef struct ui_token {
-    char path[PATH_MAX + 8];
+    char path[PATH_MAX + 32];
     bool is_usable; /* without one nothing can be changed: a cluster's sums */
-    bool is_of_this_run;
 } ui_token;
 
 static void take_token(const char *file, ui_token *token)
 {
     sj_login login = {0};
     sj_error error;
-    snprintf(token->path, sizeof(token->path), "%s.token", file);
-    token->is_of_this_run = access(token->path, F_OK) != 0;
+    snprintf(token->path, sizeof(token->path), "%s.ui-%d-token", file, (int)getpid());
     token->is_usable = sj_login_load(token->path, &login, &error) == SJ_OK;
+    if (!token->is_usable) {
+        fprintf(stderr, "sojourn ui: nothing can be changed from the browser: %s\n", error.text);
+    }
 }
 
 static void leave_token(const ui_token *token)
 {
-    if (token->is_usable && token->is_of_this_run) {
+    if (token->is_usable) {
         (void)!unlink(token->path);
     }
 }
@@ -117,6 +118,7 @@ static int serve(const ui_options *options, const char *file, const char *title,
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGINT);
     sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &wanted, &before);
     ui_token token = {0};
     if (mirror == NULL) {
@@ -208,9 +210,9 @@ const sj_command sj_ui_command = {
     .help =
         "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
         "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-        "live. FILE changes only by those who sign in in the browser, with the token in\n"
-        "FILE.token: pins, tags, notes, removals, imports. Without a collector's, that file is\n"
-        "made for as long as this runs. Ends with Ctrl-C.\n"
+        "live. FILE changes only by those who sign in in the browser, with the token in the\n"
+        "file beside FILE that is named, made for as long as this runs: pins, tags, notes,\n"
+        "removals, imports. Ends with Ctrl-C.\n"
         "With --cluster: what all labs gave to a cluster (sojourn forward), as it is there now;\n"
         "sums of a session are fetched when a page asks for them. Single calls are in the labs.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",

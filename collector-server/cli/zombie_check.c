@@ -1,5 +1,6 @@
 #include "collector-server/cli/zombie_check.h"
 
+#include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
 
 #include <stdio.h>
@@ -39,9 +40,12 @@ static void print_text(const json_t *findings)
     json_t *finding;
     json_array_foreach(findings, index, finding)
     {
+        char kind[SJ_FUNCTION_NAME_BYTES];
+        char used_in[SJ_FUNCTION_NAME_BYTES];
         printf("finding %lld  %s  %s\n", json_integer_value(json_object_get(finding, "id")),
-               json_string_value(json_object_get(finding, "kind")),
-               json_string_value(json_object_get(finding, "used_in")));
+               sj_function_name_fit(json_string_value(json_object_get(finding, "kind")), 0, kind),
+               sj_function_name_fit(json_string_value(json_object_get(finding, "used_in")), 0,
+                                    used_in));
     }
     printf("%zu new findings of freed memory\n", json_array_size(findings));
 }

@@ -36,6 +36,10 @@ static sj_status read_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
         return sj_fail(error, SJ_EIO, "%s holds no token; remove it to have a new one made", path);
     }
     token[SJ_SECRET_TEXT_BYTES - 1] = '\0';
+    if (about.st_uid != geteuid()) {
+        return sj_fail(error, SJ_EPERM, "%s belongs to another user, who knows it; remove it",
+                       path);
+    }
     return (about.st_mode & 077) == 0
                ? SJ_OK
                : sj_fail(error, SJ_EPERM, "%s may be read by others; \"chmod 600\" it", path);

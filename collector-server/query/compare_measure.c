@@ -182,6 +182,17 @@ static sj_status check_set(const sj_compare *compare, const sj_session_set *set,
     return SJ_OK;
 }
 
+/* One that did not measure it does not count as 0 beside others that did. */
+static sj_status refuse_sample(const sj_compare *compare, int64_t session_id, sj_error *error)
+{
+    return sj_fail(error, SJ_ENOTFOUND,
+                   "session %lld has no %s of calls: record with --%s FUNCTION; of one that an "
+                   "older version stored, `sojourn verify --rebuild` adds it up",
+                   (long long)session_id,
+                   compare->options.of == SJ_COMPARE_CPU ? "CPU time" : "memory",
+                   compare->options.of == SJ_COMPARE_CPU ? "cpu-time" : "memory");
+}
+
 sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
 {
     const sj_session_set *set = &compare->sets[side];
@@ -200,14 +211,14 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
             sqlite3_bind_int64(statement, 2, set->samples[i].from_ns);
             sqlite3_bind_int64(statement, 3, set->samples[i].to_ns);
         }
+        compare->has_costs[side] = false;
         status = measure_sample(compare, statement, first + i, side, windowed, error);
         sqlite3_reset(statement);
+        if (status == SJ_OK && compare->options.of != SJ_COMPARE_TIME &&
+            !compare->has_costs[side]) {
+            status = refuse_sample(compare, set->samples[i].session_id, error);
+        }
     }
     sqlite3_finalize(statement);
-    if (status == SJ_OK && compare->options.of != SJ_COMPARE_TIME && !compare->has_costs[side]) {
-        return sj_fail(
-            error, SJ_ENOTFOUND, "no session of %s measured it: record with --%s FUNCTION",
-            side == 0 ? "A" : "B", compare->options.of == SJ_COMPARE_CPU ? "cpu-time" : "memory");
-    }
     return status;
 }

@@ -60,7 +60,9 @@ SELECT DISTINCT f.function_id, r.session_id,
        (SELECT count(*) FROM json_each(r.names) AS w -- a size in brackets may have a comma
         WHERE w.key <= v.key AND (instr(w.value, ']') = 0 OR instr(w.value, '[') > 0)),
        coalesce(nullif(trim(substr(v.value, 1, instr(v.value, ':') - 1)), '_'), ''),
-       trim(substr(v.value, instr(v.value, ':') + 1)), 'recorded'
+       trim(substr(v.value, instr(v.value, ':') + 1)) ||
+       iif(instr(v.value, '[') > 0 AND instr(v.value, ']') = 0,
+           ',' || trim(json_extract(r.names, '$[' || (v.key + 1) || ']')), ''), 'recorded'
 FROM (SELECT g.session_id, g.rule ->> 'function' AS pattern,
              '["' || replace(substr(g.rule ->> 'signature', 2, instr(g.rule ->> 'signature', ')') - 2),
                              ',', '","') || '"]' AS names

@@ -3,7 +3,7 @@
 -- parameter: session = last | the session
 -- parameter: function = * | only functions whose name matches this glob
 -- column: function | symbol
--- column: which | result, errno, or the argument: its name as debug data have it, else its number
+-- column: which | result, errno, thrown, or the argument: its name as debug data have it, else its number
 -- column: value | the value
 -- column: note | of a text: cut, unreadable, null
 -- column: calls | that had it
@@ -18,7 +18,7 @@ WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM
 kept AS MATERIALIZED (
   SELECT DISTINCT session_id, call_id, position, kind, value, note FROM arguments WHERE session_id = :session)
 SELECT f.name AS function,
-       iif(a.kind = 'errno', 'errno', iif(a.position = 0, 'result', coalesce(nullif(t.name, ''), a.position))) AS which,
+       iif(a.kind IN ('errno', 'thrown'), a.kind, iif(a.position = 0, 'result', coalesce(nullif(t.name, ''), a.position))) AS which,
        a.value, a.note, count(*) AS calls, sum(c.duration_ns) AS total_ns, percentile(c.duration_ns, 50) AS p50_ns,
        max(c.duration_ns) AS max_ns, sum(c.cpu_ns) AS cpu_ns, c.call_id AS slowest_call_id
 FROM kept AS a

@@ -101,7 +101,7 @@ function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[]
         const own = streams.filter((stream) => stream.session_id === place.session_id);
         return place.offset_ns === null || own.length === 0
             ? []
-            : [{ place, placed: { id: String(place.session_id), offset: place.offset_ns, streams: own, bounds: boundsOf(own) } }];
+            : [{ place, placed: { id: String(place.session_id), offset: Number(place.offset_ns), streams: own, bounds: boundsOf(own) } }];
     });
 }
 
