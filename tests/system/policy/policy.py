@@ -254,7 +254,9 @@ def budgets_are_kept_by_unhooking_functions(sojourn, program):
     check(decisions[0]["name"] == "ends_step", f"not the hottest first: {decisions[0]}")
     check(decisions[0]["overhead_ppm"] > 30000, "inside of the budget already")
     found = counts(sojourn, database)
-    check(found["ends_work"] == 201, f"the remaining calls are wrong: {found}")
+    # On a busy machine the other function may cost more than the budget, too.
+    unhooked = {decision["name"] for decision in decisions if decision["what"] == "unhook"}
+    check(found["ends_work"] == 201 or "ends_work" in unhooked, f"the remaining calls are wrong: {found}, {decisions}")
     check(found["ends_step"] < 100000000, "the hottest function was recorded on")
 
 
