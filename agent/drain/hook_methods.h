@@ -8,7 +8,8 @@
 /* sj_hook_methods is hook_methods of a governor; `registry` is its context, an sj_registry. Java
  * classes are transformed again. The link must be served meanwhile. Blocking: a second or more.
  * Errors as sj_jvm_select. */
-SJ_MUST_CHECK sj_status sj_hook_methods(void *registry, pid_t pid, uint32_t *functions,
-                                        size_t *count, bool on, uint64_t *cost_ns, sj_error *error);
+SJ_MUST_CHECK sj_status sj_hook_methods(void *registry, uint64_t process, pid_t pid,
+                                        uint32_t *functions, size_t *count, bool on,
+                                        uint64_t *cost_ns, sj_error *error);
 
 #endif

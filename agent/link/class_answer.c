@@ -82,7 +82,7 @@ static sj_slice take_text(sj_reader *reader, uint32_t bytes)
     return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
 }
 
-sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd)
+sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process, sj_reader *reader, int fd)
 {
     uint8_t chosen[SJ_LINK_CLASSES_MAX];
     sj_link_classes head;
@@ -109,7 +109,7 @@ sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int f
             loaded.lineage_bytes > SJ_LINK_LINEAGE_BYTES) {
             return SJ_ECORRUPT;
         }
-        chosen[i] = sj_registry_choose_class(registry, &loaded, &texts);
+        chosen[i] = sj_registry_choose_class(registry, process, &loaded, &texts);
     }
     return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
 }

@@ -14,7 +14,8 @@ SJ_MUST_CHECK sj_status sj_link_answer_class(sj_registry *registry, uint64_t pro
 
 /* sj_link_answer_classes takes the payload of a CLASSES and sends CLASSES_CHOSEN to `fd`.
  * SJ_ECORRUPT, SJ_ECLOSED. */
-SJ_MUST_CHECK sj_status sj_link_answer_classes(sj_registry *registry, sj_reader *reader, int fd);
+SJ_MUST_CHECK sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process,
+                                               sj_reader *reader, int fd);
 
 /* sj_link_answer_tracer takes the payload of a TRACER, looks into the library that it names and
  * sends TRACER_FOUND or SKIP to `fd`. SJ_ECORRUPT, SJ_ECLOSED. */

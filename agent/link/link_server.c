@@ -476,7 +476,8 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
         return sj_link_answer_class(server->options.registry, client->process, &reader,
                                     server->file, client->fd);
     case SJ_LINK_CLASSES:
-        return sj_link_answer_classes(server->options.registry, &reader, client->fd);
+        return sj_link_answer_classes(server->options.registry, client->process, &reader,
+                                      client->fd);
     case SJ_LINK_TRACER:
         return sj_link_answer_tracer(&reader, client->fd);
     case SJ_LINK_CODE:

@@ -249,27 +249,43 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+/* change_methods does so with methods of runtimes. */
+static sj_status change_methods(sj_overhead_governor *governor, sj_governed_process *governed,
+                                uint32_t *ids, size_t *count, bool on, sj_error *error)
+{
+    const sj_overhead_governor_options *options = &governor->options;
+    uint64_t cost_ns = 0;
+    if (options->hook_methods == NULL || *count == 0) {
+        return SJ_OK;
+    }
+    const sj_status status = options->hook_methods(options->context, governed->process,
+                                                   governed->pid, ids, count, on, &cost_ns, error);
+    spend(governed, (double)cost_ns);
+    return status;
+}
+
 /* change hooks or unhooks functions, and spends what that costs. The ids are in another order
  * afterwards. */
 static sj_status change(sj_overhead_governor *governor, sj_governed_process *governed,
                         uint32_t *ids, size_t count, bool on, sj_error *error)
 {
     sj_hook_functions_report report = {0};
-    const sj_overhead_governor_options *options = &governor->options;
-    uint64_t cost_ns = 0;
+    sj_status status = SJ_OK;
+    size_t others = count;
     qsort(ids, count, sizeof(*ids), compare_ids);
-    if (options->hook_methods != NULL) {
-        SJ_TRY(options->hook_methods(options->context, governed->pid, ids, &count, on, &cost_ns,
-                                     error));
-        spend(governed, (double)cost_ns);
+    SJ_TRY(change_methods(governor, governed, ids, &others, on, error));
+    if (others != 0) {
+        status = governor->options.hook_functions(governed->pid, ids, others, on, governed->freed,
+                                                  &report, error);
+        spend(governed, status == SJ_OK ? TOGGLE_NS : 0);
     }
-    if (count != 0) {
-        SJ_TRY(options->hook_functions(governed->pid, ids, count, on, governed->freed, &report,
-                                       error));
-        spend(governed, TOGGLE_NS);
+    if (status != SJ_OK) { /* no decision says that the methods are recorded otherwise */
+        sj_error ignored = {0};
+        size_t method_count = count - others;
+        (void)!change_methods(governor, governed, ids + others, &method_count, !on, &ignored);
     }
     governor->counters.stopped_ns += report.stopped_ns;
-    return SJ_OK;
+    return status;
 }
 
 /* toggle changes the functions; false when it was refused. */

@@ -26,10 +26,11 @@ typedef struct sj_overhead_governor_options {
     double call_ns;          /* what one call costs its thread */
     bool threadless;         /* the owner calls sj_overhead_governor_look */
     /* Has methods of runtimes among the functions (sorted) recorded or not, moves the others to
-     * the front and sets `*count` to their number; `*cost_ns` is what that cost the process. Called
-     * before hook_functions. NULL: there are none. */
-    sj_status (*hook_methods)(void *context, pid_t pid, uint32_t *functions, size_t *count, bool on,
-                              uint64_t *cost_ns, sj_error *error);
+     * the front, the methods behind them, and sets `*count` to the number of the others; `*cost_ns`
+     * is what that cost the process. Called before hook_functions, and the other way round when
+     * that fails. NULL: there are none. */
+    sj_status (*hook_methods)(void *context, uint64_t process, pid_t pid, uint32_t *functions,
+                              size_t *count, bool on, uint64_t *cost_ns, sj_error *error);
     void *context;
     /* NULL in the product; tests drive the governor by them. */
     uint64_t (*clock_ns)(clockid_t clock); /* clock_gettime; 0: the process is gone */

@@ -240,14 +240,15 @@ typedef struct sj_class_texts {
 
 /* sj_registry_choose_class returns whether a class that a process has loaded has other probes than
  * the selection asks for: it is to be transformed again. */
-bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
-                              const sj_class_texts *texts);
+bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
+                              const sj_link_loaded_class *loaded, const sj_class_texts *texts);
 
-/* sj_registry_leave_out has Java methods among the functions recorded no more for their cost
- * (`is_out`), or again, when their classes are transformed next. It moves the other functions to
- * the front, in their order, and returns how many these are. Any thread.
- * sj_registry_leave_out_none has all recorded again. */
-size_t sj_registry_leave_out(sj_registry *registry, uint32_t *functions, size_t count, bool is_out);
+/* sj_registry_leave_out has Java methods among the functions recorded no more in a process for
+ * their cost (`is_out`), or again, when their classes are transformed next. It moves the other
+ * functions to the front, in their order, the methods behind them, and returns how many others
+ * there are. Any thread. sj_registry_leave_out_none has all recorded again. */
+size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
+                             size_t count, bool is_out);
 void sj_registry_leave_out_none(sj_registry *registry);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,

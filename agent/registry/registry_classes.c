@@ -22,6 +22,7 @@ enum { ID_BYTES = 16, PATH_BYTES = sizeof(PATH_PREFIX) + SJ_JAVA_NAME_BYTES + 24
 /* What is decided about one class. */
 typedef struct class_draft {
     sj_registry *registry;
+    uint64_t process;
     bool is_traced; /* `file` is a listing; bytes of the result: a byte for each method */
     sj_class_file file;
     sj_class_rewrite_result result;
@@ -137,19 +138,32 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
-/* Whether a method of a class that was seen (NULL: it was not) is not recorded for its cost. */
-static bool is_left_out(const sj_registry_class *class, uint32_t method)
+/* Where it is noted that a process does not record a method for its cost; left_out_count: nowhere.
+ */
+static size_t find_left_out(const sj_registry_class *class, uint64_t process, uint32_t method)
 {
-    return class != NULL && class->left_out != NULL && class->left_out[method] != 0;
+    size_t i = 0;
+    while (i < class->left_out_count &&
+           (class->left_out[i].process != process || class->left_out[i].method != method)) {
+        i++;
+    }
+    return i;
 }
 
-/* What the selection asks for in a class that was seen. */
-static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class)
+/* Whether that is so, of a class that was seen (NULL: it was not). */
+static bool is_left_out(const sj_registry_class *class, uint64_t process, uint32_t method)
+{
+    return class != NULL && find_left_out(class, process, method) != class->left_out_count;
+}
+
+/* What the selection asks for in a class that was seen, in a process. */
+static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class,
+                             uint64_t process)
 {
     uint32_t selection = SJ_CLASS_NOTHING;
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
-        if (name[0] == '+' && !is_left_out(class, i) &&
+        if (name[0] == '+' && !is_left_out(class, process, i) &&
             wants_method(registry->options.selection, name + 1)) {
             sj_java_values values = {0};
             choose_values(registry->options.selection, name + 1, &values);
@@ -184,8 +198,8 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
         const bool has_code = draft->file.methods[i].code != 0;
         sj_java_method_name(&draft->file, &draft->file.methods[i], name);
         SJ_TRY(keep_name(draft, name, has_code));
-        draft->wanted[i] =
-            !is_left_out(known, i) && wants_method(draft->registry->options.selection, name);
+        draft->wanted[i] = !is_left_out(known, draft->process, i) &&
+                           wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
@@ -438,6 +452,7 @@ static sj_status add_known(class_draft *draft, sj_registry_class *class,
     another.module = class->module;
     *first_function = draft->registry->modules[class->module - 1].first_function;
     SJ_TRY(rewrite(draft, *first_function));
+    SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(send_again(draft, class, *first_function));
     return sj_registry_add_mapping(draft->registry, &another);
 }
@@ -540,6 +555,7 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
         SJ_TRY(keep_class(draft, &known));
     }
     if (draft->selection == SJ_CLASS_NOTHING || !may_descend(draft->registry, known->path_hash)) {
+        SJ_TRY(end_redefined(draft, known, mapping));
         return SJ_EUNSUPPORTED;
     }
     SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &answer->first_function)
@@ -560,7 +576,8 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
     /* What is reported when the loader goes, with all of its classes. */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
-    class_draft draft = {.registry = registry, .is_traced = class->is_traced != 0};
+    class_draft draft = {
+        .registry = registry, .process = process, .is_traced = class->is_traced != 0};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
     const sj_status status = add_class(&draft, class, loader, bytes, &mapping, answer);
@@ -608,26 +625,36 @@ static sj_registry_class *find_owner(const sj_registry *registry, uint32_t funct
     return NULL;
 }
 
-static bool leave_out(sj_registry *registry, uint32_t function, bool is_out)
+static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function, bool is_out)
 {
     sj_registry_class *class = find_owner(registry, function);
-    if (class != NULL && class->left_out == NULL && is_out) {
-        class->left_out = calloc((size_t) class->name_count + 1, 1); /* or it stays recorded */
+    if (class == NULL) {
+        return false;
     }
-    if (class != NULL && class->left_out != NULL) {
-        const uint32_t first = registry->modules[class->module - 1].first_function;
-        class->left_out[function - first] = is_out;
+    const uint32_t method = function - registry->modules[class->module - 1].first_function;
+    const size_t place = find_left_out(class, process, method);
+    const bool is_noted = place != class->left_out_count;
+    if (is_noted && !is_out) {
+        class->left_out[place] = class->left_out[--class->left_out_count];
+    } else if (!is_noted && is_out &&
+               sj_array_reserve(&class->left_out, &class->left_out_capacity, class->left_out_count,
+                                1, sizeof(*class->left_out)) == SJ_OK) { /* or it is recorded */
+        class->left_out[class->left_out_count++] =
+            (sj_left_out){.process = process, .method = method};
     }
-    return class != NULL;
+    return true;
 }
 
-size_t sj_registry_leave_out(sj_registry *registry, uint32_t *functions, size_t count, bool is_out)
+size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
+                             size_t count, bool is_out)
 {
     size_t others = 0;
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < count; i++) {
-        if (!leave_out(registry, functions[i], is_out)) {
-            functions[others++] = functions[i];
+        const uint32_t function = functions[i];
+        if (!leave_out(registry, process, function, is_out)) {
+            functions[i] = functions[others];
+            functions[others++] = function;
         }
     }
     pthread_mutex_unlock(&registry->mutex);
@@ -638,8 +665,7 @@ void sj_registry_leave_out_none(sj_registry *registry)
 {
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < registry->class_count; i++) {
-        free(registry->classes[i].left_out);
-        registry->classes[i].left_out = NULL;
+        registry->classes[i].left_out_count = 0;
     }
     pthread_mutex_unlock(&registry->mutex);
 }
@@ -671,13 +697,13 @@ static uint32_t wanted_selection(class_draft *draft, const sj_link_loaded_class 
         return SJ_CLASS_NOTHING;
     }
     const sj_registry_class *seen = find_seen(draft->registry, draft->path);
-    return seen != NULL ? selection_of(draft->registry, seen) : SJ_CLASS_UNASKED;
+    return seen != NULL ? selection_of(draft->registry, seen, draft->process) : SJ_CLASS_UNASKED;
 }
 
-bool sj_registry_choose_class(sj_registry *registry, const sj_link_loaded_class *loaded,
-                              const sj_class_texts *texts)
+bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
+                              const sj_link_loaded_class *loaded, const sj_class_texts *texts)
 {
-    class_draft draft = {.registry = registry};
+    class_draft draft = {.registry = registry, .process = process};
     pthread_mutex_lock(&registry->mutex);
     const uint32_t wanted = wanted_selection(&draft, loaded, texts);
     pthread_mutex_unlock(&registry->mutex);

@@ -60,16 +60,24 @@ typedef struct sj_registry_container {
     sj_source_lines *lines; /* NULL: they are not asked for, or not known; owned */
 } sj_registry_container;
 
+/* A method that one process does not record for its cost. */
+typedef struct sj_left_out {
+    uint64_t process;
+    uint32_t method; /* in its class */
+} sj_left_out;
+
 /* A Java class that was seen. */
 typedef struct sj_registry_class {
-    uint64_t id[2];         /* of its bytes and its loader */
-    uint64_t path_hash;     /* of its module's path */
-    uint32_t module;        /* number; 0: none of its methods has been wanted */
-    uint32_t selection;     /* sj_class_selection that its functions were sent with */
-    uint32_t name_count;    /* of its methods */
-    char *names;            /* each '+' with code or '-' without, and terminated; owned */
-    bool is_traced;         /* its calls are told by the JVM's tracing functions */
-    uint8_t *left_out;      /* [name_count] 1: for its cost; NULL: none; owned */
+    uint64_t id[2];        /* of its bytes and its loader */
+    uint64_t path_hash;    /* of its module's path */
+    uint32_t module;       /* number; 0: none of its methods has been wanted */
+    uint32_t selection;    /* sj_class_selection that its functions were sent with */
+    uint32_t name_count;   /* of its methods */
+    char *names;           /* each '+' with code or '-' without, and terminated; owned */
+    bool is_traced;        /* its calls are told by the JVM's tracing functions */
+    sj_left_out *left_out; /* owned */
+    size_t left_out_count;
+    size_t left_out_capacity;
     sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
 } sj_registry_class;
 

@@ -17,6 +17,7 @@ typedef struct sj_jvm_state {
     jvmtiEnv *jvmti;            /* NULL: no JVM has loaded us */
     jobject app_loader;         /* global references; NULL: unknown */
     jobject platform_loader;    /* likewise */
+    bool is_traced;             /* by its own tracing functions, also when the agent has left it */
     _Atomic uint32_t is_loaded; /* 1: a JVM has called us */
     _Atomic uint32_t enabled;   /* 1: classes are asked for */
     _Atomic uint32_t asking;    /* threads that show us a class, or use what leaving takes away */

@@ -112,6 +112,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
         return false;
     }
     sj_jvm.jvmti = jvmti;
+    sj_jvm.is_traced = false;
     if (!let_record(jvmti, env)) {
         return false;
     }
@@ -161,9 +162,23 @@ static bool pass_safepoint(jvmtiEnv *jvmti)
     return true;
 }
 
-/* In this order: no class gets probes any more; none has them, nor one that was being defined with
- * them and came to the list of classes later; what runs of them does nothing. The new addresses
- * also have the JVM discard the wrappers that lead to the leaf stubs. */
+/* In this order: no class has probes, nor one that was being defined with them and came to the list
+ * of classes later; what runs of them does nothing. The new addresses also have the JVM discard the
+ * wrappers that lead to the leaf stubs. */
+static void leave_classes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+{
+    bool are_closed = false;
+    sj_retransform_marked(jvmti, env, figures);
+    sj_retransform_marked(jvmti, env, figures);
+    const jclass probe_class = sj_jvm_define_probes(env);
+    if (probe_class != NULL && has_lasting()) {
+        are_closed = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
+        (*env)->DeleteLocalRef(env, probe_class);
+    }
+    sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));
+}
+
+/* No class gets probes any more; then what has them loses them. */
 static void leave(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
@@ -175,15 +190,9 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
         SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
     sj_tracer_leave();
     const bool is_unused = wait_for_answers();
-    bool are_closed = false;
-    sj_retransform_marked(jvmti, env, figures);
-    sj_retransform_marked(jvmti, env, figures);
-    const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class != NULL && has_lasting()) {
-        are_closed = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
-        (*env)->DeleteLocalRef(env, probe_class);
+    if (!sj_jvm.is_traced) {
+        leave_classes(jvmti, env, figures);
     }
-    sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));
     (void)(*jvmti)->DisposeEnvironment(jvmti);
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);

@@ -51,6 +51,12 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)thread;
     const bool is_traced = sj_tracer_is_on();
+    if (!sj_recorder_is_armed()) { /* the agent has been taken out since; it may join again */
+        (void)(*jvmti)->DisposeEnvironment(jvmti);
+        sj_jvm.jvmti = NULL;
+        return;
+    }
+    sj_jvm.is_traced = is_traced;
     if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !start_to_rewrite(jvmti, env))) {
         return;
     }
@@ -101,7 +107,7 @@ static bool get_capabilities(jvmtiEnv *jvmti)
 {
     if (sj_tracer_is_on() &&
         (!sj_jvm_is_known_version(jvmti) || !get_tracing_capabilities(jvmti))) {
-        sj_tracer_give_up();
+        sj_tracer_leave();
     }
     return sj_tracer_is_on() || sj_jvm_get_capabilities(jvmti);
 }
@@ -180,5 +186,5 @@ void sj_jvm_get_counters(sj_jvm_counters *counters)
                                   .led = atomic_load(&sj_jvm.led),
                                   .unled = atomic_load(&sj_jvm.unled),
                                   .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0,
-                                  .is_traced = sj_tracer_is_on()};
+                                  .is_traced = sj_jvm.is_traced};
 }

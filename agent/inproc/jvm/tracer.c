@@ -28,6 +28,7 @@ typedef struct class_texts {
     unsigned char *bytes; /* the JVM's memory */
     uint32_t used;
     uint32_t capacity;
+    bool has_failed; /* a text is missing: the class is not asked about */
 } class_texts;
 
 static sj_key_table methods; /* ids of functions by address; 0: its calls are not recorded */
@@ -81,7 +82,8 @@ bool sj_tracer_start(const char *path, uint64_t bias)
     is_on = lasting != NULL && lead(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
             lead(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
     if (!is_on) {
-        (void)!sj_hooks_unpatch(&hooks[ENTRY]); /* if it cannot be, it finds no method */
+        (void)!sj_hooks_unpatch(&hooks[ENTRY]);
+        sj_tracer_leave(); /* what cannot be unpatched returns at once */
     }
     return is_on;
 }
@@ -91,19 +93,17 @@ bool sj_tracer_is_on(void)
     return is_on;
 }
 
-void sj_tracer_give_up(void)
-{
-    is_on = false;
-}
-
 static void put(jvmtiEnv *jvmti, class_texts *texts, const char *text, size_t bytes)
 {
+    if (texts->has_failed) {
+        return;
+    }
     if (texts->used + bytes > texts->capacity) {
         unsigned char *larger = NULL;
         const uint64_t capacity = 2 * (texts->used + (uint64_t)bytes);
         if (capacity > SJ_LINK_CLASS_BYTES ||
             (*jvmti)->Allocate(jvmti, (jlong)capacity, &larger) != JVMTI_ERROR_NONE) {
-            texts->capacity = 0; /* and stays so: the class is not asked about */
+            texts->has_failed = true;
             return;
         }
         memcpy(larger, texts->bytes, texts->used);
@@ -123,7 +123,7 @@ static void put_method(jvmtiEnv *jvmti, class_texts *texts, jmethodID method)
     jint modifiers = WITHOUT_CODE;
     (void)(*jvmti)->GetMethodModifiers(jvmti, method, &modifiers);
     if ((*jvmti)->GetMethodName(jvmti, method, &name, &descriptor, NULL) != JVMTI_ERROR_NONE) {
-        texts->capacity = 0;
+        texts->has_failed = true;
         return;
     }
     put(jvmti, texts, (modifiers & WITHOUT_CODE) != 0 ? "-" : "+", 1);
@@ -139,53 +139,61 @@ static uint64_t address_of(jmethodID method)
     return *(const uint64_t *)(const void *)method;
 }
 
-static void forget(const jmethodID *ids, jint count)
+static void forget(jmethodID method)
 {
-    for (jint i = 0; i < count; i++) {
-        if (sj_key_table_get(&methods, address_of(ids[i])) != 0) {
-            (void)sj_key_table_set(&methods, address_of(ids[i]), 0);
-        }
+    if (sj_key_table_get(&methods, address_of(method)) != 0) {
+        (void)sj_key_table_set(&methods, address_of(method), 0);
     }
 }
 
-/* Takes the recorder's answer, a byte for each method, in the room that the texts had. */
+/* Takes the recorder's answer, a byte for each method, in the room that the texts had. What stays
+ * wanted is never without its number: a call of it would lose one of its ends. */
 static void take(const sj_jvm_rewritten *answer, unsigned char *room, const jmethodID *ids,
                  jint count)
 {
-    bool is_complete = sj_jvm_read_file(answer->file, room, answer->size);
-    for (jint i = 0; i < count && is_complete; i++) {
-        is_complete = room[i] == 0 || sj_key_table_set(&methods, address_of(ids[i]),
-                                                       answer->first_function + (uint32_t)i);
+    const bool is_read = sj_jvm_read_file(answer->file, room, answer->size);
+    bool is_complete = is_read;
+    for (jint i = 0; i < count; i++) {
+        if (!is_read || room[i] == 0) {
+            forget(ids[i]);
+        } else if (!sj_key_table_set(&methods, address_of(ids[i]),
+                                     answer->first_function + (uint32_t)i)) {
+            is_complete = false;
+        }
     }
     atomic_fetch_add(is_complete ? &sj_jvm.classes : &sj_jvm.unanswered, 1);
 }
 
-static void ask(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
+/* False: none of the methods is wanted, or nobody answered. */
+static bool ask(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
                 const jmethodID *ids, jint count)
 {
     class_texts texts = {0};
     sj_jvm_rewritten answer = {.file = -1};
     if ((*jvmti)->Allocate(jvmti, SJ_LINK_LOADER_BYTES, &texts.bytes) != JVMTI_ERROR_NONE) {
-        return;
+        return false;
     }
     texts.capacity = SJ_LINK_LOADER_BYTES;
     put(jvmti, &texts, loaded->name, loaded->name_bytes);
     put(jvmti, &texts, "", 1);
-    for (jint i = 0; i < count && texts.capacity != 0; i++) {
+    for (jint i = 0; i < count && !texts.has_failed; i++) {
         put_method(jvmti, &texts, ids[i]);
     }
     class->is_traced = true;
     class->bytes = texts.bytes;
     class->size = texts.used;
-    if (texts.capacity == 0 || !sj_jvm.options.rewrite(class, &answer)) {
+    if (texts.has_failed || !sj_jvm.options.rewrite(class, &answer)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
-    } else if (answer.size == (uint32_t)count) {
+    }
+    const bool is_wanted = answer.size != 0 && answer.size == (uint32_t)count;
+    if (is_wanted) {
         take(&answer, texts.bytes, ids, count);
     }
     if (answer.size != 0) {
         (void)sj_sys_close(answer.file);
     }
     (void)(*jvmti)->Deallocate(jvmti, texts.bytes);
+    return is_wanted;
 }
 
 /* Where classes are chosen by what they descend from, the recorder has to hear of that first. */
@@ -215,12 +223,15 @@ void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
     const bool is_asked_for = sj_class_facts_read(jvmti, env, class, &facts, &loaded);
     if ((is_asked_for || sj_jvm_has_gone_loader()) &&
         (*jvmti)->GetClassMethods(jvmti, class, &count, &ids) == JVMTI_ERROR_NONE) {
-        forget(ids, count);
+        bool is_wanted = false;
         if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
             sj_jvm_report_gone_loaders();
             tell_lineage(&loaded);
             follow_loader(jvmti, env, class, facts.of.loader);
-            ask(jvmti, &loaded, &facts.of, ids, count);
+            is_wanted = ask(jvmti, &loaded, &facts.of, ids, count);
+        }
+        for (jint i = 0; i < count && !is_wanted; i++) {
+            forget(ids[i]);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)ids);
     }
@@ -246,7 +257,7 @@ void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 
 void sj_tracer_leave(void)
 {
-    if (is_on) {
+    if (lasting != NULL) { /* whatever leads there: not all of it could be undone */
         sj_lasting_close(lasting, FUNCTIONS);
     }
     is_on = false;
@@ -254,5 +265,9 @@ void sj_tracer_leave(void)
 
 void sj_tracer_forget(void)
 {
-    sj_key_table_drop(&methods);
+    const bool was_left = !is_on; /* else a thread may be about to come, from the trampoline */
+    sj_tracer_leave();
+    if (was_left) {
+        sj_key_table_drop(&methods);
+    }
 }

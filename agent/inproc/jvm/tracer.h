@@ -16,10 +16,6 @@ bool sj_tracer_start(const char *path, uint64_t bias);
 /* sj_tracer_is_on returns whether it does. */
 bool sj_tracer_is_on(void);
 
-/* sj_tracer_give_up: the JVM is not one whose methods can be told; its calls are not recorded this
- * way. Before it runs. */
-void sj_tracer_give_up(void);
-
 /* sj_tracer_follow has calls of a prepared class recorded, as the recorder chooses. A thread in
  * native state; asks the recorder. */
 void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
@@ -27,11 +23,12 @@ void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
 /* sj_tracer_follow_all does so for all that are loaded: the choice is another one. */
 void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
 
-/* sj_tracer_leave ends it. What the JVM calls returns at once, for good. Any thread may be in it.
- */
+/* sj_tracer_leave ends it, or gives up on a JVM whose methods cannot be told. What the JVM calls
+ * returns at once, for good. Any thread may be in it. */
 void sj_tracer_leave(void);
 
-/* sj_tracer_forget frees what it used. After sj_tracer_leave, when no thread is in the agent. */
+/* sj_tracer_forget ends it, too, if a JVM that has never come to run was not left. It frees what
+ * was used before sj_tracer_leave. When no thread is in the agent. */
 void sj_tracer_forget(void);
 
 #endif

@@ -41,12 +41,13 @@ static unsigned method_toggles;
 static uint64_t method_cost_ns;
 
 /* HOT is a method of a runtime. */
-static sj_status hook_methods(void *context, pid_t pid, uint32_t *functions, size_t *count, bool on,
-                              uint64_t *cost_ns, sj_error *error)
+static sj_status hook_methods(void *context, uint64_t process, pid_t pid, uint32_t *functions,
+                              size_t *count, bool on, uint64_t *cost_ns, sj_error *error)
 {
     size_t others = 0;
     (void)context;
     (void)error;
+    assert_int_equal(process, 1);
     assert_int_equal(pid, getpid());
     for (size_t i = 0; i < *count; i++) {
         if (functions[i] == HOT) {
@@ -54,7 +55,8 @@ static sj_status hook_methods(void *context, pid_t pid, uint32_t *functions, siz
             last_on = on;
             *cost_ns = method_cost_ns;
         } else {
-            functions[others++] = functions[i];
+            functions[i] = functions[others];
+            functions[others++] = COLD;
         }
     }
     *count = others;
@@ -168,6 +170,18 @@ static void methods_of_a_runtime_are_not_patched(void **state)
     assert_false(run(f, 0, 0, 10 * MS));
 }
 
+/* One decision is for both. */
+static void methods_are_recorded_again_when_functions_are_refused(void **state)
+{
+    fixture *f = *state;
+    answer = SJ_EPERM;
+    assert_true(run(f, 50000, 50000, 10 * MS));
+    assert_int_equal(toggles, 1);
+    assert_int_equal(method_toggles, 2);
+    assert_true(last_on);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1); /* refused */
+}
+
 /* What it takes a runtime to leave methods out is paid back before they are recorded again. */
 static void what_methods_cost_to_change_is_spent(void **state)
 {
@@ -250,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_most_called_function_is_unhooked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_are_not_patched, set_up_methods,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(methods_are_recorded_again_when_functions_are_refused,
+                                        set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(what_methods_cost_to_change_is_spent, set_up_methods,
                                         tear_down),
         cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),

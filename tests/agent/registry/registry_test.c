@@ -210,6 +210,64 @@ static void methods_of_a_runtime_become_functions_of_a_group(void **state)
     assert_int_equal(counters.functions, 4);
 }
 
+/* A class by what a JVM tells of it. */
+static sj_status add_class(const fixture *f, uint64_t process, const char *texts, size_t size,
+                           sj_class_answer *answer)
+{
+    static const char app[] = "app";
+    const sj_link_class class = {.class_bytes = (uint32_t)size, .is_traced = 1};
+    const sj_slice loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1};
+    const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
+    const sj_status status =
+        sj_registry_add_class(f->registry, process, &class, loader, bytes, 2, answer);
+    free(answer->bytes);
+    return status;
+}
+
+static const char first_bytes[] = "Hot\0+run\0()V\0+stop\0()V";
+static const char other_bytes[] = "Hot\0+run\0()V\0+stop\0()V\0+wait\0()V";
+
+static void a_method_is_left_out_in_the_process_where_it_costs(void **state)
+{
+    const fixture *f = *state;
+    sj_class_answer answer;
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint64_t other = add_process(f, CHILD, PID, SJ_OCCASION_FORK);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 2);
+    uint32_t functions[] = {answer.first_function + 1, 1000, 1001};
+    assert_int_equal(sj_registry_leave_out(f->registry, process, functions, 3, true), 2);
+    assert_int_equal(functions[0], 1000);
+    assert_int_equal(functions[1], 1001);
+    assert_int_equal(functions[2], answer.first_function + 1);
+    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 2);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 1);
+    assert_int_equal(sj_registry_leave_out(f->registry, process, functions + 2, 1, false), 0);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 2);
+}
+
+/* Each time a mapping begins and another ends, also where another process has the class still. */
+static void a_class_that_is_redefined_ends(void **state)
+{
+    const fixture *f = *state;
+    sj_class_answer answer;
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint64_t other = add_process(f, CHILD, PID, SJ_OCCASION_FORK);
+    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &answer), SJ_OK);
+    uint64_t before = frames(f);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(frames(f), before + 2);
+    before = frames(f);
+    static const char nothing[] = "Hot\0-run\0()V";
+    assert_int_equal(add_class(f, process, nothing, sizeof(nothing), &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(frames(f), before + 1);
+}
+
 static void what_the_agent_refused_is_counted_and_sent(void **state)
 {
     const fixture *f = *state;
@@ -249,6 +307,9 @@ int main(void)
             another_selection_moves_marks_and_a_review_gives_what_is_missing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,
                                         tear_down),
     };

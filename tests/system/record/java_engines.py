@@ -148,6 +148,25 @@ def full_rings(sojourn, classes, number):
     return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
 
 
+def taken_out(sojourn, classes):
+    """The recorder is killed, and the agent leaves while threads run into the tracing functions."""
+    program = Program(classes, arguments=["busy"], environment=sojourn.environment,
+                      prefix=[sojourn.program, "record", "-q", "-o", sojourn.path("taken_out.db"), *TRACED, "--"])
+    pid = children(program.pid)[0]
+    program.work_on()
+    program.process.kill()
+    program.process.wait()
+    done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"detach: {done}")
+    program.work_on()
+    program.tell("early", 5)
+    loaded = subprocess.run(["jcmd", str(pid), "VM.class_hierarchy"], capture_output=True, text=True, check=True,
+                            timeout=PATIENCE_S).stdout
+    check("Attached/" in loaded and "java.sojourn.Probe" not in loaded, "a JVM without probes has their class")
+    output, _ = program.process.communicate(timeout=PATIENCE_S)
+    check(output == "wrong=0\n", f"{output}")
+
+
 def in_a_running_program(sojourn, classes):
     """The JVM runs without the calls of its tracing functions: classes are rewritten, and it is reported."""
     program = Program(classes)
@@ -171,6 +190,7 @@ def test(sojourn, arguments):
     faults(sojourn, classes)
     another_policy(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
+    taken_out(sojourn, classes)
     in_a_running_program(sojourn, classes)
 
 
