@@ -178,12 +178,30 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* is_same_place: the rules are about the same value of the same functions, so that what one does
- * the other can do in its place. */
+/* copy_callers copies the conditions on the caller, which borrow their texts. */
+static size_t copy_callers(const sj_value_rule *rule,
+                           sj_value_condition callers[SJ_VALUE_CONDITIONS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        if (rule->conditions[i].subject == SJ_CONDITION_CALLER) {
+            callers[count++] = rule->conditions[i];
+        }
+    }
+    return count;
+}
+
+/* is_same_place: the rules are about the same value of the same functions, called by the same, so
+ * that what one does the other can do in its place. */
 static bool is_same_place(const sj_value_rule *left, const sj_value_rule *right)
 {
+    sj_value_condition left_callers[SJ_VALUE_CONDITIONS];
+    sj_value_condition right_callers[SJ_VALUE_CONDITIONS];
+    const size_t left_count = copy_callers(left, left_callers);
+    const size_t right_count = copy_callers(right, right_callers);
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
-           strcmp(left->function.text, right->function.text) == 0;
+           strcmp(left->function.text, right->function.text) == 0 &&
+           sj_value_conditions_same(left_callers, left_count, right_callers, right_count);
 }
 
 /* find_rule finds the rule for place `of` of the table's rules: of several that are alike, the one

@@ -25,9 +25,9 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
                           const sj_rule_set *callers);
 
 /* sj_changes_table_replace takes over what other rules do: each in the place of the one that has
- * its name, function and value among those that the table was made with, whose places the probes
- * know. One that is not there any more changes nothing. `*unknown` counts those that have no place.
- */
+ * its name, function, value and callers among those that the table was made with, whose places the
+ * probes know. One that is not there any more changes nothing. `*unknown` counts those that have no
+ * place. */
 void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown);
 
 /* sj_changes_table_mark: a mark has come from outside of the processes, for all of them. */
