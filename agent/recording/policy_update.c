@@ -376,7 +376,8 @@ static void replace_changes(const sj_recording *recording, sj_value_rules *chang
     sj_changes_table_replace(recording->table, changing, &unknown);
     if (unknown != 0) {
         note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
-                           "with the same name, function and value, and the same callers, only");
+                           "with the same name, function and value, and the same callers, only; "
+                           "those of Java methods do what they did");
     }
 }
 
