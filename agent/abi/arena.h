@@ -187,6 +187,8 @@ typedef struct sj_arena_header {
     _Atomic uint32_t
         unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
     _Atomic uint64_t agent_cpu_ns; /* CPU time of the agent in starting, following and ending */
+    _Atomic uint64_t functions_refused; /* whose results are not recorded, or whose calls of others
+                                           no rule recognises: there was no room for them */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

@@ -356,14 +356,16 @@ static sj_status keep_values(sj_assembler *assembler, const timed_record *record
 }
 
 /* A value is stored without a rule's name, and a rule stores what it is about, of both ends of the
- * call; a reading of a counter makes four. */
+ * call; a reading of a counter makes four. One place of a function whose types are known may lead
+ * to all of its values. */
 static sj_status make_value_room(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;
     const size_t waiting = assembler->values.count + (rules != NULL ? rules->count : 0);
     return assembler->values.count == 0
                ? SJ_OK
-               : sj_call_stack_make_value_room(assembler->current, 4 * waiting,
+               : sj_call_stack_make_value_room(assembler->current,
+                                               4 * waiting + 2 * SJ_VALUES_PER_FUNCTION,
                                                2 * assembler->values.texts.total_bytes);
 }
 

@@ -22,7 +22,17 @@ static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stac
     return i;
 }
 
-/* Drops the texts that nobody waits for any more. */
+/* Drops all that lies in the store of texts. */
+static void drop_texts(sj_value_queue *queue)
+{
+    for (size_t i = queue->count; i-- > 0;) {
+        if (queue->items[i].text != NULL) {
+            drop(queue, i);
+        }
+    }
+}
+
+/* Drops the texts that nobody waits for any more; all of them, if there is no memory for a copy. */
 static sj_status compact(sj_value_queue *queue)
 {
     sj_text_store kept = {0};
@@ -34,6 +44,8 @@ static sj_status compact(sj_value_queue *queue)
         }
         if (sj_text_store_add(&kept, item->value.text_bytes, &text) != SJ_OK) {
             sj_text_store_deinit(&kept);
+            drop_texts(queue);
+            sj_text_store_clear(&queue->texts);
             return SJ_ENOMEM;
         }
         memcpy(text, item->text, item->value.text_bytes);

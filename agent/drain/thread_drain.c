@@ -344,7 +344,7 @@ static void read_memory(const sj_thread_drain *thread, sj_thread_counters *count
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
     for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
         const uint64_t and_one = atomic_load_explicit(&slot->memory[i], memory_order_relaxed);
-        counters->has_memory = and_one != 0;
+        counters->has_memory |= and_one != 0;
         counters->memory[i] = and_one != 0 ? and_one - 1 : 0;
     }
 }

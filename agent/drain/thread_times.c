@@ -58,7 +58,16 @@ static bool is_full(const sj_thread_times *times)
     return times->count + 2 > SJ_THREAD_STEPS;
 }
 
-/* What was used between two looks. What an entry has counted for another may be taken back. */
+/* What an entry has counted for another may be taken back: what a step has shown once is not shown
+ * again when it comes back. */
+static void keep_most(sj_thread_counters *now, const sj_thread_counters *before)
+{
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        now->memory[i] = now->memory[i] > before->memory[i] ? now->memory[i] : before->memory[i];
+    }
+}
+
+/* What was used between two looks. */
 static sj_thread_counters used_between(const sj_thread_counters *before,
                                        const sj_thread_counters *now)
 {
@@ -66,8 +75,7 @@ static sj_thread_counters used_between(const sj_thread_counters *before,
                                .ready_ns = now->ready_ns - before->ready_ns,
                                .has_memory = now->has_memory};
     for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
-        const bool has_grown = now->memory[i] > before->memory[i];
-        used.memory[i] = has_grown ? now->memory[i] - before->memory[i] : 0;
+        used.memory[i] = now->memory[i] - before->memory[i];
     }
     return used;
 }
@@ -85,7 +93,11 @@ bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64
     const sj_thread_counters *before = &clock->counters;
     const bool is_same =
         counters->cpu_ns >= before->cpu_ns && counters->ready_ns >= before->ready_ns;
-    if (clock->from_ns != 0 && is_equal(before, counters)) {
+    sj_thread_counters now = *counters;
+    if (is_same) {
+        keep_most(&now, before);
+    }
+    if (clock->from_ns != 0 && is_equal(before, &now)) {
         clock->seen_ns = now_ns;
         return now_ns - clock->from_ns >= LONGEST_REST_NS
                    ? sj_thread_times_rest(times, clock, thread)
@@ -93,10 +105,10 @@ bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64
     }
     (void)sj_thread_times_rest(times, clock, thread);
     if (clock->from_ns != 0 && is_same) {
-        const sj_thread_counters used = used_between(before, counters);
+        const sj_thread_counters used = used_between(before, &now);
         add_step(times, thread, clock->from_ns, now_ns, &used);
     }
-    *clock = (sj_thread_clock){.from_ns = now_ns, .seen_ns = now_ns, .counters = *counters};
+    *clock = (sj_thread_clock){.from_ns = now_ns, .seen_ns = now_ns, .counters = now};
     return is_full(times);
 }
 

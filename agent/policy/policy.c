@@ -414,7 +414,6 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
     return sj_policy_object(reader, root, all, FIXED + SJ_RUNTIMES);
 }
 
-/* check_whole finds what is wrong only together. */
 /* check_imports: rules about calls into libraries need these to be recorded. */
 static sj_status check_imports(sj_policy_reader *reader)
 {
@@ -432,6 +431,7 @@ static sj_status check_imports(sj_policy_reader *reader)
     return SJ_OK;
 }
 
+/* check_whole finds what is wrong only together. */
 static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;

@@ -120,6 +120,27 @@ static void finish_rule(sj_value_rule *rule, size_t row)
     }
 }
 
+/* count_places returns how many places the rules take that are written for the function of `added`,
+ * as sj_value_rules_list lists them. */
+static size_t count_places(const sj_value_rules *rules, const sj_value_rule *added)
+{
+    uint8_t listed[4 * SJ_PLACES_PER_FUNCTION];
+    sj_rule_set matched = {0};
+    bool has_cpu = false;
+    bool has_memory = false;
+    for (size_t i = 0; i <= rules->count; i++) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (strcmp(rule->function.text, added->function.text) == 0) {
+            sj_rule_set_add(&matched, i);
+            has_cpu |= rule->is_cpu;
+            has_memory |= rule->is_memory;
+        }
+    }
+    sj_value_rules_list(rules, &matched, listed, 0, sizeof(listed));
+    const uint8_t *end = memchr(listed, 0, sizeof(listed));
+    return (end != NULL ? (size_t)(end - listed) : sizeof(listed)) + has_cpu + has_memory;
+}
+
 /* check_room: so many values can be had of one function, and their positions have one meaning.
  * Patterns that are written alike are about the same functions. */
 static sj_status check_room(sj_policy_reader *reader)
@@ -128,11 +149,9 @@ static sj_status check_room(sj_policy_reader *reader)
     const sj_value_rule *added = current_rule(reader);
     uint8_t seen[SJ_VALUE_RULES + 1] = {0};
     size_t count = 0;
-    size_t places = 0;
-    uint8_t limit = 0;
     for (size_t i = 0; i <= rules->count; i++) {
         const sj_value_rule *rule = &rules->items[i];
-        if (rule->is_cpu || rule->is_memory ||
+        if (rule->is_cpu || rule->is_memory || added->is_cpu || added->is_memory ||
             strcmp(rule->function.text, added->function.text) != 0) {
             continue;
         }
@@ -144,18 +163,17 @@ static sj_status check_room(sj_policy_reader *reader)
         }
         if (memchr(seen, rule->descriptor, sizeof(seen)) == NULL) {
             seen[count++] = rule->descriptor;
-            places += rule->limit > limit ? 2 : 1;
-            places += rule->length_place != 0 ? 2 : 0;
-            limit = rule->limit > limit ? rule->limit : limit;
         }
     }
-    return count <= SJ_VALUES_PER_FUNCTION && places <= SJ_PLACES_PER_FUNCTION
+    return count <= SJ_VALUES_PER_FUNCTION && count_places(rules, added) <= SJ_PLACES_PER_FUNCTION
                ? SJ_OK
                : sj_policy_fail(reader, false,
                                 "at most %d values of a function can be recorded, fewer with "
-                                "lengths of texts%s",
+                                "lengths of texts, conditions on others, and costs%s",
                                 SJ_VALUES_PER_FUNCTION,
-                                added->is_source ? ": name the other arguments \"_\"" : "");
+                                added->is_source && !added->is_cpu && !added->is_memory
+                                    ? ": name the other arguments \"_\""
+                                    : "");
 }
 
 static sj_status read_cpu(sj_policy_reader *reader, json_t *value)
@@ -183,6 +201,7 @@ static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
     }
     current_rule(reader)->is_source = true;
     finish_rule(current_rule(reader), row);
+    SJ_TRY(check_room(reader));
     reader->policy->selection.values->count++;
     return SJ_OK;
 }

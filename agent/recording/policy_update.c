@@ -367,9 +367,24 @@ static sj_status read_policy(const sj_recording *recording, sj_slice document, s
     return SJ_OK;
 }
 
-/* replace puts `policy` in the place of the present one; both it and `rules` are taken. */
+/* replace_changes lets the rules that change calls be these, as far as the probes have their
+ * values. */
+static void replace_changes(const sj_recording *recording, sj_value_rules *changing,
+                            change_sums *sums)
+{
+    size_t unknown = 0;
+    sj_changes_table_replace(recording->table, changing, &unknown);
+    if (unknown != 0) {
+        note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
+                           "with the same name, function and value, and the same callers, only; "
+                           "those of Java methods do what they did");
+    }
+}
+
+/* replace puts `policy` in the place of the present one, with the rules that change calls that it
+ * asked for; both it and `rules` are taken. */
 static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
-                         change_sums *sums, sj_error *error)
+                         sj_value_rules *changing, change_sums *sums, sj_error *error)
 {
     sj_function_states states = {0};
     sj_status status = sj_registry_select(recording->registry, &policy->selection, rules, &states);
@@ -380,6 +395,9 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
+    if (recording->table != NULL) { /* nothing refuses the policy any more */
+        replace_changes(recording, changing, sums);
+    }
     sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);
     free(states.states);
@@ -389,25 +407,15 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
     return status;
 }
 
-/* replace_changes lets the rules that change calls be those of a policy, as far as the probes have
- * their values and this machine allows them. */
-static sj_status replace_changes(const sj_recording *recording, const sj_policy *policy,
-                                 sj_function_rules *rules, change_sums *sums, sj_error *error)
+/* permit_changes asks whether this machine allows the rules of a policy that change calls. */
+static sj_status permit_changes(const sj_recording *recording, const sj_policy *policy,
+                                sj_error *error)
 {
-    sj_changes_table *table = recording->table;
-    sj_value_rules *values = policy->selection.values;
-    size_t unknown = 0;
-    if (values != NULL) {
-        SJ_TRY(sj_change_permit_check(values, sj_changes_table_program(table),
-                                      recording->options.asks_user_for_changes, error));
-    }
-    sj_changes_table_replace(table, values, &unknown);
-    sj_function_rules_set_changes(rules, table);
-    if (unknown != 0) {
-        note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
-                           "with the same name, function and value, only");
-    }
-    return SJ_OK;
+    const sj_value_rules *values = policy->selection.values;
+    return values != NULL
+               ? sj_change_permit_check(values, sj_changes_table_program(recording->table),
+                                        recording->options.asks_user_for_changes, error)
+               : SJ_OK;
 }
 
 /* change obeys a document; `*answer` (allocated) says what that did. */
@@ -424,14 +432,16 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (recording->table != NULL) {
-        const sj_status allowed = replace_changes(recording, policy, rules, &sums, error);
+        const sj_status allowed = permit_changes(recording, policy, error);
         if (allowed != SJ_OK) {
             sj_function_rules_free(rules);
             free_policy(policy);
             json_decref(sums.not_applied);
             return allowed;
         }
+        sj_function_rules_set_changes(rules, recording->table);
     }
+    sj_value_rules *changing = sj_value_rules_share(policy->selection.values);
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);
     keep_budget(policy, &sums);
@@ -439,7 +449,8 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     change_zombies(recording, policy, &sums);
     sj_drain_suspend_budget(recording->drain);
     sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
-    const sj_status status = replace(recording, policy, rules, &sums, error);
+    const sj_status status = replace(recording, policy, rules, changing, &sums, error);
+    sj_value_rules_free(changing);
     sj_drain_resume_budget(recording->drain);
     if (status == SJ_OK) {
         *answer = describe(recording, &sums);

@@ -28,6 +28,7 @@ struct sj_changes_table {
     sj_value_rules *current; /* what they do now; NULL: nothing */
     double ns_per_tick;
     sj_rule_set changing; /* rules that change something */
+    sj_rule_set woven;    /* of these, rules that code was rewritten for */
     uint32_t used;
 };
 
@@ -156,7 +157,7 @@ static void set_rules(sj_changed_function *entry, const sj_rule_set *rules,
 }
 
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
-                          const sj_rule_set *callers)
+                          const sj_rule_set *callers, bool is_woven)
 {
     const sj_rule_set changing = changing_of(table, rules);
     const sj_rule_set changing_calls = changing_of(table, callers);
@@ -164,6 +165,9 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
         !sj_rule_set_is_empty(&changing) || !sj_rule_set_is_empty(&changing_calls);
     uint32_t place = sj_changes_place(function);
     pthread_mutex_lock(&table->mutex);
+    if (is_woven) {
+        sj_rule_set_add_all(&table->woven, &changing);
+    }
     for (; has_rules && table->used < SJ_CHANGED_MOST;
          place = (place + 1) & (SJ_CHANGED_FUNCTIONS - 1)) {
         sj_changed_function *entry = &table->shared->functions[place];
@@ -178,18 +182,50 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* is_same_place: the rules are about the same value of the same functions, so that what one does
- * the other can do in its place. */
+/* copy_callers copies the conditions on the caller, which borrow their texts. */
+static size_t copy_callers(const sj_value_rule *rule,
+                           sj_value_condition callers[SJ_VALUE_CONDITIONS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        if (rule->conditions[i].subject == SJ_CONDITION_CALLER) {
+            callers[count++] = rule->conditions[i];
+        }
+    }
+    return count;
+}
+
+/* is_same_place: the rules are about the same value of the same functions, called by the same, so
+ * that what one does the other can do in its place. */
 static bool is_same_place(const sj_value_rule *left, const sj_value_rule *right)
 {
+    sj_value_condition left_callers[SJ_VALUE_CONDITIONS];
+    sj_value_condition right_callers[SJ_VALUE_CONDITIONS];
+    const size_t left_count = copy_callers(left, left_callers);
+    const size_t right_count = copy_callers(right, right_callers);
     return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
-           strcmp(left->function.text, right->function.text) == 0;
+           strcmp(left->function.text, right->function.text) == 0 &&
+           sj_value_conditions_same(left_callers, left_count, right_callers, right_count);
+}
+
+/* does_same: code that was rewritten for one rule serves the other, too. */
+static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
+{
+    bool same = left->change.action == right->change.action &&
+                left->change.target == right->change.target &&
+                sj_value_rule_has_condition(left) == sj_value_rule_has_condition(right) &&
+                left->condition_count == right->condition_count;
+    for (size_t i = 0; same && i < left->condition_count; i++) {
+        same = left->conditions[i].subject == right->conditions[i].subject &&
+               left->conditions[i].descriptor == right->conditions[i].descriptor;
+    }
+    return same;
 }
 
 /* find_rule finds the rule for place `of` of the table's rules: of several that are alike, the one
  * that has as many before it. */
 static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_value_rules *rules,
-                                      size_t of)
+                                      size_t of, bool is_woven)
 {
     const sj_value_rule *like = &table->rules->items[of];
     size_t before = 0;
@@ -198,7 +234,7 @@ static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_va
     }
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         if (rules->items[i].changes && is_same_place(&rules->items[i], like) && before-- == 0) {
-            return &rules->items[i];
+            return !is_woven || does_same(&rules->items[i], like) ? &rules->items[i] : NULL;
         }
     }
     return NULL;
@@ -227,13 +263,17 @@ static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, doubl
 void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown)
 {
     size_t wanted = 0;
+    pthread_mutex_lock(&table->mutex);
+    const sj_rule_set woven = table->woven;
+    pthread_mutex_unlock(&table->mutex);
     *unknown = 0;
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         wanted += rules->items[i].changes ? 1 : 0;
     }
     SJ_EACH_RULE (i, &table->changing) {
-        const sj_value_rule *before = find_rule(table, table->current, i);
-        const sj_value_rule *rule = find_rule(table, rules, i);
+        const bool is_woven = sj_rule_set_has(&woven, i);
+        const sj_value_rule *before = find_rule(table, table->current, i, false);
+        const sj_value_rule *rule = find_rule(table, rules, i, is_woven);
         const bool is_same = before != NULL && rule != NULL && sj_value_rule_same(before, rule);
         if (!is_same && before != rule) { /* what goes on keeps its counts */
             rewrite_rule(&table->shared->rules[i], rule, table->ns_per_tick);

@@ -20,14 +20,15 @@ SJ_MUST_CHECK sj_status sj_changes_table_new(const char *runtime_directory, sj_v
 void sj_changes_table_free(sj_changes_table *table);
 
 /* sj_changes_table_add says which rules are about a function, and which about calls by it. Those
- * that change nothing are left out. */
+ * that change nothing are left out. `is_woven`: its code is rewritten for what these rules do. */
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
-                          const sj_rule_set *callers);
+                          const sj_rule_set *callers, bool is_woven);
 
 /* sj_changes_table_replace takes over what other rules do: each in the place of the one that has
- * its name, function and value among those that the table was made with, whose places the probes
- * know. One that is not there any more changes nothing. `*unknown` counts those that have no place.
- */
+ * its name, function, value and callers among those that the table was made with, whose places the
+ * probes know, and where code is rewritten for them doing the same under the same kinds of
+ * conditions. One that is not there any more changes nothing. `*unknown` counts those that have no
+ * place. */
 void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown);
 
 /* sj_changes_table_mark: a mark has come from outside of the processes, for all of them. */

@@ -161,7 +161,8 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     sj_rule_set_add_all(&rules->matched_values, &values.values);
     if (rules->changes != NULL) {
         const sj_rule_set changing = changing_of(rules, &values.values, language);
-        sj_changes_table_add(rules->changes, function, &changing, &values.called_from);
+        sj_changes_table_add(rules->changes, function, &changing, &values.called_from,
+                             language == SJ_LINK_LANGUAGE_JVM);
     }
 }
 

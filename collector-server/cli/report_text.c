@@ -246,6 +246,18 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* report_refused tells of functions that there was no room for in the processes. */
+static void report_refused(FILE *file, const sj_recording_summary *summary)
+{
+    if (summary->drain.refused_functions != 0) {
+        fprintf(
+            file,
+            "sojourn: %llu functions found no room for the values at their exits, or as callers "
+            "that rules name; narrower patterns make room\n",
+            (unsigned long long)summary->drain.refused_functions);
+    }
+}
+
 static void report_calls(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary)
 {
@@ -266,6 +278,7 @@ static void report_calls(FILE *file, const sj_report_text *text,
     report_unmatched(file, summary);
     report_budget(file, summary);
     print_unrecorded(file, summary);
+    report_refused(file, summary);
     report_losses(file, text, summary);
 }
 
@@ -415,6 +428,7 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
                           uint64_t file_bytes)
 {
     if (text->quiet) {
+        report_refused(file, summary);
         report_losses(file, text, summary);
     } else {
         char session[SJ_SESSION_TEXT_BYTES];

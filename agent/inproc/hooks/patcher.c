@@ -3,6 +3,7 @@
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
 
@@ -163,8 +164,11 @@ static void patch_function(const sj_application *application, uint32_t index,
     for (uint32_t i = 0; i < function->patch_count; i++) {
         const uint64_t address = application->bias + patches[i].offset;
         if (patches[i].kind == SJ_PATCH_SLOT) {
-            sj_return_values_set(sj_function_id(application, index),
-                                 sj_exit_values(&sj_plan_functions(application->plan)[index]));
+            if (!sj_return_values_set(
+                    sj_function_id(application, index),
+                    sj_exit_values(&sj_plan_functions(application->plan)[index]))) {
+                sj_recorder_count_refused();
+            }
             sj_library_calls_add(module, index, address,
                                  application->stub_addresses[patches[i].stub]);
         } else if (make_patch(application, &patches[i], bytes) == SJ_SKIP_NONE) {
@@ -240,14 +244,16 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
 }
 
 /* note_functions notes where functions lie that rules name as callers. */
-static void note_functions(const sj_application *application)
+static void note_functions(const sj_application *application, const sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
     for (uint32_t i = 0; i < plan->function_count && application->heads == NULL; i++) {
         const sj_plan_function *function = &sj_plan_functions(plan)[i];
         const uint32_t id = sj_function_id(application, i);
-        if (sj_recorder_is_asked_caller(id)) {
-            sj_recorder_note_function(id, application->bias, function->offset, function->size);
+        if (sj_recorder_is_asked_caller(id) &&
+            !sj_recorder_note_function(id, application->bias + function->offset, function->size,
+                                       module)) {
+            sj_recorder_count_refused();
         }
     }
 }
@@ -272,7 +278,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     sj_sys_populate(module->changes, module->changes_bytes);
     SJ_TRY(sj_library_calls_new(plan, module));
     application->calls = module->calls;
-    note_functions(application);
+    note_functions(application, module);
     SJ_TRY(sj_stubs_build(application, module));
     report->stub_bytes = (uint32_t)module->stubs_bytes;
     return patch_functions(application, module, report);
@@ -368,7 +374,7 @@ void sj_hooks_forget(sj_hooked_module *module)
         (void)sj_sys_unmap(module->changes, module->changes_bytes);
     }
     sj_library_calls_free(module);
-    sj_recorder_forget_functions(module->bias);
+    sj_recorder_forget_functions(module);
     *module = (sj_hooked_module){0};
 }
 

@@ -11,38 +11,42 @@ enum { CALLERS = 1024 };
 
 typedef struct caller {
     _Atomic uint64_t low; /* written last; 0: free */
-    uint64_t high;
-    uint64_t bias;
-    uint32_t function;
+    _Atomic uint64_t high;
+    const void *owner;
+    _Atomic uint32_t function;
 } caller;
 
 static caller callers[CALLERS];
 static _Atomic uint32_t caller_count; /* places that were in use */
 
-void sj_recorder_note_function(uint32_t function, uint64_t bias, uint64_t offset, uint32_t bytes)
+bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t bytes,
+                               const void *owner)
 {
     for (uint32_t i = 0; i < CALLERS; i++) {
         caller *place = &callers[i];
         if (atomic_load_explicit(&place->low, memory_order_relaxed) != 0) {
             continue;
         }
-        place->high = bias + offset + bytes;
-        place->bias = bias;
-        place->function = function;
+        /* After the place was freed: a reader that sees what follows sees that, too. */
+        atomic_thread_fence(memory_order_release);
+        atomic_store_explicit(&place->high, address + bytes, memory_order_relaxed);
+        place->owner = owner;
+        atomic_store_explicit(&place->function, function, memory_order_relaxed);
         /* Pairs with sj_recorder_function_at. */
-        atomic_store_explicit(&place->low, bias + offset, memory_order_release);
+        atomic_store_explicit(&place->low, address, memory_order_release);
         if (i >= atomic_load_explicit(&caller_count, memory_order_relaxed)) {
             atomic_store_explicit(&caller_count, i + 1, memory_order_release);
         }
-        return;
+        return true;
     }
+    return false;
 }
 
-void sj_recorder_forget_functions(uint64_t bias)
+void sj_recorder_forget_functions(const void *owner)
 {
     const uint32_t count = atomic_load_explicit(&caller_count, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
-        if (callers[i].bias == bias) {
+        if (callers[i].owner == owner) {
             atomic_store_explicit(&callers[i].low, 0, memory_order_relaxed);
         }
     }
@@ -52,9 +56,16 @@ uint32_t sj_recorder_function_at(uint64_t address)
 {
     const uint32_t count = atomic_load_explicit(&caller_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t low = atomic_load_explicit(&callers[i].low, memory_order_acquire);
-        if (low != 0 && address >= low && address < callers[i].high) {
-            return callers[i].function;
+        const caller *place = &callers[i];
+        const uint64_t low = atomic_load_explicit(&place->low, memory_order_acquire);
+        if (low == 0 || address < low ||
+            address >= atomic_load_explicit(&place->high, memory_order_relaxed)) {
+            continue;
+        }
+        const uint32_t function = atomic_load_explicit(&place->function, memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&place->low, memory_order_relaxed) == low) { /* not reused */
+            return function;
         }
     }
     return 0;

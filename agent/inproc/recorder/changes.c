@@ -11,12 +11,13 @@
 
 sj_changes *sj_recorder_changes;
 
-/* Bits: rules whose first mark this process has passed, and not their second. */
-static _Atomic uint64_t between[SJ_CHANGE_RULE_WORDS];
+/* Of each place the version of the rule whose first mark this process has passed, and not its
+ * second, with the lowest bit set; else 0. What is in the place later has another version. */
+static _Atomic uint32_t between[SJ_CHANGE_RULES];
 
 static void forget_marks(void)
 {
-    for (uint32_t i = 0; i < SJ_CHANGE_RULE_WORDS; i++) {
+    for (uint32_t i = 0; i < SJ_CHANGE_RULES; i++) {
         atomic_store_explicit(&between[i], 0, memory_order_relaxed);
     }
 }
@@ -199,15 +200,23 @@ static bool condition_holds(const sj_changes *changes, uint32_t place,
            compares(condition->comparison, condition->descriptor, bits, condition->operand);
 }
 
+/* is_between_marks: `rule`, of this version, begins with no mark or with one that has been passed.
+ */
+static bool is_between_marks(const sj_change_rule *rule, uint32_t place, uint32_t version)
+{
+    return rule->begin_mark[0] == '\0' ||
+           atomic_load_explicit(&between[place], memory_order_relaxed) == (version | 1) ||
+           atomic_load_explicit(&rule->is_between, memory_order_relaxed) != 0;
+}
+
 /* holds leaves the counting to `counts`. */
-static bool holds(const sj_changes *changes, uint32_t place, uint64_t bits,
+static bool holds(const sj_changes *changes, uint32_t place, uint32_t version, uint64_t bits,
                   const sj_judged_call *call)
 {
     const sj_change_rule *rule = &changes->rules[place];
     if (!compares(rule->comparison, rule->descriptor, bits, rule->operand) ||
         (rule->until_ticks != 0 && sj_arch_ticks() >= rule->until_ticks) ||
-        (rule->begin_mark[0] != '\0' && !has_bit(between, place) &&
-         atomic_load_explicit(&rule->is_between, memory_order_relaxed) == 0)) {
+        !is_between_marks(rule, place, version)) {
         return false;
     }
     for (uint32_t i = 0; i < rule->condition_count && i < SJ_CHANGE_CONDITIONS; i++) {
@@ -233,13 +242,17 @@ void sj_recorder_change_at_mark(const char *name, bool end)
     sj_changes *changes = sj_recorder_changes;
     for (uint32_t i = 0; changes != NULL && i < SJ_CHANGE_RULES; i++) {
         sj_change_rule *rule = &changes->rules[i];
+        /* As in `fires`. */
+        const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
         if (rule->begin_mark[0] == '\0') {
             continue;
         }
-        if (!end && is_same(name, rule->begin_mark)) {
-            atomic_fetch_or(&between[i / 64], UINT64_C(1) << i % 64);
-        } else if (is_same(name, rule->end_mark)) {
-            atomic_fetch_and(&between[i / 64], ~(UINT64_C(1) << i % 64));
+        const bool begins = !end && is_same(name, rule->begin_mark);
+        const bool ends = !begins && is_same(name, rule->end_mark);
+        atomic_thread_fence(memory_order_acquire);
+        if ((begins || ends) && version % 2 == 0 &&
+            atomic_load_explicit(&rule->version, memory_order_relaxed) == version) {
+            atomic_store(&between[i], begins ? version | 1 : 0);
         }
     }
 }
@@ -314,8 +327,8 @@ static bool fires(sj_changes *changes, uint32_t place, uint8_t descriptor, uint6
     /* Pairs with the recorder, which makes it odd before it writes and even after. */
     const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
     /* The clock is read last: most calls meet no rule. */
-    if (version % 2 != 0 || rule->descriptor != descriptor || !holds(changes, place, bits, call) ||
-        !is_in_force(changes)) {
+    if (version % 2 != 0 || rule->descriptor != descriptor ||
+        !holds(changes, place, version, bits, call) || !is_in_force(changes)) {
         return false;
     }
     const rule_turns turns = {.from = rule->from, .one_in = rule->one_in, .times = rule->times};

@@ -42,28 +42,40 @@ extern __thread _Atomic uint64_t *sj_recorder_memory_shown
  * and when nothing is recorded. */
 extern const _Atomic uint32_t *sj_recorder_owns_slots __attribute__((visibility("hidden")));
 
+static inline void sj_recorder_show_pair(_Atomic uint64_t shown[2], uint64_t count, uint64_t bytes)
+{
+    atomic_store_explicit(&shown[0], count + 1, memory_order_relaxed);
+    atomic_store_explicit(&shown[1], bytes + 1, memory_order_relaxed);
+}
+
 /* sj_recorder_show_allocated shows what the calling thread has allocated so far,
- * sj_recorder_show_freed what it has given back. */
+ * sj_recorder_show_freed what it has given back; whichever is first shows both. */
+static inline void sj_recorder_show_memory(sj_slot_memory first)
+{
+    const sj_memory_counters *memory = &sj_recorder_memory;
+    _Atomic uint64_t *shown = sj_recorder_memory_shown;
+    if (shown == NULL || atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) == 0) {
+        return;
+    }
+    const sj_slot_memory other = first == SJ_SLOT_FREES ? SJ_SLOT_ALLOCATIONS : SJ_SLOT_FREES;
+    const bool is_first = atomic_load_explicit(&shown[other], memory_order_relaxed) == 0;
+    if (first == SJ_SLOT_ALLOCATIONS || is_first) {
+        sj_recorder_show_pair(&shown[SJ_SLOT_ALLOCATIONS], memory->allocations,
+                              memory->allocated_bytes);
+    }
+    if (first == SJ_SLOT_FREES || is_first) {
+        sj_recorder_show_pair(&shown[SJ_SLOT_FREES], memory->frees, memory->freed_bytes);
+    }
+}
+
 static inline void sj_recorder_show_allocated(void)
 {
-    _Atomic uint64_t *shown = sj_recorder_memory_shown;
-    if (shown != NULL && atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) != 0) {
-        atomic_store_explicit(&shown[SJ_SLOT_ALLOCATIONS], sj_recorder_memory.allocations + 1,
-                              memory_order_relaxed);
-        atomic_store_explicit(&shown[SJ_SLOT_ALLOCATED_BYTES],
-                              sj_recorder_memory.allocated_bytes + 1, memory_order_relaxed);
-    }
+    sj_recorder_show_memory(SJ_SLOT_ALLOCATIONS);
 }
 
 static inline void sj_recorder_show_freed(void)
 {
-    _Atomic uint64_t *shown = sj_recorder_memory_shown;
-    if (shown != NULL && atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) != 0) {
-        atomic_store_explicit(&shown[SJ_SLOT_FREES], sj_recorder_memory.frees + 1,
-                              memory_order_relaxed);
-        atomic_store_explicit(&shown[SJ_SLOT_FREED_BYTES], sj_recorder_memory.freed_bytes + 1,
-                              memory_order_relaxed);
-    }
+    sj_recorder_show_memory(SJ_SLOT_FREES);
 }
 
 /* sj_recorder_begin_showing_memory lets the calling thread show what it counts in its slot;

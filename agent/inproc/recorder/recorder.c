@@ -272,6 +272,13 @@ void sj_recorder_count_unrecorded(sj_unrecorded reason)
     }
 }
 
+void sj_recorder_count_refused(void)
+{
+    if (sj_recorder.arena != NULL) {
+        atomic_fetch_add(&sj_recorder.arena->functions_refused, 1);
+    }
+}
+
 uint64_t sj_recorder_cpu_ns(void)
 {
     return sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);

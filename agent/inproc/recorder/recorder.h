@@ -112,6 +112,9 @@ void sj_recorder_mark(const char *name, bool end);
  * when not armed. Async-signal-safe. */
 void sj_recorder_request(sj_request request);
 
+/* sj_recorder_count_refused counts a function for whose values or rules there is no room. */
+void sj_recorder_count_refused(void);
+
 /* sj_recorder_count_unrecorded counts a program that the process runs; nothing for those that join
  * the session. Also in a vforked child; async-signal-safe. */
 void sj_recorder_count_unrecorded(sj_unrecorded reason);

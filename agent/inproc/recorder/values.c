@@ -378,20 +378,17 @@ static uint32_t return_place(uint32_t function)
     return function * UINT32_C(0x9e3779b1) % RETURN_VALUES;
 }
 
-void sj_return_values_set(uint32_t function, uint32_t descriptors)
+bool sj_return_values_set(uint32_t function, uint32_t descriptors)
 {
     uint32_t place = return_place(function);
     const uint32_t count = atomic_load_explicit(&sj_return_values_count, memory_order_relaxed);
     uint32_t held = atomic_load_explicit(&returns[place].function, memory_order_relaxed);
-    if (count >= RETURN_VALUES / 2 || (descriptors == 0 && count == 0)) {
-        return;
-    }
     while (held != 0 && held != function) {
         place = (place + 1) % RETURN_VALUES;
         held = atomic_load_explicit(&returns[place].function, memory_order_relaxed);
     }
-    if (held == 0 && descriptors == 0) {
-        return;
+    if (held == 0 && (descriptors == 0 || count >= RETURN_VALUES / 2)) {
+        return descriptors == 0;
     }
     returns[place].descriptors = descriptors;
     /* Pairs with return_values. */
@@ -399,6 +396,7 @@ void sj_return_values_set(uint32_t function, uint32_t descriptors)
     if (held == 0) {
         atomic_store_explicit(&sj_return_values_count, count + 1, memory_order_release);
     }
+    return true;
 }
 
 static uint32_t return_values(uint32_t function)

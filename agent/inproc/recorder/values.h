@@ -36,9 +36,9 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
 
 /* Values at the exits of dispatched calls, which return to a thunk that knows the function alone:
  * it gives SJ_VALUES_OF_RETURN in the place of descriptors. sj_return_values_set says which they
- * are, before calls are dispatched; 0: none. */
+ * are, before calls are dispatched; 0: none. False: there is no room for another function. */
 #define SJ_VALUES_OF_RETURN UINT32_MAX
-void sj_return_values_set(uint32_t function, uint32_t descriptors);
+bool sj_return_values_set(uint32_t function, uint32_t descriptors);
 
 /* sj_recorder_change records that a rule has changed a value of a call; `stack` is that of the
  * call's records, SJ_MANAGED_CALL of a managed one. */

@@ -194,6 +194,17 @@ static void test_records_that_are_no_values_are_refused(void **state)
     sj_value_queue_deinit(&queue);
 }
 
+/* The types of a function say what is stored, and no rule does. */
+static sj_rule_set keep_none(void *context, uint32_t function, const sj_block_value *value,
+                             uint64_t ticks)
+{
+    (void)context;
+    (void)function;
+    (void)value;
+    (void)ticks;
+    return (sj_rule_set){0};
+}
+
 /* A thread whose calls all have a value at their entry and one at their exit. */
 typedef struct valued_thread {
     sj_block_encoder *encoder;
@@ -202,7 +213,7 @@ typedef struct valued_thread {
     uint64_t ticks;
 } valued_thread;
 
-static void open_thread(valued_thread *thread, uint32_t block_events)
+static void open_typed_thread(valued_thread *thread, uint32_t block_events, sj_value_rules *rules)
 {
     *thread = (valued_thread){.ticks = 1000};
     assert_int_equal(sj_block_encoder_new(&thread->encoder), SJ_OK);
@@ -210,9 +221,16 @@ static void open_thread(valued_thread *thread, uint32_t block_events)
                                           .stack_high = TOP,
                                           .start_ticks = thread->ticks,
                                           .block_events = block_events,
+                                          .value_rules = rules,
                                           .encoder = thread->encoder};
-    const sj_assembler_sink sink = block_store_sink(&thread->store);
+    sj_assembler_sink sink = block_store_sink(&thread->store);
+    sink.value = keep_none;
     assert_int_equal(sj_assembler_new(&options, &sink, &thread->assembler), SJ_OK);
+}
+
+static void open_thread(valued_thread *thread, uint32_t block_events)
+{
+    open_typed_thread(thread, block_events, NULL);
 }
 
 static void feed(valued_thread *thread, sj_record record)
@@ -268,7 +286,7 @@ static size_t each_value(const valued_thread *thread,
     return count;
 }
 
-enum { DEPTH = 50 };
+enum { DEPTH = 50, FIELDS = 14 };
 
 static void check_nested(const sj_block_value *value, size_t number)
 {
@@ -350,6 +368,49 @@ static void test_blocks_are_cut_before_they_have_too_many_values(void **state)
     close_thread(&thread);
 }
 
+static void check_fields(const sj_block_value *value, size_t number)
+{
+    assert_true(value->bits == number % FIELDS && value->call_index == number / FIELDS);
+}
+
+/* One place leads to all fields of a structure. */
+static void test_blocks_are_cut_before_they_have_too_many_typed_values(void **state)
+{
+    (void)state;
+    enum { CALLS = 2 * SJ_BLOCK_MAX_VALUES / FIELDS };
+    const uint8_t place = sj_value_descriptor(1, SJ_VALUE_STRING);
+    valued_thread thread;
+    sj_assembler_counters counters;
+    sj_value_rules *rules;
+    sj_typed_function *typed = calloc(1, sizeof(*typed));
+    assert_non_null(typed);
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    assert_int_equal(sj_value_rules_need_types(rules), SJ_OK);
+    for (uint32_t i = 0; i < FIELDS; i++) {
+        typed->values[typed->count++] =
+            (sj_typed_value){.place = place,
+                             .descriptor = sj_value_descriptor(1 + i, SJ_VALUE_INT),
+                             .from_byte = (uint16_t)(4 * i),
+                             .bytes = 4,
+                             .is_behind = true};
+    }
+    sj_value_rules_set_typed(rules, 7, typed);
+    open_typed_thread(&thread, 0, rules);
+    for (uint64_t i = 0; i < CALLS; i++) {
+        feed(&thread, value_record(7, FIRST, SJ_PART_VALUE, place,
+                                   sj_value_text_head(4 * FIELDS, SJ_VALUE_WHOLE)));
+        for (uint64_t word = 0; word < FIELDS; word += 2) {
+            feed(&thread, value_record(7, FIRST, SJ_PART_TEXT, place, word | (word + 1) << 32));
+        }
+        feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    }
+    finish(&thread, &counters);
+    assert_int_equal(each_value(&thread, check_fields), CALLS * FIELDS);
+    close_thread(&thread);
+    sj_value_rules_free(rules);
+}
+
 static void check_any(const sj_block_value *value, size_t number)
 {
     (void)number;
@@ -388,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_values_know_their_calls_over_many_blocks),
         cmocka_unit_test(test_no_value_crosses_a_gap),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
+        cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
         cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

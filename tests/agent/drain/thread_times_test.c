@@ -84,7 +84,13 @@ static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATIONS], 2);
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATED_BYTES], 500);
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_FREES], 0);
+    assert_int_equal(times.count, 1);
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 14; /* one of them is what was taken back */
+    assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 300, &counters));
+    check_step(1, FIRST_NS + 100, 100, 0, 0);
     assert_int_equal(times.steps[1].used.memory[SJ_SLOT_ALLOCATIONS], 0);
+    check_step(2, FIRST_NS + 200, 100, 0, 0);
+    assert_int_equal(times.steps[2].used.memory[SJ_SLOT_ALLOCATIONS], 2);
 }
 
 static void a_long_rest_is_reported_before_it_ends(void **state)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -274,6 +275,43 @@ static void test_signatures_become_rules(void **state)
     sj_policy_free(&policy);
 }
 
+/* Whatever takes a place of a function's probe counts: sixteen values and their conditions, costs
+ * or lengths are too many. */
+static void test_all_places_of_a_function_are_counted(void **state)
+{
+    enum { VALUES = 14, LATER = 5 };
+    static const char *const kinds[] = {"int", "uint", "long", "ulong", "hex"};
+    char text[8192];
+    sj_policy policy;
+    sj_error error = {0};
+    size_t used = 0;
+    (void)state;
+    used += (size_t)snprintf(text, sizeof(text), "{\"policy\": 1, \"values\": [");
+    for (size_t i = 0; i < VALUES; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 "{\"function\": \"f\", \"argument\": %zu, \"as\": \"%s\"},",
+                                 1 + i / 5, kinds[i % 5]);
+    }
+    const size_t end = used;
+    for (size_t i = 0; i < LATER; i++) { /* conditions on values of their own */
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used,
+                             "{\"function\": \"f\", \"argument\": 1, \"as\": \"int\", \"when\":"
+                             " [{\"argument\": 7, \"as\": \"%s\", \"op\": \">\", \"value\": 1}]},",
+                             kinds[i]);
+    }
+    snprintf(text + used, sizeof(text) - used, "{\"function\": \"f\", \"cpu\": true}]}");
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    sj_policy_free(&policy);
+    snprintf(text + used, sizeof(text) - used,
+             "{\"function\": \"f\", \"cpu\": true, \"memory\": true}]}");
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_EINVAL);
+    assert_non_null(strstr(error.text, "at most 16 values"));
+    memmove(text + end, text + used, strlen(text + used) + 1);
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    sj_policy_free(&policy);
+}
+
 static void test_globs_of_methods_mean_their_bracket(void **state)
 {
     sj_pattern pattern = {0};
@@ -311,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),
         cmocka_unit_test(test_signatures_become_rules),
+        cmocka_unit_test(test_all_places_of_a_function_are_counted),
         cmocka_unit_test(test_globs_of_methods_mean_their_bracket),
         cmocka_unit_test(test_places_in_nested_text),
     };

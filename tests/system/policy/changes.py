@@ -280,6 +280,9 @@ def removed_at_once(sojourn, built):
         elsewhere = {**OPEN, "argument": 1, "change": {"return": 1}}
         answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, [elsewhere], "elsewhere.json"))
         check(any("same name, function and value" in text for text in answer["not_applied"]), f"{answer}")
+        called = {**OPEN, "when": [{"caller": "chg_outer"}], "change": {"return": 1}}
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, [called], "called.json"))
+        check(any("the same callers" in text for text in answer["not_applied"]), f"{answer}")
         check(ask(target) == "ret 2 runs 1\n", "a rule without a place changes calls")
         permit(sojourn, ["/bin/true"])
         refused = sojourn.run(["policy", "set", str(pid), "--policy", same], capture_output=True, text=True)

@@ -1,4 +1,7 @@
 /* Every record is either in the arena or counted as dropped, whatever interrupts whom. */
+#include "agent/inproc/recorder/callers.h"
+#include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/values.h"
 #include "tests/agent/inproc/recorder/probe_code.h"
 
 #include <dirent.h>
@@ -656,6 +659,74 @@ static void test_start_refuses_bad_sizes_and_leaves_no_descriptor(void **state)
     assert_int_equal(run_in_child(start_only_once), 0);
 }
 
+/* Several plans of one module note the same callers; one that is dropped takes its own along. */
+static void test_callers_are_forgotten_with_their_owner(void **state)
+{
+    (void)state;
+    const int owners[2] = {0};
+    sj_recorder_note_function(7, 0x1000, 16, &owners[0]);
+    sj_recorder_note_function(7, 0x1000, 16, &owners[1]);
+    sj_recorder_note_function(8, 0x2000, 16, &owners[1]);
+    assert_int_equal(sj_recorder_function_at(0x2000), 8);
+    sj_recorder_forget_functions(&owners[1]);
+    assert_int_equal(sj_recorder_function_at(0x100f), 7);
+    assert_int_equal(sj_recorder_function_at(0x1010), 0);
+    assert_int_equal(sj_recorder_function_at(0x2000), 0);
+    sj_recorder_forget_functions(&owners[0]);
+    assert_int_equal(sj_recorder_function_at(0x100f), 0);
+}
+
+/* What is known can be changed when there is no room for more. */
+static void test_results_of_imports_have_a_limit(void **state)
+{
+    (void)state;
+    uint32_t kept = 0;
+    while (sj_return_values_set(1 + kept, 1)) {
+        kept++;
+    }
+    assert_int_equal(kept, 2048);
+    assert_true(sj_return_values_set(1, 2) && sj_return_values_set(kept, 0));
+    assert_true(sj_return_values_set(1 + kept, 0));
+}
+
+/* What a mark has begun is the rule that was there, not the next one in its place. */
+static void judge_between_marks(const char *directory)
+{
+    enum { FUNCTION = 5 };
+    const uint8_t descriptor = sj_value_descriptor(1, SJ_VALUE_INT);
+    sj_due_change due;
+    start(directory, make_welcome(2, 4, SJ_FULL_DROP_NEW));
+    sj_changes *changes = calloc(1, sizeof(*changes));
+    CHECK(changes != NULL);
+    sj_changed_function *function = &changes->functions[sj_changes_place(FUNCTION)];
+    sj_change_rule *rule = &changes->rules[0];
+    changes->grace_ticks = UINT64_MAX;
+    changes->is_on = 1;
+    function->function = FUNCTION;
+    function->rules[0] = 1;
+    *rule = (sj_change_rule){.descriptor = descriptor, .begin_mark = "one", .end_mark = "two"};
+    sj_recorder_changes = changes;
+    CHECK(!sj_recorder_judge(FUNCTION, descriptor, 0, NULL, &due));
+    sj_recorder_change_at_mark("one", false);
+    CHECK(sj_recorder_judge(FUNCTION, descriptor, 0, NULL, &due));
+    sj_recorder_change_at_mark("two", false);
+    CHECK(!sj_recorder_judge(FUNCTION, descriptor, 0, NULL, &due));
+    sj_recorder_change_at_mark("one", false);
+    memcpy(rule->begin_mark, "new", sizeof("new"));
+    atomic_store(&rule->version, 2);
+    CHECK(!sj_recorder_judge(FUNCTION, descriptor, 0, NULL, &due));
+    sj_recorder_change_at_mark("new", false);
+    CHECK(sj_recorder_judge(FUNCTION, descriptor, 0, NULL, &due));
+    sj_recorder_changes = NULL;
+    free(changes);
+}
+
+static void test_marks_begin_the_rules_that_are_there(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(judge_between_marks), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -676,6 +747,9 @@ int main(void)
         cmocka_unit_test(test_a_forked_child_records_into_its_own_arena),
         cmocka_unit_test(test_a_child_without_handlers_disarms_itself),
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
+        cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
+        cmocka_unit_test(test_results_of_imports_have_a_limit),
+        cmocka_unit_test(test_marks_begin_the_rules_that_are_there),
         cmocka_unit_test(test_start_refuses_bad_sizes_and_leaves_no_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
