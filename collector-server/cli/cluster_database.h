@@ -14,7 +14,8 @@ typedef struct sj_cluster_database {
 } sj_cluster_database;
 
 /* sj_cluster_database_open reads the sessions of all labs; `cluster` is borrowed. Errors as
- * sj_cluster_mirror_open; nothing is left then. */
+ * sj_cluster_mirror_open; nothing is left then, nor when a signal ends the process. One at a time.
+ */
 SJ_MUST_CHECK sj_status sj_cluster_database_open(const sj_forward_options *cluster,
                                                  sj_cluster_database *database, sj_error *error);
 

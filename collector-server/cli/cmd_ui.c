@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -92,25 +94,58 @@ static void report_address(const char *url, const char *title, const ui_token *t
     fflush(stdout);
 }
 
-/* wait_for_end follows the cluster meanwhile; what is wrong with it is on the pages. */
-static void wait_for_end(const sigset_t *wanted, sj_cluster_mirror *mirror)
+/* Follows the cluster in a thread of its own, so that Ctrl-C is heard while the cluster is not. */
+typedef struct ui_follower {
+    sj_cluster_mirror *mirror;
+    atomic_bool is_ending; /* ends what the cluster is asked for */
+    atomic_bool is_behind;
+    sem_t wanted;
+} ui_follower;
+
+static void *follow(void *context)
+{
+    ui_follower *follower = context;
+    while (!atomic_load(&follower->is_ending)) {
+        if (atomic_load(&follower->is_behind)) {
+            sj_error ignored = {0}; /* is on the pages */
+            (void)!sj_cluster_mirror_refresh(follower->mirror, &ignored);
+            atomic_store(&follower->is_behind, false);
+        }
+        (void)sem_wait(&follower->wanted);
+    }
+    return NULL;
+}
+
+static sj_status wait_for_end(const sigset_t *wanted, ui_follower *follower, sj_error *error)
 {
     const struct timespec pause = {.tv_sec = REFRESH_S};
+    pthread_t thread;
     int received;
-    if (mirror == NULL) {
+    if (follower == NULL) {
         sigwait(wanted, &received);
-        return;
+        return SJ_OK;
     }
-    while (sigtimedwait(wanted, NULL, &pause) < 0) {
-        sj_error ignored = {0};
-        (void)!sj_cluster_mirror_refresh(mirror, &ignored);
+    sem_init(&follower->wanted, 0, 0);
+    const int code = pthread_create(&thread, NULL, follow, follower);
+    while (code == 0 && sigtimedwait(wanted, NULL, &pause) < 0) {
+        if (!atomic_exchange(&follower->is_behind, true)) {
+            sem_post(&follower->wanted);
+        }
     }
+    atomic_store(&follower->is_ending, true);
+    if (code == 0) {
+        sem_post(&follower->wanted);
+        pthread_join(thread, NULL);
+    }
+    sem_destroy(&follower->wanted);
+    return code == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread: %s", strerror(code));
 }
 
 /* serve serves a database, `title` on the screen, until Ctrl-C. */
 static int serve(const ui_options *options, const char *file, const char *title,
-                 sj_cluster_mirror *mirror)
+                 ui_follower *follower)
 {
+    sj_cluster_mirror *mirror = follower != NULL ? follower->mirror : NULL;
     sj_error error;
     /* Blocked before the server's threads are made, so that only sigwait gets them. */
     sigset_t wanted;
@@ -129,13 +164,13 @@ static int serve(const ui_options *options, const char *file, const char *title,
                                   .token_path = token.is_usable ? token.path : NULL,
                                   .mirror = mirror};
     sj_http *server = NULL;
-    const sj_status status = sj_http_start(&http, &server, &error);
+    sj_status status = sj_http_start(&http, &server, &error);
     if (status == SJ_OK) {
         report_address(sj_http_url(server), title, &token);
         if (!options->no_open) {
             open_browser(sj_http_url(server));
         }
-        wait_for_end(&wanted, mirror);
+        status = wait_for_end(&wanted, follower, &error);
         sj_http_stop(server);
     }
     leave_token(&token);
@@ -145,12 +180,16 @@ static int serve(const ui_options *options, const char *file, const char *title,
 
 static int show_cluster(const ui_options *options)
 {
+    ui_follower follower = {0};
+    sj_forward_options cluster = options->cluster;
     sj_cluster_database database;
     sj_error error;
-    if (sj_cluster_database_open(&options->cluster, &database, &error) != SJ_OK) {
+    cluster.stop = &follower.is_ending;
+    if (sj_cluster_database_open(&cluster, &database, &error) != SJ_OK) {
         return sj_command_failed(&sj_ui_command, &error);
     }
-    const int code = serve(options, database.path, options->cluster.url, database.mirror);
+    follower.mirror = database.mirror;
+    const int code = serve(options, database.path, options->cluster.url, &follower);
     sj_cluster_database_close(&database);
     return code;
 }

@@ -28,6 +28,7 @@ enum {
     CODE_READ_ONLY = 242,
     CODE_NO_SPACE = 243,
     CODE_TOO_MANY_PARTS = 252,
+    CODE_NO_CONNECTION = 279, /* to a shard */
     CODE_AUTHENTICATION = 516
 };
 
@@ -323,7 +324,8 @@ static sj_status refuse(const sj_forward_target *target, long http, const answer
     const sj_status status = is_missing                          ? SJ_ENOTFOUND
                              : is_full || is_passing(code, http) ? SJ_EAGAIN
                                                                  : SJ_EINVAL;
-    return sj_fail(error, status, "%s refuses (%ld): %.*s", target->url, http,
+    return sj_fail(error, status, "%s refuses (%ld): %s%.*s", target->url, http,
+                   code == CODE_NO_CONNECTION ? "a shard does not answer: " : "",
                    length < 600 ? length : 600, words);
 }
 

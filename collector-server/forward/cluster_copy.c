@@ -34,16 +34,21 @@ static const copied_table of_labs[] = {
      " FROM temp.answer GROUP BY device ON CONFLICT (uuid) DO UPDATE SET name = excluded.name,"
      " model = excluded.model, os = excluded.os, tags = excluded.tags, build = excluded.build,"
      " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)"},
+    /* A session keeps its id for as long as the database is open, and no other gets it. */
+    {NULL, "CREATE TEMP TABLE IF NOT EXISTS ids(session_id INTEGER PRIMARY KEY, uuid BLOB UNIQUE)"},
+    {NULL, "INSERT OR IGNORE INTO temp.ids(uuid) SELECT from_hex(session) FROM temp.answer"
+           " ORDER BY started_realtime_ns, session"},
     {NULL,
-     "INSERT INTO sessions(uuid, device_id, name, command, mode, state, cause, tags,"
+     "INSERT INTO sessions(session_id, uuid, device_id, name, command, mode, state, cause, tags,"
      " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
      " tick_ns_denominator, stored_calls, stored_events, lost_calls, lost_events, folded_paths,"
      " folded_calls, sent_calls, device_lost_calls, traced_cpu_ns)"
-     " SELECT from_hex(a.session), d.device_id, a.name, a.command, a.mode, a.state, a.cause,"
+     " SELECT i.session_id, i.uuid, d.device_id, a.name, a.command, a.mode, a.state, a.cause,"
      " a.tags, a.started_realtime_ns, a.ended_realtime_ns, 0, 1, 1, a.stored_calls,"
      " a.stored_events, a.lost_calls, a.lost_events, a.folded_paths, a.folded_calls, a.sent_calls,"
      " a.device_lost_calls, a.traced_cpu_ns FROM temp.answer AS a"
      " JOIN devices AS d ON d.uuid = from_hex(a.device)"
+     " JOIN temp.ids AS i ON i.uuid = from_hex(a.session)"
      " ORDER BY a.started_realtime_ns, a.session"},
     {NULL, "INSERT INTO processes(session_id, number, pid, executable, command)"
            " SELECT s.session_id, 1, 0, a.program, a.command FROM temp.answer AS a"
@@ -257,11 +262,12 @@ typedef struct copied_sessions {
 } copied_sessions;
 
 static sj_status ask_table(sj_forward_target *target, sqlite3 *database, const char *asked,
-                           const char *sessions, sj_error *error)
+                           const copied_sessions *what, sj_error *error)
 {
-    const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
+    const sj_cluster_limits limits = {
+        .rows = INT32_MAX, .time_ms = TIME_MS, .is_whole = what->session_id != 0};
     bool is_cut = false;
-    char *question = fill_in(asked, sessions);
+    char *question = fill_in(asked, what->sessions);
     if (question == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -282,7 +288,7 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
     const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; i++) {
         if (tables[i].question != NULL) {
-            status = ask_table(target, database, tables[i].question, what->sessions, error);
+            status = ask_table(target, database, tables[i].question, what, error);
         }
         if (status == SJ_OK) {
             status = run_statement(database, tables[i].statement, what->session_id, error);

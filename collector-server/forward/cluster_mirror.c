@@ -127,9 +127,35 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
     }
     SJ_TRY(status);
     return run(mirror,
-               "INSERT OR REPLACE INTO temp.mirrored SELECT session, version FROM temp.changed;"
+               "INSERT OR REPLACE INTO temp.mirrored SELECT session, version FROM temp.changed"
+               " WHERE session IN (SELECT lower(hex(uuid)) FROM sessions);"
                "DELETE FROM devices WHERE device_id NOT IN (SELECT device_id FROM sessions)",
                error);
+}
+
+/* find_row says whether there is one of a question, with ?1. */
+static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t value, bool *is_there,
+                          sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(mirror->database, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(mirror, error);
+    }
+    sqlite3_bind_int64(row, 1, value);
+    *is_there = sqlite3_step(row) == SQLITE_ROW;
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
+}
+
+/* note_seen: a shard may have gone away since the list was read; then it is read again. */
+static sj_status note_seen(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
+{
+    bool is_less = false;
+    SJ_TRY(find_row(mirror,
+                    "SELECT 1 FROM temp.changed WHERE taken = ?1 AND session NOT IN"
+                    " (SELECT session FROM temp.mirrored)",
+                    1, &is_less, error));
+    snprintf(mirror->seen, PRINT_BYTES, "%s", is_less ? "less than it was" : seen);
+    return SJ_OK;
 }
 
 static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
@@ -159,7 +185,7 @@ static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
     SJ_TRY(read_seen(mirror, seen, error));
     if (strcmp(seen, mirror->seen) != 0) {
         SJ_TRY(take_changes(mirror, error));
-        memcpy(mirror->seen, seen, sizeof(seen));
+        SJ_TRY(note_seen(mirror, seen, error));
     }
     char line[ENGINE_BYTES];
     SJ_TRY(sj_clickhouse_explain(mirror->target, line, sizeof(line), error));
@@ -182,14 +208,20 @@ sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
 /* has_sums: a session's row in `profiles` comes last. */
 static sj_status has_sums(sj_cluster_mirror *mirror, int64_t session_id, bool *has, sj_error *error)
 {
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(mirror->database, "SELECT 1 FROM profiles WHERE session_id = ?1", -1,
-                           &row, NULL) != SQLITE_OK) {
-        return fail_sql(mirror, error);
+    return find_row(mirror, "SELECT 1 FROM profiles WHERE session_id = ?1", session_id, has, error);
+}
+
+/* copy_sums: what the cluster refuses is no mistake in the set. */
+static sj_status copy_sums(sj_cluster_mirror *mirror, int64_t session_id, sj_error *error)
+{
+    sj_error why = {0};
+    const sj_status status =
+        sj_cluster_copy_sums(mirror->target, mirror->database, session_id, &why);
+    if (status == SJ_OK) {
+        return SJ_OK;
     }
-    sqlite3_bind_int64(row, 1, session_id);
-    *has = sqlite3_step(row) == SQLITE_ROW;
-    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
+    const bool is_refused = status == SJ_EINVAL || status == SJ_ENOTFOUND;
+    return sj_fail(error, is_refused ? SJ_EIO : status, "%s", why.text);
 }
 
 static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *error)
@@ -201,8 +233,7 @@ static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *err
     for (size_t i = 0; i < set.count && status == SJ_OK; ++i) {
         status = has_sums(mirror, set.samples[i].session_id, &has, error);
         if (status == SJ_OK && !has) {
-            status = sj_cluster_copy_sums(mirror->target, mirror->database,
-                                          set.samples[i].session_id, error);
+            status = copy_sums(mirror, set.samples[i].session_id, error);
         }
     }
     sj_session_set_deinit(&set);

@@ -214,10 +214,15 @@ static sj_status fill_table(sqlite3 *database, const json_t *root, int64_t most,
         is_good = sqlite3_step(insert) == SQLITE_DONE && sqlite3_reset(insert) == SQLITE_OK;
     }
     is_good = is_good && sqlite3_exec(database, "RELEASE answer", NULL, NULL, NULL) == SQLITE_OK;
+    const sj_status status = is_good
+                                 ? SJ_OK
+                                 : sj_fail(error, SJ_EIO, "the cluster's answer is no table: %s",
+                                           sqlite3_errmsg(database));
     sqlite3_finalize(insert);
-    return is_good ? SJ_OK
-                   : sj_fail(error, SJ_EIO, "the cluster's answer is no table: %s",
-                             sqlite3_errmsg(database));
+    if (!is_good) {
+        sqlite3_exec(database, "ROLLBACK TO answer; RELEASE answer", NULL, NULL, NULL);
+    }
+    return status;
 }
 
 static sj_status take_answer(const char *bytes, size_t size, int64_t most, sqlite3 *database,
@@ -246,10 +251,10 @@ sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     snprintf(settings, sizeof(settings),
-             SJ_CLICKHOUSE_PARTIAL
-             "&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld"
+             "%s&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld"
              "&output_format_json_quote_64bit_integers=1",
-             (long long)most + 1, (long long)(limits->time_ms + 999) / 1000);
+             limits->is_whole ? "" : SJ_CLICKHOUSE_PARTIAL, (long long)most + 1,
+             (long long)(limits->time_ms + 999) / 1000);
     sj_status status =
         sj_clickhouse_ask(target, statement, settings, limits->time_ms, &bytes, &size, error);
     free(statement);

@@ -23,6 +23,7 @@ char *sj_cluster_pattern(const char *pattern);
 typedef struct sj_cluster_limits {
     int64_t rows; /* 0: a million */
     int64_t time_ms;
+    bool is_whole; /* fails when a shard does not answer, instead of being without its rows */
 } sj_cluster_limits;
 
 /* sj_cluster_ask asks, and gives the answer as the table `answer` of a database in memory, to be

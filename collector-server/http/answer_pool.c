@@ -78,10 +78,10 @@ static sj_status run_get(const sj_route *route, sj_request *request, json_t **bo
     sj_database_pool *databases = request->context->databases;
     const bool is_of_session =
         strncmp(route->pattern, of_sessions, strlen(of_sessions)) == 0 && request->id != 0;
+    SJ_TRY(is_of_session ? sj_cluster_answers_prepare(request, true, error) : SJ_OK);
     if (route->has_own_database) {
         return route->run(request, body, error);
     }
-    SJ_TRY(is_of_session ? sj_cluster_answers_prepare(request, true, error) : SJ_OK);
     SJ_TRY(sj_database_pool_take(databases, REQUEST_DEADLINE_MS, sj_answer_goes_on, request,
                                  &request->database, error));
     const sj_status status = route->run(request, body, error);

@@ -110,6 +110,8 @@ static void every_answer_has_a_status(void **state)
          SJ_EAGAIN, "No space left"},
         {FAILED END "Code: 252. DB::Exception: Too many parts (300). (TOO_MANY_PARTS)", SJ_EAGAIN,
          "Too many parts"},
+        {FAILED END "Code: 279, e.displayText() = DB::NetException: All connection tries failed.",
+         SJ_EINVAL, "a shard does not answer"},
         {"HTTP/1.1 503 Service Unavailable\r\n" END, SJ_EAGAIN, "refuses (503)"},
     };
     (void)state;

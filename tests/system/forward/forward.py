@@ -14,13 +14,12 @@ import sqlite3
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
 from fleet_testing import free_port
 from json_shape import problem
+from served_pages import Pages
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "schema", "queries")
@@ -350,33 +349,6 @@ def pages_agree(sojourn, node, labs, words):
     check(rows[0] and rows[0] == rows[1], f"devices and builds: {rows[0]} of the copy, {rows[1]} of the cluster")
 
 
-class Pages:
-    """The dashboard's server, over a database or a cluster."""
-
-    def __init__(self, sojourn, *words):
-        self.process = subprocess.Popen([sojourn.program, "ui", "--no-open", *words], stdout=subprocess.PIPE, text=True,
-                                        env=sojourn.environment)
-        line = self.process.stdout.readline()
-        check("Ctrl-C" in line, f"ui {words}: {line}")
-        self.port = int(re.search(r"127.0.0.1:(\d+)", line)[1])
-
-    def get(self, path, **parameters):
-        query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}{query}", timeout=PATIENCE_S) as answer:
-            return json.loads(answer.read())
-
-    def rows(self, sql, **parameters):
-        answer = self.get("sql", sql=sql, **parameters)
-        return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
-
-    def listed(self, **filters):
-        return {row["uuid"]: row for row in self.get("sessions", **filters)["items"]}
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(PATIENCE_S)
-
-
 LISTED = ("uuid", "name", "command", "mode", "state", "tags", "stored_calls", "stored_events", "lost_calls", "duration_ns",
           "device_name", "mark_count")
 SHOWN = ("name", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "untrusted")
@@ -437,12 +409,22 @@ def pages_follow(sojourn, node, labs, words):
 
 def pages_change(sojourn, node, labs, words, pages):
     lab = labs[0]
+    ids = {uuid: row["id"] for uuid, row in pages.listed().items()}
     with sqlite3.connect(lab.database, timeout=PATIENCE_S) as database:
         database.execute("UPDATE sessions SET name = 'seen by all' WHERE session_id = 1")
     lab.record("return", "--name", "comes and goes")
     lab.forward(*words, "send", node.url, says="2 sessions were sent")
     wait_for("the list follows", lambda: {"seen by all", "comes and goes"} <= {row["name"] for row in pages.listed().values()})
     one = [row for row in pages.listed().values() if row["name"] == "seen by all"][0]
+    check(one["id"] == ids[one["uuid"]], f"another id: {one['id']}, before {ids[one['uuid']]}")
+    check([row["id"] for row in pages.listed().values() if row["name"] == "comes and goes"][0] not in ids.values(), "an id of before")
+    node.ask("DETACH TABLE sojourn.gaps")
+    for path in ("functions", "export?format=folded"):
+        code, text = pages.text(f"sessions/{one['id']}/{path}")
+        check(code == 500 and "gaps" in text, f"{path} without a table there: {code} {text}")
+    node.ask("ATTACH TABLE sojourn.gaps")
+    code, text = pages.text(f"sessions/{one['id']}/export?format=folded")
+    check(code == 200 and "main" in text, f"the first look is an export: {code} {text}")
     check(pages.get(f"sessions/{one['id']}/functions")["items"], "no sums of a session that has changed")
     number = sojourn.sql(lab.database, "SELECT session_id FROM sessions WHERE name = 'comes and goes'")[0]["session_id"]
     done = sojourn.run(["session", "--database", lab.database, "remove", str(number)], capture_output=True, text=True)
@@ -454,6 +436,21 @@ def pages_change(sojourn, node, labs, words, pages):
     check(len(pages.listed()) == 4, "the list of before is gone")
     node.start()
     wait_for("it is there again", lambda: pages.get("health")["engine"].startswith("answered by "))
+
+
+def interrupted(sojourn, node, ask):
+    """Ctrl-C while the cluster is asked leaves nothing."""
+    node.process.send_signal(signal.SIGSTOP)
+    try:
+        for command in ("report", "ui"):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                process = subprocess.Popen([sojourn.program, command, *ask], env=sojourn.environment, stdout=subprocess.DEVNULL)
+                wait_for("a copy", lambda: os.listdir(sojourn.environment["TMPDIR"]))
+                process.send_signal(number)
+                check(process.wait(PATIENCE_S) == -number, f"{command}: {process.returncode}, not -{number}")
+                check(not os.listdir(sojourn.environment["TMPDIR"]), f"{command}: a copy is left by {number}")
+    finally:
+        node.process.send_signal(signal.SIGCONT)
 
 
 def commands_ask(sojourn, node, labs, words):
@@ -484,6 +481,7 @@ def commands_ask(sojourn, node, labs, words):
              for more in ([sets[1], lab.database], [*ask, sets[1]])]
     check(codes == [5, 5], f"check: {codes}")
     check(not os.listdir(sojourn.environment["TMPDIR"]), "a copy is left")
+    interrupted(sojourn, node, ask)
     done = sojourn.run(["report", *ask, lab.database], capture_output=True, text=True)
     check(done.returncode == 1 and "not both" in done.stderr, f"--cluster and FILE: {done.stderr}")
 

@@ -29,7 +29,7 @@ export function useEngine(): Health | null {
 export function Engine() {
     const engine = useEngine();
     const line = engine?.engine ?? "";
-    const isDoubtful = /IN PART|NOT AS IT IS NOW/.test(line);
+    const isDoubtful = /INCOMPLETE|NOT AS IT IS NOW/.test(line);
     return line === "" ? null : (
         <p class={`engine ${isDoubtful ? "warn-text" : "dim"}`} role="note">
             {line}
