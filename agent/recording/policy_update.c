@@ -373,7 +373,13 @@ static void replace_changes(const sj_recording *recording, sj_value_rules *chang
                             change_sums *sums)
 {
     size_t unknown = 0;
-    sj_changes_table_replace(recording->table, changing, &unknown);
+    if (recording->table != NULL) {
+        sj_changes_table_replace(recording->table, changing, &unknown);
+    } else { /* there were none at the beginning */
+        for (size_t i = 0; changing != NULL && i < changing->count; i++) {
+            unknown += changing->items[i].changes ? 1 : 0;
+        }
+    }
     if (unknown != 0) {
         note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
                            "with the same name, function and value, and the same callers, only; "
@@ -395,9 +401,7 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
-    if (recording->table != NULL) { /* nothing refuses the policy any more */
-        replace_changes(recording, changing, sums);
-    }
+    replace_changes(recording, changing, sums); /* nothing refuses the policy any more */
     sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);
     free(states.states);
