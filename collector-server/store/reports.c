@@ -61,7 +61,6 @@ sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error
     }
     const sj_zombie_row row = {.report_id = sqlite3_last_insert_rowid(store->database),
                                .session_id = state->session_id,
-                               .clock = &state->clock,
                                .at_ns = sj_ticks_at_ns(&state->clock, report->ticks),
                                .process = process != 0 ? &process : NULL,
                                .kind = report->kind};

@@ -293,8 +293,6 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_ZOMBIE_EVENT_ADD] = "INSERT INTO zombie_events (report_id, number, event, owners, tid, "
                                 "ticks, function, partner)"
                                 " VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
-    [SJ_SQL_ZOMBIE_MOMENT_ADD] =
-        "INSERT INTO zombie_moments (report_id, stack, at_ns, tid) VALUES (?1,?2,?3,?4)",
     [SJ_SQL_FILTERED_FRAME_ADD] =
         "INSERT OR IGNORE INTO filtered_frames (session_id, number) VALUES (?1,?2)",
     [SJ_SQL_FILTERED_ADD] =

@@ -218,7 +218,6 @@ sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_r
 typedef struct sj_zombie_row {
     int64_t report_id;
     int64_t session_id;
-    const sj_tick_clock *clock; /* of the session */
     int64_t at_ns;
     const int64_t *process; /* NULL: none */
     const char *kind;

@@ -113,19 +113,6 @@ static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *mo
     return SJ_OK;
 }
 
-/* Frames and time of one stack. */
-static sj_status add_stack(sj_store *store, const sj_zombie_row *row, const json_t *moment,
-                           const char *stack, sj_error *error)
-{
-    if (moment == NULL) {
-        return SJ_OK;
-    }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_MOMENT_ADD, error, "itii", row->report_id, stack,
-                      sj_ticks_at_ns(row->clock, (uint64_t)number_of(moment, "ticks")),
-                      number_of(moment, "tid")));
-    return add_frames(store, row->report_id, moment, stack, error);
-}
-
 static sj_status add_history(sj_store *store, const sj_zombie_row *row, const json_t *report,
                              sj_error *error)
 {
@@ -149,7 +136,7 @@ static sj_status add_history(sj_store *store, const sj_zombie_row *row, const js
                           (int64_t)i, kept[i].event, number_of(event, "count"),
                           number_of(event, "tid"), number_of(event, "ticks"), functions[i],
                           partner >= 0 ? &partner : NULL));
-        SJ_TRY(add_stack(store, row, event, stack, error));
+        SJ_TRY(add_frames(store, row->report_id, event, stack, error));
     }
     return SJ_OK;
 }
@@ -174,8 +161,8 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
                       number_of(json_object_get(report, "use"), "tid"), access,
                       number_of(report, "size"), number_of(report, "offset")));
     for (int i = 0; i < STACKS; i++) {
-        SJ_TRY(
-            add_stack(store, row, json_object_get(report, stack_names[i]), stack_names[i], error));
+        SJ_TRY(add_frames(store, row->report_id, json_object_get(report, stack_names[i]),
+                          stack_names[i], error));
     }
     return add_history(store, row, report, error);
 }

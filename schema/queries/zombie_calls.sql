@@ -12,13 +12,24 @@
 -- column: duration_ns | between entry and exit, ns; NULL: it did not end
 -- column: call_id | the call
 -- example: sojourn sql --query zombie_calls --param zombie=1
-WITH moments AS MATERIALIZED (
-    SELECT m.stack AS moment, m.at_ns, s.stream_id, t.name AS thread
-    FROM zombie_threads AS m
-    JOIN threads AS t USING (thread_id)
-    JOIN streams AS s USING (thread_id)
-    WHERE m.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :zombie)
-    AND m.stack IN ('allocation', 'free', 'use')),
+WITH stacks AS MATERIALIZED (
+    SELECT r.session_id, e.key AS moment, e.value ->> 'tid' AS tid,
+           CAST(((e.value ->> 'ticks') - s.started_ticks) * 1.0 * s.tick_ns_numerator / s.tick_ns_denominator AS INTEGER)
+               AS at_ns
+    FROM reports AS r
+    JOIN sessions AS s USING (session_id)
+    CROSS JOIN json_each(r.payload) AS e
+    WHERE r.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :zombie)
+    AND e.key IN ('allocation', 'free', 'use')),
+moments AS MATERIALIZED ( -- a number is given to one thread after another
+    SELECT m.moment, m.at_ns, s.stream_id, t.name AS thread
+    FROM stacks AS m
+    JOIN threads AS t ON t.thread_id = (
+        SELECT o.thread_id FROM threads AS o
+        WHERE o.session_id = m.session_id AND o.tid = m.tid
+        AND coalesce(o.started_ns, m.at_ns) <= m.at_ns AND coalesce(o.ended_ns, m.at_ns) >= m.at_ns
+        ORDER BY o.started_ns DESC LIMIT 1)
+    JOIN streams AS s USING (thread_id)),
 around AS (
     SELECT m.*, 'open' AS relation, c.call_id
     FROM moments AS m
