@@ -45,10 +45,13 @@ before(async () => {
 });
 
 after(async () => {
-    await stop();
-    const ended = new Promise((resolve) => node.on("close", resolve));
-    node.stdin.end();
-    await ended;
+    const ended = new Promise((resolve) => node.on("exit", resolve));
+    try {
+        await stop();
+    } finally { // else it would keep this process, and what is wrong, for itself
+        node.stdin.end();
+        await ended;
+    }
 });
 
 const isOfRows = (wanted) => document.querySelectorAll("table.sessions tbody tr").length === wanted;

@@ -75,7 +75,7 @@ export async function start(what = `ipc://${output}/s.ipc`) {
         };
         server.stderr.on("data", take);
         server.stdout.on("data", take);
-        server.on("exit", () => reject(new Error(`${name} ended: ${log}`)));
+        server.on("exit", () => reject(new Error(`${server.spawnfile} ended: ${log}`)));
     });
     format = await loadFormat();
     const { chromium } = require("playwright-core");
@@ -89,6 +89,7 @@ export async function stop() {
     await browser?.close();
     if (server) {
         const ended = new Promise((resolve) => server.on("exit", resolve));
+        assert.equal(server.exitCode ?? server.signalCode, null, `it ended by itself: ${log}`);
         server.kill("SIGTERM");
         assert.equal(await ended, 0, log);
     }
