@@ -251,9 +251,9 @@ typedef struct sj_link_class {
     uint32_t is_system;    /* 1: the boot loader or the platform loader defines it */
     uint32_t class_bytes;  /* at most SJ_LINK_CLASS_BYTES */
     uint32_t loader_bytes; /* the loader's name follows: boot, platform, app, else its class's */
-    uint32_t is_traced;    /* 1: its calls are told by the JVM's tracing functions. The file holds
-                              texts of the JVM, NUL-terminated: the class's name, then of each method
-                              its name and its descriptor, with '+' (code) or '-' in front */
+    uint32_t is_traced; /* 1: its calls are recorded by the JVM's tracing functions. The file holds
+                           texts of the JVM, NUL-terminated: the class's name, then of each method
+                           its name and its descriptor, with '+' (code) or '-' in front */
 } sj_link_class;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
@@ -337,7 +337,7 @@ typedef struct sj_link_jvm_state {
     uint32_t retransformed;
     uint32_t refused; /* by the JVM: they stay as they were */
     uint32_t batches;
-    uint32_t is_traced; /* 1: calls are told by the JVM's tracing functions */
+    uint32_t is_traced; /* 1: calls are recorded by the JVM's tracing functions */
     uint64_t total_ns;
     uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;

@@ -30,7 +30,7 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
     return (uint8_t)((most + 7) / 8);
 }
 
-/* list_value adds the place of a value; `limit` is that of texts that is still to be told. */
+/* list_value adds the place of a value; `limit` is that of texts, which has no place yet. */
 static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
                          uint8_t *limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used)
 {

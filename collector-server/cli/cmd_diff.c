@@ -44,35 +44,42 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
     ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
 
-/* The columns of what is compared, of a table of functions, and what its rows are ordered by. */
-static const char *compared_columns(const diff_request *request, const char **order)
+/* The columns of a cost that is compared; NULL: time is. */
+static const char *cost_columns(const diff_request *request)
 {
-    *order = "abs(cost_b - cost_a)";
     switch (sj_compare_of_find(request->by)) {
     case SJ_COMPARE_CPU:
         return "format_duration(cost_a) AS cpu_a, format_duration(cost_b) AS cpu_b";
     case SJ_COMPARE_ALLOCATED:
         return "format_bytes(cost_a) AS bytes_a, format_bytes(cost_b) AS bytes_b";
     default:
-        *order = "abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - typical_ns_a))";
-        return "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
-               "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, "
-               "decided_by";
+        return NULL;
     }
+}
+
+/* The columns of what is compared, of a table of functions, and what its rows are ordered by. */
+static const char *compared_columns(const diff_request *request, const char **order)
+{
+    const char *costs = cost_columns(request);
+    *order =
+        costs != NULL
+            ? "abs(cost_b - cost_a)"
+            : "abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - typical_ns_a))";
+    return costs != NULL
+               ? costs
+               : "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
+                 "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, "
+                 "decided_by";
 }
 
 /* Likewise of call paths, behind the verdict and the change. */
 static const char *compared_tree_columns(const diff_request *request)
 {
-    switch (sj_compare_of_find(request->by)) {
-    case SJ_COMPARE_CPU:
-        return "format_duration(cost_a) AS cpu_a, format_duration(cost_b) AS cpu_b";
-    case SJ_COMPARE_ALLOCATED:
-        return "format_bytes(cost_a) AS bytes_a, format_bytes(cost_b) AS bytes_b";
-    default:
-        return "format_duration(total_ns_a) AS total_a, format_duration(total_ns_b) AS total_b, "
-               "format_duration(self_ns_b - self_ns_a) AS self_change";
-    }
+    const char *costs = cost_columns(request);
+    return costs != NULL
+               ? costs
+               : "format_duration(total_ns_a) AS total_a, format_duration(total_ns_b) AS total_b, "
+                 "format_duration(self_ns_b - self_ns_a) AS self_change";
 }
 
 static char *rows_sql(const diff_request *request)

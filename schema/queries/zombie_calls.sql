@@ -20,7 +20,7 @@ WITH stacks AS MATERIALIZED (
     JOIN sessions AS s USING (session_id)
     CROSS JOIN json_each(r.payload) AS e
     WHERE r.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :zombie)
-    AND e.key IN ('allocation', 'free', 'use')),
+    AND e.key IN ('allocation', 'free', 'use') AND e.type = 'object'),
 moments AS MATERIALIZED ( -- a number is given to one thread after another
     SELECT m.moment, m.at_ns, s.stream_id, t.name AS thread
     FROM stacks AS m

@@ -10,7 +10,7 @@ const TABLET = 2;
 const STRANGER = 3; // its device's clock was never compared
 const ALL = [PHONE, TABLET, STRANGER];
 const AHEAD_NS = 250e6; // the tablet's clock, of the collector's
-const GO = { [PHONE]: 400000, [TABLET]: 150000 }; // when each was told to, by its own clock
+const GO = { [PHONE]: 400000, [TABLET]: 150000 }; // when each was to begin, by its own clock
 
 // Recordings of one machine become those of three devices, whose clocks differ.
 before(async () => {

@@ -127,11 +127,11 @@ static uint8_t place_at(uint8_t place, values_moment moment)
     return moment != MOMENT_JUMP && is_result == (moment == MOMENT_RETURN) ? place : 0;
 }
 
-/* What probes are told at once. */
+/* Descriptors that one call of the probe gets. */
 typedef struct value_word {
     uint32_t descriptors;
     uint32_t count;
-    uint8_t limit; /* of texts in it that has been told */
+    uint8_t limit; /* of texts in it that the word already has */
 } value_word;
 
 enum { AT_ONCE = 4 /* descriptors in a word */ };

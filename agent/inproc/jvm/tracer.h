@@ -23,8 +23,8 @@ void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
 /* sj_tracer_follow_all does so for all that are loaded: the choice is another one. */
 void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
 
-/* sj_tracer_leave ends it, or gives up on a JVM whose methods cannot be told. What the JVM calls
- * returns at once, for good. Any thread may be in it. */
+/* sj_tracer_leave ends it, or gives up on a JVM whose methods cannot be identified. What the JVM
+ * calls returns at once, for good. Any thread may be in it. */
 void sj_tracer_leave(void);
 
 /* sj_tracer_forget ends it, too, if a JVM that has never come to run was not left. It frees what

@@ -4,7 +4,7 @@
 
 #include <elf.h>
 
-/* A runtime's tracing functions. Symbols are told by how they begin: parameters differ by version.
+/* A runtime's tracing functions. Symbols are known by how they begin: parameters differ by version.
  */
 typedef struct tracer_row {
     const char *runtime;
