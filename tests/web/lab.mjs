@@ -7,12 +7,15 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { isDeepStrictEqual } from "node:util";
 
 const environment = (name) => {
     const value = process.env[name];
     assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
     return value;
 };
+const PATIENCE_MS = Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000);
+
 export const bin = environment("SJ_BIN");
 export const program = environment("SJ_WEB_PROGRAM");
 export const output = environment("SJ_WEB_OUTPUT");
@@ -116,7 +119,7 @@ export async function openPage(target, { expects, ...options } = {}) {
         ...options,
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000));
+    page.setDefaultTimeout(PATIENCE_MS);
     page.on("request", (request) => {
         const url = request.url();
         if (!url.startsWith(base) && !url.startsWith(`file://${output}/`) && !url.startsWith("data:") && !url.startsWith("blob:")) {
@@ -135,6 +138,17 @@ export async function openPage(target, { expects, ...options } = {}) {
 
 export const texts = (rows) => rows.evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
 export const rowsOf = (page, label) => page.getByRole("group", { name: label, exact: true }).locator("tbody tr");
+
+// comesTo waits until what is read of a page is what is wanted: pages show what they have, and more as it comes.
+export async function comesTo(read, wanted) {
+    const until = Date.now() + PATIENCE_MS;
+    let got = await read();
+    while (!isDeepStrictEqual(got, wanted) && Date.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        got = await read();
+    }
+    assert.deepEqual(got, wanted);
+}
 
 export async function openTwin(page) {
     await page.getByText("The same as a table").last().click();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, foreign, format, openPage, openTwin, problems, record, rowsOf, sql, start, stop, texts,
+    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const PHONE = 1; // session_id
@@ -100,7 +100,6 @@ test("ticked sessions of several devices lie on one timeline by the collector's 
     assert.ok(uncertainty >= 800000);
     await page.getByText(`± ${duration(uncertainty)}; the device's was`).waitFor();
     await openTwin(page);
-    const mains = (await single(page)).filter((row) => row.includes(" | 0 | main | "));
     const wanted = [];
     for (const session of ALL) {
         const [call] = await sql(`SELECT t.name AS thread, c.start_ns, c.duration_ns, c.self_ns FROM calls c
@@ -110,7 +109,7 @@ test("ticked sessions of several devices lie on one timeline by the collector's 
             duration(call.start_ns + places.get(session)), duration(call.duration_ns), duration(call.self_ns),
         ].join(" | "));
     }
-    assert.deepEqual(mains, wanted.sort());
+    await comesTo(async () => (await single(page)).filter((row) => row.includes(" | 0 | main | ")), wanted.sort());
     await page.context().close();
 });
 
@@ -127,7 +126,7 @@ test("its single calls are those of each session, moved by its clock; the addres
     await rowsOf(page, "Calls of the timeline").first().waitFor();
     const wanted = await callsOf(from, to, places);
     assert.ok(wanted.length > 5, wanted.join("\n"));
-    assert.deepEqual(await single(page), wanted);
+    await comesTo(() => single(page), wanted);
     await page.getByRole("group", { name: "Timeline", exact: true }).press("s");
     await page.waitForURL((url) => Number(url.searchParams.get("to")) - Number(url.searchParams.get("from")) === 2 * quick.length);
     await page.context().close();
@@ -152,7 +151,7 @@ test("sessions are aligned by a mark or by their beginnings; one without the mar
     assert.equal(main[3], duration(begun + later));
     assert.ok((await texts(rowsOf(page, "Calls of the timeline"))).every((row) => !row[0].startsWith("stranger")));
     await page.reload();
-    assert.equal(await page.getByLabel("Aligned by").inputValue(), "mark:go");
+    await comesTo(() => page.getByLabel("Aligned by").inputValue(), "mark:go");
     await page.getByLabel("Aligned by").selectOption("start");
     await page.getByText("not aligned by time: each begins at 0").first().waitFor();
     await page.getByRole("button", { name: `Remove session ${STRANGER}` }).click();
