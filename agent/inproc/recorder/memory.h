@@ -10,16 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct sj_memory_counters {
-    uint64_t allocations;
-    uint64_t allocated_bytes; /* usable ones, as malloc_usable_size says */
-    uint64_t frees;
-    uint64_t freed_bytes;
-} sj_memory_counters;
-
-/* Of the calling thread. */
-extern __thread sj_memory_counters sj_recorder_memory
+/* The calling thread's counters, in the order of sj_slot_memory and each one more than the number:
+ * those of its slot, or its own where it has none or is forking; NULL: to be found. */
+extern __thread _Atomic uint64_t *sj_recorder_memory_place
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Copied counters. */
+typedef struct sj_memory_counters {
+    uint64_t counters[SJ_SLOT_MEMORY];
+} sj_memory_counters;
 
 /* Leads to 1 as long as the entries count; otherwise, and when NULL, nothing is recorded of what
  * calls allocate. */
@@ -33,66 +32,55 @@ static inline bool sj_recorder_is_counting_memory(void)
     return counts != NULL && atomic_load_explicit(counts, memory_order_relaxed) != 0;
 }
 
-/* Where the calling thread shows the recorder what it has counted: in its slot; NULL: it has none,
- * or is forking. */
-extern __thread _Atomic uint64_t *sj_recorder_memory_shown
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 /* Leads to 0 where slots are not this process's: in a child that was forked without our handlers,
  * and when nothing is recorded. */
 extern const _Atomic uint32_t *sj_recorder_owns_slots __attribute__((visibility("hidden")));
 
-static inline void sj_recorder_show_pair(_Atomic uint64_t shown[2], uint64_t count, uint64_t bytes)
+/* sj_recorder_find_memory returns where the calling thread counts. */
+_Atomic uint64_t *sj_recorder_find_memory(void) __attribute__((visibility("hidden")));
+
+static inline _Atomic uint64_t *sj_recorder_memory(void)
 {
-    atomic_store_explicit(&shown[0], count + 1, memory_order_relaxed);
-    atomic_store_explicit(&shown[1], bytes + 1, memory_order_relaxed);
+    _Atomic uint64_t *place = sj_recorder_memory_place;
+    const bool is_found =
+        place != NULL && atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) != 0;
+    return __builtin_expect(is_found, 1) ? place : sj_recorder_find_memory();
 }
 
-/* sj_recorder_show_allocated shows what the calling thread has allocated so far,
- * sj_recorder_show_freed what it has given back; whichever is first shows both. */
-static inline void sj_recorder_show_memory(sj_slot_memory first)
+/* sj_recorder_count_memory counts one operation on so many bytes, the first of its two counters
+ * given. Only the thread writes them. */
+static inline void sj_recorder_count_memory(_Atomic uint64_t *memory, sj_slot_memory first,
+                                            uint64_t bytes)
 {
-    const sj_memory_counters *memory = &sj_recorder_memory;
-    _Atomic uint64_t *shown = sj_recorder_memory_shown;
-    if (shown == NULL || atomic_load_explicit(sj_recorder_owns_slots, memory_order_relaxed) == 0) {
-        return;
+    _Atomic uint64_t *counter = &memory[first];
+    atomic_store_explicit(&counter[0], atomic_load_explicit(&counter[0], memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&counter[1],
+                          atomic_load_explicit(&counter[1], memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
+
+static inline sj_memory_counters sj_recorder_copy_memory(void)
+{
+    const _Atomic uint64_t *memory = sj_recorder_memory();
+    sj_memory_counters copy;
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        copy.counters[i] = atomic_load_explicit(&memory[i], memory_order_relaxed);
     }
-    const sj_slot_memory other = first == SJ_SLOT_FREES ? SJ_SLOT_ALLOCATIONS : SJ_SLOT_FREES;
-    const bool is_first = atomic_load_explicit(&shown[other], memory_order_relaxed) == 0;
-    if (first == SJ_SLOT_ALLOCATIONS || is_first) {
-        sj_recorder_show_pair(&shown[SJ_SLOT_ALLOCATIONS], memory->allocations,
-                              memory->allocated_bytes);
-    }
-    if (first == SJ_SLOT_FREES || is_first) {
-        sj_recorder_show_pair(&shown[SJ_SLOT_FREES], memory->frees, memory->freed_bytes);
-    }
+    return copy;
 }
 
-static inline void sj_recorder_show_allocated(void)
+static inline void sj_recorder_restore_memory(const sj_memory_counters *copy)
 {
-    sj_recorder_show_memory(SJ_SLOT_ALLOCATIONS);
-}
-
-static inline void sj_recorder_show_freed(void)
-{
-    sj_recorder_show_memory(SJ_SLOT_FREES);
-}
-
-/* sj_recorder_begin_showing_memory lets the calling thread show what it counts in its slot;
- * sj_recorder_end_showing_memory ends that. */
-static inline void sj_recorder_begin_showing_memory(void)
-{
-    sj_thread_slot *slot = sj_recorder_self.slot;
-    sj_recorder_memory_shown = slot != NULL ? slot->memory : NULL;
-    if (sj_recorder_is_counting_memory()) {
-        sj_recorder_show_allocated();
-        sj_recorder_show_freed();
+    _Atomic uint64_t *memory = sj_recorder_memory();
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        atomic_store_explicit(&memory[i], copy->counters[i], memory_order_relaxed);
     }
 }
 
-static inline void sj_recorder_end_showing_memory(void)
-{
-    sj_recorder_memory_shown = NULL;
-}
+/* sj_recorder_begin_showing_memory lets the calling thread count in its slot;
+ * sj_recorder_end_showing_memory takes the counters out of it. */
+void sj_recorder_begin_showing_memory(void) __attribute__((visibility("hidden")));
+void sj_recorder_end_showing_memory(void) __attribute__((visibility("hidden")));
 
 #endif

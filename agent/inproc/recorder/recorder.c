@@ -357,7 +357,7 @@ void sj_recorder_after_fork(void)
     self->cursor = 0;
     self->mode = SJ_MODE_NEW;
     self->slot = NULL;
-    sj_recorder_end_showing_memory();
+    sj_recorder_memory_place = NULL;
     self->chunk = NULL;
     self->is_forking = 0;
     self->drop_calls = 0;

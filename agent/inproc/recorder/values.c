@@ -14,9 +14,7 @@ enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
 const sj_generated_values *sj_recorder_generated_values;
 
-__thread sj_memory_counters sj_recorder_memory __attribute__((tls_model("initial-exec")));
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
-__thread _Atomic uint64_t *sj_recorder_memory_shown __attribute__((tls_model("initial-exec")));
 
 /* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
  * their page. */
@@ -314,14 +312,18 @@ static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, b
 /* put_memory records what the thread has allocated and freed so far. */
 static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
 {
-    const sj_memory_counters *memory = &sj_recorder_memory;
+    static const sj_cost_counter counters[SJ_SLOT_MEMORY] = {
+        [SJ_SLOT_ALLOCATIONS] = SJ_COUNTER_ALLOCATIONS,
+        [SJ_SLOT_ALLOCATED_BYTES] = SJ_COUNTER_ALLOCATED_BYTES,
+        [SJ_SLOT_FREES] = SJ_COUNTER_FREES,
+        [SJ_SLOT_FREED_BYTES] = SJ_COUNTER_FREED_BYTES};
     if (!sj_recorder_is_counting_memory()) {
         return;
     }
-    put_reading(tag, stack, SJ_COUNTER_ALLOCATIONS, at_entry, memory->allocations);
-    put_reading(tag, stack, SJ_COUNTER_ALLOCATED_BYTES, at_entry, memory->allocated_bytes);
-    put_reading(tag, stack, SJ_COUNTER_FREES, at_entry, memory->frees);
-    put_reading(tag, stack, SJ_COUNTER_FREED_BYTES, at_entry, memory->freed_bytes);
+    const sj_memory_counters memory = sj_recorder_copy_memory();
+    for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
+        put_reading(tag, stack, counters[i], at_entry, memory.counters[i] - 1);
+    }
 }
 
 /* put_cpu records the CPU time that the thread has had so far. */

@@ -7,8 +7,8 @@
  * first blocks are compared with what malloc_usable_size says, which is asked from then on if they
  * differ. Of other allocators it is asked always.
  *
- * An entry that calls another counts for both: what that one has counted is taken back. What the
- * thread has counted is in its slot, too, where the recorder looks at it. */
+ * An entry that calls another counts for both: what that one has counted is taken back. A thread
+ * counts in its slot, where the recorder looks at it. */
 #include "agent/inproc/zombies/internal.h"
 
 #include "agent/inproc/recorder/memory.h"
@@ -77,19 +77,17 @@ __thread uint64_t sj_counted_site;
 static inline void *count_new(void *block)
 {
     if (block != NULL) {
-        sj_recorder_memory.allocations++;
-        sj_recorder_memory.allocated_bytes += usable_bytes(block);
+        const size_t bytes = usable_bytes(block);
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_ALLOCATIONS, bytes);
     }
-    sj_recorder_show_allocated();
     return block;
 }
 
-static void count_freed(const void *block)
+static inline __attribute__((always_inline)) void count_freed(const void *block)
 {
     if (block != NULL) {
-        sj_recorder_memory.frees++;
-        sj_recorder_memory.freed_bytes += usable_bytes(block);
-        sj_recorder_show_freed();
+        const size_t bytes = usable_bytes(block);
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, bytes);
     }
 }
 
@@ -110,43 +108,42 @@ static void *count_calloc(size_t count, size_t bytes)
     return count_new(block);
 }
 
+/* The rest is called last, so the return address that it finds is the program's. */
 static void count_free(void *block)
 {
     count_freed(block);
-    BEGIN_REST();
     REST(void (*)(void *), SJ_HEAD_FREE)(block);
-    END_REST();
 }
 
 /* An operator may throw: what it calls takes the agent for its caller, which names no family. */
 #define COUNT_OPERATOR(name, head)                                                                 \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
-        const sj_memory_counters before = sj_recorder_memory;                                      \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
         void *block = REST(new_function, head)(bytes);                                             \
-        sj_recorder_memory = before;                                                               \
+        sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
 #define COUNT_NEW(name, head)                                                                      \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
-        const sj_memory_counters before = sj_recorder_memory;                                      \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
         BEGIN_REST();                                                                              \
         void *block = REST(new_function, head)(bytes);                                             \
         END_REST();                                                                                \
-        sj_recorder_memory = before;                                                               \
+        sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
 #define COUNT_NEW_TWO(name, head)                                                                  \
     static void *name(size_t first, size_t second)                                                 \
     {                                                                                              \
-        const sj_memory_counters before = sj_recorder_memory;                                      \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
         BEGIN_REST();                                                                              \
         void *block = REST(new_two_function, head)(first, second);                                 \
         END_REST();                                                                                \
-        sj_recorder_memory = before;                                                               \
+        sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
@@ -155,12 +152,11 @@ static void count_free(void *block)
     static void name(void *block, size_t second, size_t third)                                     \
     {                                                                                              \
         count_freed(block);                                                                        \
-        const sj_memory_counters after = sj_recorder_memory;                                       \
+        const sj_memory_counters after = sj_recorder_copy_memory();                                \
         BEGIN_REST();                                                                              \
         REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
         END_REST();                                                                                \
-        sj_recorder_memory = after;                                                                \
-        sj_recorder_show_freed();                                                                  \
+        sj_recorder_restore_memory(&after);                                                        \
     }
 
 COUNT_NEW(count_any_malloc, SJ_HEAD_MALLOC)
@@ -194,11 +190,11 @@ COUNT_FREE(count_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
 
 static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
-    const sj_memory_counters before = sj_recorder_memory;
+    const sj_memory_counters before = sj_recorder_copy_memory();
     BEGIN_REST();
     const int failed = REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
     END_REST();
-    sj_recorder_memory = before;
+    sj_recorder_restore_memory(&before);
     (void)count_new(failed == 0 ? *block : NULL);
     return failed;
 }
@@ -206,18 +202,16 @@ static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
 /* A block that was resized is one that was freed and one that was allocated, wherever it lies. */
 static void count_resized(const sj_memory_counters *before, bool is_freed, size_t held, void *block)
 {
-    sj_recorder_memory = *before;
+    sj_recorder_restore_memory(before);
     if (is_freed) {
-        sj_recorder_memory.frees++;
-        sj_recorder_memory.freed_bytes += held;
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, held);
     }
-    sj_recorder_show_freed();
     (void)count_new(block);
 }
 
 static void *count_realloc(void *block, size_t bytes)
 {
-    const sj_memory_counters before = sj_recorder_memory;
+    const sj_memory_counters before = sj_recorder_copy_memory();
     const size_t held = block != NULL ? usable_bytes(block) : 0;
     BEGIN_REST();
     void *resized = REST(resize_function, SJ_HEAD_REALLOC)(block, bytes);
@@ -228,7 +222,7 @@ static void *count_realloc(void *block, size_t bytes)
 
 static void *count_rallocx(void *block, size_t bytes, int flags)
 {
-    const sj_memory_counters before = sj_recorder_memory;
+    const sj_memory_counters before = sj_recorder_copy_memory();
     const size_t held = usable_bytes(block);
     BEGIN_REST();
     void *resized = REST(resize_flags_function, SJ_HEAD_RALLOCX)(block, bytes, flags);
