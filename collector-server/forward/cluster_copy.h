@@ -15,9 +15,9 @@ SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqli
                                                  const char *sessions, sj_error *error);
 
 /* sj_cluster_copy_sums adds functions, sums, call paths and gaps of a session
- * that is there without them; it fails while a shard is away. Histograms are of nanoseconds there,
- * and so is the session's clock. As above; SJ_ECORRUPT: the cluster's rows contradict each other.
- */
+ * that is there without them. Histograms are of nanoseconds there, and so is the session's clock.
+ * As above; SJ_EAGAIN also: the session's shard does not answer; SJ_ECORRUPT: the cluster's rows
+ * contradict each other. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,
                                              int64_t session_id, sj_error *error);
 
