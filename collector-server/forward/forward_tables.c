@@ -185,6 +185,11 @@ const sj_forward_table sj_forward_tables[] = {
                  {"allocated_in", SJ_FORWARD_TEXT},
                  {"at_ns", SJ_FORWARD_NUMBER},
                  {"thread_name", SJ_FORWARD_TEXT}}},
+    {.name = "left_out",
+     .owner = "session",
+     .order = "name",
+     .select = "SELECT value FROM json_each(?2) WHERE ?1 > 0",
+     .columns = {{"name", SJ_FORWARD_TEXT}}},
     {.name = "sessions",
      .owner = "session",
      .order = "removed",
@@ -227,6 +232,8 @@ const sj_forward_table sj_forward_tables[] = {
                  {"traced_cpu_ns", SJ_FORWARD_MAYBE}}},
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
+_Static_assert(sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]) <= SJ_FORWARD_MOST_TABLES,
+               "more tables than a choice of them holds");
 
 const sj_forward_table sj_forward_removals = {
     .name = "removals",
