@@ -713,7 +713,8 @@ __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t
     va_end(values);
 }
 
-/* append_left_out names the tables that some labs do not give: their sessions have no rows there. */
+/* append_left_out names the tables that some labs do not give: their sessions have no rows there.
+ */
 static sj_status append_left_out(sj_forward_target *target, char *line, size_t capacity,
                                  sj_error *error)
 {

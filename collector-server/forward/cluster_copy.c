@@ -354,7 +354,9 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
 sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
                                    const char *sessions, sj_error *error)
 {
-    char *filter = sessions != NULL ? sqlite3_mprintf(" WHERE session IN (%s)", sessions)
+    const bool is_question = sessions != NULL && strncmp(sessions, "SELECT", 6) == 0;
+    char *filter = sessions != NULL ? sqlite3_mprintf(" WHERE session %s (%s)",
+                                                      is_question ? "GLOBAL IN" : "IN", sessions)
                                     : sqlite3_mprintf("%s", "");
     if (filter == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

@@ -7,10 +7,10 @@
 
 /* sj_cluster_copy_sessions adds devices, sessions and marks of all labs, without what was recorded,
  * so that sets of them can be named (session_set.h). `sessions` are uuids as SQL has a list of
- * texts, NULL: all; none of them may be there. `database` is open with SJ_DATABASE_CREATE, and all
- * its sessions are from here; one that was removed and is added again gets the id that it had.
- * Shards that are away are left out.
- * SJ_EINVAL, SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. Blocking. */
+ * texts, or a SELECT that gives them, NULL: all; none of them may be there. `database` is open with
+ * SJ_DATABASE_CREATE, and all its sessions are from here; one that was removed and is added again
+ * gets the id that it had. Shards that are away are left out. SJ_EINVAL, SJ_EPERM, SJ_EAGAIN,
+ * SJ_EIO, SJ_ENOMEM. Blocking. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
                                                  const char *sessions, sj_error *error);
 

@@ -331,15 +331,15 @@ static void put_function(sj_forward_kind kind, const sj_forward_function *functi
 {
     if (kind == SJ_FORWARD_KEY || kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_OFFSET) {
         sj_byte_buffer_put_number(to,
-                          kind == SJ_FORWARD_KEY      ? function->key
-                          : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
-                                                      : function->offset,
-                          8);
+                                  kind == SJ_FORWARD_KEY      ? function->key
+                                  : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
+                                                              : function->offset,
+                                  8);
         return;
     }
     const sj_byte_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
-                                : kind == SJ_FORWARD_BUILD ? &function->build_id
-                                                           : &function->module;
+                                 : kind == SJ_FORWARD_BUILD ? &function->build_id
+                                                            : &function->module;
     if (text->size == 0) {
         sj_byte_buffer_put_varint(to, 0);
     } else {
@@ -403,8 +403,8 @@ static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forwa
         sj_byte_buffer_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
     case SJ_FORWARD_PATH: /* NULL is 0, which is nobody's */
-        sj_byte_buffer_put_number(to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)),
-                          8);
+        sj_byte_buffer_put_number(
+            to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)), 8);
         break;
     case SJ_FORWARD_KEY:
         SJ_TRY(read_function(row, value, place));

@@ -16,7 +16,7 @@ typedef struct sj_native_rows {
     sj_byte_buffer owners, versions, days; /* what every row begins with */
     sj_native_column columns[SJ_NATIVE_COLUMNS];
     sj_byte_buffer counts; /* of a histogram, beside its bins, which are its column's data */
-    uint64_t elements;    /* of each */
+    uint64_t elements;     /* of each */
     uint64_t rows;
 } sj_native_rows;
 

@@ -1,10 +1,10 @@
 /* concurrency(session_id [, function [, since_ns, until_ns]]): how many calls of a function (an id
- * or a name; NULL: outermost calls) ran at once, a row for each time during which that was the same;
- * of calls that were entered from since_ns to until_ns.
+ * or a name; NULL: outermost calls) ran at once, a row for each time during which that was the
+ * same; of calls that were entered from since_ns to until_ns.
  *
  * Design notes. Two statements over `calls` give entries and exits in the order of time, sorted by
- * SQLite, which keeps to the limits of the connection; both are merged. A call that never ended runs
- * to the end of what is known. */
+ * SQLite, which keeps to the limits of the connection; both are merged. A call that never ended
+ * runs to the end of what is known. */
 #include "collector-server/query/table_function.h"
 
 /* Columns, and arguments behind them. */
@@ -132,8 +132,8 @@ static int start_side(concurrency_cursor *cursor, int side)
     sqlite3_reset(row);
     sqlite3_clear_bindings(row);
     for (int i = 0; i < ARGUMENTS; ++i) {
-        const bool is_given = cursor->arguments[i] != NULL &&
-                              sqlite3_value_type(cursor->arguments[i]) != SQLITE_NULL;
+        const bool is_given =
+            cursor->arguments[i] != NULL && sqlite3_value_type(cursor->arguments[i]) != SQLITE_NULL;
         if (is_given) {
             sqlite3_bind_value(row, i + 1, cursor->arguments[i]);
         } else if (i >= SINCE) {

@@ -1,6 +1,6 @@
 /* contains(session_id, outer, inner [, from_ns, to_ns]): calls of one function that another was
- * called in; and intervals_intersect(session_id, a, b): pairs of calls that ran at the same time, on
- * any threads. A function is its function_id or its name.
+ * called in; and intervals_intersect(session_id, a, b): pairs of calls that ran at the same time,
+ * on any threads. A function is its function_id or its name.
  *
  * Design notes. contains merges the calls of both functions by call id, which is the order of their
  * entries in a stream, with the outer calls that are open on a stack: each call is looked at once,

@@ -24,7 +24,6 @@ from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "schema", "queries")
 KILLS = 200 if os.environ.get("SJ_LONG") else 6
-ALL_TABLES = "call_edges,call_paths,slow_calls,gaps,marks,coverage,threads,open_calls,unhooked,zombie_reports,commands"
 HOSTILE = "'); DROP TABLE sessions; --\\ \t\n\\N \u2603"
 # Of each table: the sums that both engines must agree on to the last row.
 SUMS = {
@@ -657,25 +656,6 @@ def over_tls(sojourn, node, lab, words):
                 says="is not reached")
 
 
-def some_tables(sojourn, node, labs, words):
-    """A lab that gives marks only, beside what goes always; it says so, and gives the rest when it is asked to."""
-    lab = labs[0]
-    lab.forward(*words, "--tables", "marks,nothing", "send", node.url, code=1, says='no table "nothing" to forward: give some of call_edges,')
-    lab.forward(*words, "--tables", "marks", "status", node.url, says=f"{lab.sums('sessions')[0]} owed")
-    lab.forward(*words, "--tables", "marks", "send", node.url, says=f"{lab.sums('sessions')[0]} sessions were sent")
-    own = sqlite3.connect(lab.database).execute("SELECT lower(hex(uuid)) FROM lab").fetchone()[0]
-    for table in ("function_stats", "functions", "marks", "call_edges", "call_paths", "slow_calls", "threads", "coverage"):
-        there = int(node.rows(f"SELECT count() FROM {table} WHERE session IN (SELECT session FROM sessions WHERE lab = '{own}')")[0][0])
-        want = 0 if table not in ("function_stats", "functions", "marks") else lab.sums(table)[0]
-        check(there == want, f"{table}: {there} rows of the lab, not {want}")
-    answers(sojourn, "--cluster", node.url, *words, "SELECT 1", says="; some labs do not give call_edges, call_paths, commands, coverage, ")
-    done = sojourn.run(["report", "--cluster", node.url, *words], capture_output=True, text=True)
-    check(done.returncode == 0 and "do not give call_edges" in done.stderr, f"report: {done.stderr}")
-    lab.forward(*words, "send", node.url, says=f"{lab.sums('sessions')[0]} sessions were sent")
-    check_equal(node, labs)
-    check(node.rows("SELECT count() FROM left_out") == [["0"]], "tables are still said to be left out")
-
-
 def changed_by_hand(node, labs, words):
     node.ask("RENAME TABLE sojourn.raw_slow_calls TO sojourn.elsewhere")
     labs[0].record("return", "--name", "late")
@@ -747,7 +727,7 @@ def by_the_collector(sojourn, node, labs, words):
     lab = Lab(sojourn, "server.db", labs[0].ends)
     node.stop()
     collector = subprocess.Popen([program, "--listen", f"tcp://127.0.0.1:{port}", "--database", lab.database, "--forward",
-                                  node.url, "--forward-password", words[1], "--forward-tables", ALL_TABLES], stderr=subprocess.PIPE, text=True)
+                                  node.url, "--forward-password", words[1]], stderr=subprocess.PIPE, text=True)
     try:
         wait_for("the collector", lambda: os.path.exists(lab.database))
         done = sojourn.run(["record", "--quiet", "--collector", f"tcp://127.0.0.1:{port}", "--wait", "60", "--",
@@ -801,7 +781,6 @@ def test(sojourn, arguments):
         restored_lab(node, labs, words)
         far_ahead(node, labs, words)
         rebuilt_lab(sojourn, node, labs, words)
-        some_tables(sojourn, node, labs, words)
         changed_by_hand(node, labs, words)
         one_is_unreadable(node, labs, words)
         killed(node, labs, words, random.Random(seed))
