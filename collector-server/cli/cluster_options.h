@@ -20,6 +20,12 @@
     {.name = "cluster-ca", .argument = "FILE", .kind = SJ_ARG_TEXT, \
      .offset = (base) + offsetof(sj_forward_options, ca_file), \
      .help = "certificates that https:// trusts (PEM; default: the system's)"}
+
+/* Of commands that read a mirror of the cluster (cluster_mirror.h). */
+#define SJ_CLUSTER_LIST_OPTION(base) \
+    {.name = "cluster-sessions", .argument = "N", .kind = SJ_ARG_NUMBER, .least = 1, \
+     .most = 100000000, .offset = (base) + offsetof(sj_forward_options, most_sessions), \
+     .help = "look at the newest N sessions there (default: 100000)"}
 /* clang-format on */
 
 #endif

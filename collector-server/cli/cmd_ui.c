@@ -240,6 +240,7 @@ static const sj_option ui_table[] = {
      .offset = offsetof(ui_options, cluster.url),
      .help = "show the sessions of all labs that feed a ClickHouse cluster"},
     SJ_CLUSTER_OPTIONS(offsetof(ui_options, cluster)),
+    SJ_CLUSTER_LIST_OPTION(offsetof(ui_options, cluster)),
     {0}};
 
 const sj_command sj_ui_command = {

@@ -68,11 +68,10 @@ static sj_status open_cluster(const sj_command *command, const sj_query_options 
     sj_cluster_mirror_engine(copy.mirror, engine, sizeof(engine));
     sj_cluster_mirror_close(copy.mirror);
     copy.mirror = NULL;
+    fprintf(stderr, "sojourn %s: %s\n", command->name,
+            engine); /* why something is not there, too */
     if (status == SJ_OK) {
         status = sj_database_choose(copy.path, database, error);
-    }
-    if (status == SJ_OK) {
-        fprintf(stderr, "sojourn %s: %s\n", command->name, engine);
     }
     sj_cluster_database_close(&copy);
     return status;

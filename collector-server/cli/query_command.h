@@ -36,7 +36,8 @@ typedef struct sj_query_options {
     {.name = "cluster", .argument = "URL", .kind = SJ_ARG_TEXT, \
      .offset = (base) + offsetof(sj_query_options, cluster.url), \
      .help = "ask a ClickHouse cluster of many labs, instead of FILE"}, \
-    SJ_CLUSTER_OPTIONS((base) + offsetof(sj_query_options, cluster))
+    SJ_CLUSTER_OPTIONS((base) + offsetof(sj_query_options, cluster)),                              \
+        SJ_CLUSTER_LIST_OPTION((base) + offsetof(sj_query_options, cluster))
 #define SJ_QUERY_FORMAT_OPTIONS(base) \
     {.name = "wide", .kind = SJ_ARG_FLAG, .offset = (base) + offsetof(sj_query_options, wide), \
      .help = "do not cut long values"}, \

@@ -1,12 +1,12 @@
 #include "collector-server/cli/statement_runner.h"
 
+#include "agent/host/clock.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/work_progress.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { VALUE_BYTES = 256, PROGRESS_AFTER_TENTHS = 10, TENTH_NS = 100000000 };
@@ -19,19 +19,12 @@ static void note_interrupt(int signal_number)
     interrupted = 1;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static sj_statement_runner *shown; /* whose progress is */
 static sj_progress work;           /* as last heard of */
 
 static void show_time(sj_statement_runner *runner)
 {
-    const int64_t tenths = (now_ns() - runner->started_ns) / TENTH_NS;
+    const int64_t tenths = ((int64_t)sj_clock_ns(CLOCK_MONOTONIC) - runner->started_ns) / TENTH_NS;
     if (runner->progress && runner->terminal.pager == 0 && tenths > PROGRESS_AFTER_TENTHS &&
         tenths != runner->shown_tenths) {
         char text[SJ_PROGRESS_TEXT_BYTES];
@@ -150,7 +143,7 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     shown = runner;
     work = (sj_progress){.part = -1};
     runner->shown_tenths = 0;
-    runner->started_ns = now_ns();
+    runner->started_ns = (int64_t)sj_clock_ns(CLOCK_MONOTONIC);
     sj_progress_watch(runner->progress ? note_work : NULL);
     const sj_status status =
         sj_sql_guard_run(runner->guard, sql, sj_result_writer_row, &writer, &outcome, &error);
@@ -172,7 +165,7 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     }
     if (runner->timing) {
         fprintf(stderr, "%lld rows in %.3f s\n", (long long)outcome.rows,
-                (double)(now_ns() - runner->started_ns) / 1e9);
+                (double)((int64_t)sj_clock_ns(CLOCK_MONOTONIC) - runner->started_ns) / 1e9);
     }
     return SJ_EXIT_OK;
 }

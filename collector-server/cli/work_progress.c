@@ -1,7 +1,8 @@
 #include "collector-server/cli/work_progress.h"
 
+#include "agent/host/clock.h"
+
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NS_PER_S INT64_C(1000000000)
@@ -10,13 +11,6 @@
 
 static int64_t started_ns;
 static int64_t shown_ns; /* 0: no line is shown */
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES])
@@ -42,7 +36,7 @@ void sj_work_progress_hide(void)
 
 static void show(const sj_progress *progress)
 {
-    const int64_t now = now_ns();
+    const int64_t now = (int64_t)sj_clock_ns(CLOCK_MONOTONIC);
     if (progress->has_ended) {
         sj_work_progress_hide();
         started_ns = 0;

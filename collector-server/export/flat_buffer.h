@@ -3,7 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 
-#include "collector-server/export/byte_buffer.h"
+#include "proto/base/byte_buffer.h"
 
 enum { SJ_FLAT_MAX_FIELDS = 8 };
 

@@ -3,7 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_THRIFT_WRITER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_THRIFT_WRITER_H
 
-#include "collector-server/export/byte_buffer.h"
+#include "proto/base/byte_buffer.h"
 
 enum { SJ_THRIFT_MAX_NESTING = 8 };
 

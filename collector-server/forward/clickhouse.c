@@ -6,6 +6,7 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -701,6 +702,36 @@ static sj_status count_shards(sj_forward_target *target, uint64_t *all, uint64_t
     return SJ_OK;
 }
 
+/* append_text adds to a line what there is room for. */
+__attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t capacity,
+                                                              const char *format, ...)
+{
+    va_list values;
+    const size_t used = strlen(line);
+    va_start(values, format);
+    vsnprintf(line + used, capacity - used, format, values);
+    va_end(values);
+}
+
+/* append_left_out names the tables that some labs do not give: their sessions have no rows there.
+ */
+static sj_status append_left_out(sj_forward_target *target, char *line, size_t capacity,
+                                 sj_error *error)
+{
+    char *answer = NULL;
+    size_t size = 0;
+    SJ_TRY(sj_clickhouse_ask(target,
+                             "SELECT arrayStringConcat(arraySort(groupUniqArray(name)), ', ') "
+                             "FROM left_out",
+                             SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
+    const int length = (int)strcspn(answer, "\n");
+    if (length != 0) {
+        append_text(line, capacity, "; some labs do not give %.*s", length, answer);
+    }
+    free(answer);
+    return SJ_OK;
+}
+
 sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t capacity,
                                 sj_error *error)
 {
@@ -718,17 +749,15 @@ sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t ca
     if (labs != NULL) {
         *sessions = *labs = '\0';
         labs[1 + strcspn(labs + 1, "\n")] = '\0';
-        const int length =
-            snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs",
-                     answer, target->url, sessions + 1, labs + 1);
-        if (answering < all && length > 0 && (size_t)length < capacity) {
-            snprintf(line + length, capacity - (size_t)length,
-                     "; INCOMPLETE: %llu of %llu shards do not answer",
-                     (unsigned long long)(all - answering), (unsigned long long)all);
+        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", answer,
+                 target->url, sessions + 1, labs + 1);
+        if (answering < all) {
+            append_text(line, capacity, "; INCOMPLETE: %llu of %llu shards do not answer",
+                        (unsigned long long)(all - answering), (unsigned long long)all);
         }
     }
     free(answer);
-    return labs != NULL ? SJ_OK
+    return labs != NULL ? append_left_out(target, line, capacity, error)
                         : sj_fail(error, SJ_EIO, "%s: not an answer of ClickHouse", target->url);
 }
 

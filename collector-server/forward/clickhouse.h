@@ -14,8 +14,8 @@
 
 #include <stdio.h>
 
-/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals */
-enum { SJ_CLICKHOUSE_SCHEMA = 4 };
+/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals; 5: left_out */
+enum { SJ_CLICKHOUSE_SCHEMA = 5 };
 
 /* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
  * says then that the answer is partial. */
@@ -43,7 +43,7 @@ SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char 
                                           size_t *size, sj_error *error);
 
 /* sj_clickhouse_explain says in one line which server answers, and for how many labs and sessions;
- * and which of its shards are away. */
+ * which of its shards are away, and which tables some labs do not give. */
 SJ_MUST_CHECK sj_status sj_clickhouse_explain(sj_forward_target *target, char *line,
                                               size_t capacity, sj_error *error);
 

@@ -23,7 +23,7 @@ const char *sj_clickhouse_type(sj_forward_kind kind)
  */
 typedef struct block_column {
     size_t head_end;
-    const sj_row_buffer *extra, *data; /* extra NULL: none */
+    const sj_byte_buffer *extra, *data; /* extra NULL: none */
 } block_column;
 
 typedef struct column_list {
@@ -37,7 +37,7 @@ static sj_slice slice_of(const char *text)
 }
 
 static void add_column(sj_clickhouse_block *block, column_list *list, const char *name,
-                       const char *type, const sj_row_buffer *extra, const sj_row_buffer *data)
+                       const char *type, const sj_byte_buffer *extra, const sj_byte_buffer *data)
 {
     sj_row_put_text(&block->heads, slice_of(name));
     sj_row_put_text(&block->heads, slice_of(type));
@@ -66,8 +66,8 @@ sj_status sj_clickhouse_block_make(sj_clickhouse_block *block, const sj_forward_
 {
     column_list list = {0};
     *block = (sj_clickhouse_block){0};
-    sj_row_put_varint(&block->heads, count_columns(table));
-    sj_row_put_varint(&block->heads, rows->rows);
+    sj_byte_buffer_put_varint(&block->heads, count_columns(table));
+    sj_byte_buffer_put_varint(&block->heads, rows->rows);
     add_column(block, &list, table->owner, "FixedString(32)", NULL, &rows->owners);
     add_column(block, &list, "version", "UInt64", NULL, &rows->versions);
     add_column(block, &list, "day", "Date", NULL, &rows->days);
@@ -97,5 +97,5 @@ sj_status sj_clickhouse_block_make(sj_clickhouse_block *block, const sj_forward_
 
 void sj_clickhouse_block_deinit(sj_clickhouse_block *block)
 {
-    sj_row_buffer_deinit(&block->heads);
+    sj_byte_buffer_deinit(&block->heads);
 }

@@ -1,9 +1,14 @@
 /* Design notes. Each table is a question to the cluster, whose answer lies in temp.answer, and a
  * statement that makes rows of it. Keys of the cluster become ids of this database by two temporary
  * tables: functions, and call paths. A session has modules of its own, because the functions of a
- * module are a range of ids, and other sessions may have met others. */
+ * module are a range of ids, and other sessions may have met others.
+ *
+ * Shards that are away are left out of answers. All rows of a session lie on one shard, so that an
+ * answer with rows of it has all of them; where there are none, its row in `sessions` tells whether
+ * the shard answers. */
 #include "collector-server/forward/cluster_copy.h"
 
+#include "collector-server/forward/clickhouse.h"
 #include "collector-server/forward/cluster_question.h"
 #include "collector-server/store/database.h"
 #include "proto/base/progress.h"
@@ -264,8 +269,7 @@ typedef struct copied_sessions {
 static sj_status ask_table(sj_forward_target *target, sqlite3 *database, const char *asked,
                            const copied_sessions *what, sj_error *error)
 {
-    const sj_cluster_limits limits = {
-        .rows = INT32_MAX, .time_ms = TIME_MS, .is_whole = what->session_id != 0};
+    const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
     bool is_cut = false;
     char *question = fill_in(asked, what->sessions);
     if (question == NULL) {
@@ -278,6 +282,49 @@ static sj_status ask_table(sj_forward_target *target, sqlite3 *database, const c
     return is_cut ? sj_fail(error, SJ_ELIMIT, "the cluster has too many rows for one copy") : SJ_OK;
 }
 
+static sj_status is_answer_empty(sqlite3 *database, bool *is_empty, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, "SELECT 1 FROM temp.answer LIMIT 1", -1, &row, NULL) !=
+        SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    *is_empty = sqlite3_step(row) == SQLITE_DONE;
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(database, error);
+}
+
+/* find_shard fails unless the shard of a session answers. */
+static sj_status find_shard(sj_forward_target *target, const char *session, sj_error *error)
+{
+    char sql[128];
+    char *answer = NULL;
+    size_t size = 0;
+    snprintf(sql, sizeof(sql), "SELECT count() FROM sessions WHERE session = %s", session);
+    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size, error));
+    const bool is_there = strtoull(answer, NULL, 10) != 0;
+    free(answer);
+    return is_there ? SJ_OK
+                    : sj_fail(error, SJ_EAGAIN,
+                              "the shard that has the session %s does not answer, or the session "
+                              "was removed there",
+                              session);
+}
+
+/* ask_session: no rows are asked for again once the shard answers, since it may have come back
+ * between both questions. */
+static sj_status ask_session(sj_forward_target *target, sqlite3 *database, const char *asked,
+                             const copied_sessions *what, sj_error *error)
+{
+    bool is_empty = false;
+    SJ_TRY(ask_table(target, database, asked, what, error));
+    SJ_TRY(is_answer_empty(database, &is_empty, error));
+    if (!is_empty) {
+        return SJ_OK;
+    }
+    SJ_TRY(find_shard(target, what->sessions, error));
+    return ask_table(target, database, asked, what, error);
+}
+
 static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
                              const copied_table *tables, size_t count, const copied_sessions *what,
                              sj_error *error)
@@ -288,7 +335,8 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
     const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; i++) {
         if (tables[i].question != NULL) {
-            status = ask_table(target, database, tables[i].question, what, error);
+            status = (what->session_id != 0 ? ask_session : ask_table)(
+                target, database, tables[i].question, what, error);
         }
         if (status == SJ_OK) {
             status = run_statement(database, tables[i].statement, what->session_id, error);
@@ -306,7 +354,9 @@ static sj_status copy_tables(sj_forward_target *target, sqlite3 *database,
 sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
                                    const char *sessions, sj_error *error)
 {
-    char *filter = sessions != NULL ? sqlite3_mprintf(" WHERE session IN (%s)", sessions)
+    const bool is_question = sessions != NULL && strncmp(sessions, "SELECT", 6) == 0;
+    char *filter = sessions != NULL ? sqlite3_mprintf(" WHERE session %s (%s)",
+                                                      is_question ? "GLOBAL IN" : "IN", sessions)
                                     : sqlite3_mprintf("%s", "");
     if (filter == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

@@ -7,17 +7,17 @@
 
 /* sj_cluster_copy_sessions adds devices, sessions and marks of all labs, without what was recorded,
  * so that sets of them can be named (session_set.h). `sessions` are uuids as SQL has a list of
- * texts, NULL: all; none of them may be there. `database` is open with SJ_DATABASE_CREATE, and all
- * its sessions are from here; one that was removed and is added again gets the id that it had.
- * Shards that are away are left out.
- * SJ_EINVAL, SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. Blocking. */
+ * texts, or a SELECT that gives them, NULL: all; none of them may be there. `database` is open with
+ * SJ_DATABASE_CREATE, and all its sessions are from here; one that was removed and is added again
+ * gets the id that it had. Shards that are away are left out. SJ_EINVAL, SJ_EPERM, SJ_EAGAIN,
+ * SJ_EIO, SJ_ENOMEM. Blocking. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqlite3 *database,
                                                  const char *sessions, sj_error *error);
 
 /* sj_cluster_copy_sums adds functions, sums, call paths and gaps of a session
- * that is there without them; it fails while a shard is away. Histograms are of nanoseconds there,
- * and so is the session's clock. As above; SJ_ECORRUPT: the cluster's rows contradict each other.
- */
+ * that is there without them. Histograms are of nanoseconds there, and so is the session's clock.
+ * As above; SJ_EAGAIN also: the session's shard does not answer; SJ_ECORRUPT: the cluster's rows
+ * contradict each other. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,
                                              int64_t session_id, sj_error *error);
 

@@ -12,13 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRINT_BYTES = 128, ENGINE_BYTES = 640, TIME_MS = 60000, AT_ONCE = 500 };
+enum {
+    PRINT_BYTES = 128,
+    ENGINE_BYTES = 640,
+    TIME_MS = 60000,
+    AT_ONCE = 500,
+    MOST_SESSIONS = 100000
+};
 
 struct sj_cluster_mirror {
     pthread_mutex_t lock;
     sj_forward_target *target;
     sqlite3 *database;
     char seen[PRINT_BYTES];      /* what the sessions there add up to */
+    int64_t most_sessions;       /* that are listed, the newest */
+    char newest[PRINT_BYTES];    /* the condition of those; empty: all are listed */
     pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
     char engine[ENGINE_BYTES];
 };
@@ -50,15 +58,38 @@ static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj
     return SJ_OK;
 }
 
+/* find_newest finds out since when the newest sessions are as many as are listed. */
+static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
+{
+    char sql[256];
+    char *answer = NULL;
+    size_t size = 0;
+    mirror->newest[0] = '\0';
+    if (strtoll(seen, NULL, 10) <= mirror->most_sessions) {
+        return SJ_OK;
+    }
+    snprintf(sql, sizeof(sql),
+             "SELECT min(at) FROM (SELECT started_realtime_ns AS at FROM sessions ORDER BY at DESC "
+             "LIMIT %lld) AS q1",
+             (long long)mirror->most_sessions);
+    SJ_TRY(sj_clickhouse_ask(mirror->target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size,
+                             error));
+    snprintf(mirror->newest, sizeof(mirror->newest), " WHERE started_realtime_ns >= %lld",
+             strtoll(answer, NULL, 10));
+    free(answer);
+    return SJ_OK;
+}
+
 /* list_changes: temp.changed gets the sessions that are new or of another version, temp.gone those
  * whose rows here are out of date. */
 static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
 {
     const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
     bool is_cut = false;
-    SJ_TRY(sj_cluster_ask_into(mirror->target,
-                               "SELECT session, toString(version) AS version FROM sessions",
-                               &limits, mirror->database, &is_cut, error));
+    char sql[256];
+    snprintf(sql, sizeof(sql), "SELECT session, toString(version) AS version FROM sessions%s",
+             mirror->newest);
+    SJ_TRY(sj_cluster_ask_into(mirror->target, sql, &limits, mirror->database, &is_cut, error));
     return run(mirror,
                "DELETE FROM temp.changed; DELETE FROM temp.gone;"
                "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
@@ -117,7 +148,10 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
     char *list = NULL;
     sj_status status = SJ_OK;
     if (mirror->seen[0] == '\0') { /* the first time, by one question instead of many */
-        SJ_TRY(sj_cluster_copy_sessions(mirror->target, mirror->database, NULL, error));
+        char listed[256];
+        snprintf(listed, sizeof(listed), "SELECT session FROM sessions%s", mirror->newest);
+        SJ_TRY(sj_cluster_copy_sessions(mirror->target, mirror->database,
+                                        mirror->newest[0] != '\0' ? listed : NULL, error));
         SJ_TRY(run(mirror, "UPDATE temp.changed SET taken = 1", error));
     }
     while (status == SJ_OK && (status = next_chunk(mirror, &list, error)) == SJ_OK &&
@@ -184,11 +218,17 @@ static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
     SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
     SJ_TRY(read_seen(mirror, seen, error));
     if (strcmp(seen, mirror->seen) != 0) {
+        SJ_TRY(find_newest(mirror, seen, error));
         SJ_TRY(take_changes(mirror, error));
         SJ_TRY(note_seen(mirror, seen, error));
     }
     char line[ENGINE_BYTES];
     SJ_TRY(sj_clickhouse_explain(mirror->target, line, sizeof(line), error));
+    if (mirror->newest[0] != '\0') {
+        const size_t used = strlen(line);
+        snprintf(line + used, sizeof(line) - used, "; the newest %lld are looked at",
+                 (long long)mirror->most_sessions);
+    }
     say_engine(mirror, "", line);
     return SJ_OK;
 }
@@ -289,6 +329,7 @@ sj_status sj_cluster_mirror_open(const sj_forward_options *cluster, const char *
     }
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->engine_lock, NULL);
+    made->most_sessions = cluster->most_sessions != 0 ? cluster->most_sessions : MOST_SESSIONS;
     const sj_status status = open_parts(made, cluster, path, error);
     if (status != SJ_OK) {
         sj_cluster_mirror_close(made);

@@ -1,7 +1,7 @@
-/* A database that follows a cluster: the sessions of all labs as they are there now, and the sums
- * of a session from the moment on that somebody asks for them. What reads a lab's database reads
- * all labs by it. Calls, values and timelines stay in their labs. Any thread, one at a time inside.
- */
+/* A database that follows a cluster: the newest sessions of all labs as they are there now, and the
+ * sums of a session from the moment on that somebody asks for them. What reads a lab's database
+ * reads all labs by it. Calls, values and timelines stay in their labs. Any thread, one at a time
+ * inside. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_MIRROR_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_MIRROR_H
 

@@ -251,10 +251,10 @@ sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     snprintf(settings, sizeof(settings),
-             "%s&max_result_rows=%lld&result_overflow_mode=break&max_execution_time=%lld"
-             "&output_format_json_quote_64bit_integers=1",
-             limits->is_whole ? "" : SJ_CLICKHOUSE_PARTIAL, (long long)most + 1,
-             (long long)(limits->time_ms + 999) / 1000);
+             SJ_CLICKHOUSE_PARTIAL "&max_result_rows=%lld&result_overflow_mode=break"
+                                   "&max_execution_time=%lld"
+                                   "&output_format_json_quote_64bit_integers=1",
+             (long long)most + 1, (long long)(limits->time_ms + 999) / 1000);
     sj_status status =
         sj_clickhouse_ask(target, statement, settings, limits->time_ms, &bytes, &size, error);
     free(statement);

@@ -23,12 +23,11 @@ char *sj_cluster_pattern(const char *pattern);
 typedef struct sj_cluster_limits {
     int64_t rows; /* 0: a million */
     int64_t time_ms;
-    bool is_whole; /* fails when a shard does not answer, instead of being without its rows */
 } sj_cluster_limits;
 
-/* sj_cluster_ask asks, and gives the answer as the table `answer` of a database in memory, to be
- * closed; `*is_cut` when there were more rows. SJ_EINVAL: the cluster refuses the statement, as all
- * that writes; SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. */
+/* sj_cluster_ask asks those shards that answer, and gives the answer as the table `answer` of a
+ * database in memory, to be closed; `*is_cut` when there were more rows. SJ_EINVAL: the cluster
+ * refuses the statement, as all that writes; SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
                                        const sj_cluster_limits *limits, sqlite3 **answer,
                                        bool *is_cut, sj_error *error);

@@ -185,6 +185,11 @@ const sj_forward_table sj_forward_tables[] = {
                  {"allocated_in", SJ_FORWARD_TEXT},
                  {"at_ns", SJ_FORWARD_NUMBER},
                  {"thread_name", SJ_FORWARD_TEXT}}},
+    {.name = "left_out",
+     .owner = "session",
+     .order = "name",
+     .select = "SELECT value FROM json_each(?2) WHERE ?1 > 0",
+     .columns = {{"name", SJ_FORWARD_TEXT}}},
     {.name = "sessions",
      .owner = "session",
      .order = "removed",
@@ -227,6 +232,8 @@ const sj_forward_table sj_forward_tables[] = {
                  {"traced_cpu_ns", SJ_FORWARD_MAYBE}}},
 };
 const size_t sj_forward_table_count = sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]);
+_Static_assert(sizeof(sj_forward_tables) / sizeof(sj_forward_tables[0]) <= SJ_FORWARD_MOST_TABLES,
+               "more tables than a choice of them holds");
 
 const sj_forward_table sj_forward_removals = {
     .name = "removals",
@@ -301,40 +308,40 @@ static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_na
     while (status == SJ_OK && (status = sj_histogram_next(&reader, &bin, &count)) == SJ_OK) {
         const uint16_t ns = to_nanoseconds(bin, scale);
         if (ns != last && last >= 0) {
-            sj_row_put_number(&rows->counts, calls, 8);
+            sj_byte_buffer_put_number(&rows->counts, calls, 8);
             calls = 0;
         }
         if (ns != last) {
-            sj_row_put_number(&to->data, ns, 2);
+            sj_byte_buffer_put_number(&to->data, ns, 2);
             rows->elements++;
         }
         last = ns;
         calls += count;
     }
     if (last >= 0) {
-        sj_row_put_number(&rows->counts, calls, 8);
+        sj_byte_buffer_put_number(&rows->counts, calls, 8);
     }
-    sj_row_put_number(&to->extra, rows->elements, 8);
+    sj_byte_buffer_put_number(&to->extra, rows->elements, 8);
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
 /* put_function writes what a column says of a function. */
 static void put_function(sj_forward_kind kind, const sj_forward_function *function,
-                         sj_row_buffer *to)
+                         sj_byte_buffer *to)
 {
     if (kind == SJ_FORWARD_KEY || kind == SJ_FORWARD_SYMBOL || kind == SJ_FORWARD_OFFSET) {
-        sj_row_put_number(to,
-                          kind == SJ_FORWARD_KEY      ? function->key
-                          : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
-                                                      : function->offset,
-                          8);
+        sj_byte_buffer_put_number(to,
+                                  kind == SJ_FORWARD_KEY      ? function->key
+                                  : kind == SJ_FORWARD_SYMBOL ? function->symbol_key
+                                                              : function->offset,
+                                  8);
         return;
     }
-    const sj_row_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
-                                : kind == SJ_FORWARD_BUILD ? &function->build_id
-                                                           : &function->module;
+    const sj_byte_buffer *text = kind == SJ_FORWARD_NAME    ? &function->name
+                                 : kind == SJ_FORWARD_BUILD ? &function->build_id
+                                                            : &function->module;
     if (text->size == 0) {
-        sj_row_put_varint(to, 0);
+        sj_byte_buffer_put_varint(to, 0);
     } else {
         sj_row_put_fixed(to, (sj_slice){.data = text->bytes, .size = text->size}, text->size);
     }
@@ -371,7 +378,7 @@ static bool is_of_function(sj_forward_kind kind)
 static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forward_place *place,
                            sj_native_rows *rows, sj_native_column *both)
 {
-    sj_row_buffer *to = &both->data;
+    sj_byte_buffer *to = &both->data;
     if (is_of_function(kind)) {
         put_function(kind, row->function, to);
         return SJ_OK;
@@ -385,19 +392,19 @@ static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forwa
         sj_row_put_hex(to, bytes_of(value), 16);
         break;
     case SJ_FORWARD_HEX:
-        sj_row_put_varint(to, 2 * (uint64_t)bytes_of(value).size);
+        sj_byte_buffer_put_varint(to, 2 * (uint64_t)bytes_of(value).size);
         sj_row_put_hex(to, bytes_of(value), bytes_of(value).size);
         break;
     case SJ_FORWARD_SMALL:
-        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 1);
+        sj_byte_buffer_put_number(to, (uint64_t)sqlite3_value_int64(value), 1);
         break;
     case SJ_FORWARD_MAYBE:
-        sj_row_put_number(&both->extra, sqlite3_value_type(value) == SQLITE_NULL, 1);
-        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
+        sj_byte_buffer_put_number(&both->extra, sqlite3_value_type(value) == SQLITE_NULL, 1);
+        sj_byte_buffer_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
     case SJ_FORWARD_PATH: /* NULL is 0, which is nobody's */
-        sj_row_put_number(to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)),
-                          8);
+        sj_byte_buffer_put_number(
+            to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)), 8);
         break;
     case SJ_FORWARD_KEY:
         SJ_TRY(read_function(row, value, place));
@@ -406,7 +413,7 @@ static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forwa
     case SJ_FORWARD_HISTOGRAM:
         return put_histogram(bytes_of(value), &place->scale, rows, both);
     default:
-        sj_row_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
+        sj_byte_buffer_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
     }
     return SJ_OK;
@@ -425,8 +432,8 @@ static void put_place(const sj_forward_place *place, sj_native_rows *rows)
 {
     sj_row_put_fixed(&rows->owners, (sj_slice){.data = place->owner, .size = sizeof(place->owner)},
                      sizeof(place->owner));
-    sj_row_put_number(&rows->versions, place->version, 8);
-    sj_row_put_number(&rows->days, place->day, 2);
+    sj_byte_buffer_put_number(&rows->versions, place->version, 8);
+    sj_byte_buffer_put_number(&rows->days, place->day, 2);
     rows->rows++;
 }
 
@@ -485,18 +492,18 @@ void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slic
         const sj_forward_kind kind = sessions->columns[i].kind;
         sj_native_column *to = &rows->columns[i];
         if (kind == SJ_FORWARD_SMALL) {
-            sj_row_put_number(&to->data, 1, 1); /* removed */
+            sj_byte_buffer_put_number(&to->data, 1, 1); /* removed */
         } else if (kind == SJ_FORWARD_UUID) {
             sj_row_put_hex(&to->data, i == 1 ? lab : (sj_slice){0}, 16);
         } else if (kind == SJ_FORWARD_COUNT || kind == SJ_FORWARD_NUMBER ||
                    kind == SJ_FORWARD_MAYBE) {
-            sj_row_put_number(&to->data, 0, 8);
+            sj_byte_buffer_put_number(&to->data, 0, 8);
         } else {
             sj_row_put_text(
                 &to->data, strcmp(sessions->columns[i].name, "cause") == 0 ? cause : (sj_slice){0});
         }
         if (kind == SJ_FORWARD_MAYBE) {
-            sj_row_put_number(&to->extra, 1, 1);
+            sj_byte_buffer_put_number(&to->extra, 1, 1);
         }
     }
 }

@@ -41,9 +41,12 @@ typedef struct sj_forward_table {
     const char *owner;  /* whose rows they are, and lie together: "session" or "lab" */
     const char *order;  /* of the rows in a part, behind owner and version */
     bool is_replacing;  /* not by version: a row takes the place of that of the same `order` */
-    const char *select; /* ?1: the session; columns as follow */
+    const char *select; /* ?1: the session; ?2: tables that are left out (forward_choice.h); columns
+                           as follow */
     sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;
+
+enum { SJ_FORWARD_MOST_TABLES = 32 };
 
 /* sj_forward_tables lists them. The last is `sessions`: a session's rows are seen from the moment
  * on that its row there is. */

@@ -15,6 +15,8 @@ typedef struct sj_forward_options {
     const char *user;          /* NULL: as the server's default */
     const char *password_file; /* its first line; NULL: none */
     const char *ca_file;       /* what https trusts; NULL: as the system does */
+    const char *tables;        /* that are given (forward_choice.h); NULL: all */
+    int64_t most_sessions;     /* that a mirror lists, the newest; 0: 100,000 */
     const atomic_bool *stop;   /* ends what is under way; NULL: nothing does */
     size_t batch_bytes;        /* about what a forwarder holds at once; 0: 16 MiB */
     unsigned share, shares;    /* the sessions of this forwarder, by uuid; shares 0: all */

@@ -10,6 +10,7 @@
  * that waits for a network would hold up the log of the collector. */
 #include "collector-server/forward/forwarder.h"
 
+#include "collector-server/forward/forward_choice.h"
 #include "collector-server/forward/forward_commands.h"
 #include "collector-server/forward/forward_lab.h"
 #include "collector-server/query/session_clock.h"
@@ -34,7 +35,7 @@ enum {
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
     " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
     " WHERE session_id = s.session_id), 0)) || substr(coalesce(s.name, '') || ' ' ||"              \
-    " coalesce(s.tags, ''), 1, 500)"
+    " coalesce(s.tags, ''), 1, 500) || iif(?5 = '[]', '', ' without ' || ?5)"
 #define READY                                                                                      \
     " s.state NOT IN ('recording', 'removing') AND s.aggregates_valid_before_block IS NULL"        \
     " AND s.quarantine_reason IS NULL"
@@ -66,6 +67,7 @@ struct sj_forwarder {
     sqlite3 *reader, *writer;
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
+    sj_forward_choice choice;
     char *name;             /* of the target, in forwarded_sessions */
     sj_native_rows *rows;   /* of each table */
     sqlite3_stmt **selects; /* likewise */
@@ -109,6 +111,7 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
     made->steps = options->steps;
+    SJ_TRY(sj_forward_choice_read(options->tables, &made->choice, error));
     made->rows = calloc(sj_forward_table_count, sizeof(*made->rows));
     made->selects = calloc(sj_forward_table_count, sizeof(sqlite3_stmt *));
     made->batch = calloc(BATCH_SESSIONS, sizeof(*made->batch));
@@ -122,6 +125,9 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
     SJ_TRY(sj_function_keys_new(made->reader, &made->functions, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(sj_forward_prepare(made->reader, &sj_forward_tables[i], &made->selects[i], error));
+        if (sqlite3_bind_parameter_count(made->selects[i]) > 1) {
+            sqlite3_bind_text(made->selects[i], 2, made->choice.left_out, -1, SQLITE_STATIC);
+        }
     }
     return kind->open(options, &made->target, error);
 }
@@ -206,6 +212,7 @@ static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
                            (sqlite3_int64)(forwarder->batch_limit + forwarder->skipped_count));
         sqlite3_bind_int64(rows, 3, forwarder->shares);
         sqlite3_bind_int64(rows, 4, forwarder->share);
+        sqlite3_bind_text(rows, 5, forwarder->choice.left_out, -1, SQLITE_STATIC);
         while (forwarder->batch_count < forwarder->batch_limit &&
                (result = sqlite3_step(rows)) == SQLITE_ROW) {
             take_owed(forwarder, rows);
@@ -301,8 +308,10 @@ static sj_status collect_session(sj_forwarder *forwarder, owed_session *owed, ui
     }
     SJ_TRY(sj_function_keys_read_paths(forwarder->functions, owed->session_id, error));
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
-        SJ_TRY(sj_forward_collect(forwarder->selects[i], &sj_forward_tables[i], owed->session_id,
-                                  &place, &forwarder->rows[i], error));
+        if (!forwarder->choice.is_left_out[i]) {
+            SJ_TRY(sj_forward_collect(forwarder->selects[i], &sj_forward_tables[i],
+                                      owed->session_id, &place, &forwarder->rows[i], error));
+        }
     }
     owed->bytes = bytes_held(forwarder) - bytes;
     owed->rows = rows_held(forwarder) - rows;
@@ -420,7 +429,9 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
         SJ_TRY(forwarder->kind->check(forwarder->target, error));
         forwarder->is_checked = true;
     }
-    SJ_TRY(forwarder->share == 0 ? give_commands(forwarder, error) : SJ_OK);
+    if (forwarder->share == 0 && !forwarder->choice.without_commands) {
+        SJ_TRY(give_commands(forwarder, error));
+    }
     SJ_TRY(list_owed(forwarder, error));
     if (forwarder->batch_count == 0) {
         forwarder->batch_limit = BATCH_SESSIONS;
@@ -452,6 +463,9 @@ static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *n
         return fail_sql(forwarder->reader, error);
     }
     sqlite3_bind_text(row, 1, forwarder->name, -1, SQLITE_STATIC);
+    if (sqlite3_bind_parameter_count(row) >= 5) {
+        sqlite3_bind_text(row, 5, forwarder->choice.left_out, -1, SQLITE_STATIC);
+    }
     if (sqlite3_step(row) == SQLITE_ROW) {
         for (int i = 0; i < sqlite3_column_count(row); ++i) {
             numbers[i] = (uint64_t)sqlite3_column_int64(row, i);

@@ -79,9 +79,9 @@ sj_status sj_function_keys_new(sqlite3 *database, sj_function_keys **keys, sj_er
 void sj_function_keys_forget(sj_function_keys *keys)
 {
     for (size_t i = 0; i < keys->count; ++i) {
-        sj_row_buffer_deinit(&keys->functions[i].name);
-        sj_row_buffer_deinit(&keys->functions[i].build_id);
-        sj_row_buffer_deinit(&keys->functions[i].module);
+        sj_byte_buffer_deinit(&keys->functions[i].name);
+        sj_byte_buffer_deinit(&keys->functions[i].build_id);
+        sj_byte_buffer_deinit(&keys->functions[i].module);
     }
     keys->count = 0;
     keys->path_count = 0;
@@ -156,7 +156,7 @@ static int read_function(sj_function_keys *keys, sj_forward_function *function)
     }
     function->key = function_key(build_id, function->offset);
     sj_row_put_text(&function->name, is_there ? blob_of(row, 2) : (sj_slice){0});
-    sj_row_put_varint(&function->build_id, 2 * (uint64_t)build_id.size);
+    sj_byte_buffer_put_varint(&function->build_id, 2 * (uint64_t)build_id.size);
     sj_row_put_hex(&function->build_id, build_id, build_id.size);
     sj_row_put_text(&function->module, is_there ? blob_of(row, 4) : (sj_slice){0});
     sqlite3_reset(row);

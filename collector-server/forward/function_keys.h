@@ -4,7 +4,7 @@
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FUNCTION_KEYS_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FUNCTION_KEYS_H
 
-#include "collector-server/forward/row_buffer.h"
+#include "collector-server/forward/row_values.h"
 
 #include <sqlite3.h>
 
@@ -14,7 +14,7 @@ typedef struct sj_forward_function {
     uint64_t key;        /* (build-id, offset); never 0 */
     uint64_t symbol_key; /* the same function in other builds */
     uint64_t offset;
-    sj_row_buffer name, build_id, module;
+    sj_byte_buffer name, build_id, module;
 } sj_forward_function;
 
 typedef struct sj_function_keys sj_function_keys;

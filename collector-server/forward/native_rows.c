@@ -3,7 +3,7 @@
 enum { BUFFERS = 4 + 2 * SJ_NATIVE_COLUMNS };
 
 /* list gives all buffers. */
-static void list(const sj_native_rows *rows, const sj_row_buffer *buffers[BUFFERS])
+static void list(const sj_native_rows *rows, const sj_byte_buffer *buffers[BUFFERS])
 {
     size_t count = 0;
     buffers[count++] = &rows->owners;
@@ -18,26 +18,30 @@ static void list(const sj_native_rows *rows, const sj_row_buffer *buffers[BUFFER
 
 void sj_native_rows_deinit(sj_native_rows *rows)
 {
-    const sj_row_buffer *buffers[BUFFERS];
+    const sj_byte_buffer *buffers[BUFFERS];
     list(rows, buffers);
     for (size_t i = 0; i < BUFFERS; i++) {
-        sj_row_buffer_deinit((sj_row_buffer *)buffers[i]);
+        sj_byte_buffer_deinit((sj_byte_buffer *)buffers[i]);
     }
 }
 
 void sj_native_rows_clear(sj_native_rows *rows)
 {
-    const sj_row_buffer *buffers[BUFFERS];
+    const sj_byte_buffer *buffers[BUFFERS];
     list(rows, buffers);
     for (size_t i = 0; i < BUFFERS; i++) {
-        sj_row_buffer_clear((sj_row_buffer *)buffers[i]);
+        sj_byte_buffer *buffer = (sj_byte_buffer *)buffers[i];
+        if (buffer->failed) {
+            sj_byte_buffer_deinit(buffer);
+        }
+        sj_byte_buffer_clear(buffer);
     }
     rows->rows = rows->elements = 0;
 }
 
 size_t sj_native_rows_bytes(const sj_native_rows *rows)
 {
-    const sj_row_buffer *buffers[BUFFERS];
+    const sj_byte_buffer *buffers[BUFFERS];
     size_t sum = 0;
     list(rows, buffers);
     for (size_t i = 0; i < BUFFERS; i++) {
@@ -48,7 +52,7 @@ size_t sj_native_rows_bytes(const sj_native_rows *rows)
 
 bool sj_native_rows_failed(const sj_native_rows *rows)
 {
-    const sj_row_buffer *buffers[BUFFERS];
+    const sj_byte_buffer *buffers[BUFFERS];
     list(rows, buffers);
     for (size_t i = 0; i < BUFFERS; i++) {
         if (buffers[i]->failed) {

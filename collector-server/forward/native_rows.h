@@ -3,20 +3,20 @@
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_NATIVE_ROWS_H
 #define SJ_COLLECTOR_SERVER_FORWARD_NATIVE_ROWS_H
 
-#include "collector-server/forward/row_buffer.h"
+#include "collector-server/forward/row_values.h"
 
 enum { SJ_NATIVE_COLUMNS = 40, SJ_NATIVE_OWNER_BYTES = 32 };
 
 typedef struct sj_native_column {
-    sj_row_buffer data;
-    sj_row_buffer extra; /* which values are NULL, a byte each; of arrays: their ends, 8 bytes */
+    sj_byte_buffer data;
+    sj_byte_buffer extra; /* which values are NULL, a byte each; of arrays: their ends, 8 bytes */
 } sj_native_column;
 
 typedef struct sj_native_rows {
-    sj_row_buffer owners, versions, days; /* what every row begins with */
+    sj_byte_buffer owners, versions, days; /* what every row begins with */
     sj_native_column columns[SJ_NATIVE_COLUMNS];
-    sj_row_buffer counts; /* of a histogram, beside its bins, which are its column's data */
-    uint64_t elements;    /* of each */
+    sj_byte_buffer counts; /* of a histogram, beside its bins, which are its column's data */
+    uint64_t elements;     /* of each */
     uint64_t rows;
 } sj_native_rows;
 

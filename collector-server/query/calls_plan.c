@@ -395,6 +395,9 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_
     for (int i = 0; i < argc; ++i) {
         char op = plan[2 * i + 1];
         int64_t bound;
+        if (op == '(' && set->count == 0) {
+            return false;
+        }
         if (op == '(') {
             filter->by_function = true;
             filter->functions = set->numbers;

@@ -1,18 +1,24 @@
-/* contains(session_id, outer, inner): calls of one function that another was called in; and
- * intervals_intersect(session_id, a, b): pairs of calls that ran at the same time, on any threads.
- * A function is its function_id or its name.
+/* contains(session_id, outer, inner [, from_ns, to_ns]): calls of one function that another was
+ * called in; and intervals_intersect(session_id, a, b): pairs of calls that ran at the same time,
+ * on any threads. A function is its function_id or its name.
  *
  * Design notes. contains merges the calls of both functions by call id, which is the order of their
- * entries in a stream, with the outer calls that are open on a stack: each call is looked at once.
- * intervals_intersect sweeps over both by the time of their entries, with those that run. A call
- * that never ended runs for ever. */
+ * entries in a stream, with the outer calls that are open on a stack: each call is looked at once,
+ * and none of a stream behind its last outer call. intervals_intersect sweeps over both by the time
+ * of their entries, with those that run. A call that never ended runs for ever. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGUMENTS = 3, CONTAINS_COLUMNS = 8, INTERSECT_COLUMNS = 5 };
+enum { REQUIRED = 3, CONTAINS_COLUMNS = 8, INTERSECT_COLUMNS = 5 };
+
+/* Arguments: those of both tables, and of contains when its outer calls were entered. */
+enum { ARGUMENT_FROM = REQUIRED, ARGUMENT_TO, ARGUMENTS };
+
+/* Parameters of the statements. */
+enum { BIND_SESSION = 1, BIND_FUNCTION, BIND_FROM, BIND_TO, BIND_CALL };
 
 /* A call of a function, as the statements give it. */
 typedef struct spanned_call {
@@ -67,10 +73,10 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     int result = SQLITE_OK;
     for (int side = 0; side < 2 && result == SQLITE_OK; ++side) {
         char *sql = sqlite3_mprintf(
-            "SELECT c.call_id, c.stream_id, c.start_ns, c.end_ns, c.depth FROM (SELECT ?2 AS "
-            "function_id WHERE typeof(?2) = 'integer' UNION SELECT function_id FROM functions "
-            "WHERE name = ?2 AND typeof(?2) = 'text') AS w CROSS JOIN calls AS c "
-            "ON c.function_id = w.function_id WHERE c.session_id = ?1 ORDER BY c.%s",
+            "SELECT c.call_id, c.stream_id, c.start_ns, c.end_ns, c.depth FROM calls AS c "
+            "WHERE c.session_id = ?1 AND c.function_id IN (SELECT ?2 WHERE typeof(?2) = 'integer' "
+            "UNION SELECT function_id FROM functions WHERE name = ?2 AND typeof(?2) = 'text') "
+            "AND c.start_ns >= ?3 AND c.start_ns <= ?4 AND c.call_id > ?5 ORDER BY c.%s",
             orders[((sj_table *)base)->kind->variant]);
         result = sql == NULL ? SQLITE_NOMEM
                              : sqlite3_prepare_v2(((sj_table *)base)->state->database, sql, -1,
@@ -194,9 +200,21 @@ static bool open_outer(overlap_cursor *cursor, const spanned_call *call)
     return true;
 }
 
+/* skip_streams passes over inner calls of streams that have no outer call any more. */
+static int skip_streams(overlap_cursor *cursor)
+{
+    sqlite3_reset(cursor->sides[1]);
+    sqlite3_bind_int64(cursor->sides[1], BIND_CALL, cursor->next[0].call_id);
+    return step_side(cursor, 1);
+}
+
 /* merge takes the next call by its id; a call of both sides is inner to others first. */
 static int merge(overlap_cursor *cursor)
 {
+    if (cursor->open_count == 0 && cursor->has_next[0] && cursor->has_next[1] &&
+        cursor->next[1].stream_id < cursor->next[0].stream_id) {
+        return skip_streams(cursor);
+    }
     const bool is_inner =
         cursor->has_next[1] &&
         (!cursor->has_next[0] || cursor->next[1].call_id <= cursor->next[0].call_id);
@@ -219,7 +237,7 @@ static int next_containers(overlap_cursor *cursor)
     int result = SQLITE_OK;
     cursor->done_count = cursor->at = 0;
     while (result == SQLITE_OK && cursor->done_count == 0 &&
-           (cursor->has_next[0] || cursor->has_next[1] || cursor->open_count != 0)) {
+           (cursor->has_next[0] || cursor->open_count != 0)) {
         if (cursor->has_next[0] || cursor->has_next[1]) {
             result = merge(cursor);
         } else if (!close_outer(cursor, NULL)) {
@@ -296,23 +314,43 @@ static int next_row(sqlite3_vtab_cursor *base)
     return is_intersect(cursor) ? next_pairs(cursor) : next_containers(cursor);
 }
 
+/* A given argument; `otherwise` when it is not, or NULL. */
+static int64_t moment_of(int given, sqlite3_value **argv, int number, int64_t otherwise)
+{
+    const int before = __builtin_popcount((unsigned)given & ((1u << number) - 1));
+    return (given >> number & 1) == 0 || sqlite3_value_type(argv[before]) == SQLITE_NULL
+               ? otherwise
+               : sqlite3_value_int64(argv[before]);
+}
+
+static int start_side(overlap_cursor *cursor, int side, sqlite3_value *function, int64_t from_ns,
+                      int64_t to_ns)
+{
+    sqlite3_stmt *row = cursor->sides[side];
+    cursor->running_count[side] = 0;
+    sqlite3_reset(row);
+    sqlite3_bind_int64(row, BIND_SESSION, cursor->session_id);
+    sqlite3_bind_value(row, BIND_FUNCTION, function);
+    sqlite3_bind_int64(row, BIND_FROM, from_ns);
+    sqlite3_bind_int64(row, BIND_TO, to_ns);
+    sqlite3_bind_int64(row, BIND_CALL, INT64_MIN);
+    return step_side(cursor, side);
+}
+
 static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
                        sqlite3_value **argv)
 {
-    (void)given;
     (void)plan;
     (void)argc;
     overlap_cursor *cursor = (overlap_cursor *)base;
+    const int64_t from_ns = moment_of(given, argv, ARGUMENT_FROM, INT64_MIN);
+    const int64_t to_ns = moment_of(given, argv, ARGUMENT_TO, INT64_MAX);
     cursor->session_id = sqlite3_value_int64(argv[0]);
     cursor->number = 0;
     cursor->open_count = cursor->done_count = cursor->pair_count = cursor->at = 0;
-    int result = SQLITE_OK;
-    for (int side = 0; side < 2 && result == SQLITE_OK; ++side) {
-        cursor->running_count[side] = 0;
-        sqlite3_reset(cursor->sides[side]);
-        sqlite3_bind_int64(cursor->sides[side], 1, cursor->session_id);
-        sqlite3_bind_value(cursor->sides[side], 2, argv[side + 1]);
-        result = step_side(cursor, side);
+    int result = start_side(cursor, 0, argv[1], from_ns, to_ns);
+    if (result == SQLITE_OK) { /* an outer call may go on behind the window */
+        result = start_side(cursor, 1, argv[2], from_ns, INT64_MAX);
     }
     if (result != SQLITE_OK) {
         return result;
@@ -379,11 +417,10 @@ int sj_register_overlaps(sj_query_state *state)
             "CREATE TABLE contains(call_id INTEGER, duration_ns INTEGER, inner_calls INTEGER, "
             "inner_ns INTEGER, first_call_id INTEGER, first_after_ns INTEGER, "
             "longest_call_id INTEGER, longest_ns INTEGER, session_id HIDDEN, outer_function "
-            "HIDDEN, "
-            "inner_function HIDDEN)",
+            "HIDDEN, inner_function HIDDEN, from_ns HIDDEN, to_ns HIDDEN)",
         .first_argument = CONTAINS_COLUMNS,
         .argument_count = ARGUMENTS,
-        .required_count = ARGUMENTS,
+        .required_count = REQUIRED,
         .rows = 10000,
         .cost = 1e6};
     static const sj_table_kind intersect = {
@@ -393,8 +430,8 @@ int sj_register_overlaps(sj_query_state *state)
                        "a_function HIDDEN, b_function HIDDEN)",
         .variant = true,
         .first_argument = INTERSECT_COLUMNS,
-        .argument_count = ARGUMENTS,
-        .required_count = ARGUMENTS,
+        .argument_count = REQUIRED,
+        .required_count = REQUIRED,
         .rows = 10000,
         .cost = 1e6};
     const int result = sj_table_register(state, &contains, &overlap_methods);

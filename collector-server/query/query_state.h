@@ -37,6 +37,7 @@ int sj_register_call_groups(sj_query_state *state);
 int sj_register_lineage(sj_query_state *state);
 int sj_register_trees(sj_query_state *state);
 int sj_register_statements(sj_query_state *state);
+int sj_register_concurrency(sj_query_state *state);
 int sj_register_overlaps(sj_query_state *state);
 int sj_register_durations(sj_query_state *state);
 int sj_register_histograms(sj_query_state *state);

@@ -1,10 +1,9 @@
-/* siblings(call_id), sequence(call_id, call_id), concurrency(session_id [, function]): questions
- * about calls that one statement over `calls` answers; each is that statement with its arguments.
+/* siblings(call_id), sequence(call_id, call_id): questions about calls that one statement over
+ * `calls` answers; each is that statement with its arguments.
  *
  * siblings: the calls that the caller of a call made, it included; of an outermost one, those of
  * its stream. sequence: the calls of all threads that were entered after the first of two calls and
- * before the second. concurrency: how many calls of a function (an id or a name; NULL: outermost
- * calls) ran at once, a row for each time during which that was the same. */
+ * before the second. */
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
@@ -65,32 +64,7 @@ static const statement_kind sequence = {
            "AND (c.stream_id <> b.stream_id OR c.call_id < ?2) ORDER BY c.start_ns, c.call_id",
 };
 
-static const statement_kind concurrency = {
-    .table = {.name = "concurrency",
-              .declaration = "CREATE TABLE concurrency(from_ns INTEGER, to_ns INTEGER, "
-                             "running INTEGER, session_id HIDDEN, function HIDDEN)",
-              .first_argument = 3,
-              .argument_count = 2,
-              .required_count = 1,
-              .rows = 10000,
-              .cost = 1e6},
-    /* a call that never ended runs to the end of what is known */
-    .sql =
-        "WITH wanted(function_id) AS (SELECT ?2 WHERE typeof(?2) = 'integer' UNION "
-        "SELECT function_id FROM functions WHERE name = ?2 AND typeof(?2) = 'text'), "
-        "spans AS (SELECT c.start_ns, c.end_ns FROM wanted AS w CROSS JOIN calls AS c "
-        "ON c.function_id = w.function_id WHERE c.session_id = ?1 UNION ALL "
-        "SELECT start_ns, end_ns FROM calls WHERE session_id = ?1 AND depth = 0 AND ?2 IS NULL), "
-        "steps AS (SELECT start_ns AS at, 1 AS step FROM spans UNION ALL "
-        "SELECT end_ns, -1 FROM spans WHERE end_ns IS NOT NULL), "
-        "changes AS (SELECT at, sum(step) AS step FROM steps GROUP BY at), "
-        "levels AS (SELECT at, sum(step) OVER (ORDER BY at) AS running FROM changes "
-        "WHERE step <> 0), "
-        "rows AS (SELECT at, lead(at) OVER (ORDER BY at) AS until, running FROM levels) "
-        "SELECT at, until, running FROM rows",
-};
-
-static const statement_kind *const kinds[] = {&siblings, &sequence, &concurrency};
+static const statement_kind *const kinds[] = {&siblings, &sequence};
 
 static const char *sql_of(const sqlite3_vtab *base)
 {

@@ -73,6 +73,7 @@ static void print_help(void)
            "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
            "  --forward-password FILE   the first line is the password there\n"
            "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
+           "  --forward-tables NAME,...   only these tables, as call_paths,marks (default: all)\n"
            "  --help            this text\n"
            "  --version         the version\n\n"
            "Examples:\n"
@@ -162,6 +163,9 @@ static int take_option(server_options *options, int option, const char *word)
     case 'C':
         options->forward.ca_file = optarg;
         return -1;
+    case 'T':
+        options->forward.tables = optarg;
+        return -1;
     case 'h':
         print_help();
         return SJ_EXIT_OK;
@@ -189,6 +193,7 @@ static int parse_options(int argc, char **argv, server_options *options)
                                                  {"forward-user", required_argument, NULL, 'U'},
                                                  {"forward-password", required_argument, NULL, 'P'},
                                                  {"forward-ca", required_argument, NULL, 'C'},
+                                                 {"forward-tables", required_argument, NULL, 'T'},
                                                  {"help", no_argument, NULL, 'h'},
                                                  {"version", no_argument, NULL, 'v'},
                                                  {NULL, 0, NULL, 0}};

@@ -4,6 +4,8 @@
 -- parameter: session = last | the session
 -- parameter: outer = main | name of the containing function
 -- parameter: inner = * | name of the function that was called in it
+-- parameter: from_ns = 0 | only containing calls that were entered from this moment on, ns since the session's start
+-- parameter: to_ns = 9223372036854775807 | up to this one
 -- parameter: least_ns = 0 | only where the longest inner call took so many ns
 -- parameter: limit = 20 | how many
 -- column: call_id | the containing call
@@ -27,13 +29,15 @@ FROM (
             FROM (
               SELECT bitShiftRight(call_id, 38) AS stream, call_id AS outer_id, depth AS outer_depth, start_ns AS outer_start,
                      duration_ns AS outer_ns
-              FROM calls WHERE session = :session AND name = :outer) AS q3
+              FROM calls WHERE session = :session AND name = :outer
+                AND start_ns >= :from_ns AND start_ns <= :to_ns) AS q3
             ANY LEFT JOIN (
               SELECT outer_id, min(call) AS behind
               FROM (
               SELECT bitShiftRight(call_id, 38) AS stream, call_id AS outer_id, depth AS outer_depth, start_ns AS outer_start,
                      duration_ns AS outer_ns
-              FROM calls WHERE session = :session AND name = :outer) AS q5
+              FROM calls WHERE session = :session AND name = :outer
+                AND start_ns >= :from_ns AND start_ns <= :to_ns) AS q5
               ALL INNER JOIN (SELECT bitShiftRight(call_id, 38) AS stream, call_id AS call, depth FROM calls
                               WHERE session = :session) AS q6 USING stream
               WHERE call > outer_id AND depth <= outer_depth

@@ -3,6 +3,8 @@
 -- needs: calls
 -- parameter: session = last | the session
 -- parameter: function = main | name of the function
+-- parameter: from_ns = 0 | only calls that were entered from this moment on, ns since the session's start
+-- parameter: to_ns = 9223372036854775807 | up to this one
 -- column: gaps | how many
 -- column: least_ns | the shortest, ns
 -- column: median_ns | half of them are shorter, ns
@@ -31,7 +33,7 @@ FROM (
                        arraySort((e, id) -> id, groupArray(ifNull(start_ns + duration_ns, toInt64(9223372036854775807))),
                                  groupArray(call_id)) AS ends
                 FROM calls
-                WHERE session = :session AND name = :function
+                WHERE session = :session AND name = :function AND start_ns >= :from_ns AND start_ns <= :to_ns
                 GROUP BY bitShiftRight(call_id, 38)) AS q4) AS q3
         ARRAY JOIN between AS ns
         WHERE ns >= 0) AS q2) AS q1

@@ -6,12 +6,20 @@
 -- column: depth | calls above it
 -- column: function | its function
 -- column: start_ns | when it was entered, ns since the session's start
--- column: duration_ns | between entry and exit, ns
+-- column: duration_ns | between entry and exit, ns; NULL: it never ended
 -- column: call_id | the call
 -- example: sojourn sql --query running_at --param at_ns=2000000
-SELECT t.name AS thread, c.depth, f.name AS function, c.start_ns, c.duration_ns, c.call_id
-FROM calls AS c
-LEFT JOIN functions AS f ON f.function_id = c.function_id
-LEFT JOIN threads AS t ON t.thread_id = c.thread_id
-WHERE c.session_id = :session AND c.start_ns <= :at_ns AND c.end_ns >= :at_ns
-ORDER BY c.stream_id, c.depth
+WITH running AS (
+    SELECT thread_id, stream_id, depth, function_id, start_ns, duration_ns, call_id
+    FROM calls
+    WHERE session_id = :session AND start_ns <= :at_ns AND end_ns >= :at_ns
+    UNION ALL
+    SELECT s.thread_id, o.stream_id, o.depth, o.function_id, o.start_ns, NULL,
+           o.stream_id << 38 | o.call_index
+    FROM streams AS s JOIN open_calls AS o USING (stream_id)
+    WHERE s.session_id = :session AND o.start_ns <= :at_ns)
+SELECT t.name AS thread, r.depth, f.name AS function, r.start_ns, r.duration_ns, r.call_id
+FROM running AS r
+LEFT JOIN functions AS f ON f.function_id = r.function_id
+LEFT JOIN threads AS t ON t.thread_id = r.thread_id
+ORDER BY r.stream_id, r.depth

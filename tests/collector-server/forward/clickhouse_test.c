@@ -76,17 +76,17 @@ static void every_answer_has_a_status(void **state)
         sj_status status;
         const char *says;
     } cases[] = {
-        {OK END "4\t\n", SJ_OK, ""},
-        {OK END "4\tlabs\n", SJ_OK, ""},
-        {OK END "4", SJ_OK, ""},
+        {OK END "5\t\n", SJ_OK, ""},
+        {OK END "5\tlabs\n", SJ_OK, ""},
+        {OK END "5", SJ_OK, ""},
         {OK END "", SJ_EVERSION, "version 0"},
-        {OK END "5\t\n", SJ_EVERSION, "version 5"},
+        {OK END "6\t\n", SJ_EVERSION, "version 6"},
         {OK END "1\t\n", SJ_EVERSION, "forward init"},
         {OK END "2\t\n", SJ_EVERSION, "forward init"},
         {OK END "99999999999999999999999999\t\n", SJ_EVERSION, "version"},
         {OK END "<html>not a database</html>", SJ_EVERSION, "version"},
-        {OK END "4\tlabs) UNION ALL SELECT\n", SJ_EVERSION, "changed by hand"},
-        {OK "Content-Length: 40\r\n" END "4\t\n", SJ_EAGAIN, "not reached"},
+        {OK END "5\tlabs) UNION ALL SELECT\n", SJ_EVERSION, "changed by hand"},
+        {OK "Content-Length: 40\r\n" END "5\t\n", SJ_EAGAIN, "not reached"},
         {OK "Transfer-Encoding: chunked\r\n" END "zz\r\n1\t\n", SJ_EAGAIN, "not reached"},
         {"", SJ_EAGAIN, "not reached"},
         {"SSH-2.0-OpenSSH_9.2\r\n", SJ_EAGAIN, "not reached"},

@@ -430,6 +430,48 @@ static void functions_over_calls_are_what_joins_say(void **state)
     assert_int_equal(number_of("SELECT count(*) FROM siblings(NULL)"), 0);
 }
 
+/* Of calls that were entered in a window. */
+static void functions_over_calls_take_a_window(void **state)
+{
+    (void)state;
+    static const char outer[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth < 6 "
+                                "GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
+    static const char inner[] = "SELECT function_id FROM naive WHERE session_id = 1 AND depth > 6 "
+                                "GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
+    const int64_t first = number_of("SELECT min(start_ns) FROM naive WHERE session_id = 1");
+    const int64_t last = number_of("SELECT max(start_ns) FROM naive WHERE session_id = 1");
+    int64_t rows = 0;
+    for (int i = 0; i < 4; ++i) {
+        const long long from = (long long)(first + (last - first) / 5 * i);
+        const long long to = (long long)(from + (last - first) / (2 + 3 * i));
+        char left[1500];
+        char right[1500];
+        snprintf(left, sizeof(left),
+                 "SELECT call_id, inner_calls, inner_ns, first_call_id, longest_call_id FROM "
+                 "contains(1, (%s), (%s), %lld, %lld) ORDER BY call_id",
+                 outer, inner, from, to);
+        snprintf(right, sizeof(right),
+                 "SELECT c.call_id, c.inner_calls, c.inner_ns, c.first_call_id, c.longest_call_id "
+                 "FROM contains(1, (%s), (%s)) AS c JOIN naive AS n USING (call_id) WHERE "
+                 "n.start_ns BETWEEN %lld AND %lld ORDER BY call_id",
+                 outer, inner, from, to);
+        rows += same_rows(left, right);
+        snprintf(left, sizeof(left),
+                 "SELECT sum(running * (to_ns - from_ns)) FROM "
+                 "concurrency(1, (%s), %lld, %lld) WHERE to_ns IS NOT NULL",
+                 inner, from, to);
+        snprintf(right, sizeof(right),
+                 "SELECT sum(min(coalesce(end_ns, e), e) - start_ns) FROM naive, "
+                 "(SELECT max(max(start_ns), max(end_ns)) AS e FROM naive WHERE session_id = 1 AND "
+                 "function_id = (%s) AND start_ns BETWEEN %lld AND %lld) WHERE session_id = 1 AND "
+                 "function_id = (%s) AND start_ns BETWEEN %lld AND %lld",
+                 inner, from, to, inner, from, to);
+        assert_int_equal(same_rows(left, right), 1);
+    }
+    assert_true(rows > 10);
+    assert_int_equal(number_of("SELECT count(*) FROM concurrency(1, 'no such function')"), 0);
+}
+
 static int64_t blocks_read(const sj_scan_filter *filter)
 {
     sj_query_state query = {.database = database};
@@ -635,6 +677,7 @@ int main(void)
         cmocka_unit_test(a_corrupt_block_is_named_and_the_rest_is_read),
         cmocka_unit_test(calls_cannot_be_written),
         cmocka_unit_test(functions_over_calls_are_what_joins_say),
+        cmocka_unit_test(functions_over_calls_take_a_window),
         cmocka_unit_test(overlapping_a_moment_reads_where_its_calls_began),
         cmocka_unit_test(long_calls_come_from_outlines),
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),

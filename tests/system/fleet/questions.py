@@ -315,6 +315,62 @@ def plans_are_narrow(sojourn, database, paths):
     check(uses >= 8, f"only {uses} plans over calls were seen")
 
 
+def open_ones_run(sojourn):
+    """What never ended was running from its entry on."""
+    source, program, database = (sojourn.path(name) for name in ("leaves.c", "leaves", "leaves.db"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <stdlib.h>
+__attribute__((noinline)) static void inner(int x) { if (x > 40) exit(3); }
+__attribute__((noinline)) static void outer(void) { for (int i = 0; ; i++) inner(i); }
+int main(void) { outer(); return 0; }
+""")
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    sojourn.record([program], database)
+    last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls JOIN functions USING (function_id) WHERE name = 'inner'")[0]["ns"]
+    rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
+    calls = sojourn.sql_rows(database, f"SELECT call_id FROM calls WHERE start_ns <= {last} AND coalesce(end_ns, {last}) >= {last}")
+    check(sorted(row["call_id"] for row in rows) == sorted(row["call_id"] for row in calls), f"running: {rows}, not {calls}")
+    check({row["function"] for row in rows if row["duration_ns"] is None} >= {"main", "outer", "inner"}, f"open: {rows}")
+
+
+def costly_ones_have_windows(sojourn, database, paths):
+    """A question that looks at every call of a function says so, and takes a window of time: by default everything, and
+    otherwise what the calls that were entered in it add up to."""
+    calls = sojourn.sql_rows(database, "SELECT call_id, stream_id, start_ns, end_ns, name FROM calls JOIN functions "
+                             "USING (function_id) WHERE session_id = 2 ORDER BY call_id")
+    names = [row["name"] for row in calls]
+    name = max(set(names), key=names.count)
+    calls = [row for row in calls if row["name"] == name]
+    starts = sorted(row["start_ns"] for row in calls)
+    window = starts[len(starts) // 4], starts[len(starts) // 2]
+    inside = [row for row in calls if window[0] <= row["start_ns"] <= window[1]]
+    check(2 < len(inside) < len(calls), f"{len(inside)} of {len(calls)} calls of {name}")
+
+    def asked(question, *parameters):
+        words = [word for one in (*parameters, f"from_ns={window[0]}", f"to_ns={window[1]}") for word in ("--param", one)]
+        return json.loads(sql(sojourn, ["--query", question, "--json", *words, database]).stdout)
+
+    gaps = [two["start_ns"] - one["end_ns"] for one, two in zip(inside, inside[1:])
+            if one["stream_id"] == two["stream_id"] and one["end_ns"] is not None]
+    told = asked("time_between_calls", f"function={name}")[0]
+    check(told["gaps"] == sum(gap >= 0 for gap in gaps), f"gaps: {told}, not {len(gaps)}")
+    told = asked("concurrent", f"function={name}")
+    ended = [row["end_ns"] - row["start_ns"] for row in inside if row["end_ns"] is not None]
+    check(len(ended) < len(inside) or sum(row["running"] * row["total_ns"] for row in told) == sum(ended),
+          f"concurrent: {told}, not {sum(ended)} ns")
+    told = asked("containing", f"outer={name}", f"inner={name}", "limit=1000000")
+    check({row["call_id"] for row in told} <= {row["call_id"] for row in inside}, f"containing: {told[:3]}")
+    costly = [path for path in paths if any(re.search("fewer calls (is|are) faster", line) for line in header(path, "parameter"))]
+    check(len(costly) == 3, f"{costly}")
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            is_costly = re.search(r"(contains|concurrency|intervals_intersect)\(|c.function_id IN", file.read()) is not None
+        told = header(path, "parameter")
+        check((path in costly) == is_costly, f"{path}: looks at all calls of a function, and does not say so")
+        check(not is_costly or any(line.startswith("from_ns = 0 | ") and "is fast on any recording" in line for line in told),
+              f"{path}: no window, or nothing is said of it")
+
+
 def test(sojourn, arguments):
     sojourn.sql_rows = lambda database, query: json.loads(
         sql(sojourn, ["--json", query, database]).stdout)
@@ -332,6 +388,8 @@ def test(sojourn, arguments):
     answers_are_right(sojourn, database)
     by_hand(sojourn, database, paths)
     plans_are_narrow(sojourn, database, paths)
+    costly_ones_have_windows(sojourn, database, paths)
+    open_ones_run(sojourn)
     from_python(sojourn, database, paths)
     hostile(sojourn, database)
     shell(sojourn, database)

@@ -228,9 +228,73 @@ def schema_of(database):
             for kind, name, sql in rows]
 
 
+def made_anew(sojourn, database, now):
+    """`verify --rebuild` of a database of an older version: sums are as before, and long calls those of decoded blocks."""
+    run(sojourn, ["verify", "--rebuild", "all", database])
+    check(contents(sojourn, database, 1) == now, "sums made anew differ from those that the older version made")
+    for least in (0, 1000, 10_000, 100_000, 1_000_000):
+        # Outlines know no physical durations, so that blocks are decoded for these.
+        asked = [rows(sojourn, database, f"SELECT call_id, duration_ns FROM calls WHERE duration_ns > {least}{more} ORDER BY call_id")
+                 for more in ("", " AND physical_duration_ns IS NOT NULL")]
+        check(asked[0] == asked[1], f"calls longer than {least} ns: {len(asked[0])} from outlines, {len(asked[1])} from blocks")
+
+
+MANY_CALLS = r"""
+#include <time.h>
+volatile unsigned sink;
+__attribute__((noinline)) static void quick(int x) { sink += x; }
+__attribute__((noinline)) static void slow(int x) { nanosleep(&(struct timespec){0, 100000 * (x % 7 + 1)}, 0); }
+int main(void) { for (int i = 0; i < 30000; i++) { quick(i); if (i % 1000 == 0) slow(i / 1000); } return 0; }
+"""
+OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM block_outlines ORDER BY 1"
+
+
+def in_older_tables(fresh, path, migrations, version):
+    """The rows of a recording in the tables that a database of a version had."""
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
+    for step in sorted(os.listdir(migrations)):
+        if int(step[:4]) <= version:
+            with open(os.path.join(migrations, step), encoding="utf-8") as file:
+                connection.executescript(file.read())
+    connection.execute("ATTACH ? AS fresh", (fresh,))
+    for (table,) in connection.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND "
+                                       "name IN (SELECT name FROM fresh.sqlite_schema WHERE type = 'table')").fetchall():
+        columns = [[row[1] for row in connection.execute(f"PRAGMA {schema}.table_info({table})")] for schema in ("main", "fresh")]
+        both = ", ".join(name for name in columns[0] if name in columns[1])
+        connection.execute(f"INSERT OR REPLACE INTO main.{table} ({both}) SELECT {both} FROM fresh.{table}")
+    connection.commit()
+    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={version}")
+    connection.close()
+
+
+def outlines_of_older_versions(sojourn, migrations):
+    """What blocks tell of their calls came with version 26, and its index with 37: databases from before get the index by
+    their migration and the outlines by `verify --rebuild`, the same as a new recording has."""
+    source, program, fresh = (sojourn.path(name) for name in ("many.c", "many", "many.db"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(MANY_CALLS)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    sojourn.record([program], fresh)
+    new, outlines = contents(sojourn, fresh, 1), rows(sojourn, fresh, OUTLINES)
+    check(new[0][0]["n"] > 30000 and outlines, f"outlines of a new recording: {outlines}")
+    for version in (4, 16, 25, 36):
+        database = sojourn.path(f"many{version}.db")
+        in_older_tables(fresh, database, migrations, version)
+        run(sojourn, ["session", "--database", database, "unpin", "1"])
+        check(contents(sojourn, database, 1) == new, f"version {version} has other contents")
+        told = rows(sojourn, database, OUTLINES)
+        check(told == (outlines if version >= 26 else []), f"version {version} has outlines: {told}")
+        made_anew(sojourn, database, new)
+        check(rows(sojourn, database, OUTLINES) == outlines, f"version {version} has other outlines than a new recording")
+        longest = rows(sojourn, database, "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20")
+        check(longest == rows(sojourn, fresh, "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"),
+              f"version {version}: other calls are the longest")
+
+
 def every_version(sojourn, migrations):
     """A recording in a database of each older version has the same contents after its migration, and the
-    schema is that of a new one."""
+    schema is that of a new one; sums made anew are the same."""
     newest = max(int(name[:4]) for name in os.listdir(migrations))
     fresh, told = sojourn.path("fresh.db"), None
     sojourn.record(["/bin/true"], fresh)
@@ -252,6 +316,7 @@ def every_version(sojourn, migrations):
         check(now[0][0]["n"] == 4263, f"version {version}: {now[0]}")
         check(told in (None, now), f"version {version} has other contents")
         told = now
+        made_anew(sojourn, database, now)
 
 
 def while_sending(sojourn, sample):
@@ -359,6 +424,7 @@ def test(sojourn, arguments):
     rotten(sojourn, arguments[0])
     migration(sojourn, arguments[1])
     every_version(sojourn, arguments[1])
+    outlines_of_older_versions(sojourn, arguments[1])
     while_sending(sojourn, arguments[0])
 
 

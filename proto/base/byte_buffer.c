@@ -1,9 +1,8 @@
-#include "collector-server/export/byte_buffer.h"
+#include "proto/base/byte_buffer.h"
 
 #include "proto/base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void sj_byte_buffer_deinit(sj_byte_buffer *buffer)
 {
@@ -44,7 +43,7 @@ void sj_byte_buffer_put(sj_byte_buffer *buffer, const void *data, size_t size)
     }
 }
 
-void sj_byte_buffer_put_number(sj_byte_buffer *buffer, uint64_t value, unsigned bytes)
+void sj_byte_buffer_put_number_slow(sj_byte_buffer *buffer, uint64_t value, unsigned bytes)
 {
     uint8_t *place = sj_byte_buffer_add(buffer, bytes);
     for (unsigned i = 0; place != NULL && i < bytes; ++i) {

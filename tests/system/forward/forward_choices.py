@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What a lab gives to a cluster, and what is looked at there, as somebody chose: some tables only; the newest sessions.
+
+forward_choices.py BUILD_FOLDER
+"""
+import os
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from clickhouse_node import Node
+from fleet_testing import free_port
+from forward import Lab, answers, check_equal
+from served_pages import Pages
+from sojourn_testing import check, main, wait_for
+
+
+def some_tables(sojourn, node, labs):
+    """A lab that gives marks only, beside what goes always; it says so, and gives the rest when it is asked to."""
+    lab = labs[0]
+    lab.forward("--tables", "marks,nothing", "send", node.url, code=1, says='no table "nothing" to forward: give some of call_edges,')
+    lab.forward("--tables", "marks", "status", node.url, says=f"{lab.sums('sessions')[0]} owed")
+    lab.forward("--tables", "marks", "send", node.url, says=f"{lab.sums('sessions')[0]} sessions were sent")
+    own = sqlite3.connect(lab.database).execute("SELECT lower(hex(uuid)) FROM lab").fetchone()[0]
+    for table in ("function_stats", "functions", "marks", "call_edges", "call_paths", "slow_calls", "threads", "coverage"):
+        there = int(node.rows(f"SELECT count() FROM {table} WHERE session IN (SELECT session FROM sessions WHERE lab = '{own}')")[0][0])
+        want = 0 if table not in ("function_stats", "functions", "marks") else lab.sums(table)[0]
+        check(there == want, f"{table}: {there} rows of the lab, not {want}")
+    answers(sojourn, "--cluster", node.url, "SELECT 1", says="; some labs do not give call_edges, call_paths, commands, coverage, ")
+    done = sojourn.run(["report", "--cluster", node.url], capture_output=True, text=True)
+    check(done.returncode == 0 and "do not give call_edges" in done.stderr, f"report: {done.stderr}")
+    lab.forward("send", node.url, says=f"{lab.sums('sessions')[0]} sessions were sent")
+    check_equal(node, labs)
+    check(node.rows("SELECT count() FROM left_out") == [["0"]], "tables are still said to be left out")
+
+
+def by_the_collector(sojourn, node, labs):
+    """The same by `sojournd --forward-tables`, which ends for a table that there is not."""
+    program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
+    command = [program, "--listen", f"tcp://127.0.0.1:{free_port()}", "--database", labs[0].database, "--forward", node.url,
+               "--forward-tables"]
+    done = subprocess.run([*command, "gaps,all"], capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and 'no table "all" to forward' in done.stderr, f"sojournd: {done}")
+    collector = subprocess.Popen([*command, "gaps,call_edges"], stderr=subprocess.DEVNULL)
+    try:
+        wait_for("the list of what is left out", lambda: ["call_paths"] in node.rows("SELECT DISTINCT name FROM left_out"))
+        check(["call_edges"] not in node.rows("SELECT DISTINCT name FROM left_out"), "a table that was asked for is left out")
+    finally:
+        collector.terminate()
+        collector.wait()
+    labs[0].forward("send", node.url)
+    check_equal(node, labs)
+
+
+def newest_only(sojourn, node):
+    """A cluster may have more sessions than are worth reading: the newest are looked at, and that is said."""
+    ask = ["--cluster", node.url, "--cluster-sessions"]
+    newest = [row[0] for row in node.rows("SELECT session FROM sessions ORDER BY started_realtime_ns DESC LIMIT 2")]
+    oldest = node.rows("SELECT session FROM sessions ORDER BY started_realtime_ns LIMIT 1")[0][0]
+    for uuid in newest:
+        done = sojourn.run(["report", "--session", uuid, *ask, "2"], capture_output=True, text=True)
+        check(done.returncode == 0 and "; the newest 2 are looked at" in done.stderr, f"report of {uuid}: {done.stderr}")
+    done = sojourn.run(["report", "--session", oldest, *ask, "2"], capture_output=True, text=True)
+    check(done.returncode == 3 and "; the newest 2 are looked at" in done.stderr, f"report of {oldest}: {done.stderr}")
+    done = sojourn.run(["report", "--session", oldest, *ask, "4"], capture_output=True, text=True)
+    check(done.returncode == 0 and "newest" not in done.stderr, f"report of {oldest}: {done.stderr}")
+    pages = Pages(sojourn, *ask, "2")
+    try:
+        check(sorted(pages.listed()) == sorted(newest), f"listed: {sorted(pages.listed())}, not {sorted(newest)}")
+        check("; the newest 2 are looked at" in pages.get("health")["engine"], f"{pages.get('health')}")
+    finally:
+        pages.stop()
+
+
+def test(sojourn, _arguments):
+    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    node = Node(sojourn.path("node"))
+    labs = [Lab(sojourn, f"lab{number}.db", ends) for number in range(2)]
+    try:
+        node.start()
+        for lab in (*labs, labs[0], labs[0]):
+            lab.record()
+        labs[0].enrich()
+        labs[0].forward("init", node.url)
+        for lab in labs:
+            lab.forward("send", node.url)
+        check_equal(node, labs)
+        some_tables(sojourn, node, labs)
+        by_the_collector(sojourn, node, labs)
+        newest_only(sojourn, node)
+    finally:
+        node.stop()
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Two shards, and one of them is away: what the other has is answered as before, by questions, commands and pages, and
+each answer says that it is partial; what is away is no empty answer. When it is back, all is there again.
+
+partial_cluster.py BUILD_FOLDER
+"""
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from clickhouse_node import Node, lasting_port
+from forward import COMPARED, EXACT, Lab, answers, check_equal, rounded
+from served_pages import Pages
+from sojourn_testing import check, main, wait_for
+
+PARTIAL = "INCOMPLETE: 1 of 2 shards do not answer"
+LEAST = 3  # sessions that each shard has
+MOST = 40  # recordings until that is so
+
+
+def configure(ports, shard):
+    shards = "".join(f"<shard><replica><host>127.0.0.1</host><port>{port}</port></replica></shard>" for port in ports)
+    return (f"<remote_servers><labs>{shards}</labs></remote_servers>"
+            f"<macros><shard>{shard}</shard><replica>1</replica></macros>")
+
+
+def sessions_of(node):
+    return {row[0] for row in node.rows("SELECT session FROM part_sessions")}
+
+
+def fill(nodes, lab):
+    """Sessions on both shards: which one a session is on, its identity decides."""
+    for number in range(MOST):
+        lab.record("throw" if number % 2 else "return", "--name", f"number {number}")
+        lab.forward("send", nodes[0].url)
+        if min(len(sessions_of(node)) for node in nodes) >= LEAST:
+            return
+    check(False, f"sessions of the shards: {[len(sessions_of(node)) for node in nodes]}")
+
+
+def said(sojourn, url, *words, code=0, says=PARTIAL):
+    done = sojourn.run([*words, "--cluster", url], capture_output=True, text=True)
+    check(done.returncode == code and says in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+    return done
+
+
+def numbers_of(sojourn, url, uuids, says):
+    """What commands answer: reports and trees of the sessions, the difference of the first two."""
+    found = {}
+    for uuid in uuids:
+        rows = json.loads(said(sojourn, url, "report", "--session", uuid, "--all", "--json", says=says).stdout)
+        found["report", uuid] = rounded([{name: row[name] for name in EXACT} for row in rows])
+        found["tree", uuid] = said(sojourn, url, "tree", "--session", uuid, says=says).stdout
+    rows = json.loads(said(sojourn, url, "diff", "--json", *uuids[:2], says=says).stdout)
+    found["diff"] = rounded([{name: row[name] for name in COMPARED} for row in rows])
+    check(all(found.values()), f"nothing is answered: {found}")
+    return found
+
+
+def commands_answer_in_part(sojourn, url, here, away, whole):
+    check(numbers_of(sojourn, url, here, PARTIAL) == whole, "other numbers while a shard is away")
+    last = said(sojourn, url, "report", "--json").stdout
+    check(len(json.loads(last)) > 0, "no report of the last session that is there")
+    said(sojourn, url, "check", "--baseline", here[0], ",".join(here[1:]), code=5)
+    said(sojourn, url, "report", "--session", away[0], code=3)
+    rows = answers(sojourn, "--cluster", url, "SELECT count() AS n FROM sessions", says=PARTIAL)
+    check(rows == [{"n": len(here)}], f"sessions that are there: {rows}, not {len(here)}")
+    rows = answers(sojourn, "--cluster", url, "--query", "p99_by_build", "--param", "function=main", says=PARTIAL)
+    check(sum(row["sessions"] for row in rows) == len(here), f"p99_by_build: {rows}")
+    copy = sojourn.path("partial.db")
+    done = sojourn.run(["forward", "-o", copy, "fetch", url, "all"], capture_output=True, text=True)
+    check(done.returncode == 0 and PARTIAL in done.stdout and f"{len(here)} sessions" in done.stdout, f"fetch: {done}")
+
+
+def functions_of(pages, number):
+    return pages.text(f"sessions/{number}/functions?limit=500")
+
+
+def pages_answer_in_part(pages, nodes, here, away):
+    """`pages` had listed all sessions before the shard went away, and had read the sums of the first here only."""
+    listed = pages.listed()
+    check({*here, *away} == set(listed), f"the list: {sorted(listed)}")
+    seen = functions_of(pages, listed[here[0]]["id"])
+    check(seen[0] == 200 and json.loads(seen[1])["items"], f"functions: {seen}")
+    nodes[1].stop(signal.SIGKILL)
+    code, text = functions_of(pages, listed[away[0]]["id"])
+    check(code == 404 or (code >= 500 and "does not answer" in text), f"sums of a shard that is away: {code} {text}")
+    wait_for("it says that the answer is partial", lambda: PARTIAL in pages.get("health")["engine"])
+    wait_for("the list follows", lambda: set(pages.listed()) == set(here))
+    check(functions_of(pages, listed[here[0]]["id"]) == seen, "what was read is gone")
+    code, text = functions_of(pages, listed[here[1]]["id"])
+    check(code == 200 and json.loads(text)["items"], f"sums that are read while a shard is away: {code} {text}")
+    code, text = functions_of(pages, listed[away[0]]["id"])
+    check(code == 404, f"a session that is away: {code} {text}")
+    return listed
+
+
+def test(sojourn, _arguments):
+    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ports = [lasting_port(), lasting_port()]
+    nodes = [Node(sojourn.path(f"node{shard}"), more=configure(ports, shard), tcp=port) for shard, port in enumerate(ports)]
+    lab = Lab(sojourn, "lab.db", ends)
+    pages, url = None, nodes[0].url
+    try:
+        for node in nodes:
+            node.start()
+        lab.record()
+        lab.forward("--shards", "labs", "init", *(node.url for node in nodes))
+        fill(nodes, lab)
+        here, away = (sorted(sessions_of(node)) for node in nodes)
+        whole = numbers_of(sojourn, url, here, "answered by ClickHouse")
+        pages = Pages(sojourn, "--cluster", url)
+        listed = pages_answer_in_part(pages, nodes, here, away)
+        commands_answer_in_part(sojourn, url, here, away, whole)
+        lab.record("return", "--name", "while a shard is away")
+        lab.forward("send", url, code=1, says="a shard does not answer")
+        nodes[1].start()
+        lab.forward("send", url)
+        check_equal(nodes[0], [lab])
+        wait_for("all are listed again", lambda: len(pages.listed()) == len(here) + len(away) + 1)
+        again = pages.listed()
+        check(all(again[uuid]["id"] == listed[uuid]["id"] for uuid in (*here, *away)), "a session has another id")
+        wait_for("it is whole again", lambda: "INCOMPLETE" not in pages.get("health")["engine"])
+        code, text = functions_of(pages, again[away[0]]["id"])
+        check(code == 200 and json.loads(text)["items"], f"sums of the shard that is back: {code} {text}")
+    finally:
+        if pages is not None:
+            pages.stop()
+        for node in nodes:
+            node.stop(signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(test)
