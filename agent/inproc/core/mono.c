@@ -333,6 +333,23 @@ static void watch_for_launch(void)
     }
 }
 
+static sj_status tell_no_methods(sj_link *link, void *context)
+{
+    memcpy(sj_link_payload(link), context, sizeof(sj_link_no_methods));
+    return sj_link_send(link, SJ_LINK_NO_METHODS, sizeof(sj_link_no_methods));
+}
+
+/* Once: a runtime that was found lacks something for good. */
+static void report_no_methods(void)
+{
+    static bool is_reported;
+    sj_link_no_methods lacking;
+    if (!is_reported && sj_mono_is_lacking(&lacking)) {
+        is_reported = true;
+        (void)sj_conversation_ask(tell_no_methods, &lacking);
+    }
+}
+
 static bool start_methods(void)
 {
     const bool is_launched = was_launched();
@@ -341,6 +358,7 @@ static bool start_methods(void)
     }
     was_started = true;
     if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
+        report_no_methods();
         return false;
     }
     is_started = true;

@@ -346,7 +346,7 @@ void *sj_mono_profiler(void)
 
 sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
 {
-    if (!sj_mono_find_api()) {
+    if (sj_mono_find_api() != NULL) {
         return SJ_ENOTFOUND;
     }
     if (is_attached && sj_mono_runtime.is_shutting_down() != 0) {
