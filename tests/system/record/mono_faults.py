@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, stop_all_threads, wait_for
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
@@ -114,7 +114,7 @@ def killed_while_asked(sojourn, engine, questions, first):
     pid = wait_for("the program", lambda: children(recorder.pid))[0]
     for number, (question, answer) in enumerate(questions):
         if number == 1:
-            recorder.send_signal(signal.SIGSTOP)
+            stop_all_threads(recorder.pid)
         ask(recorder, question)
         if number == 1:
             wait_for("the program asks the recorder", lambda: has_socket(pid))
