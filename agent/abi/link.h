@@ -81,7 +81,8 @@ typedef enum sj_link_type {
     SJ_LINK_CLASSES = 86, /* agent: sj_link_classes, loaded Java classes */
     SJ_LINK_CLASSES_CHOSEN = 87, /* recorder's answer: a byte each, 1: it is to have other probes */
     SJ_LINK_TRACER = 88,         /* agent: sj_link_tracer */
-    SJ_LINK_TRACER_FOUND = 89    /* recorder's answer: sj_link_tracer_found; SKIP: there is none */
+    SJ_LINK_TRACER_FOUND = 89,   /* recorder's answer: sj_link_tracer_found; SKIP: there is none */
+    SJ_LINK_NO_METHODS = 93      /* agent: sj_link_no_methods; no answer */
 } sj_link_type;
 
 typedef struct sj_link_packet {
@@ -243,6 +244,23 @@ typedef enum sj_no_lines {
 typedef struct sj_link_no_lines {
     uint32_t reason; /* sj_no_lines */
 } sj_link_no_lines;
+
+/* How a Mono runtime tells of the methods that it compiles. */
+typedef enum sj_mono_entry {
+    SJ_MONO_ENTRY_NONE = 0,
+    SJ_MONO_ENTRY_CODE_BUFFER = 1, /* in front of the code's first run */
+    SJ_MONO_ENTRY_JIT_DONE = 2,    /* when threads may run it already */
+    SJ_MONO_ENTRY_COMPILER = 3,    /* its compiler can be found by name */
+    SJ_MONO_ENTRY_SLOT = 4         /* its compiler can be found in code that calls it */
+} sj_mono_entry;
+
+enum { SJ_LINK_SYMBOL_BYTES = 60 };
+
+/* The methods of the process's runtime are not recorded. */
+typedef struct sj_link_no_methods {
+    uint32_t entry;                     /* sj_mono_entry: what there is */
+    char missing[SJ_LINK_SYMBOL_BYTES]; /* the first function that it lacks, NUL-terminated */
+} sj_link_no_methods;
 
 /* A Java class that a JVM is about to define or to redefine. Its bytes are in the memory file that
  * comes with the packet (SCM_RIGHTS), from offset 0 on. */

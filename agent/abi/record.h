@@ -41,7 +41,10 @@ typedef enum sj_managed_stack {
     SJ_MANAGED_THROWN = 1, /* an exit by an exception that the call did not catch */
     /* The same, by one that was raised between any two instructions (an aborted thread, a full
      * stack): the frame that it hit may not have told of its entry yet, or of its exit already. */
-    SJ_MANAGED_INTERRUPTED = 2
+    SJ_MANAGED_INTERRUPTED = 2,
+    /* An exception has left a frame whose code may be hooked in place. If it is, its entry bears an
+     * address, which who reports this does not know; if not, there is no call to end. */
+    SJ_MANAGED_PASSED = 3
 } sj_managed_stack;
 
 /* In the stack of an exit: the call ended by a jump to the start of a function that was hooked at
@@ -115,7 +118,7 @@ static inline uint64_t sj_record_stack(const sj_record *record)
 
 static inline bool sj_record_is_managed(uint64_t stack)
 {
-    return stack <= SJ_MANAGED_INTERRUPTED;
+    return stack <= SJ_MANAGED_PASSED;
 }
 
 /* sj_record_is_tail_call: an exit with this stack was a tail call. */

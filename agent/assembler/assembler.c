@@ -383,11 +383,13 @@ static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
                : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
 }
 
-/* The call that an exception has just left: ended, or still below what the runtime calls for it. */
-static uint64_t thrown_call(const sj_call_stack *stream)
+/* Those of an exit that has ended no call. */
+static void drop_values(sj_assembler *assembler, const timed_record *record)
 {
-    const bool is_pending = stream->thrown_depth != 0 && stream->depth >= stream->thrown_depth;
-    return stream->frames[is_pending ? stream->thrown_depth - 1 : stream->depth].call_index;
+    const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
+    sj_block_value value;
+    while (sj_value_queue_take(&assembler->values, function, record->stack, false, &value)) {
+    }
 }
 
 static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
@@ -402,16 +404,21 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
             ? sj_managed_leave(stream, function, record->stack, record->ticks)
             : sj_call_stack_leave(stream, function, record->stack, record->ticks, record->jumps));
     if (assembler->values.count != 0 && assembler->context.counters.thrown != thrown) {
-        return keep_values(assembler, record, thrown_call(stream));
+        return keep_values(assembler, record, stream->thrown_call);
     }
     if (assembler->values.count != 0 && assembler->context.counters.returned == returned &&
         sj_call_stack_has_jumped(stream) &&
         stream->frames[stream->depth - 1].function == function) {
         return keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
     }
-    return assembler->values.count == 0 || assembler->context.counters.returned == returned
-               ? SJ_OK
-               : keep_values(assembler, record, stream->returned_call);
+    if (assembler->context.counters.returned == returned) {
+        if (sj_record_is_managed(record->stack)) {
+            drop_values(assembler, record);
+        }
+        return SJ_OK;
+    }
+    return assembler->values.count == 0 ? SJ_OK
+                                        : keep_values(assembler, record, stream->returned_call);
 }
 
 /* Takes one record, in its final place. */
@@ -432,6 +439,11 @@ static inline sj_status take_record(sj_assembler *assembler, timed_record *recor
         SJ_TRY(settle_gap(assembler, ticks));
     }
     assembler->last_ticks = ticks;
+    if (record->stack == SJ_MANAGED_PASSED && assembler->own == NULL) {
+        assembler->context.counters.interrupted++;
+        drop_values(assembler, record);
+        return SJ_OK;
+    }
     SJ_TRY(sj_record_is_managed(record->stack) ? select_own_stack(assembler, ticks)
                                                : select_stack(assembler, record->stack, ticks));
     return kind == SJ_RECORD_ENTER ? take_enter(assembler, record) : take_exit(assembler, record);

@@ -133,11 +133,11 @@ typedef struct sj_assembler_counters {
     uint64_t jumped;      /* exits by a tail call */
     uint64_t landed;      /* calls with such an exit that have ended, in whatever way */
     uint64_t unwound;     /* calls ended by a throw or a longjmp */
-    uint64_t thrown;      /* exits that say so: of managed calls that an exception left */
+    uint64_t thrown;      /* exits that say so: of calls of a runtime that an exception left */
     uint64_t overtaken;   /* exits of calls that were among `unwound`: they went on in the runtime
                              that unwound the managed call below them */
     uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
-                             or after its exit */
+                             or after its exit, or that has no hooks */
     uint64_t truncated;   /* the same as `unwound`, after a gap */
     uint64_t orphan_exits;
     uint64_t notes;

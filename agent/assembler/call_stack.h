@@ -59,9 +59,10 @@ typedef struct sj_call_stack {
     uint32_t stored_capacity;
     uint32_t next_stack_block;
 
-    /* The outermost managed call that an exception has left while native calls above it go on;
-     * 0: none. */
+    /* The outermost call that an exception has left while native calls above it go on; 0: none.
+     * They may have ended together since (sj_managed_pending). */
     uint32_t thrown_depth;
+    uint64_t thrown_call; /* that of the last exit that says that an exception left it */
 
     /* The last native calls that ended so although they went on, a ring: their own exits still
      * come.

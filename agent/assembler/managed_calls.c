@@ -11,7 +11,7 @@ static uint64_t address_of_next(const sj_call_stack *stream, const sj_record_run
 /* Ends the calls that an exception has left, and what the runtime called to do so. */
 static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 {
-    const uint32_t depth = stream->thrown_depth;
+    const uint32_t depth = sj_managed_pending(stream);
     while (depth != 0 && stream->depth >= depth) {
         const sj_stack_frame *innermost = &stream->frames[stream->depth - 1];
         if (!sj_managed_is_call(innermost->stack)) {
@@ -38,12 +38,20 @@ static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
     return frame->function == function && sj_managed_is_call(frame->stack);
 }
 
+/* One of code that is hooked in place; not one that has jumped, whose frame is no more. */
+static bool is_native_call_of(const sj_stack_frame *frame, uint32_t function)
+{
+    return frame->function == function && !sj_managed_is_call(frame->stack) &&
+           frame->left_ticks == 0;
+}
+
 /* The depth of the innermost call of a function among those up to `depth`; 0: there is none. */
-static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t function)
+static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t function,
+                          bool (*is_it)(const sj_stack_frame *frame, uint32_t function))
 {
     const uint32_t reach = depth < SJ_MANAGED_REACH ? depth : SJ_MANAGED_REACH;
     for (uint32_t i = 0; i < reach; i++) {
-        if (is_call_of(&stream->frames[depth - i - 1], function)) {
+        if (is_it(&stream->frames[depth - i - 1], function)) {
             return depth - i;
         }
     }
@@ -68,20 +76,21 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
     return depth < stream->depth;
 }
 
-static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, bool is_interrupted,
+static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t how,
                               uint64_t ticks)
 {
-    const bool is_unwinding = stream->thrown_depth != 0 && stream->depth >= stream->thrown_depth;
-    const uint32_t depth =
-        find_call(stream, is_unwinding ? stream->thrown_depth - 1 : stream->depth, function);
-    if (depth == 0 && is_interrupted) {
+    const uint32_t pending = sj_managed_pending(stream);
+    const uint32_t depth = find_call(stream, pending != 0 ? pending - 1 : stream->depth, function,
+                                     how == SJ_MANAGED_PASSED ? is_native_call_of : is_call_of);
+    if (depth == 0 && how != SJ_MANAGED_THROWN) {
         stream->context->counters.interrupted++;
         return SJ_OK;
     }
     if (depth == 0) {
         return note_orphan(stream, ticks);
     }
-    if (is_unwinding || has_native_above(stream, depth)) {
+    stream->thrown_call = stream->frames[depth - 1].call_index;
+    if (pending != 0 || has_native_above(stream, depth)) {
         stream->thrown_depth = depth;
         stream->context->counters.thrown++;
         return SJ_OK;
@@ -96,10 +105,10 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
 {
     SJ_TRY(sj_call_stack_land(stream));
     if (stack != SJ_MANAGED_CALL) {
-        return leave_thrown(stream, function, stack == SJ_MANAGED_INTERRUPTED, ticks);
+        return leave_thrown(stream, function, stack, ticks);
     }
     SJ_TRY(settle_thrown(stream, ticks));
-    const uint32_t depth = find_call(stream, stream->depth, function);
+    const uint32_t depth = find_call(stream, stream->depth, function, is_call_of);
     if (depth == 0) {
         return note_orphan(stream, ticks);
     }
@@ -150,7 +159,7 @@ size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj
                        size_t count, uint64_t *last_ticks)
 {
     const size_t room = stream->event_capacity - stream->event_count;
-    if (room == 0 || stream->thrown_depth != 0 || sj_call_stack_has_jumped(stream) ||
+    if (room == 0 || sj_managed_pending(stream) != 0 || sj_call_stack_has_jumped(stream) ||
         stream->trust.uncertain_depth != 0 || stream->trust.truncated_function != 0 ||
         run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
         return 0;

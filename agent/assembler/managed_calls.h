@@ -13,7 +13,10 @@
  *   By exception with native calls above it (the runtime reports it while it unwinds): it ends,
  * with these, when they do or when the next managed call is entered or returns; of these, those
  * that went on nevertheless return later, which ends nothing and is no orphan. After a gap, open
- * managed calls are as uncertain as native ones (call_trust.h). */
+ * managed calls are as uncertain as native ones (call_trust.h).
+ *   SJ_MANAGED_PASSED f: likewise for code that is hooked in place, whose calls have the addresses
+ * of native ones: the innermost of f that is no managed one ends. No such call: the frame is older
+ * than its hooks or has none, which is no orphan. */
 #ifndef SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H
 #define SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H
 
@@ -33,6 +36,17 @@ static inline uint64_t sj_managed_base(const sj_record_run *run)
 static inline bool sj_managed_is_call(uint64_t stack)
 {
     return (stack & 1) != 0;
+}
+
+/* sj_managed_pending is the depth of the outermost call that an exception has left while native
+ * calls above it go on; 0: there is none (any more). */
+static inline uint32_t sj_managed_pending(const sj_call_stack *stream)
+{
+    const uint32_t depth = stream->thrown_depth;
+    return depth != 0 && depth <= stream->depth &&
+                   stream->frames[depth - 1].call_index == stream->thrown_call
+               ? depth
+               : 0;
 }
 
 /* sj_managed_address is the address of a managed call that is entered above a call at `below`. */

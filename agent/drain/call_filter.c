@@ -403,16 +403,31 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
     }
 }
 
-/* The depth of the managed call that a LEAVE of `function` ends; 0: there is none. */
-static uint32_t find_managed(const sj_call_filter *filter, uint32_t function)
+/* The depth of the call of a runtime that a LEAVE of `function` ends, one of code that is hooked in
+ * place or not; 0: there is none. */
+static uint32_t find_managed(const sj_call_filter *filter, uint32_t function, bool is_in_place)
 {
     for (uint32_t i = 0; i < filter->depth && i < SJ_MANAGED_REACH; i++) {
         const sj_filtered_call *call = &filter->calls[filter->depth - i - 1];
-        if (call->function == function && sj_managed_is_call(call->stack)) {
+        if (call->function == function && sj_managed_is_call(call->stack) != is_in_place &&
+            !call->has_left) {
             return filter->depth - i;
         }
     }
     return 0;
+}
+
+/* An exception has left the call at `depth`, and the functions of the runtime above it go on: it
+ * ends with these. */
+static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t depth)
+{
+    if (sj_record_stack(record) != SJ_MANAGED_PASSED || depth == filter->depth) {
+        return false;
+    }
+    if (filter->calls[depth - 1].state == CALL_PASSED && filter->held_from >= filter->depth) {
+        put(filter, record);
+    }
+    return true;
 }
 
 static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t stack,
@@ -421,9 +436,12 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     land(filter);
     if (sj_record_is_managed(stack)) {
-        const uint32_t depth = find_managed(filter, function);
+        const uint32_t depth = find_managed(filter, function, stack == SJ_MANAGED_PASSED);
         if (depth == 0) {
             put(filter, record); /* the assembler counts it */
+            return;
+        }
+        if (ends_later(filter, record, depth)) {
             return;
         }
         while (filter->depth > depth) {

@@ -77,7 +77,7 @@ sj_status sj_link_answer_container(sj_registry *registry, uint64_t process, sj_r
     return status;
 }
 
-sj_status sj_link_take_lines(sj_registry *registry, sj_reader *reader)
+static sj_status take_lines(sj_registry *registry, sj_reader *reader)
 {
     sj_link_lines lines;
     uint32_t words[SJ_LINK_LINES_WORDS];
@@ -93,12 +93,11 @@ sj_status sj_link_take_lines(sj_registry *registry, sj_reader *reader)
         return SJ_ECORRUPT;
     }
     memcpy(words, bytes, lines.word_count * sizeof(words[0]));
-    const sj_status status = sj_registry_add_lines(registry, words, lines.word_count,
-                                                   lines.is_last != 0, sj_clock_ticks());
-    return status == SJ_EFULL ? SJ_OK : status; /* without room for the report it is counted */
+    return sj_registry_add_lines(registry, words, lines.word_count, lines.is_last != 0,
+                                 sj_clock_ticks());
 }
 
-sj_status sj_link_take_no_lines(sj_registry *registry, uint64_t process, sj_reader *reader)
+static sj_status take_no_lines(sj_registry *registry, uint64_t process, sj_reader *reader)
 {
     sj_link_no_lines no_lines;
     const uint8_t *bytes = sj_reader_take(reader, sizeof(no_lines));
@@ -106,7 +105,27 @@ sj_status sj_link_take_no_lines(sj_registry *registry, uint64_t process, sj_read
         return SJ_ECORRUPT;
     }
     memcpy(&no_lines, bytes, sizeof(no_lines));
-    const sj_status status = sj_registry_report_no_lines(
-        registry, process, (sj_no_lines)no_lines.reason, sj_clock_ticks());
-    return status == SJ_EFULL ? SJ_OK : status;
+    return sj_registry_report_no_lines(registry, process, (sj_no_lines)no_lines.reason,
+                                       sj_clock_ticks());
+}
+
+static sj_status take_no_methods(sj_registry *registry, uint64_t process, sj_reader *reader)
+{
+    sj_link_no_methods no_methods;
+    const uint8_t *bytes = sj_reader_take(reader, sizeof(no_methods));
+    if (bytes == NULL) {
+        return SJ_ECORRUPT;
+    }
+    memcpy(&no_methods, bytes, sizeof(no_methods));
+    return sj_registry_report_no_methods(registry, process, &no_methods, sj_clock_ticks());
+}
+
+sj_status sj_link_take_report(sj_registry *registry, uint64_t process, uint16_t type,
+                              sj_reader *reader)
+{
+    const sj_status status = type == SJ_LINK_LINES ? take_lines(registry, reader)
+                             : type == SJ_LINK_NO_LINES
+                                 ? take_no_lines(registry, process, reader)
+                                 : take_no_methods(registry, process, reader);
+    return status == SJ_EFULL ? SJ_OK : status; /* without room for the report it is counted */
 }

@@ -11,10 +11,9 @@
 SJ_MUST_CHECK sj_status sj_link_answer_container(sj_registry *registry, uint64_t process,
                                                  sj_reader *reader, int fd);
 
-/* sj_link_take_lines takes the payload of a LINES, sj_link_take_no_lines that of a NO_LINES of a
- * process. SJ_ECORRUPT, SJ_ENOMEM; without room for a report SJ_OK. */
-SJ_MUST_CHECK sj_status sj_link_take_lines(sj_registry *registry, sj_reader *reader);
-SJ_MUST_CHECK sj_status sj_link_take_no_lines(sj_registry *registry, uint64_t process,
-                                              sj_reader *reader);
+/* sj_link_take_report takes the payload of a LINES, NO_LINES or NO_METHODS of a process.
+ * SJ_ECORRUPT, SJ_ENOMEM; without room for a report SJ_OK. */
+SJ_MUST_CHECK sj_status sj_link_take_report(sj_registry *registry, uint64_t process, uint16_t type,
+                                            sj_reader *reader);
 
 #endif

@@ -487,9 +487,9 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
     case SJ_LINK_JVM_STATE:
         return sj_link_take_jvm_state(server->options.registry, client->process, &reader);
     case SJ_LINK_LINES:
-        return sj_link_take_lines(server->options.registry, &reader);
     case SJ_LINK_NO_LINES:
-        return sj_link_take_no_lines(server->options.registry, client->process, &reader);
+    case SJ_LINK_NO_METHODS:
+        return sj_link_take_report(server->options.registry, client->process, head.type, &reader);
     case SJ_LINK_DONE:
         atomic_fetch_add(&server->ready, 1);
         return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);

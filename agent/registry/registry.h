@@ -268,6 +268,12 @@ SJ_MUST_CHECK sj_status sj_registry_add_lines(sj_registry *registry, const uint3
 SJ_MUST_CHECK sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process,
                                                     sj_no_lines reason, uint64_t now_ticks);
 
+/* sj_registry_report_no_methods reports why the methods of a process's Mono are not recorded, as a
+ * report of the monitor "mono". SJ_ECORRUPT, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_report_no_methods(sj_registry *registry, uint64_t process,
+                                                      const sj_link_no_methods *no_methods,
+                                                      uint64_t now_ticks);
+
 /* sj_registry_report_jvm sends what became of a process's Java classes, as a report of the monitor
  * "jvm". Errors of sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,

@@ -1,6 +1,7 @@
 /* Lines of methods that come at run time: which there are, and which ran. */
 #include "agent/registry/registry_internal.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 sj_status sj_registry_read_lines(sj_registry *registry, const sj_link_container *container,
@@ -130,6 +131,44 @@ sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process, s
     const sj_report report = {.ticks = now_ticks,
                               .process = process,
                               .monitor = "lines",
+                              .kind = "refused",
+                              .json = json,
+                              .json_bytes = (size_t)bytes};
+    return sj_frame_writer_report(registry->options.writer, &report);
+}
+
+/* By sj_mono_entry. */
+static const char *const no_methods_because[] = {
+    [SJ_MONO_ENTRY_NONE] = "nothing tells of the methods that it compiles",
+    [SJ_MONO_ENTRY_CODE_BUFFER] = "its profiler interface is another one",
+    [SJ_MONO_ENTRY_JIT_DONE] = "before version 5.6, it tells of compiled methods "
+                               "(mono_profiler_install_jit_end) when they may run already",
+    [SJ_MONO_ENTRY_COMPILER] = "before version 5.6, its compiler can be found "
+                               "(mono_jit_compile_method), whose methods may run already when it "
+                               "returns",
+    [SJ_MONO_ENTRY_SLOT] = "only what embedders call to compile can be found "
+                           "(mono_compile_method), which most methods do not pass",
+};
+
+sj_status sj_registry_report_no_methods(sj_registry *registry, uint64_t process,
+                                        const sj_link_no_methods *no_methods, uint64_t now_ticks)
+{
+    enum { REASONS = sizeof(no_methods_because) / sizeof(no_methods_because[0]) };
+    char json[512];
+    const size_t length = strnlen(no_methods->missing, sizeof(no_methods->missing));
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)no_methods->missing[i]) && no_methods->missing[i] != '_') {
+            return SJ_ECORRUPT;
+        }
+    }
+    if (length == sizeof(no_methods->missing) || no_methods->entry >= REASONS) {
+        return SJ_ECORRUPT;
+    }
+    const int bytes = snprintf(json, sizeof(json), "{\"reason\": \"%s\", \"missing\": \"%s\"}",
+                               no_methods_because[no_methods->entry], no_methods->missing);
+    const sj_report report = {.ticks = now_ticks,
+                              .process = process,
+                              .monitor = "mono",
                               .kind = "refused",
                               .json = json,
                               .json_bytes = (size_t)bytes};

@@ -17,13 +17,14 @@ static _Atomic uint32_t turn; /* tid of the thread that talks; 0: none */
 
 bool sj_conversation_begin_within(uint64_t wait_ns)
 {
-    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
     const uint32_t self = sj_sys_tid();
+    uint64_t start_ns = 0; /* not read yet */
     for (;;) {
         uint32_t owner = 0;
         if (atomic_compare_exchange_strong(&turn, &owner, self)) {
             return true;
         }
+        start_ns = start_ns != 0 ? start_ns : sj_sys_clock_ns(CLOCK_MONOTONIC);
         if (owner == self || sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns >= wait_ns) {
             return false;
         }
@@ -62,7 +63,7 @@ const char *sj_conversation_zombies_name(void)
     return name;
 }
 
-sj_status sj_conversation_open(sj_link *link, sj_link_occasion occasion, sj_link_welcome *welcome)
+static sj_status greet(sj_link *link, sj_link_occasion occasion)
 {
     sj_link_hello hello = {.pid = sj_sys_pid(),
                            .tid = sj_sys_tid(),
@@ -71,7 +72,11 @@ sj_status sj_conversation_open(sj_link *link, sj_link_occasion occasion, sj_link
     memcpy(hello.arena_name, arena_name, sizeof(arena_name));
     SJ_TRY(sj_link_open(link, sojourn_agent_state.runtime_directory));
     memcpy(sj_link_payload(link), &hello, sizeof(hello));
-    SJ_TRY(sj_link_send(link, SJ_LINK_HELLO, sizeof(hello)));
+    return sj_link_send(link, SJ_LINK_HELLO, sizeof(hello));
+}
+
+static sj_status be_welcomed(sj_link *link, sj_link_welcome *welcome)
+{
     SJ_TRY(sj_link_receive(link));
     if (link->packet.type != SJ_LINK_WELCOME || link->packet.payload_bytes != sizeof(*welcome)) {
         return SJ_EPERM;
@@ -79,6 +84,12 @@ sj_status sj_conversation_open(sj_link *link, sj_link_occasion occasion, sj_link
     memcpy(welcome, link->payload, sizeof(*welcome));
     link->runtimes = welcome->runtimes;
     return SJ_OK;
+}
+
+sj_status sj_conversation_open(sj_link *link, sj_link_occasion occasion, sj_link_welcome *welcome)
+{
+    SJ_TRY(greet(link, occasion));
+    return be_welcomed(link, welcome);
 }
 
 sj_status sj_conversation_open_again(sj_link *link)
@@ -94,8 +105,7 @@ sj_status sj_conversation_finish(sj_link *link)
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_ECORRUPT;
 }
 
-static bool ask(sj_status (*ask_one)(sj_link *link, void *question), void *question,
-                bool is_finished)
+bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question)
 {
     sj_link link = {.socket = -1};
     if (!sj_conversation_begin()) {
@@ -105,7 +115,7 @@ static bool ask(sj_status (*ask_one)(sj_link *link, void *question), void *quest
     if (status == SJ_OK) {
         status = ask_one(&link, question);
     }
-    if (status == SJ_OK && is_finished) {
+    if (status == SJ_OK) {
         status = sj_conversation_finish(&link);
     }
     sj_link_close(&link);
@@ -113,12 +123,25 @@ static bool ask(sj_status (*ask_one)(sj_link *link, void *question), void *quest
     return status == SJ_OK;
 }
 
-bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+/* The question goes with the greeting, so that the thread sleeps once. */
+static sj_status talk_at_once(sj_link *link, const sj_conversation_question *question)
 {
-    return ask(ask_one, question, true);
+    sj_link_welcome welcome;
+    SJ_TRY(greet(link, SJ_OCCASION_DLOPEN));
+    SJ_TRY(question->send(link, question->context));
+    SJ_TRY(be_welcomed(link, &welcome));
+    SJ_TRY(sj_link_receive(link));
+    return question->take(link, question->context);
 }
 
-bool sj_conversation_ask_only(sj_status (*ask_one)(sj_link *link, void *question), void *question)
+bool sj_conversation_ask_at_once(const sj_conversation_question *question)
 {
-    return ask(ask_one, question, false);
+    sj_link link = {.socket = -1};
+    if (!sj_conversation_begin()) {
+        return false;
+    }
+    const sj_status status = talk_at_once(&link, question);
+    sj_link_close(&link);
+    sj_conversation_end();
+    return status == SJ_OK;
 }

@@ -46,8 +46,16 @@ SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
  * the answer. False: it got none. Blocking. */
 bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
 
-/* sj_conversation_ask_only is sj_conversation_ask without sj_conversation_finish: nothing that the
- * recorder still has to take follows the answer. */
-bool sj_conversation_ask_only(sj_status (*ask_one)(sj_link *link, void *question), void *question);
+/* A question that is sent before it is known that the recorder listens; `take` gets the link with
+ * the answer. */
+typedef struct sj_conversation_question {
+    sj_status (*send)(sj_link *link, const void *context);
+    sj_status (*take)(sj_link *link, const void *context);
+    const void *context;
+} sj_conversation_question;
+
+/* sj_conversation_ask_at_once is sj_conversation_ask without sj_conversation_finish: nothing that
+ * the recorder still has to take follows the answer. The thread sleeps half as often. */
+bool sj_conversation_ask_at_once(const sj_conversation_question *question);
 
 #endif

@@ -40,40 +40,54 @@ static sj_status set_timeouts(int socket)
     return set ? SJ_OK : SJ_EIO;
 }
 
-/* Connects through the directory's descriptor, because a socket address holds short names only. */
-static sj_status connect_in(int socket, int directory)
+static const char suffix[] = "/control";
+
+/* Connects to the socket in a directory with a name of `used` bytes, which leave room for more. */
+static sj_status connect_in(int socket, struct sockaddr_un *address, size_t used)
+{
+    memcpy(address->sun_path + used, suffix, sizeof(suffix));
+    long result;
+    do {
+        result = SJ_SYS(SYS_connect, socket, address, sizeof(*address), 0, 0, 0);
+    } while (result == -EINTR);
+    return result == 0 ? SJ_OK : SJ_ECLOSED;
+}
+
+/* Through the directory's descriptor if need be, because a socket address holds short names only.
+ */
+static sj_status connect_to(int socket, const char *runtime)
 {
     static const char prefix[] = "/proc/self/fd/";
-    static const char suffix[] = "/control";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t length = strlen(runtime);
+    if (length + sizeof(suffix) <= sizeof(address.sun_path)) {
+        memcpy(address.sun_path, runtime, length);
+        return connect_in(socket, &address, length);
+    }
+    const long directory = sj_sys_open_at(AT_FDCWD, runtime, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (directory < 0) {
+        return SJ_ENOTFOUND;
+    }
     memcpy(address.sun_path, prefix, sizeof(prefix));
     const size_t used =
         sj_link_append_number(address.sun_path, sizeof(prefix) - 1, (uint64_t)directory);
-    memcpy(address.sun_path + used, suffix, sizeof(suffix));
-    long result;
-    do {
-        result = SJ_SYS(SYS_connect, socket, &address, sizeof(address), 0, 0, 0);
-    } while (result == -EINTR);
-    return result == 0 ? SJ_OK : SJ_ECLOSED;
+    const sj_status status = connect_in(socket, &address, used);
+    (void)sj_sys_close((int)directory);
+    return status;
 }
 
 sj_status sj_link_open(sj_link *link, const char *runtime)
 {
     *link = (sj_link){.socket = -1, .payload = packet_room + sizeof(sj_link_packet)};
-    const long directory = sj_sys_open_at(AT_FDCWD, runtime, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-    if (directory < 0) {
-        return SJ_ENOTFOUND;
-    }
     const long socket = SJ_SYS(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
     sj_status status = SJ_EIO;
     if (socket >= 0) {
         link->socket = (int)socket;
         status = set_timeouts((int)socket);
         if (status == SJ_OK) {
-            status = connect_in((int)socket, (int)directory);
+            status = connect_to((int)socket, runtime);
         }
     }
-    (void)sj_sys_close((int)directory);
     if (status != SJ_OK) {
         sj_link_close(link);
     }
@@ -129,12 +143,17 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
 
 sj_status sj_link_receive(sj_link *link)
 {
-    const uint64_t deadline_ns =
-        sj_sys_clock_ns(CLOCK_MONOTONIC) + (uint64_t)SJ_LINK_TIMEOUT_MS * NS_PER_MS;
-    long result;
-    do {
+    uint64_t deadline_ns = 0; /* from the first interruption on */
+    long result = SJ_SYS(SYS_recvfrom, link->socket, packet_room, sizeof(packet_room), 0, 0, 0);
+    while (result == -EINTR) {
+        const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
+        deadline_ns =
+            deadline_ns != 0 ? deadline_ns : now_ns + (uint64_t)SJ_LINK_TIMEOUT_MS * NS_PER_MS;
+        if (now_ns >= deadline_ns) {
+            break;
+        }
         result = SJ_SYS(SYS_recvfrom, link->socket, packet_room, sizeof(packet_room), 0, 0, 0);
-    } while (result == -EINTR && sj_sys_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+    }
     if (result <= 0) {
         return result == 0 || result == -ECONNRESET ? SJ_ECLOSED : SJ_ETIMEDOUT;
     }

@@ -304,7 +304,8 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
 {
     taken_plan plan = {0};
     SJ_TRY(take_plan(link, &plan));
-    const uint64_t start_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t start_ns =
+        entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID); /* not summed then */
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
         .marks = marks,
@@ -327,13 +328,13 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
     if (entry->is_generated && reported == 0) {
         return SJ_OK;
     }
-    const sj_link_applied applied = {.bias = entry->bias,
-                                     .first_function =
-                                         entry->is_generated ? 0 : plan.head.first_function,
-                                     .hooked = report.hooked,
-                                     .failed = reported,
-                                     .stub_bytes = report.stub_bytes,
-                                     .cpu_ns = sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns};
+    const sj_link_applied applied = {
+        .bias = entry->bias,
+        .first_function = entry->is_generated ? 0 : plan.head.first_function,
+        .hooked = report.hooked,
+        .failed = reported,
+        .stub_bytes = report.stub_bytes,
+        .cpu_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns};
     memcpy(payload, &applied, sizeof(applied));
     return sj_link_send(link, SJ_LINK_APPLIED,
                         (uint32_t)(sizeof(applied) + reported * sizeof(sj_link_failure)));

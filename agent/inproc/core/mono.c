@@ -166,8 +166,9 @@ static void append_code(const sj_mono_code *code, uint8_t *at)
     }
 }
 
-static sj_status send_code(sj_link *link, const sj_mono_code *code)
+static sj_status send_code(sj_link *link, const void *context)
 {
+    const sj_mono_code *code = context;
     uint8_t *payload = sj_link_payload(link);
     memcpy(payload, &code->head, sizeof(code->head));
     if (code->file >= 0) {
@@ -186,12 +187,10 @@ static bool is_all_hooked(const sj_mono_code *code)
     return hooked == code->head.count;
 }
 
-static sj_status ask_code(sj_link *link, void *context)
+static sj_status take_plan(sj_link *link, const void *context)
 {
     const sj_mono_code *code = context;
     const sj_link_code_function *last = &code->functions[code->head.count - 1];
-    SJ_TRY(send_code(link, code));
-    SJ_TRY(sj_link_receive(link));
     if (link->packet.type != SJ_LINK_PLAN) {
         return link->packet.type == SJ_LINK_SKIP ? SJ_OK : SJ_ECORRUPT;
     }
@@ -203,7 +202,9 @@ static sj_status ask_code(sj_link *link, void *context)
 
 static void plan_code(const sj_mono_code *code)
 {
-    (void)sj_conversation_ask_only(ask_code, (void *)(uintptr_t)code);
+    const sj_conversation_question question = {
+        .send = send_code, .take = take_plan, .context = code};
+    (void)sj_conversation_ask_at_once(&question);
 }
 
 /* The runtime has read its options; the C library's list may be another one by now. */
@@ -333,6 +334,23 @@ static void watch_for_launch(void)
     }
 }
 
+static sj_status tell_no_methods(sj_link *link, void *context)
+{
+    memcpy(sj_link_payload(link), context, sizeof(sj_link_no_methods));
+    return sj_link_send(link, SJ_LINK_NO_METHODS, sizeof(sj_link_no_methods));
+}
+
+/* Once: a runtime that was found lacks something for good. */
+static void report_no_methods(void)
+{
+    static bool is_reported;
+    sj_link_no_methods lacking;
+    if (!is_reported && sj_mono_is_lacking(&lacking)) {
+        is_reported = true;
+        (void)sj_conversation_ask(tell_no_methods, &lacking);
+    }
+}
+
 static bool start_methods(void)
 {
     const bool is_launched = was_launched();
@@ -341,6 +359,7 @@ static bool start_methods(void)
     }
     was_started = true;
     if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
+        report_no_methods();
         return false;
     }
     is_started = true;

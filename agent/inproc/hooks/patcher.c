@@ -7,6 +7,7 @@
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -55,15 +56,36 @@ static uint64_t round_to_pages(uint64_t bytes)
     return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
+/* For plans of a method or two, which come by the thousand. */
+static _Alignas(16) uint8_t small_room[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
+static _Atomic uint32_t is_room_taken;
+
+static void *take_scratch(uint64_t bytes)
+{
+    if (bytes > sizeof(small_room) || atomic_exchange(&is_room_taken, 1) != 0) {
+        return sj_sys_allocate(bytes);
+    }
+    memset(small_room, 0, bytes);
+    return small_room;
+}
+
+static void close_application(const sj_application *application)
+{
+    if (application->scratch == (void *)small_room) {
+        atomic_store(&is_room_taken, 0);
+    } else {
+        (void)sj_sys_unmap(application->scratch, application->scratch_bytes);
+    }
+}
+
 static sj_status open_application(sj_application *application)
 {
     const sj_plan_header *plan = application->plan;
     const uint64_t addresses = (uint64_t)plan->stub_count * sizeof(uint64_t);
     const uint64_t entries = (uint64_t)plan->function_count * sizeof(uint64_t);
     const uint64_t labels = (SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t);
-    application->scratch_bytes =
-        round_to_pages(addresses + entries + labels + plan->function_count + 1);
-    application->scratch = sj_sys_allocate(application->scratch_bytes);
+    application->scratch_bytes = addresses + entries + labels + plan->function_count + 1;
+    application->scratch = take_scratch(application->scratch_bytes);
     if (application->scratch == NULL) {
         return SJ_ENOMEM;
     }
@@ -271,11 +293,12 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     }
     application->patch_count = patch_count;
     module->changes_bytes = round_to_pages(patch_count * sizeof(sj_hook_change) + 1);
-    module->changes = sj_sys_allocate(module->changes_bytes);
-    if (module->changes == NULL) {
+    void *changes = sj_sys_map(NULL, module->changes_bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (sj_sys_failed(changes)) {
         return SJ_ENOMEM;
     }
-    sj_sys_populate(module->changes, module->changes_bytes);
+    module->changes = changes;
     SJ_TRY(sj_library_calls_new(plan, module));
     application->calls = module->calls;
     note_functions(application, module);
@@ -307,7 +330,7 @@ static sj_status apply_plan(const void *bytes, size_t size_bytes, bool prepare_o
     *module = (sj_hooked_module){.bias = bias, .first_function = first_function};
     SJ_TRY(open_application(&application));
     const sj_status status = apply_checked(&application, module, report);
-    (void)sj_sys_unmap(application.scratch, application.scratch_bytes);
+    close_application(&application);
     if (status != SJ_OK) {
         sj_hooks_forget(module);
     }

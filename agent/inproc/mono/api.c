@@ -80,14 +80,14 @@ static const wanted_symbol symbols[] = {
     {"mono_profiler_set_runtime_shutdown_begin_callback", &sj_mono_runtime.set_shutdown_begin},
 };
 
-bool sj_mono_find_api(void)
+const char *sj_mono_find_api(void)
 {
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         const uint64_t address = sj_rebind_find(symbols[i].name);
         if (address == 0) {
-            return false;
+            return symbols[i].name;
         }
         *(uint64_t *)symbols[i].slot = address;
     }
-    return true;
+    return NULL;
 }

@@ -98,8 +98,8 @@ typedef struct sj_mono_api {
 
 extern sj_mono_api sj_mono_runtime;
 
-/* sj_mono_find_api fills sj_mono_runtime; false: the process has no runtime, or another one. */
-bool sj_mono_find_api(void);
+/* sj_mono_find_api fills sj_mono_runtime; NULL, or the first function that the process lacks. */
+const char *sj_mono_find_api(void);
 
 /* A method that was compiled with calls of ours, or whose code is hooked in place. */
 typedef struct sj_mono_method {

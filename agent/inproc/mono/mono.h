@@ -61,8 +61,12 @@ typedef struct sj_mono_registrar {
 
 /* sj_mono_start registers with the runtime of the process. Again after sj_mono_stop. `is_attached`:
  * the agent will leave; what the runtime keeps of it lasts (hooks/lasting.h). SJ_ENOTFOUND: there
- * is no runtime; SJ_ENOMEM. One thread at a time. */
+ * is no runtime, or one that lacks what is needed; SJ_ENOMEM. One thread at a time. */
 SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
+
+/* sj_mono_is_lacking says of a runtime that sj_mono_start has not found, if there is one, what it
+ * lacks, and how it tells of methods that it compiles. Runs nothing of the program. */
+bool sj_mono_is_lacking(sj_link_no_methods *lacking);
 
 /* sj_mono_prefer_in_place has the code of the first some thousand wanted methods that are compiled
  * from now on hooked in place; what cannot be is listed. The others are recorded by callbacks. */

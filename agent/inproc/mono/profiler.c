@@ -4,7 +4,8 @@
  * method's function looked up in one probe of a table, a record reserved and written with two
  * stores. Mono may stop the world at any instruction of it; nothing here waits for Mono.
  * An exit by exception is reported of methods that Mono never asked us about when they were
- * compiled (ahead of time, or before we came), too: only those count that were entered. */
+ * compiled (ahead of time, or before we came), too. Of those that did not enter by a callback only
+ * code that is hooked in place has calls to end, which the assembler knows. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/lasting.h"
@@ -215,19 +216,25 @@ static void on_tail_call(void *ours, void *method, void *target)
     leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
+/* Code that is hooked in place, or was compiled ahead of time and may be, does not enter by
+ * callbacks. */
 static void on_exception_leave(void *ours, void *method, void *exception)
 {
     const uint64_t ticks = sj_arch_ticks();
+    const uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     const sj_mono_method *entry = sj_mono_find_method(method);
+    const uint32_t function = entry != NULL ? atomic_load(&entry->function) : 0;
     (void)ours;
     (void)exception; /* NULL */
-    bool is_interrupted = false;
-    if (entry != NULL && atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED &&
-        atomic_load(&entry->function) != 0 && sj_recorder_is_armed()) {
-        is_interrupted = sj_mono_record_thrown(atomic_load(&entry->function),
-                                               (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    if (function == 0) {
+        return;
     }
-    leave(method, is_interrupted ? SJ_MANAGED_INTERRUPTED : SJ_MANAGED_THROWN, ticks);
+    const bool is_interrupted = sj_recorder_is_armed() && sj_mono_record_thrown(function, stack);
+    const bool tells = atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED;
+    const sj_managed_stack how = !tells           ? SJ_MANAGED_PASSED
+                                 : is_interrupted ? SJ_MANAGED_INTERRUPTED
+                                                  : SJ_MANAGED_THROWN;
+    write_record(function, SJ_RECORD_LEAVE, how, ticks);
 }
 
 static void on_exception_throw(void *ours, void *exception)
@@ -339,7 +346,7 @@ void *sj_mono_profiler(void)
 
 sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
 {
-    if (!sj_mono_find_api()) {
+    if (sj_mono_find_api() != NULL) {
         return SJ_ENOTFOUND;
     }
     if (is_attached && sj_mono_runtime.is_shutting_down() != 0) {

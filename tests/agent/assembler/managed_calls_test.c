@@ -13,7 +13,12 @@
 #include <cmocka.h>
 
 enum { LOW = 0xf0000, TOP = 0x100000, OTHER = 0x800000, TEXT_BYTES = 4096, STEPS = 20000 };
-enum { CALL = SJ_MANAGED_CALL, THROWN = SJ_MANAGED_THROWN, HIT = SJ_MANAGED_INTERRUPTED };
+enum {
+    CALL = SJ_MANAGED_CALL,
+    THROWN = SJ_MANAGED_THROWN,
+    HIT = SJ_MANAGED_INTERRUPTED,
+    PASSED = SJ_MANAGED_PASSED
+};
 
 typedef struct step {
     char kind; /* + enters, - leaves, n a note of lost calls */
@@ -201,6 +206,68 @@ static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(vo
     EXPECT_ORPHANS(steps, "+1 +2 +3 +20 +21 ~ ~ ~ +4 - ~ - ", 1);
 }
 
+static void test_what_was_left_and_has_ended_is_not_ended_again(void **state)
+{
+    (void)state;
+    /* 1 is left below 11 and 20, which end with it and 10; 13 and 14 lie as deep then. */
+    static const step steps[] = {{'+', 10, TOP - 96},  {'+', 1, CALL},       {'+', 11, TOP - 480},
+                                 {'+', 20, TOP - 960}, {'-', 1, THROWN},     {'-', 10, TOP - 96},
+                                 {'+', 12, TOP - 96},  {'+', 13, TOP - 480}, {'+', 14, TOP - 960},
+                                 {'+', 2, CALL},       {'-', 2, CALL},       {'-', 14, TOP - 960},
+                                 {'-', 13, TOP - 480}, {'-', 12, TOP - 96}};
+    EXPECT(steps, "+10 +1 +11 +20 ~ ~ ~ - +12 +13 +14 +2 - - - - ");
+}
+
+static void test_an_exception_leaves_code_hooked_in_place_call_by_call(void **state)
+{
+    (void)state;
+    /* 4 is called by a handler of 2, while the stack of 3 is still there. */
+    static const step steps[] = {{'+', 1, TOP - 96}, {'+', 2, TOP - 192}, {'+', 3, TOP - 288},
+                                 {'-', 3, PASSED},   {'+', 4, TOP - 600}, {'-', 4, TOP - 600},
+                                 {'-', 2, PASSED},   {'+', 5, TOP - 192}, {'-', 5, TOP - 192},
+                                 {'-', 1, TOP - 96}};
+    EXPECT(steps, "+1 +2 +3 ~ +4 - ~ +5 - - ");
+}
+
+static void test_the_innermost_call_of_code_hooked_in_place_is_left_first(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, TOP - 96},  {'+', 2, TOP - 192}, {'+', 2, TOP - 288},
+                                 {'-', 2, PASSED},    {'+', 3, TOP - 288}, {'-', 3, TOP - 288},
+                                 {'-', 2, TOP - 192}, {'-', 1, TOP - 96}};
+    EXPECT(steps, "+1 +2 +2 ~ +3 - - - ");
+}
+
+static void test_frames_without_hooks_that_an_exception_leaves_are_no_orphans(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'-', 2, PASSED}, {'+', 1, TOP - 96}, {'-', 2, PASSED}, {'-', 1, TOP - 96}};
+    static const step managed[] = {{'+', 1, CALL}, {'-', 1, PASSED}, {'-', 1, CALL}};
+    EXPECT(steps, "+1 - ");
+    EXPECT(managed, "+1 - ");
+}
+
+static void test_a_runtime_that_unwinds_code_hooked_in_place_goes_on(void **state)
+{
+    (void)state;
+    static const step steps[] = {{'+', 1, TOP - 96},    {'+', 2, TOP - 192},   {'+', 3, TOP - 288},
+                                 {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, PASSED},
+                                 {'-', 21, TOP - 1040}, {'+', 22, TOP - 1040}, {'-', 2, PASSED},
+                                 {'+', 4, TOP - 192},   {'-', 4, TOP - 192},   {'-', 1, TOP - 96}};
+    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* 4 is called by a handler of 1 */
+}
+
+static void test_what_has_jumped_is_not_left_by_an_exception_again(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'+', 1, TOP - 96},  {'+', 2, TOP - 192}, {'-', 2, TOP - 192 + SJ_STACK_TAIL_CALL},
+        {'+', 3, TOP - 192}, {'-', 2, PASSED},    {'-', 3, PASSED},
+        {'-', 1, TOP - 96}};
+    EXPECT(steps, "+1 +2 +3 ~ ~ - ");
+}
+
 static void test_exits_without_entries_are_orphans(void **state)
 {
     (void)state;
@@ -274,9 +341,11 @@ static size_t make_program(uint64_t seed, step *steps)
             continue;
         }
         const frame left = stack[--depth];
-        const bool is_thrown = left.is_managed && (dice >> 8) % 20 == 0;
-        steps[count++] =
-            (step){'-', left.function, left.is_managed ? (is_thrown ? THROWN : CALL) : left.stack};
+        const bool is_thrown = (dice >> 8) % 20 == 0;
+        steps[count++] = (step){'-', left.function,
+                                left.is_managed ? (is_thrown ? THROWN : CALL)
+                                : is_thrown     ? PASSED
+                                                : left.stack};
     }
     return count;
 }
@@ -331,6 +400,12 @@ int main(void)
         cmocka_unit_test(test_an_exception_through_native_frames_ends_them),
         cmocka_unit_test(test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later),
         cmocka_unit_test(test_a_runtime_that_unwinds_within_recorded_functions_goes_on),
+        cmocka_unit_test(test_what_was_left_and_has_ended_is_not_ended_again),
+        cmocka_unit_test(test_an_exception_leaves_code_hooked_in_place_call_by_call),
+        cmocka_unit_test(test_the_innermost_call_of_code_hooked_in_place_is_left_first),
+        cmocka_unit_test(test_frames_without_hooks_that_an_exception_leaves_are_no_orphans),
+        cmocka_unit_test(test_a_runtime_that_unwinds_code_hooked_in_place_goes_on),
+        cmocka_unit_test(test_what_has_jumped_is_not_left_by_an_exception_again),
         cmocka_unit_test(test_exits_without_entries_are_orphans),
         cmocka_unit_test(test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),

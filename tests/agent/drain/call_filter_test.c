@@ -293,6 +293,43 @@ static void a_call_that_is_held_back_at_the_end_passes(void **state)
     assert_int_equal(passed_count, 1);
 }
 
+/* OUTER calls INNER, which an exception leaves after so many ticks. */
+static void throw_in_inner(fixture *f, uint64_t inner_ticks)
+{
+    enter(f, 100, OUTER, STACK);
+    enter(f, 110, INNER, STACK - 16);
+    leave(f, 110 + inner_ticks, INNER, SJ_MANAGED_PASSED);
+    leave(f, 1000, OUTER, STACK);
+}
+
+static void a_call_of_code_hooked_in_place_ends_by_an_exception(void **state)
+{
+    fixture *f = *state;
+    ask(f, 50);
+    throw_in_inner(f, 49);
+    assert_int_equal(passed_count, 2);
+    throw_in_inner(f, 50);
+    assert_int_equal(passed_count, 6);
+    assert_passed(4, SJ_RECORD_LEAVE, INNER);
+    assert_int_equal(sj_record_stack(&passed[4]), SJ_MANAGED_PASSED);
+    assert_passed(5, SJ_RECORD_LEAVE, OUTER);
+}
+
+static void a_call_that_an_exception_leaves_ends_with_the_runtime_above_it(void **state)
+{
+    enum { UNWINDS = 9 };
+    fixture *f = *state;
+    ask(f, 1);
+    enter(f, 100, OUTER, STACK);
+    enter(f, 110, INNER, STACK - 16);
+    enter(f, 120, UNWINDS, STACK - 64);
+    leave(f, 130, INNER, SJ_MANAGED_PASSED); /* which is told after UNWINDS, if that was held */
+    leave(f, 140, UNWINDS, STACK - 64);
+    leave(f, 150, OUTER, STACK);
+    assert_passed(passed_count - 2, SJ_RECORD_LEAVE, UNWINDS);
+    assert_passed(passed_count - 1, SJ_RECORD_LEAVE, OUTER);
+}
+
 static void an_unhooked_open_call_is_a_gap_where_it_was_unhooked(void **state)
 {
     static const uint32_t function = OUTER;
@@ -341,6 +378,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_on_other_stacks_pass, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_is_held_back_at_the_end_passes, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_call_of_code_hooked_in_place_ends_by_an_exception, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_call_that_an_exception_leaves_ends_with_the_runtime_above_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unhooked_open_call_is_a_gap_where_it_was_unhooked,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_late_entry_of_an_unhooked_function_is_a_gap, set_up,

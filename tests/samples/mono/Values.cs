@@ -17,6 +17,7 @@ public class Npc
     public static double Scale(double x, float y) { return x * y; }
     public static long Wide(long x, bool sign, short s, Colour c) { return sign ? x + s : (long)c; }
     public static void Swap(ref int a) { a++; }
+    public static void Take(out int a) { a = 5; }
     public static Colour Paint(Colour c, Spot s, int[] k) { return k.Length > s.X ? c : Colour.Red; }
     public static Npc Meet(Npc who, List<int> whom, object what) { return whom == null ? null : who; }
     public static char Plain(sbyte a, bool b, ulong c) { return b ? 'y' : 'n'; }
@@ -48,6 +49,8 @@ public static class Values
         Npc.Plain(-5, true, ulong.MaxValue);
         int a = 41;
         Npc.Swap(ref a);
+        int b;
+        Npc.Take(out b);
         try { Npc.Fail(7); } catch (InvalidOperationException) { }
         try { Guard(); } catch (ArgumentException) { }
         Console.WriteLine(a);

@@ -12,6 +12,8 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
            WHERE f.name LIKE 'Work:%' GROUP BY 1, 2"""
+THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a JOIN calls c USING (session_id, call_id)
+            JOIN functions f USING (function_id) WHERE a.kind = 'thrown' GROUP BY 1, 2"""
 
 
 class Program:
@@ -89,6 +91,8 @@ def methods_compiled_before_and_meanwhile(sojourn, program):
         wanted = {("Work:Early(int)", "returned"): early + 1, ("Work:Late(int)", "returned"): late + 1,
                   ("Work:Clean()", "returned"): throws, ("Work:Throws(int)", "unwound"): throws + 1}
         check(found == wanted, f"round {round_} recorded {found}")
+        left = [tuple(row.values()) for row in sojourn.sql(sojourn.path(f"round{round_}.db"), THROWN)]
+        check(left == [("Work:Throws(int)", "Lost", throws + 1)], f"round {round_}: left by {left}")
         program.tell("late", 9)
 
 

@@ -1,5 +1,6 @@
 """Programs that embed the runtime, linked with it or opening it when they need it: recorded like `mono`,
-in one tree with their native code, and attached to while they run."""
+in one tree with their native code, and attached to while they run; those of runtimes that lack what is needed
+are recorded as native code, and the reason is told."""
 import os
 import signal
 import subprocess
@@ -20,6 +21,11 @@ WANTED = [("embedder_call", "main", "returned"), (BACK, "embedder_call", "return
           (ANSWER, BACK, "returned"), (BACK, ANSWER, "returned"), (ANSWER, BACK, "returned"),
           (BACK, ANSWER, "returned"), (ANSWER, BACK, "returned"), (MAIN, "main", "returned"),
           (FAILS, MAIN, "unwound"), *[(FAILS, FAILS, "unwound")] * 4]
+# What a runtime exports, and why its methods are not recorded.
+OLDER = {"JIT_END": "mono_profiler_install_jit_end", "WITH_OPT": "mono_jit_compile_method",
+         "BY_NAME": "mono_jit_compile_method", "SLOT": "mono_compile_method", "NEW": "profiler interface", "NONE": "nothing"}
+REFUSED = """SELECT payload ->> 'reason' AS reason, payload ->> 'missing' AS missing FROM reports
+             WHERE monitor = 'mono' AND kind = 'refused'"""
 COUNTS = "SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)"
 
 
@@ -93,12 +99,29 @@ def attached(sojourn, embedder):
     check((found.get("Work:Early(int)"), found.get("Work:Late(int)")) == (4, 3), f"{embedder} attached: {found}")
 
 
+def runtimes_that_lack_what_is_needed(sojourn):
+    source = os.path.join(SAMPLES, "older.c")
+    for exports, reason in OLDER.items():
+        program, name = sojourn.path("older_" + exports), f"older_{exports}.db"
+        subprocess.run(["cc", "-O1", "-rdynamic", f"-D{exports}", source, "-o", program], check=True, timeout=PATIENCE_S)
+        alone = recorded(sojourn, [program], name)
+        check((alone.returncode, alone.stdout) == (4, b"55\n"), f"{exports} alone: {alone}")
+        rows = sojourn.sql(sojourn.path(name), REFUSED)
+        check(len(rows) == 1 and reason in rows[0]["reason"] and rows[0]["missing"] == "mono_profiler_create",
+              f"{exports}: {rows}")
+        calls = {row["name"]: row["calls"] for row in sojourn.sql(sojourn.path(name), COUNTS)}
+        check(calls.get("older_work") == 177, f"{exports}: {calls}")
+    complete = sojourn.sql(sojourn.path("linked0.db"), REFUSED)
+    check(not complete, f"Mono {complete}")
+
+
 def test(sojourn, _arguments):
     compile_all(sojourn)
     for embedder in ("linked", "late"):
         native_and_managed_calls_make_one_tree(sojourn, embedder)
         counts_are_its_own(sojourn, embedder)
         attached(sojourn, embedder)
+    runtimes_that_lack_what_is_needed(sojourn)
 
 
 if __name__ == "__main__":

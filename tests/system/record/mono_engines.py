@@ -14,6 +14,10 @@ CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN funct
            GROUP BY 1 HAVING sum(s.calls) > 0"""
 ENDINGS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
              WHERE c.ending <> 'returned' GROUP BY 1, 2"""
+THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a JOIN calls c USING (session_id, call_id)
+            JOIN functions f USING (function_id) WHERE a.kind = 'thrown' GROUP BY 1, 2"""
+ABORT = "System.Threading.ThreadAbortException"
+LEFT = {("Counts:Throw(int)", "Failure"): 960, ("Counts:Wait()", ABORT): 1, ("Counts:Aborted()", ABORT): 1}
 UNHOOKED = """SELECT f.name FROM unhooked_functions u JOIN functions f USING (function_id)
               WHERE u.reason <> 'an abstract or native method' AND f.name LIKE '%:%'"""
 
@@ -45,6 +49,8 @@ def what_it_counts(sojourn, number, program):
                  if found[engine].get(name) != count}
         check(len(told) > 15 and not wrong, f"{engine}: told and recorded {wrong}")
         endings[engine] = {(row["name"], row["ending"]): row["calls"] for row in sojourn.sql(database, ENDINGS)}
+        thrown = {(row["name"], row["type"]): row["calls"] for row in sojourn.sql(database, THROWN)}
+        check(thrown == LEFT, f"{engine}: left by {thrown}")
         refused[engine] = {row["name"] for row in sojourn.sql(database, UNHOOKED)}
         os.unlink(database)
     check(endings["callbacks"] == endings["in_place"] and len(endings["in_place"]) == 3, f"endings {endings}")

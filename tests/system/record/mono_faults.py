@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, stop_all_threads, wait_for
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
            GROUP BY 1"""
+THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a JOIN calls c USING (session_id, call_id)
+            JOIN functions f USING (function_id) WHERE a.kind = 'thrown' AND f.name LIKE 'Natives:%' GROUP BY 1, 2"""
 
 
 def compile_sample(sojourn, name, output, options=()):
@@ -39,8 +41,9 @@ def same_and_as_told(sojourn, command, name, options=()):
 
 
 def exceptions_through_native_frames(sojourn):
+    """In both engines, and with the functions of the runtime that unwind."""
     program = compile_sample(sojourn, "Natives.cs", "Natives.exe")
-    for options in ((), ("--libs",)):
+    for options in ((), ("--libs",), ("--mono-engine", "in_place"), ("--mono-engine", "in_place", "--libs")):
         database = same_and_as_told(sojourn, ["mono", program], f"natives{len(options)}.db", options)
         rows = sojourn.sql(database, """SELECT f.name, c.ending, count(*) AS calls FROM calls c
             JOIN functions f USING (function_id) WHERE f.name LIKE 'Natives:%' AND c.ending <> 'returned'
@@ -48,6 +51,8 @@ def exceptions_through_native_frames(sojourn):
         ended = {row["name"]: (row["ending"], row["calls"]) for row in rows}
         check(ended == {"Natives:Failing(intptr,intptr)": ("unwound", 251), "Natives:Throw()": ("unwound", 251),
                         "Natives:Sort(Natives/Compare,int)": ("unwound", 251)}, f"{options}: ended by {ended}")
+        left = {row["name"]: (row["type"], row["calls"]) for row in sojourn.sql(database, THROWN)}
+        check(left == {name: ("System.InvalidOperationException", 251) for name in ended}, f"{options}: left by {left}")
 
 
 def beside_other_profilers(sojourn):
@@ -109,7 +114,7 @@ def killed_while_asked(sojourn, engine, questions, first):
     pid = wait_for("the program", lambda: children(recorder.pid))[0]
     for number, (question, answer) in enumerate(questions):
         if number == 1:
-            recorder.send_signal(signal.SIGSTOP)
+            stop_all_threads(recorder.pid)
         ask(recorder, question)
         if number == 1:
             wait_for("the program asks the recorder", lambda: has_socket(pid))
@@ -136,15 +141,17 @@ def the_recorder_is_killed_while_it_is_asked(sojourn):
 
 
 def the_program_is_killed(sojourn):
-    """At moments that its own progress gives: the session ends, and its accounts hold."""
+    """At moments that its own progress gives, by turns in both engines: the session ends, and its accounts hold."""
     program = compile_sample(sojourn, "Busy.cs", "Busy.exe", ["-r:System.Core"])
-    for rounds in (range(0, 3000, 60) if os.environ.get("SJ_LONG") else (0, 40)):
+    for number, rounds in enumerate(range(0, 3000, 60) if os.environ.get("SJ_LONG") else (0, 40)):
+        engine = ("callbacks", "in_place")[number % 2]
         database = sojourn.path("program.db")
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(database + suffix):
                 os.unlink(database + suffix)
-        recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "mono", program],
-                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+        recorder = subprocess.Popen(
+            [sojourn.program, "record", "--quiet", "-o", database, "--mono-engine", engine, "--", "mono", program],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=sojourn.environment)
         check(recorder.stdout.readline() == "ready\n", "the program does not run")
         done = 0
         while done < rounds:
@@ -155,7 +162,7 @@ def the_program_is_killed(sojourn):
         check(recorder.wait(PATIENCE_S) == 128 + 9, f"the recorder ended with {recorder.returncode}")
         check_accounts(sojourn, database)
         states = [row["state"] for row in sojourn.sql(database, "SELECT state FROM sessions")]
-        check(states == ["killed"], f"after {rounds} rounds: {states}")
+        check(states == ["killed"], f"{engine}, after {rounds} rounds: {states}")
         # Main calls Round 20 times before it is ready; what the last chunk holds may be on its way.
         check(counts(sojourn, database).get("Busy:Round(int)", 0) >= 20, f"{counts(sojourn, database)}")
 

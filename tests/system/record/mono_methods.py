@@ -167,7 +167,7 @@ VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Joi
           "Npc:Wide(4:int)", "Npc:Paint(1:object)", "Npc:Paint(2:object)", "Npc:Paint(3:object)",
           "Npc:Paint(result:object)", "Npc:Meet(1:object)", "Npc:Meet(2:object)", "Npc:Meet(3:object)",
           "Npc:Meet(result:object)", "Npc:Plain(1:object)", "Npc:Plain(2:object)",
-          "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
+          "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Take(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
 # One step an exit: what stands in the brackets, and the result.
 FUNCTION_TXT = [
     ("Npc:.ctor()", "0"),
@@ -181,8 +181,19 @@ FUNCTION_TXT = [
     ("Npc:Meet(Npc@ID,null,System.Double[6])", "null"),
     ("Npc:Plain(-5,true,18446744073709551615)", "'y'"),
     ("Npc:Swap(41)", "0"),
+    ("Npc:Take(0)", "0"), # what lies there when it is entered
     ("Npc:Fail(7)", "!System.InvalidOperationException"),
 ]
+
+
+def wanted_lines():
+    lines = [("enter", "Values:Main()")]
+    for name, result in FUNCTION_TXT:
+        lines += [("enter", name), ("leave", f"{name}ret:{result}")]
+    return lines + [("enter", "Values:Guard()"), ("enter", "Values:Deep()"),
+                    ("leave", "Values:Deep()ret:!System.ArgumentException"), ("enter", "Npc:Fail(1)"),
+                    ("leave", "Npc:Fail(1)ret:!System.InvalidOperationException"),
+                    ("leave", "Values:Guard()ret:!System.ArgumentException"), ("leave", "Values:Main()ret:0")]
 
 
 def values_are_in_function_txt(sojourn):
@@ -194,23 +205,16 @@ def values_are_in_function_txt(sojourn):
     check(done.stdout == b"42\n", f"it said {done.stdout}")
     exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
     lines = exported.stdout.decode().splitlines()
-    wanted = [("enter", "Values:Main()")]
-    for name, result in FUNCTION_TXT:
-        wanted += [("enter", name), ("leave", f"{name}ret:{result}")]
-    wanted += [("enter", "Values:Guard()"), ("enter", "Values:Deep()"),
-               ("leave", "Values:Deep()ret:!System.ArgumentException"), ("enter", "Npc:Fail(1)"),
-               ("leave", "Npc:Fail(1)ret:!System.InvalidOperationException"),
-               ("leave", "Values:Guard()ret:!System.ArgumentException"),
-               ("leave", "Values:Main()ret:0")]
     said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in lines]
-    check([tuple(line.split(":", 1)) for line in said] == wanted,
+    check([tuple(line.split(":", 1)) for line in said] == wanted_lines(),
           "function.txt has\n" + "\n".join(lines))
     check([line.split("[")[0] for line in lines] == [str(i + 1) for i in range(len(lines))],
           "its lines are not numbered")
 
 
-# Of the methods whose values lie in registers, and which end by returning.
-IN_PLACE = ("Npc:Hit", "Npc:Join", "Npc:Scale", "Npc:Wide", "Npc:Meet", "Npc:Plain", "Npc:Swap")
+# Of the methods whose values lie in registers, or which have none.
+IN_PLACE = ("Npc:Hit", "Npc:Join", "Npc:Scale", "Npc:Wide", "Npc:Meet", "Npc:Plain", "Npc:Swap", "Npc:Take", "Npc:Fail",
+            "Values:Guard", "Values:Deep")
 
 
 def values_of_code_hooked_in_place(sojourn):
@@ -223,10 +227,7 @@ def values_of_code_hooked_in_place(sojourn):
     exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
     said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in exported.stdout.decode().splitlines()]
     found = [line for line in said if line.split(":", 1)[1].startswith(IN_PLACE)]
-    wanted = []
-    for name, result in FUNCTION_TXT:
-        if name.startswith(IN_PLACE):
-            wanted += [f"enter:{name}", f"leave:{name}ret:{result}"]
+    wanted = [":".join(line) for line in wanted_lines() if line[1].startswith(IN_PLACE)]
     check(found == wanted, "in place:\n" + "\n".join(found))
     rows = sojourn.sql(database, """SELECT f.name, count(*) AS places, min(c.size_bytes) AS size FROM method_code c
         JOIN functions f USING (function_id) WHERE c.address > 0 AND c.process_number = 1 GROUP BY 1""")

@@ -12,6 +12,8 @@ CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN funct
            WHERE f.name LIKE 'Victim:%' GROUP BY 1 HAVING sum(s.calls) > 0"""
 EVERY = {"Victim:Run(int)": 1, **{f"Victim:{name}(int)": 7 for name in ("First", "Third", "Fourth", "Fifth")},
          "Victim:Second(string)": 7}
+THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a JOIN calls c USING (session_id, call_id)
+            JOIN functions f USING (function_id) WHERE a.kind = 'thrown' GROUP BY 1, 2"""
 REASON = "values of code compiled ahead of time, not with MONO_ENV_OPTIONS=-O=-aot"
 
 
@@ -52,10 +54,19 @@ def a_library(sojourn):
     check(found == EVERY and not refused, f"compiled anew: recorded {found}, not {refused}")
 
 
+def what_an_exception_leaves(sojourn):
+    library = compile_ahead(sojourn, "Ahead.cs", "Ahead.dll", ["-target:library"])
+    found, _, _ = recorded(sojourn, library, 5)
+    left = [tuple(row.values()) for row in sojourn.sql(sojourn.path("library5.db"), THROWN)]
+    check(found == {"Victim:Run(int)": 1, "Victim:Fails(int)": 8}, f"exceptions: recorded {found}")
+    check(left == [("Victim:Fails(int)", "System.InvalidOperationException", 8)], f"left by {left}")
+
+
 def test(sojourn, _arguments):
     subprocess.run(["mcs", os.path.join(SAMPLES, "Waits.cs"), f"-out:{sojourn.path('Waits.exe')}"], check=True,
                    timeout=PATIENCE_S)
     a_library(sojourn)
+    what_an_exception_leaves(sojourn)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,18 @@ def children(pid):
             return [int(word) for word in file.read().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def stop_all_threads(pid):
+    """A process that is to stop runs on in other threads until the one that takes the signal has a processor."""
+    def states():
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError):
+                with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8") as file:
+                    yield file.read().rpartition(")")[2].split()[0]
+
+    os.kill(pid, signal.SIGSTOP)
+    wait_for("all threads stand still", lambda: set(states()) == {"T"})
 
 
 def cpu_ticks(pid):
