@@ -509,15 +509,19 @@ static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48
     }
 }
 
-/* How long ago a record was made; 0: it was made later. */
-static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t now_ticks)
+/* How long before a moment a record was made; 0: it was made later. */
+static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t until_ticks)
 {
     const uint64_t begun = whole_ticks(filter->now_ticks, ticks48);
-    return begun < now_ticks ? now_ticks - begun : 0;
+    return begun < until_ticks ? until_ticks - begun : 0;
 }
 
+/* What was open at the last watch and still is was so then: an end is read later than it happened
+ * where its thread waited for room, or for a processor, before it wrote the record. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
 {
+    const uint64_t seen_ticks = filter->watched_ticks;
+    filter->watched_ticks = now_ticks;
     if (filter->triggers == NULL) {
         return;
     }
@@ -525,13 +529,13 @@ void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
         sj_filtered_call *call = &filter->calls[i];
         if (call->triggers != 0) {
             call->triggers &= ~sj_triggers_overdue(filter->triggers, call->triggers,
-                                                   open_ticks(filter, call->ticks48, now_ticks),
+                                                   open_ticks(filter, call->ticks48, seen_ticks),
                                                    now_ticks, filter->thread);
         }
     }
     if (filter->woke != 0) {
         sj_triggers_loop(filter->triggers, filter->thread_name,
-                         open_ticks(filter, filter->woke, now_ticks), now_ticks, filter->thread,
+                         open_ticks(filter, filter->woke, seen_ticks), now_ticks, filter->thread,
                          &filter->judged);
     }
 }

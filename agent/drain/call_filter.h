@@ -43,10 +43,11 @@ typedef struct sj_call_filter {
     bool keeps_nothing; /* its name is not wanted: calls are counted only */
     /* state */
     bool paused;
-    bool failed;        /* no memory */
-    uint64_t last_tick; /* of frames */
-    uint64_t woke;      /* when the thread last came from waiting for events; 0: it waits */
-    uint32_t judged;    /* triggers that have heard of this turn of its event loop */
+    bool failed;            /* no memory */
+    uint64_t last_tick;     /* of frames */
+    uint64_t woke;          /* when the thread last came from waiting for events; 0: it waits */
+    uint32_t judged;        /* triggers that have heard of this turn of its event loop */
+    uint64_t watched_ticks; /* of the last sj_call_filter_watch */
     sj_filtered_call *calls;
     uint32_t depth;
     uint32_t held_from; /* calls from here on are not passed on yet */
@@ -106,7 +107,8 @@ SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_rec
                                             size_t count, uint64_t now_ticks);
 
 /* sj_call_filter_watch tells the triggers of calls, and of a turn of the event loop, that are open
- * for longer than they may be. All records that were made by `now_ticks` have been fed. */
+ * and were so for longer than they may be when it was called before. All records that were written
+ * by `now_ticks` have been fed. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 
 /* sj_call_filter_end passes on calls that are held back, and reports functions that were

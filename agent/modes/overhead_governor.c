@@ -13,7 +13,10 @@
  * program's own, and the budget is a share of that. `balance_ns` is what may be spent: it grows
  * with the program's own time, up to a cap, so that a long quiet time does not pay for a slow
  * second, and falls with every call; debts are never forgotten. It pays for bursts and for attempts
- * to hook a function again. */
+ * to hook a function again.
+ *
+ * Methods of a runtime may take it seconds to change. The mutex is free meanwhile, so that the
+ * drain takes processes on and lets them go; one that goes stays in the list until that is done. */
 #include "agent/modes/overhead_governor.h"
 
 #include "agent/host/clock.h"
@@ -61,7 +64,9 @@ struct sj_governed_process {
     clockid_t clock;
     uint64_t *calls;           /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of the drain */
     function_state *functions; /* [SJ_GOVERNED_PROCESS_FUNCTIONS] */
-    sj_unhooked_set *freed;    /* of the process; borrowed */
+    sj_unhooked_set *freed;    /* of the process; shared */
+    bool is_changing;          /* by the thread that looks, without the mutex */
+    bool is_gone;              /* meanwhile: to be let go */
     _Atomic uint32_t highest;  /* id counted so far, and one */
     uint64_t last_cpu_ns;
     double own_ns; /* CPU time without recording */
@@ -93,6 +98,9 @@ struct sj_overhead_governor {
     bool thread_started;
     atomic_bool finish;
     sem_t wake;
+    pthread_mutex_t looking; /* held for a whole look; taken before `mutex` */
+    candidate *candidates;   /* of the thread that looks */
+    size_t candidate_capacity;
     pthread_mutex_t mutex; /* guards everything below */
     bool is_suspended;
     double budget_percent;
@@ -101,8 +109,6 @@ struct sj_overhead_governor {
     double own_ns; /* of processes that are gone */
     double spent_ns;
     uint64_t next_decision;
-    candidate *candidates;
-    size_t candidate_capacity;
 };
 
 static uint64_t read_clock_ns(clockid_t clock)
@@ -131,6 +137,7 @@ static void free_governed(sj_governed_process *governed)
 {
     unmap(governed->calls, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->calls));
     unmap(governed->functions, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->functions));
+    sj_unhooked_set_release(governed->freed);
     free(governed);
 }
 
@@ -249,53 +256,77 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+/* What a change took. */
+typedef struct change_cost {
+    double spent_ns;
+    uint64_t stopped_ns;
+} change_cost;
+
 /* change_methods does so with methods of runtimes. */
-static sj_status change_methods(sj_overhead_governor *governor, sj_governed_process *governed,
-                                uint32_t *ids, size_t *count, bool on, sj_error *error)
+static sj_status change_methods(const sj_overhead_governor_options *options,
+                                const sj_governed_process *governed, uint32_t *ids, size_t *count,
+                                bool on, change_cost *cost, sj_error *error)
 {
-    const sj_overhead_governor_options *options = &governor->options;
     uint64_t cost_ns = 0;
     if (options->hook_methods == NULL || *count == 0) {
         return SJ_OK;
     }
     const sj_status status = options->hook_methods(options->context, governed->process,
                                                    governed->pid, ids, count, on, &cost_ns, error);
-    spend(governed, (double)cost_ns);
+    cost->spent_ns += (double)cost_ns;
     return status;
 }
 
-/* change hooks or unhooks functions, and spends what that costs. The ids are in another order
- * afterwards. */
-static sj_status change(sj_overhead_governor *governor, sj_governed_process *governed,
-                        uint32_t *ids, size_t count, bool on, sj_error *error)
+/* change hooks or unhooks functions. The ids are in another order afterwards. Without the mutex. */
+static sj_status change(const sj_overhead_governor_options *options,
+                        const sj_governed_process *governed, uint32_t *ids, size_t count, bool on,
+                        change_cost *cost, sj_error *error)
 {
     sj_hook_functions_report report = {0};
     sj_status status = SJ_OK;
     size_t others = count;
     qsort(ids, count, sizeof(*ids), compare_ids);
-    SJ_TRY(change_methods(governor, governed, ids, &others, on, error));
+    SJ_TRY(change_methods(options, governed, ids, &others, on, cost, error));
     if (others != 0) {
-        status = governor->options.hook_functions(governed->pid, ids, others, on, governed->freed,
-                                                  &report, error);
-        spend(governed, status == SJ_OK ? TOGGLE_NS : 0);
+        status = options->hook_functions(governed->pid, ids, others, on, governed->freed, &report,
+                                         error);
+        cost->spent_ns += status == SJ_OK ? TOGGLE_NS : 0;
     }
     if (status != SJ_OK) { /* no decision says that the methods are recorded otherwise */
         sj_error ignored = {0};
         size_t method_count = count - others;
-        (void)!change_methods(governor, governed, ids + others, &method_count, !on, &ignored);
+        (void)!change_methods(options, governed, ids + others, &method_count, !on, cost, &ignored);
     }
-    governor->counters.stopped_ns += report.stopped_ns;
+    cost->stopped_ns = report.stopped_ns;
     return status;
 }
 
-/* toggle changes the functions; false when it was refused. */
+/* change_unlocked is change with the mutex free; it spends what that costs. */
+static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_process *governed,
+                                 uint32_t *ids, size_t count, bool on, sj_error *error)
+{
+    change_cost cost = {0};
+    governed->is_changing = true;
+    pthread_mutex_unlock(&governor->mutex);
+    const sj_status status = change(&governor->options, governed, ids, count, on, &cost, error);
+    pthread_mutex_lock(&governor->mutex);
+    governed->is_changing = false;
+    spend(governed, cost.spent_ns);
+    governor->counters.stopped_ns += cost.stopped_ns;
+    return status;
+}
+
+/* toggle changes the functions; false when it was refused, or when nobody asks any more. */
 static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed,
                    const uint32_t *ids, size_t count, bool on, uint64_t now_ns)
 {
     uint32_t changed[CHOSEN_MAX];
     sj_error error = {0};
     memcpy(changed, ids, count * sizeof(*ids));
-    const sj_status status = change(governor, governed, changed, count, on, &error);
+    const sj_status status = change_unlocked(governor, governed, changed, count, on, &error);
+    if (governed->is_gone) {
+        return false;
+    }
     if (status != SJ_OK) {
         governor->counters.failures++;
         governed->retry_after_ns = now_ns + REFUSED_PAUSE_NS;
@@ -418,18 +449,40 @@ static void wait_for_calls(sj_overhead_governor *governor, uint64_t pause_ns)
     }
 }
 
+/* let_go forgets a process, but not what it spent. */
+static void let_go(sj_overhead_governor *governor, sj_governed_process *governed)
+{
+    for (sj_governed_process **at = &governor->processes; *at != NULL; at = &(*at)->next) {
+        if (*at == governed) {
+            *at = governed->next;
+            break;
+        }
+    }
+    governor->own_ns += governed->own_ns;
+    governor->spent_ns += governed->spent_ns;
+    publish(governor);
+    free_governed(governed);
+}
+
 bool sj_overhead_governor_look(sj_overhead_governor *governor)
 {
+    pthread_mutex_lock(&governor->looking);
     pthread_mutex_lock(&governor->mutex);
     const uint64_t now_ns = governor->options.clock_ns(CLOCK_MONOTONIC);
     const uint64_t decisions = governor->next_decision;
-    for (sj_governed_process *each = governor->processes; each != NULL && !governor->is_suspended;
-         each = each->next) {
-        govern(governor, each, now_ns);
+    sj_governed_process *each = governor->processes;
+    while (each != NULL && !governor->is_suspended) {
+        govern(governor, each, now_ns); /* the list may be another one afterwards */
+        sj_governed_process *next = each->next;
+        if (each->is_gone) {
+            let_go(governor, each);
+        }
+        each = next;
     }
     publish(governor);
     const bool changed = governor->next_decision != decisions;
     pthread_mutex_unlock(&governor->mutex);
+    pthread_mutex_unlock(&governor->looking);
     return changed;
 }
 
@@ -471,6 +524,7 @@ sj_status sj_overhead_governor_start(const sj_overhead_governor_options *options
         made->options.hook_functions = sj_hook_functions;
     }
     made->is_suspended = true;
+    pthread_mutex_init(&made->looking, NULL);
     pthread_mutex_init(&made->mutex, NULL);
     sem_init(&made->wake, 0, 0);
     if (!options->threadless && pthread_create(&made->thread, NULL, run, made) != 0) {
@@ -498,6 +552,7 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor)
         free_governed(gone);
     }
     pthread_mutex_destroy(&governor->mutex);
+    pthread_mutex_destroy(&governor->looking);
     sem_destroy(&governor->wake);
     free(governor->candidates);
     free(governor);
@@ -508,6 +563,8 @@ void sj_overhead_governor_suspend(sj_overhead_governor *governor)
     pthread_mutex_lock(&governor->mutex);
     governor->is_suspended = true;
     pthread_mutex_unlock(&governor->mutex);
+    pthread_mutex_lock(&governor->looking); /* the last look has ended */
+    pthread_mutex_unlock(&governor->looking);
 }
 
 /* start_afresh forgets the past of a process; its calls are counted on. */
@@ -548,7 +605,7 @@ sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t proc
     }
     made->process = process;
     made->pid = pid;
-    made->freed = freed;
+    made->freed = sj_unhooked_set_share(freed);
     made->calls = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->calls));
     made->functions = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->functions));
     if (made->calls == NULL || made->functions == NULL ||
@@ -569,17 +626,11 @@ sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t proc
 void sj_overhead_governor_remove(sj_overhead_governor *governor, sj_governed_process *governed)
 {
     pthread_mutex_lock(&governor->mutex);
-    for (sj_governed_process **at = &governor->processes; *at != NULL; at = &(*at)->next) {
-        if (*at == governed) {
-            *at = governed->next;
-            break;
-        }
+    governed->is_gone = true;
+    if (!governed->is_changing) {
+        let_go(governor, governed);
     }
-    governor->own_ns += governed->own_ns;
-    governor->spent_ns += governed->spent_ns;
-    publish(governor);
     pthread_mutex_unlock(&governor->mutex);
-    free_governed(governed);
 }
 
 void sj_overhead_governor_get_counters(sj_overhead_governor *governor,

@@ -59,8 +59,8 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
 bool sj_overhead_governor_look(sj_overhead_governor *governor);
 
 /* sj_overhead_governor_suspend makes the governor leave all processes alone, so that another thread
- * can trace them: what it is doing is finished when this returns. Blocking: milliseconds. Any
- * thread. */
+ * can trace them: what it is doing is finished when this returns. Blocking: milliseconds, seconds
+ * while methods of a runtime are changed. Any thread. */
 void sj_overhead_governor_suspend(sj_overhead_governor *governor);
 
 /* sj_overhead_governor_resume sets a budget, forgets what was spent and which functions it had
@@ -69,8 +69,8 @@ void sj_overhead_governor_suspend(sj_overhead_governor *governor);
 void sj_overhead_governor_resume(sj_overhead_governor *governor, double budget_percent);
 
 /* sj_overhead_governor_add takes a process under control, sj_overhead_governor_remove lets it go;
- * the drain's thread. `freed` (borrowed) records what is unhooked. A process that cannot be
- * governed (SJ_ENOMEM) runs on ungoverned. */
+ * the drain's thread. `freed` (shared) records what is unhooked. A process that cannot be governed
+ * (SJ_ENOMEM) runs on ungoverned. Neither waits for functions that are being changed. */
 SJ_MUST_CHECK sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t process,
                                                  pid_t pid, sj_unhooked_set *freed,
                                                  sj_governed_process **governed);

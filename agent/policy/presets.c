@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-const char *const sj_policy_presets[] = {"default", "everything",    "jank", "coverage",
-                                         "zombies", "zombies-field", NULL};
+const char *const sj_policy_presets[] = {"default", "everything",    "jank",      "coverage",
+                                         "zombies", "zombies-field", "minitrace", NULL};
 
 static const char *const documents[] = {
     "{\n"
@@ -64,6 +64,17 @@ static const char *const documents[] = {
     "  \"zombies\": {\n"
     "    \"heap\": {\"one_in\": 5000, \"blocks\": 512},\n"
     "    \"objc\": {\"stacks\": 512, \"queue\": {\"objects\": 2000, \"memory\": \"2M\"}}\n"
+    "  }\n"
+    "}\n",
+    "{\n"
+    "  \"policy\": 1,\n"
+    "  \"name\": \"minitrace\",\n"
+    "  \"description\": \"Every call of a Java program's own methods; packages below org. are the "
+    "system's, too\",\n"
+    "  \"mode\": \"trace\",\n"
+    "  \"java\": {\n"
+    "    \"system\": [\"java.*\", \"javax.*\", \"jdk.*\", \"sun.*\", \"com.sun.*\", \"android.*\", "
+    "\"org.*\"]\n"
     "  }\n"
     "}\n",
 };

@@ -212,7 +212,7 @@ const sj_command sj_command_policy = {
         "A policy is one JSON document that says what is recorded. check reads one and says\n"
         "what it means, or where in it the first mistake is; show prints the document; list\n"
         "names the shipped ones: default, everything, jank, coverage, zombies,\n"
-        "zombies-field.\n"
+        "zombies-field, minitrace.\n"
         "\n"
         "set changes what is recorded of a process that is being recorded, begun by `sojourn\n"
         "record` or `sojourn attach`, without a restart: from then on it is recorded as these\n"

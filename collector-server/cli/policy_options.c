@@ -186,7 +186,7 @@ const sj_option sj_policy_options[] = {
      .parse = sj_policy_option_parse,
      .is_first = true,
      .help = "a policy, or a shipped one: default, everything, jank, coverage,\n"
-             "zombies, zombies-field; the options below change it"},
+             "zombies, zombies-field, minitrace; the options below change it"},
     {.help = "Which calls:"},
     SJ_POLICY_OPTION("libs", NULL, "system libraries, too"),
     SJ_POLICY_OPTION("module", "GLOB", "only modules whose path or file name matches (repeatable)"),
@@ -252,7 +252,8 @@ const sj_option sj_policy_options[] = {
                      "of Java only classes whose name matches, as 'com.acme.*' (repeatable)"),
     SJ_POLICY_OPTION("java-system", "GLOB",
                      "Java classes that are recorded with --libs only, in place of java.*,\n"
-                     "javax.*, jdk.*, sun.* and com.sun.* (repeatable)"),
+                     "javax.*, jdk.*, sun.*, com.sun.* and android.* (repeatable; --policy\n"
+                     "minitrace adds org.*)"),
     SJ_POLICY_OPTION("java-subclasses-of", "GLOB",
                      "only such classes and interfaces of Java and what descends from\n"
                      "them (repeatable)"),

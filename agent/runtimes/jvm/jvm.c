@@ -5,7 +5,8 @@
 
 static bool is_system_class(const char *name)
 {
-    static const char *const packages[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
+    static const char *const packages[] = {"java.", "javax.",   "jdk.",
+                                           "sun.",  "com.sun.", "android."};
     for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++) {
         if (strncmp(name, packages[i], strlen(packages[i])) == 0) {
             return true;

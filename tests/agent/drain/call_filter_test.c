@@ -72,6 +72,40 @@ void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
     (void)context;
 }
 
+static uint64_t oldest_ticks; /* of what the triggers heard of */
+
+uint32_t __wrap_sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
+                                    uint64_t now_ticks, uint64_t thread);
+uint32_t __wrap_sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
+                                    uint64_t now_ticks, uint64_t thread)
+{
+    (void)triggers;
+    (void)bits;
+    (void)now_ticks;
+    (void)thread;
+    oldest_ticks = age_ticks > oldest_ticks ? age_ticks : oldest_ticks;
+    return 0;
+}
+
+bool __wrap_sj_triggers_is_paused(const sj_triggers *triggers);
+bool __wrap_sj_triggers_is_paused(const sj_triggers *triggers)
+{
+    (void)triggers;
+    return false;
+}
+
+void __wrap_sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
+                             uint64_t now_ticks, uint64_t thread);
+void __wrap_sj_triggers_call(sj_triggers *triggers, uint32_t bits, uint64_t duration_ticks,
+                             uint64_t now_ticks, uint64_t thread)
+{
+    (void)triggers;
+    (void)bits;
+    (void)duration_ticks;
+    (void)now_ticks;
+    (void)thread;
+}
+
 typedef struct fixture {
     sj_call_filter filter;
     sj_policy policy;
@@ -86,6 +120,7 @@ static int set_up(void **state)
     passed_count = 0;
     gap_count = 0;
     open_function = 0;
+    oldest_ticks = 0;
     assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
     const sj_call_filter_thread thread = {.freed = f.unhooked,
                                           .name = "test",
@@ -359,6 +394,32 @@ static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
     assert_int_equal(gap_at[0], 2); /* behind the entry */
 }
 
+/* Its end may have been on its way while the records were read. */
+static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
+{
+    static int some_triggers; /* the functions that take them are replaced */
+    fixture *f = *state;
+    sj_error error = {0};
+    sj_trigger *trigger = &f->policy.triggers[f->policy.trigger_count++];
+    trigger->event = SJ_TRIGGER_JANK;
+    assert_int_equal(sj_pattern_make("outer", &trigger->subject, &error), SJ_OK);
+    assert_int_equal(sj_function_rules_new(&f->policy, &f->rules), SJ_OK);
+    sj_function_rules_name(f->rules, OUTER, "outer");
+    const sj_call_filter_rules rules = {
+        .policy = &f->policy, .rules = f->rules, .triggers = (sj_triggers *)(void *)&some_triggers};
+    assert_int_equal(sj_call_filter_set(&f->filter, &rules, 1), SJ_OK);
+    sj_call_filter_watch(&f->filter, 90);
+    enter(f, 100, OUTER, STACK);
+    sj_call_filter_watch(&f->filter, 400);
+    assert_int_equal(oldest_ticks, 0);
+    sj_call_filter_watch(&f->filter, 700);
+    assert_int_equal(oldest_ticks, 300);
+    leave(f, 650, OUTER, STACK); /* 550 long */
+    sj_call_filter_watch(&f->filter, 1000);
+    assert_int_equal(oldest_ticks, 300);
+    sj_pattern_free(&trigger->subject);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +437,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_jump_that_leads_nowhere_is_a_return, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chains_of_any_length_need_few_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_on_other_stacks_pass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_open_call_is_as_old_as_it_was_at_the_watch_before,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_is_held_back_at_the_end_passes, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_call_of_code_hooked_in_place_ends_by_an_exception, set_up,

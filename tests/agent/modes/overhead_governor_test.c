@@ -39,6 +39,7 @@ static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool o
 
 static unsigned method_toggles;
 static uint64_t method_cost_ns;
+static void (*meanwhile)(void); /* NULL: nothing happens while methods are changed */
 
 /* HOT is a method of a runtime. */
 static sj_status hook_methods(void *context, uint64_t process, pid_t pid, uint32_t *functions,
@@ -47,6 +48,9 @@ static sj_status hook_methods(void *context, uint64_t process, pid_t pid, uint32
     size_t others = 0;
     (void)context;
     (void)error;
+    if (meanwhile != NULL) {
+        meanwhile();
+    }
     assert_int_equal(process, 1);
     assert_int_equal(pid, getpid());
     for (size_t i = 0; i < *count; i++) {
@@ -70,30 +74,32 @@ typedef struct fixture {
     sj_unhooked_set *unhooked;
 } fixture;
 
+static fixture the;
+
 static int set_up_with(void **state, bool has_methods)
 {
-    static fixture f;
     sj_error error = {0};
     wall_ns = second_ns;
     cpu_ns = 0;
     toggles = 0;
     method_toggles = 0;
     method_cost_ns = 0;
+    meanwhile = NULL;
     answer = SJ_OK;
-    f.session = test_session_open(0);
-    const sj_overhead_governor_options options = {.writer = f.session->writer,
+    the.session = test_session_open(0);
+    const sj_overhead_governor_options options = {.writer = the.session->writer,
                                                   .call_ns = CALL_NS,
                                                   .threadless = true,
                                                   .clock_ns = read_clock,
                                                   .hook_functions = hook,
                                                   .hook_methods =
                                                       has_methods ? hook_methods : NULL};
-    assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
-    assert_int_equal(sj_overhead_governor_start(&options, &f.governor, &error), SJ_OK);
-    sj_overhead_governor_resume(f.governor, 10);
-    assert_int_equal(sj_overhead_governor_add(f.governor, 1, getpid(), f.unhooked, &f.process),
-                     SJ_OK);
-    *state = &f;
+    assert_int_equal(sj_unhooked_set_new(&the.unhooked), SJ_OK);
+    assert_int_equal(sj_overhead_governor_start(&options, &the.governor, &error), SJ_OK);
+    sj_overhead_governor_resume(the.governor, 10);
+    assert_int_equal(
+        sj_overhead_governor_add(the.governor, 1, getpid(), the.unhooked, &the.process), SJ_OK);
+    *state = &the;
     return 0;
 }
 
@@ -197,6 +203,36 @@ static void what_methods_cost_to_change_is_spent(void **state)
     assert_int_equal(toggles, 0);
 }
 
+static void let_the_process_go(void)
+{
+    sj_overhead_governor_counters counters;
+    sj_overhead_governor_remove(the.governor, the.process);
+    assert_int_equal(
+        sj_overhead_governor_add(the.governor, 1, getpid(), the.unhooked, &the.process), SJ_OK);
+    sj_overhead_governor_get_counters(the.governor, &counters);
+    assert_int_equal(counters.unhooked, 0);
+}
+
+/* The drain does not wait for them; nothing is told of a process that is gone, what it cost is. */
+static void processes_come_and_go_while_methods_are_changed(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_counters counters;
+    meanwhile = let_the_process_go;
+    method_cost_ns = 40 * MS;
+    assert_false(run(f, 50000, 1000, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 0);
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    assert_int_equal(counters.unhooked, 0);
+    assert_true(counters.overhead_percent > 100);
+    meanwhile = NULL;
+    method_cost_ns = 0;
+    assert_true(run(f, 50000, 1000, 10 * MS)); /* the one that came */
+    assert_int_equal(method_toggles, 2);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+}
+
 static void too_short_an_interval_decides_nothing(void **state)
 {
     assert_false(run(*state, 50000, 0, MS / 4));
@@ -268,6 +304,8 @@ int main(void)
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(what_methods_cost_to_change_is_spent, set_up_methods,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(processes_come_and_go_while_methods_are_changed,
+                                        set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_function_is_hooked_again_after_its_pause, set_up,
                                         tear_down),

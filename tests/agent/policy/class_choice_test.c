@@ -15,6 +15,9 @@ static void test_the_systems_packages_are_not_wanted(void **state)
         sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "java.util.List", false));
     assert_false(sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM,
                                           "com.sun.tools.javac.Main", false));
+    assert_false(
+        sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "android.view.View", false));
+    assert_true(sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "org.acme.Main", false));
     assert_false(sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "com.acme.Main", true));
     assert_true(sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "com.acme.Main", false));
     assert_true(sj_selection_wants_class(&selection, SJ_LINK_LANGUAGE_JVM, "javanese.Main", false));

@@ -137,6 +137,21 @@ static void test_presets_are_sound_and_can_be_bases(void **state)
     sj_policy_free(&policy);
 }
 
+static void test_minitrace_takes_org_for_the_systems(void **state)
+{
+    static const char text[] = "{\"policy\": 1, \"base\": \"minitrace\"}";
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    const sj_selection *selection = &policy.selection;
+    assert_false(sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, "org.acme.Main", false));
+    assert_false(
+        sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, "android.view.View", false));
+    assert_true(sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, "com.acme.Main", false));
+    sj_policy_free(&policy);
+}
+
 static void test_flags_are_the_same_document(void **state)
 {
     sj_policy_draft *draft = NULL;
@@ -345,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_named_with_their_place),
         cmocka_unit_test(test_a_whole_document),
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
+        cmocka_unit_test(test_minitrace_takes_org_for_the_systems),
         cmocka_unit_test(test_flags_are_the_same_document),
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),

@@ -104,6 +104,26 @@ def policies(sojourn, classes):
     program.finish()
 
 
+def led_again(sojourn, classes):
+    """The compiled wrappers of the probes are thrown away at each leave, and those of the next agent led again."""
+    program = Program(classes)
+    for round_ in range(2):
+        database, times = sojourn.path(f"led{round_}.db"), 50
+        while True:
+            for name in (database, f"{database}-wal", f"{database}-shm"):
+                if os.path.exists(name):
+                    os.unlink(name)
+            recorder = start_attach(sojourn, program.pid, database, ["--function", "Attached.fib(int)"])
+            program.tell("hot", times)
+            leave(recorder)
+            if jvm_reports(sojourn, database, "left")[0]["leaf_stubs"] >= 2:
+                break
+            times *= 4  # the JVM compiles them when it likes
+            check(times < 50 << 10, f"round {round_}: no wrapper of a probe was led")
+        check_accounts(sojourn, database)
+    program.finish()
+
+
 def recorder_killed(sojourn, classes):
     """What was recorded stays a valid program, and `detach` takes everything out."""
     program = Program(classes, arguments=["busy"])
@@ -148,6 +168,7 @@ def test(sojourn, arguments):
     for mode in MODES if is_long else MODES[:1] + MODES[-1:]:
         rounds(sojourn, classes, [mode])
     policies(sojourn, classes)
+    led_again(sojourn, classes)
     recorder_killed(sojourn, classes)
     busy(sojourn, classes, 100 if is_long else 3)
 

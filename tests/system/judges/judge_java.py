@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Java programs that others wrote, under full verification, with probes in every class that is not java.*: they
-do what they do without, and no class is refused. ant, with the JDK's compiler in its process. SJ_LONG=1: also
-groovy, maven and tomcat under load, those of them that are installed, and ant with every collector and compiler.
+do what they do without, and no class is refused. ant, with the JDK's compiler in its process. SJ_LONG=1: the
+JDK's compiler by itself, groovy, maven and tomcat under load, too, each with every collector, interpreted and
+compiled.
 
-judge_java.py BUILD_FOLDER [NAME]    names: ant, groovy, maven, tomcat, modes
+judge_java.py BUILD_FOLDER [NAME [MODE]]    names: javac, ant, groovy, maven, tomcat; modes: options of java
 """
 import filecmp
 import glob
@@ -24,7 +25,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs", "java")
 SAMPLES = os.path.join(HERE, "..", "..", "samples", "java")
 JAVA = ["java", "-Xverify:all"]
-MODES = ["-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
+MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
+COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
+RUN_S = 4 * PATIENCE_S  # with -Xcomp the whole JDK is compiled first
 OPTIONS = ["--java-system", "java.*", "--mode", "profile", "--block-ms", "10000"]
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>g</groupId>
 <artifactId>a</artifactId><version>1</version><packaging>pom</packaging></project>"""
@@ -48,11 +51,12 @@ def check_recorded(sojourn, name, database, least):
     state = jvm_reports(sojourn, database, "state")
     check(len(state) == 1 and state[0]["unanswered"] == 0 and state[0]["classes"] >= least, f"{name}: {state}")
     check_accounts(sojourn, database)
-    print(f"{name}: {state[0]['classes']} classes with probes", flush=True)
+    calls = sojourn.sql(database, "SELECT sum(calls) AS n FROM function_stats")[0]["n"]
+    print(f"{name}: {state[0]['classes']} classes with probes, {calls} calls", flush=True)
 
 
 def run(sojourn, command, prefix=()):
-    done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False,
+    done = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=RUN_S, check=False,
                           stdin=subprocess.DEVNULL, cwd=sojourn.folder, env=sojourn.environment)
     check("VerifyError" not in done.stdout + done.stderr, f"{command}: {done.stderr}")
     return done.returncode, done.stdout, done.stderr
@@ -64,6 +68,8 @@ def without_times(ran):
 
 def both(sojourn, name, command, least):
     database = sojourn.path(f"{name}.db")
+    for old in glob.glob(f"{database}*"):
+        os.unlink(old)
     plain = run(sojourn, command("plain"))
     probed = run(sojourn, command("probed"), recording(sojourn, database))
     told = [tuple(part.replace("/plain", "/OUT").replace("/probed", "/OUT") for part in without_times(ran))
@@ -80,32 +86,38 @@ def same_trees(left, right):
         check(filecmp.cmp(path, files[1][name], shallow=False), f"{name} differs")
 
 
-def ant(sojourn, *mode):
+def remove_outputs(sojourn):
     for kind in ("plain", "probed"):
         shutil.rmtree(sojourn.path(kind), ignore_errors=True)
-    both(sojourn, "ant" + "".join(mode), lambda kind: [
+
+
+def javac(sojourn, mode):
+    remove_outputs(sojourn)
+    sources = [os.path.join(SAMPLES, f"{name}.java") for name in ("Counted", "Kinds", "Loaders", "Plugin", "Shapes")]
+    both(sojourn, "javac", lambda kind: [*JAVA, *mode, "--module", COMPILER, "-d", sojourn.path(kind), *sources], 900)
+    same_trees(sojourn.path("plain"), sojourn.path("probed"))
+
+
+def ant(sojourn, mode):
+    remove_outputs(sojourn)
+    both(sojourn, "ant", lambda kind: [
         *JAVA, *mode, "-cp", jars("/usr/share/java/ant.jar", "/usr/share/java/ant-launcher.jar"), "-Dant.home=/usr/share/ant",
         "org.apache.tools.ant.launch.Launcher", "-q", "-f", os.path.join(PROGRAMS, "build.xml"),
         f"-Dsources={os.path.abspath(SAMPLES)}", f"-Dout={sojourn.path(kind)}"], 1000)
     same_trees(sojourn.path("plain"), sojourn.path("probed"))
 
 
-def modes(sojourn):
-    for mode in MODES:
-        ant(sojourn, mode)
-
-
-def groovy(sojourn):
-    both(sojourn, "groovy", lambda kind: [*JAVA, "-cp", jars("/usr/share/groovy/lib/*.jar"), "groovy.ui.GroovyMain",
+def groovy(sojourn, mode):
+    both(sojourn, "groovy", lambda kind: [*JAVA, *mode, "-cp", jars("/usr/share/groovy/lib/*.jar"), "groovy.ui.GroovyMain",
                                           os.path.join(PROGRAMS, "judge.groovy")], 500)
 
 
-def maven(sojourn):
+def maven(sojourn, mode):
     with open(sojourn.path("pom.xml"), "w", encoding="ascii") as file:
         file.write(POM)
     home = "/usr/share/maven"
     both(sojourn, "maven", lambda kind: [
-        *JAVA, "-cp", jars(f"{home}/boot/*.jar"), f"-Dclassworlds.conf={home}/bin/m2.conf", f"-Dmaven.home={home}",
+        *JAVA, *mode, "-cp", jars(f"{home}/boot/*.jar"), f"-Dclassworlds.conf={home}/bin/m2.conf", f"-Dmaven.home={home}",
         f"-Dmaven.multiModuleProjectDirectory={sojourn.folder}", "org.codehaus.plexus.classworlds.launcher.Launcher",
         "-o", "-B", "validate"], 1000)
 
@@ -145,17 +157,17 @@ def is_up(port, server):
         return False
 
 
-def serve(sojourn, prefix):
+def serve(sojourn, mode, prefix):
     """What tomcat says to a few questions, and that it answers all of many at once."""
     port = free_port()
     base = make_tomcat(sojourn, port)
     server = subprocess.Popen(
-        [*prefix, *JAVA, "-cp", jars("/usr/share/tomcat10/bin/*.jar"), "-Dcatalina.home=/usr/share/tomcat10",
+        [*prefix, *JAVA, *mode, "-cp", jars("/usr/share/tomcat10/bin/*.jar"), "-Dcatalina.home=/usr/share/tomcat10",
          f"-Dcatalina.base={base}", f"-Djava.io.tmpdir={base}/temp", "org.apache.catalina.startup.Bootstrap", "start"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=sojourn.environment)
-    wait_for("tomcat is up", lambda: is_up(port, server))
+    wait_for("tomcat is up", lambda: is_up(port, server), RUN_S)
     answers = [get(port, path) for path in ("/hello?b=2&a=1", "/hello?a=1&a=2", "/nothing")]
-    load = subprocess.run(["ab", "-n", "2000", "-c", "8", f"http://127.0.0.1:{port}/hello?a=1"], capture_output=True,
+    load = subprocess.run(["ab", "-s", str(PATIENCE_S), "-n", "2000", "-c", "8", f"http://127.0.0.1:{port}/hello?a=1"], capture_output=True,
                           text=True, check=True)
     check(re.search(r"Failed requests: +0\n", load.stdout), f"{load.stdout}")
     java = server.pid if not prefix else int(subprocess.run(
@@ -166,27 +178,30 @@ def serve(sojourn, prefix):
     return answers
 
 
-def tomcat(sojourn):
+def tomcat(sojourn, mode):
     database = sojourn.path("tomcat.db")
-    plain, probed = serve(sojourn, []), serve(sojourn, recording(sojourn, database))
+    for old in glob.glob(f"{database}*"):
+        os.unlink(old)
+    plain, probed = serve(sojourn, mode, []), serve(sojourn, mode, recording(sojourn, database))
     check(plain == probed and plain[0][0] == 200, f"{plain} {probed}")
     check_recorded(sojourn, "tomcat", database, 400)
 
 
-JUDGES = {"ant": (ant, "/usr/share/java/ant.jar"), "groovy": (groovy, "/usr/share/groovy/lib"),
-          "maven": (maven, "/usr/share/maven/boot"), "tomcat": (tomcat, "/usr/share/tomcat10/bin"),
-          "modes": (modes, "/usr/share/java/ant.jar")}
+JUDGES = {"javac": (javac, "/usr/bin/javac"), "ant": (ant, "/usr/share/java/ant.jar"),
+          "groovy": (groovy, "/usr/share/groovy/lib"), "maven": (maven, "/usr/share/maven/boot"),
+          "tomcat": (tomcat, "/usr/share/tomcat10/bin")}
 
 
 def test(sojourn, arguments):
-    names = arguments or (list(JUDGES) if IS_LONG else ["ant"])
+    names = arguments[:1] or (list(JUDGES) if IS_LONG else ["ant"])
+    modes = [[mode] for mode in arguments[1:] or MODES] if IS_LONG else [arguments[1:]]
+    for name in names:  # before hours are spent
+        check(os.path.exists(JUDGES[name][1]),
+              f"{name} is missing: run .ci/packages {'long' if IS_LONG else 'test'}")
     for name in names:
-        judge, needs = JUDGES[name]
-        if os.path.exists(needs):
-            judge(sojourn)
-        else:
-            check(name != "ant", "ant is not installed")
-            print(f"{name} is not installed")
+        for mode in modes:
+            print(f"{name} {' '.join(mode)}:", flush=True)
+            JUDGES[name][0](sojourn, mode)
 
 
 main(test)

@@ -132,6 +132,29 @@ def any_names(sojourn, classes):
     check(calls.get("Plugin.\\x01\\x0a\\xc0\\x80(int)") == 3 * RUNS, f"{calls}")
 
 
+def no_room(sojourn):
+    """Methods that probes do not fit into stay as they are and are listed; others of their class have probes."""
+    folder, database = sojourn.path("large"), sojourn.path("large.db")
+    steps, jumped = 21843, 10918  # 65,531 bytes of code; a jump of 32,765 bytes
+    os.mkdir(folder)
+    with open(os.path.join(folder, "Large.java"), "w", encoding="ascii") as file:
+        file.write(f"""class Large {{
+            static int full(int x) {{ {"x += 1; " * steps} return x; }}
+            static int far(int x) {{ if (x > 0) {{ {"x += 1; " * jumped} if (x == 7) {{ return 1; }} }} return x; }}
+            static int small(int x) {{ return full(x) + far(x); }}
+            public static void main(String[] arguments) {{ System.out.println(small(1)); }}
+        }}""")
+    compile_java(sojourn, folder, "Large")
+    done, _ = sojourn.record(["java", "-Xverify:all", "-cp", sojourn.path("classes"), "Large"], database, LOSSLESS, text=True)
+    check((done.stdout, done.stderr) == (f"{steps + jumped + 2}\n", ""), f"{done}")
+    rows = sojourn.sql(database, "SELECT name, reason FROM unhooked_functions WHERE module LIKE 'jvm:Large%'")
+    reason = "no room for probes in its class file"
+    check({row["name"]: row["reason"] for row in rows} == {"Large.full(int)": reason, "Large.far(int)": reason}, f"{rows}")
+    calls = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    check(calls.get("Large.small(int)") == 1 and calls.get("Large.main(java.lang.String[])") == 1, f"{calls}")
+    check_accounts(sojourn, database)
+
+
 def make_agent(sojourn, classes):
     manifest, jar = sojourn.path("manifest.txt"), sojourn.path("rewriter.jar")
     with open(manifest, "w", encoding="ascii") as file:
@@ -237,6 +260,7 @@ def test(sojourn, arguments):
     choices(sojourn, classes)
     any_names(sojourn, classes)
     old_class_files(sojourn, arguments[0])
+    no_room(sojourn)
     redefined(sojourn, arguments[0])
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)

@@ -128,6 +128,23 @@ def another_policy(sojourn, classes):
     check_accounts(sojourn, database)
 
 
+def no_system_any_more(sojourn, classes):
+    """A policy without classes of the system: what was recorded of them is so no more."""
+    database = sojourn.path("system.db")
+    reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
+    program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, *LOSSLESS, *TRACED, "--libs",
+                                       "--function", reader, "--"], environment=sojourn.environment)
+    for _ in range(3):
+        program.tell("early", 1)
+    set_policy(sojourn, children(program.pid)[0], "--function", early)
+    for _ in range(4):
+        program.tell("early", 1)
+    program.finish()
+    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+    check((found.get(reader), found.get(early)) == (4, 8), f"{found}")  # one waited for its line at the change
+    check_accounts(sojourn, database)
+
+
 def full_rings(sojourn, classes, number):
     """Calls that were dropped while a collection was made with nobody to read the rings."""
     database = sojourn.path(f"full{number}.db")
@@ -189,6 +206,7 @@ def test(sojourn, arguments):
     compiled(sojourn, classes, is_long)
     faults(sojourn, classes)
     another_policy(sojourn, classes)
+    no_system_any_more(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
     taken_out(sojourn, classes)
     in_a_running_program(sojourn, classes)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Java: what a program counts of its own calls equals what was recorded, under every collector and
 compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
-hundred more runs together with --libs.
+hundred more runs together with --libs, and four with the whole JDK compiled and --libs.
 
 java_methods.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 ROUNDS, WORKERS = 3000, 3
 COLLECTORS = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC"]
@@ -31,7 +31,8 @@ COUNTED = {
     "twice": "Counted$Item.twice()",
 }
 LOSSLESS = ["--block-ms", "10000"]
-# With --libs the compiler's own functions are recorded: to compile the whole JDK takes minutes.
+# With --libs the compiler's own functions are recorded: to compile the whole JDK takes minutes, and that is done
+# once a collector.
 COMPILED = ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileOnly=Counted,java/sojourn/Probe"]
 
 
@@ -86,6 +87,20 @@ def many_with_libraries(sojourn, classes, times):
         check(done.returncode == 0 and done.stderr == "", f"run {number}, {mode}: {done.returncode} {done.stderr}")
         check("leaf=" in done.stdout, f"run {number}, {mode}: {done.stdout}")
         check_accounts(sojourn, database)
+
+
+def compiled_with_libraries(sojourn, classes):
+    """The whole JDK is compiled before it runs, by compilers whose functions are recorded, too: hundreds of millions
+    of calls, of which the flight recorder keeps the last."""
+    for number, collector in enumerate(COLLECTORS):
+        command = ["java", collector, "-Xcomp", "-Xverify:all", "-cp", classes, "Counted", "100", str(WORKERS)]
+        plain = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+        done, summary = sojourn.record(command, sojourn.path(f"compiled{number}.db"),
+                                       [*LOSSLESS, "--mode", "flight", "--libs"], text=True, timeout=12 * PATIENCE_S)
+        check((done.returncode, done.stdout) == (plain.returncode, plain.stdout) and plain.returncode == 0,
+              f"{collector}: {done}")
+        check(summary["records"] > 100e6 and summary["torn"] == summary["dropped_events"] == 0, f"{collector}: {summary}")
+        print(f"{collector} -Xcomp --libs: {summary['records']} records, {summary['hooked']} functions", flush=True)
 
 
 def states(sojourn, database):
@@ -205,6 +220,7 @@ def test(sojourn, arguments):
     every_mode(sojourn, classes)
     if os.environ.get("SJ_LONG") == "1":
         many_with_libraries(sojourn, classes, 100)
+        compiled_with_libraries(sojourn, classes)
     leaf_probes(sojourn, classes)
     filters(sojourn, classes)
     faults(sojourn, classes)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Class files with random bytes changed: what the JVM accepts without probes it accepts with them.
 
-mutated_classes.py REWRITER SOURCES WORK_FOLDER [VARIANTS [SEED]]
+mutated_classes.py REWRITER SOURCES WORK_FOLDER [VARIANTS [SEED]]; SJ_LONG=1: 20,000 variants
+mutated_classes.py REWRITER SOURCES WORK_FOLDER FOLDER: of its files, such as a fuzzer's corpus, instead
 """
 import os
 import random
@@ -10,7 +11,8 @@ import subprocess
 import sys
 
 REWRITER, SOURCES, WORK = sys.argv[1:4]
-VARIANTS = int(sys.argv[4]) if len(sys.argv) > 4 else 600
+GIVEN = sys.argv[4] if len(sys.argv) > 4 and os.path.isdir(sys.argv[4]) else None
+VARIANTS = int(sys.argv[4]) if len(sys.argv) > 4 and GIVEN is None else 20000 if os.environ.get("SJ_LONG") else 600
 SEED = int(sys.argv[5]) if len(sys.argv) > 5 else 17
 CHANGES_MAX = 3
 
@@ -40,21 +42,30 @@ def verdicts(classes, folder):
     return dict(line.split() for line in lines)
 
 
+def read_files(folder, prefix=""):
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if name.startswith(prefix):
+            with open(os.path.join(folder, name), "rb") as file:
+                found.append(file.read())
+    return found
+
+
+def variants(classes):
+    """Bytes, and options of the rewriter."""
+    if GIVEN is not None:
+        return [(data, options) for data in read_files(GIVEN) for options in ([], ["values"])]
+    originals, chance = read_files(classes, "Shapes"), random.Random(SEED)
+    return [(mutate(chance, chance.choice(originals)), ["values"] if number % 2 else []) for number in range(VARIANTS)]
+
+
 def main():
     classes, plain, probed = (os.path.join(WORK, name) for name in ("classes", "plain", "probed"))
     shutil.rmtree(WORK, ignore_errors=True)
     for folder in (classes, plain, probed):
         os.makedirs(folder)
     run("javac", "-d", classes, os.path.join(SOURCES, "Shapes.java"), os.path.join(SOURCES, "Verify.java"))
-    originals = []
-    for name in sorted(os.listdir(classes)):
-        if name.startswith("Shapes"):
-            with open(os.path.join(classes, name), "rb") as file:
-                originals.append(file.read())
-    chance = random.Random(SEED)
-    for number in range(VARIANTS):
-        data = mutate(chance, chance.choice(originals))
-        options = ["values"] if number % 2 else []
+    for number, (data, options) in enumerate(variants(classes)):
         done = subprocess.run([REWRITER, "40000", *options], input=data, capture_output=True)
         if done.returncode not in (0, 1, 2):
             sys.exit(f"variant {number} of seed {SEED}: the rewriter ended with {done.returncode}")
@@ -66,7 +77,7 @@ def main():
     worse = [f"{name} {after[name]}" for name in accepted if after[name] != "accepted"]
     if worse:
         sys.exit(f"seed {SEED}: refused with probes only: {worse[:10]}")
-    if len(accepted) < VARIANTS // 20 or len(accepted) == len(before):
+    if len(accepted) < (1 if GIVEN else VARIANTS // 20) or len(accepted) == len(before):
         sys.exit(f"{len(accepted)} of {len(before)} variants are accepted: nothing is shown")
     print(f"{len(accepted)} of {len(before)} variants are accepted, with and without probes")
 
