@@ -244,28 +244,33 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
     return sj_function_log_open(&log, &recording->function_log, error);
 }
 
-/* start_changes makes the table of rules that change calls, if this machine allows them. */
-static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
+sj_status sj_pipeline_begin_changes(sj_recording *recording, const sj_value_rules *wanted,
+                                    sj_value_rules *places, sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
-    sj_value_rules *values = options->selection.values;
+    sj_changes_table *table = NULL;
     char program[PATH_MAX] = "";
     char link[64];
-    if (!sj_value_rules_change(values)) {
-        return SJ_OK;
-    }
     snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->attach_pid);
     if (realpath(options->program != NULL ? options->program->binary : link, program) == NULL) {
         return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
     }
-    if (SJ_MACHINE_CHANGES == 0 ||
-        (options->program != NULL && options->program->emulator[0] != '\0')) {
-        return sj_fail(error, SJ_EUNSUPPORTED, "calls can be changed on x86-64 only");
+    SJ_TRY(sj_change_permit_check(wanted, program, options->asks_user_for_changes, error));
+    SJ_TRY(sj_changes_table_new(recording->runtime_directory, places, program,
+                                ns_per_tick(recording), &table, error));
+    recording->table = table;
+    return SJ_OK;
+}
+
+/* start_changes makes the table of rules that change calls, where there are some. */
+static sj_status start_changes(sj_recording *recording, sj_error *error)
+{
+    sj_value_rules *values = recording->options.selection.values;
+    recording->values = sj_value_rules_share(values);
+    if (sj_value_rules_change(values)) {
+        SJ_TRY(sj_pipeline_begin_changes(recording, values, values, error));
+        sj_function_rules_set_changes(recording->rules, recording->table);
     }
-    SJ_TRY(sj_change_permit_check(values, program, options->asks_user_for_changes, error));
-    SJ_TRY(sj_changes_table_new(recording->runtime_directory, values, program, tick_ns,
-                                &recording->table, error));
-    sj_function_rules_set_changes(recording->rules, recording->table);
     return SJ_OK;
 }
 
@@ -276,7 +281,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     if (policy != NULL && sj_function_rules_new(policy, &recording->rules) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    SJ_TRY(start_changes(recording, tick_ns, error));
+    SJ_TRY(start_changes(recording, error));
     if (policy != NULL &&
         sj_metadata_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);
@@ -549,6 +554,7 @@ void sj_pipeline_free(sj_recording *recording)
     sj_class_table_free(recording->classes);
     sj_function_rules_free(recording->rules);
     sj_changes_table_free(recording->table);
+    sj_value_rules_free(recording->values);
     sj_policy_changes_deinit(&recording->changes);
     if (recording->uplink != NULL) {
         sj_uplink_stop(recording->uplink);
