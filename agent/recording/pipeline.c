@@ -1,7 +1,6 @@
 #include "agent/recording/pipeline.h"
 
 #include "agent/host/clock.h"
-#include "agent/recording/change_permit.h"
 #include "agent/recording/empty_recording.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -244,31 +243,13 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
     return sj_function_log_open(&log, &recording->function_log, error);
 }
 
-sj_status sj_pipeline_begin_changes(sj_recording *recording, const sj_value_rules *wanted,
-                                    sj_value_rules *places, sj_error *error)
-{
-    const sj_recording_options *options = &recording->options;
-    sj_changes_table *table = NULL;
-    char program[PATH_MAX] = "";
-    char link[64];
-    snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->attach_pid);
-    if (realpath(options->program != NULL ? options->program->binary : link, program) == NULL) {
-        return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
-    }
-    SJ_TRY(sj_change_permit_check(wanted, program, options->asks_user_for_changes, error));
-    SJ_TRY(sj_changes_table_new(recording->runtime_directory, places, program,
-                                ns_per_tick(recording), &table, error));
-    recording->table = table;
-    return SJ_OK;
-}
-
 /* start_changes makes the table of rules that change calls, where there are some. */
-static sj_status start_changes(sj_recording *recording, sj_error *error)
+static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
 {
     sj_value_rules *values = recording->options.selection.values;
     recording->values = sj_value_rules_share(values);
     if (sj_value_rules_change(values)) {
-        SJ_TRY(sj_pipeline_begin_changes(recording, values, values, error));
+        SJ_TRY(sj_changes_start(recording, values, values, tick_ns, error));
         sj_function_rules_set_changes(recording->rules, recording->table);
     }
     return SJ_OK;
@@ -281,7 +262,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     if (policy != NULL && sj_function_rules_new(policy, &recording->rules) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    SJ_TRY(start_changes(recording, error));
+    SJ_TRY(start_changes(recording, tick_ns, error));
     if (policy != NULL &&
         sj_metadata_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);

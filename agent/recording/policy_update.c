@@ -264,7 +264,7 @@ static sj_status begin_changes(sj_recording *recording, const sj_policy *policy,
     if (recording->values == NULL && sj_value_rules_new(&recording->values) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    return sj_pipeline_begin_changes(recording, wanted, recording->values, error);
+    return sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error);
 }
 
 static bool same_buffers(const sj_policy *left, const sj_policy *right)

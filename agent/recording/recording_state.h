@@ -69,12 +69,12 @@ struct sj_recording {
     sj_recording_summary summary;
 };
 
-/* sj_pipeline_begin_changes makes the table of rules that change calls if this machine allows those
- * of `wanted` that do. Places in it are those of `places`, which the table shares. SJ_EPERM: it
- * does not, the message says why; SJ_EUNSUPPORTED, SJ_EIO, SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_pipeline_begin_changes(sj_recording *recording,
-                                                  const sj_value_rules *wanted,
-                                                  sj_value_rules *places, sj_error *error);
+/* sj_changes_start makes the table of rules that change calls if this machine allows those of
+ * `wanted` that do. Places in it are those of `places`, which the table shares. SJ_EPERM: it does
+ * not, the message says why; SJ_EIO, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted,
+                                         sj_value_rules *places, double ns_per_tick,
+                                         sj_error *error);
 
 /* sj_policy_changes_init and _deinit; `policy` NULL: none, and there will be none. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
