@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
-#define SJ_CHANGES_MAGIC UINT64_C(0x34474e4843534a53) /* "SJSCHNG4" */
+#define SJ_CHANGES_MAGIC UINT64_C(0x35474e4843534a53) /* "SJSCHNG5" */
 
 enum {
     SJ_CHANGE_RULES = 256, /* bits of a function: places among the policy's rules */
@@ -82,7 +82,9 @@ typedef struct sj_change_rule {
 } sj_change_rule;
 
 typedef struct sj_changed_function {
-    _Atomic uint32_t function;                      /* 0: free */
+    _Atomic uint32_t function; /* 0: free */
+    _Atomic uint32_t is_quiet; /* 1: its values are for these rules alone, which have conditions on
+                                  them: what meets none need not be recorded */
     _Atomic uint64_t rules[SJ_CHANGE_RULE_WORDS];   /* bits: those about its calls */
     _Atomic uint64_t callers[SJ_CHANGE_RULE_WORDS]; /* bits: those about calls by it */
 } sj_changed_function;

@@ -12,6 +12,10 @@
  * all ids: what gives blocks out, and what takes them back. */
 enum { SJ_HOOK_HEAP_TAKERS = 0x50000000, SJ_HOOK_HEAP_GIVERS = 0x60000000 };
 
+/* Changes that others have taken the place of have this: they are in the text no more. Threads may
+ * still be in their stubs. */
+enum { SJ_HOOK_REPLACED = 0x40000000 };
+
 /* One change of the text, kept so that it can be undone and made again, by this process or by a
  * tracer (agent/livepatch/toggle.h). */
 typedef struct sj_hook_change {

@@ -610,6 +610,11 @@ sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
     return SJ_OK;
 }
 
+void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules)
+{
+    assembler->context.value_rules = rules;
+}
+
 sj_status sj_assembler_renew(sj_assembler *assembler)
 {
     if (assembler->own != NULL) {

@@ -107,6 +107,10 @@ SJ_MUST_CHECK sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_s
 /* sj_assembler_flush cuts blocks of what is pending, for live views. */
 SJ_MUST_CHECK sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks);
 
+/* sj_assembler_set_rules puts a list of rules (borrowed) in the place of the one of the options,
+ * which has the same rules at the same places, or of none. */
+void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules);
+
 /* sj_assembler_renew is for an owner whose sink takes blocks elsewhere from now on, after a flush:
  * stacks that were stored apart there are stored again. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_assembler_renew(sj_assembler *assembler);

@@ -243,6 +243,7 @@ sj_status sj_thread_drain_set_policy(sj_thread_drain *thread)
         .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
         .keeps_nothing = !is_wanted(shared, thread->name)};
     SJ_TRY(sj_assembler_renew(thread->assembler));
+    sj_assembler_set_rules(thread->assembler, policy->selection.values);
     sj_assembler_keep_steps(thread->assembler, shared->clock_step, shared->kept_step);
     return sj_call_filter_set(&thread->reader.filter, &rules, sj_clock_ticks());
 }

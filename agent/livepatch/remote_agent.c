@@ -196,7 +196,7 @@ static void add_patch(sj_text_patch *patch, const sj_hook_change *change, bool o
 
 static bool is_chosen(const sj_remote_choice *choice, const sj_hook_change *change)
 {
-    return change->written != (choice->on ? 1 : 0) &&
+    return change->written != (choice->on ? 1 : 0) && change->function != SJ_HOOK_REPLACED &&
            (choice->wants == NULL || choice->wants(choice->context, change));
 }
 

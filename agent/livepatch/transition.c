@@ -42,6 +42,14 @@ static bool is_unwanted(void *context, const sj_hook_change *change)
             states->states[change->function] == SJ_FUNCTION_MANAGED_UNWANTED);
 }
 
+/* is_renewed: the hooks of a function record less of it than is wanted now. */
+static bool is_renewed(void *context, const sj_hook_change *change)
+{
+    const sj_function_states *states = context;
+    return states->renewed_count != 0 && change->is_slot == 0 && change->function < states->count &&
+           states->renewed[change->function] != 0;
+}
+
 /* count_functions returns the number of ids that the agent's tables and the states may name. */
 static uint32_t count_functions(const transition *self)
 {
@@ -261,6 +269,74 @@ static bool has_slots(const transition *self, bool wanted)
     return false;
 }
 
+/* forget_renewed gives up the hooks that are out of the text: the agent makes others. */
+static sj_status forget_renewed(transition *self)
+{
+    void *states = (void *)(uintptr_t)self->states;
+    uint8_t *written = mark_functions(self, true);
+    sj_status status = written != NULL ? SJ_OK : SJ_ENOMEM;
+    for (size_t i = 0; i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count && status == SJ_OK; j++) {
+            sj_hook_change *change = &table->changes[j];
+            if (is_renewed(states, change) && written[change->function] == 0) {
+                change->function = SJ_HOOK_REPLACED;
+                status =
+                    sj_tracee_write(&self->target, (uint64_t)(uintptr_t)(table->module.changes + j),
+                                    change, sizeof(*change));
+            }
+        }
+    }
+    free(written);
+    return status;
+}
+
+/* record_renewed notes that calls of functions whose hooks change may lose their exits. */
+static sj_status record_renewed(const transition *self)
+{
+    const sj_function_states *states = self->states;
+    uint32_t *renewed = calloc(states->count, sizeof(*renewed));
+    uint8_t *written = mark_functions(self, true);
+    size_t count = 0;
+    for (uint32_t id = 1; renewed != NULL && written != NULL && id < states->count; id++) {
+        if (states->renewed[id] != 0 && written[id] != 0) {
+            renewed[count++] = id;
+        }
+    }
+    if (self->freed != NULL && count != 0) {
+        sj_unhooked_set_add(self->freed, renewed, count, sj_clock_ticks());
+    }
+    const bool complete = renewed != NULL && written != NULL;
+    free(renewed);
+    free(written);
+    return complete ? SJ_OK : SJ_ENOMEM;
+}
+
+/* clear_renewed takes hooks out of the text that make way for others: the agent compares that with
+ * the file when it makes those. Between the two, calls of these functions are not recorded. */
+static sj_status clear_renewed(transition *self, sj_error *error)
+{
+    sj_text_patch_report done;
+    uint64_t start_ns = 0;
+    if (self->states->renewed_count == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_remote_agent_stop_current(&self->target, &self->agent, &start_ns, error));
+    sj_status status = record_renewed(self);
+    if (status == SJ_OK) {
+        status = sj_remote_agent_change(&self->target, &self->agent, false, is_renewed,
+                                        (void *)(uintptr_t)self->states, &done);
+    }
+    if (status == SJ_OK) {
+        status = forget_renewed(self);
+    }
+    sj_tracee_resume_all(&self->target);
+    self->report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    return status == SJ_OK ? SJ_OK
+                           : sj_fail(error, status, "the text of process %d cannot be written: %s",
+                                     (int)self->target.pid, sj_status_text(status));
+}
+
 /* stop_all stops the process at a moment when its text and slots hold still. A thread that waits
  * for another one that loads a module may wait for long: that is reported. */
 static sj_status stop_all(transition *self, uint64_t *start_ns, sj_error *error)
@@ -290,12 +366,16 @@ static sj_status apply(transition *self, sj_error *error)
 {
     uint64_t start_ns = 0;
     SJ_TRY(sj_remote_agent_await(&self->target, &self->agent, error));
+    SJ_TRY(clear_renewed(self, error));
     /* What can be done without more hooks is done in any case. */
     const sj_status reviewed = prepare_missing(self, error);
     SJ_TRY(stop_all(self, &start_ns, error));
     const sj_status status = toggle_stopped(self);
     sj_tracee_resume_all(&self->target);
-    self->report->stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    const uint64_t stopped_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    if (stopped_ns > self->report->stopped_ns) {
+        self->report->stopped_ns = stopped_ns;
+    }
     return status == SJ_OK ? reviewed
                            : sj_fail(error, status, "the text of process %d cannot be written: %s",
                                      (int)self->target.pid, sj_status_text(status));

@@ -298,7 +298,10 @@ static void read_parameter(function_reader *reader, Dwarf_Die *die)
     if (read->has_type) {
         layout = sj_type_layout_of(&read->type, reader->language);
     }
-    if (reader->language == DW_LANG_Rust && layout.is_aggregate) {
+    /* Clang has had several ways to pass 128 bits that no two registers are left for. */
+    const bool is_wide = !layout.is_aggregate && layout.words[1] == SJ_WORD_WHOLE;
+    if ((reader->language == DW_LANG_Rust && layout.is_aggregate) ||
+        (reader->is_of_llvm && is_wide)) {
         sj_register_use_whole(&reader->use, &layout);
     }
     read->convention = sj_parameter_place_next(&reader->use, &layout);
@@ -341,8 +344,10 @@ static sj_parameter_place place_of(const function_reader *reader, const paramete
 {
     static const sj_parameter_place unknown = {0};
     switch (read->entry) {
-    case SJ_ENTRY_REGISTERS:
-        return read->said;
+    case SJ_ENTRY_REGISTERS: /* which member is in which register, the convention says */
+        return read->convention.members != 0 && read->said.words[0] == read->convention.words[0]
+                   ? read->convention
+                   : read->said;
     case SJ_ENTRY_MEMORY:
         return reader->is_by_convention ? read->convention : unknown;
     case SJ_ENTRY_LATER: /* it is used, so that callers give it */
@@ -382,8 +387,8 @@ static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, boo
 {
     const sj_type_layout layout = has_type ? sj_type_layout_of(type, reader->language)
                                            : (sj_type_layout){.passing = SJ_PASSED_NOWHERE};
-    const bool is_hidden =
-        layout.passing == SJ_PASSED_MEMORY || layout.passing == SJ_PASSED_ADDRESS;
+    const bool is_hidden = (layout.passing == SJ_PASSED_MEMORY && !layout.is_extended) ||
+                           layout.passing == SJ_PASSED_ADDRESS;
     reader->use.is_unknown = layout.passing == SJ_PASSED_UNKNOWN;
     reader->use.whole = is_hidden && !reader->is_aapcs ? 1 : 0;
     return layout;

@@ -69,7 +69,7 @@ static sj_parameter_place take_words(sj_register_use *use, const sj_type_layout 
     return place;
 }
 
-/* A homogeneous aggregate has a register for each member: no word of it is in a place. */
+/* A homogeneous aggregate has a register for each member. */
 static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
@@ -77,12 +77,29 @@ static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_l
         use->real = REAL_REGISTERS;
         return take_stack(use, layout);
     }
+    place.words[0] = sj_value_descriptor(use->real + 1, SJ_VALUE_DOUBLE);
+    place.members = layout->real_count;
+    place.member_bytes = layout->real_bytes;
     use->real += layout->real_count;
+    return place;
+}
+
+/* take_extended: AAPCS64 has a vector register for it, of which the half is not recorded. */
+static sj_parameter_place take_extended(sj_register_use *use, const sj_type_layout *layout)
+{
+    sj_parameter_place place = {.is_known = true};
+    if (use->real == REAL_REGISTERS) {
+        return take_stack(use, layout);
+    }
+    place.words[0] = take_real(use);
     return place;
 }
 
 static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout *layout)
 {
+    if (layout->is_extended) {
+        return take_extended(use, layout);
+    }
     if (layout->is_aggregate && layout->real_count != 0 && layout->real_count <= HOMOGENEOUS_MOST) {
         return take_homogeneous(use, layout);
     }
@@ -135,6 +152,20 @@ uint8_t sj_parameter_word(const sj_parameter_place *place, uint64_t word)
                    : 0;
     }
     return word < SJ_LAYOUT_WORDS ? place->words[word] : 0;
+}
+
+uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uint32_t *from_byte)
+{
+    if (place->members == 0) {
+        *from_byte = (uint32_t)(offset % WORD_BYTES);
+        return sj_parameter_word(place, offset / WORD_BYTES);
+    }
+    const uint64_t member = offset / place->member_bytes;
+    *from_byte = (uint32_t)(offset % place->member_bytes);
+    return member < place->members
+               ? sj_value_descriptor(sj_value_position(place->words[0]) + (uint32_t)member,
+                                     SJ_VALUE_DOUBLE)
+               : 0;
 }
 
 /* place_of_register knows the numbers that DWARF gives to registers of arguments. */

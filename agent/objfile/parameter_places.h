@@ -21,6 +21,9 @@ typedef struct sj_parameter_place {
     uint8_t words[SJ_LAYOUT_WORDS]; /* 0: in none that can be recorded */
     bool is_on_stack;
     uint32_t stack_word; /* the first */
+    uint32_t members;    /* vector registers from that of the first word on, each with one number of
+                            a homogeneous aggregate; 0: it is none */
+    uint32_t member_bytes;
 } sj_parameter_place;
 
 /* What DWARF says of a parameter at the entry. */
@@ -40,6 +43,10 @@ void sj_register_use_whole(sj_register_use *use, const sj_type_layout *layout);
 
 /* sj_parameter_word is where the word number `word` of a parameter is; 0: in no place. */
 uint8_t sj_parameter_word(const sj_parameter_place *place, uint64_t word);
+
+/* sj_parameter_piece is where the bytes from `offset` on of a parameter are, and there from byte
+ * `*from_byte` on; 0: in no place. */
+uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uint32_t *from_byte);
 
 /* sj_parameter_entry reads the location of a parameter at the address `entry`. */
 sj_entry_state sj_parameter_entry(Dwarf_Die *parameter, uint64_t entry, bool is_aapcs,

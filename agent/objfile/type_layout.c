@@ -397,6 +397,15 @@ static bool is_slice(Dwarf_Die *type)
            sj_type_number(type, DW_AT_byte_size, 0) == 2 * (uint64_t)WORD_BYTES;
 }
 
+/* Other floating-point numbers of that size are passed otherwise. */
+static bool is_extended(Dwarf_Die *type, uint64_t bytes)
+{
+    const char *name = dwarf_diename(type);
+    return dwarf_tag(type) == DW_TAG_base_type && bytes == 2 * (uint64_t)WORD_BYTES &&
+           name != NULL && strcmp(name, "long double") == 0 &&
+           sj_type_number(type, DW_AT_encoding, 0) == DW_ATE_float;
+}
+
 sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language)
 {
     layout_walk walk = {.layout = {.passing = SJ_PASSED_UNKNOWN}};
@@ -434,6 +443,11 @@ sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language)
     }
     if (bytes == 0) {
         layout->passing = is_cxx(language) ? SJ_PASSED_UNKNOWN : SJ_PASSED_NOWHERE;
+        return *layout;
+    }
+    if (is_extended(&stripped, bytes)) {
+        layout->is_extended = true;
+        layout->passing = SJ_PASSED_MEMORY;
         return *layout;
     }
     add_type(&walk, &stripped, 0, 0);

@@ -33,6 +33,8 @@ typedef struct sj_type_layout {
     uint32_t real_count; /* of floating-point numbers that it consists of; 0: not only, or mixed */
     uint32_t real_bytes; /* of each */
     bool is_aggregate;   /* structure, union, class or array */
+    bool is_extended; /* a long double of 16 bytes: on the stack by System V, in a vector register
+                         by AAPCS64 */
 } sj_type_layout;
 
 /* sj_type_layout_of describes how values of `type` are passed by a language. Of a type that

@@ -251,8 +251,9 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     const sj_parameter_place *place = maker->place;
     const value_shape shape =
         place->is_address ? shape_of_address(stripped, true) : shape_of(stripped);
-    const uint8_t word = sj_parameter_word(place, offset / WORD_BYTES);
-    const bool is_inside = offset % WORD_BYTES + shape.bytes <= WORD_BYTES;
+    uint32_t from_byte = 0;
+    const uint8_t word = sj_parameter_piece(place, offset, &from_byte);
+    const bool is_inside = from_byte + shape.bytes <= WORD_BYTES;
     /* Of an object whose address is passed nothing else is recorded. */
     const bool is_held =
         shape.kind != 0 && is_inside && (!place->is_address || shape.kind == SJ_VALUE_STRING);
@@ -265,9 +266,39 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     value.place = shape.place_kind != 0
                       ? sj_value_descriptor(sj_value_position(word), shape.place_kind)
                       : word;
-    value.from_byte = (uint8_t)(offset % WORD_BYTES);
+    value.from_byte = (uint8_t)from_byte;
     value.bytes = shape.bytes;
     return add_value(maker, name, of, &value, stripped);
+}
+
+static bool is_wide(Dwarf_Die *type)
+{
+    const uint64_t encoding = sj_type_number(type, DW_AT_encoding, 0);
+    return dwarf_tag(type) == DW_TAG_base_type &&
+           sj_type_number(type, DW_AT_byte_size, 0) == 2 * (uint64_t)WORD_BYTES &&
+           (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
+}
+
+/* add_halves adds a number of 128 bits: its lower and its upper 64. */
+static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type,
+                            uint64_t offset)
+{
+    const bool is_signed = sj_type_number(type, DW_AT_encoding, 0) == DW_ATE_signed;
+    for (uint32_t i = 0; i < 2 && has_room(maker); i++) {
+        char half[NAME_BYTES];
+        uint32_t from_byte = 0;
+        const uint8_t word =
+            sj_parameter_piece(maker->place, offset + (uint64_t)i * WORD_BYTES, &from_byte);
+        const uint32_t kind = i == 1 && is_signed ? SJ_VALUE_LONG : SJ_VALUE_ULONG;
+        const sj_typed_value value = {.place = word,
+                                      .descriptor = sj_value_descriptor(0, word != 0 ? kind : 0),
+                                      .bytes = WORD_BYTES,
+                                      .state =
+                                          word != 0 ? SJ_TYPED_RECORDED : SJ_TYPED_UNSUPPORTED};
+        snprintf(half, sizeof(half), "%.*s.%s", NAME_BYTES - 8, name, i == 0 ? "low" : "high");
+        SJ_TRY(add_value(maker, half, of, &value, NULL));
+    }
+    return SJ_OK;
 }
 
 /* add_text adds a text whose address and length are two words in a row. */
@@ -340,6 +371,9 @@ static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, ui
                             sj_parameter_word(place, 0) != 0;
     if (has_fields && depth < DEEPEST) {
         return add_fields(maker, name, &type, offset, depth);
+    }
+    if (is_wide(&type) && !place->is_address && place->is_known && !maker->is_result) {
+        return add_halves(maker, name, of, &type, offset);
     }
     return add_leaf(maker, name, of, &type, offset);
 }

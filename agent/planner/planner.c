@@ -175,6 +175,40 @@ static sj_status set_all_values(const sj_planner_options *options, sj_plan *plan
     return SJ_OK;
 }
 
+static sj_status add_values(sj_plan_header *header, sj_function_values add, void *context,
+                            uint8_t *marks, uint32_t *count)
+{
+    sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
+    for (uint32_t i = 0; i < header->function_count; i++) {
+        sj_plan_function *function = &functions[i];
+        const bool is_method = function->source == SJ_SYMBOL_RUNTIME && function->value_shift == 0;
+        uint8_t places[SJ_PLACES_PER_FUNCTION];
+        if (is_method || function->source == SJ_SYMBOL_IMPORT) {
+            continue;
+        }
+        memcpy(places, function->values, sizeof(places));
+        SJ_TRY(add(context, sj_plan_string(header, function->name), function->offset, places));
+        if (memcmp(places, function->values, sizeof(places)) != 0) {
+            memcpy(function->values, places, sizeof(places));
+            function->receiver = 0;
+            marks[i] = 1;
+            (*count)++;
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_plan_add_values(sj_plan *plan, sj_function_values add, void *context, uint8_t *marks,
+                             uint32_t *count)
+{
+    *count = 0;
+    SJ_TRY(own_plan(plan));
+    sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
+    const sj_status status = add_values(header, add, context, marks, count);
+    header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    return status;
+}
+
 static sj_status select_wanted(const sj_planner_options *options, sj_plan *plan, sj_error *error)
 {
     sj_status status = options->values != NULL ? set_all_values(options, plan) : SJ_OK;

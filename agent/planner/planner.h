@@ -55,6 +55,12 @@ SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan 
 SJ_MUST_CHECK sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context,
                                        bool *changed);
 
+/* sj_plan_add_values lets `add`, which is given the places that a function has, add others; of
+ * imports, and of methods whose receivers the plan does not know, none. Sets the byte of each
+ * function in `marks` that has more now, and counts them. SJ_ENOMEM, errors of `add`. */
+SJ_MUST_CHECK sj_status sj_plan_add_values(sj_plan *plan, sj_function_values add, void *context,
+                                           uint8_t *marks, uint32_t *count);
+
 /* sj_plan_write stores a plan at `path` (created, mode 0600, renamed into place). */
 SJ_MUST_CHECK sj_status sj_plan_write(const sj_plan *plan, const char *path, sj_error *error);
 

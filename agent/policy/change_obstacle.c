@@ -10,7 +10,9 @@ const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES] = {
     [SJ_CHANGE_THROWS] = "only Java methods can throw an exception instead of their call",
     [SJ_CHANGE_OF_REGISTERS] =
         ("calls of Mono and Java methods are changed under a condition on one "
-         "value, from whatever function, and no bytes are written; native functions' are")};
+         "value, from whatever function, and no bytes are written; native functions' are"),
+    [SJ_CHANGE_CAME_LATE] =
+        "methods of Mono and Java obey the rules that were there at the beginning; record anew"};
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language)
 {
@@ -20,6 +22,9 @@ sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_la
     }
     if (!rule->changes || language == SJ_LINK_LANGUAGE_OBJC) {
         return SJ_CHANGE_POSSIBLE; /* methods of Objective-C are native functions */
+    }
+    if (rule->came_late) {
+        return SJ_CHANGE_CAME_LATE;
     }
     if (change->error != 0) {
         return SJ_CHANGE_SETS_ERRNO;

@@ -11,7 +11,8 @@ typedef enum sj_change_obstacle {
     SJ_CHANGE_AT_TEXT = 2,
     SJ_CHANGE_THROWS = 3,
     SJ_CHANGE_OF_REGISTERS = 4,
-    SJ_CHANGE_OBSTACLES = 5
+    SJ_CHANGE_CAME_LATE = 5,
+    SJ_CHANGE_OBSTACLES = 6
 } sj_change_obstacle;
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language);

@@ -338,6 +338,8 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
                   : of->limit > limit                            ? of->limit
                                                                  : limit;
     rule->length_place = of->length;
+    rule->filled = of->filled;
+    rule->filled_place = of->filled_place;
     SJ_TRY(read_source_conditions(reader, value, signature));
     finish_rule(rule, row);
     SJ_TRY(check_room(reader));

@@ -77,31 +77,25 @@ bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right)
            left->stored == right->stored && left->is_typed == right->is_typed &&
            left->is_cpu == right->is_cpu && left->is_memory == right->is_memory &&
            left->limit == right->limit && left->length_place == right->length_place &&
+           left->filled == right->filled && left->filled_place == right->filled_place &&
            sj_value_conditions_same(&left->own, 1, &right->own, 1) &&
            sj_value_conditions_same(left->conditions, left->condition_count, right->conditions,
                                     right->condition_count) &&
            same_change(left, right) && same_text(left->function.text, right->function.text);
 }
 
-/* has_records returns whether all that `left` records, but for changing calls, `right` does, too.
- */
-static bool has_records(const sj_value_rules *left, const sj_value_rules *right)
+bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others)
 {
-    for (size_t i = 0; left != NULL && i < left->count; i++) {
-        bool is_there = left->items[i].changes;
-        for (size_t j = 0; !is_there && right != NULL && j < right->count; j++) {
-            is_there = sj_value_rule_same(&left->items[i], &right->items[j]);
+    for (size_t i = 0; others != NULL && i < others->count; i++) {
+        bool is_there = others->items[i].changes;
+        for (size_t j = 0; !is_there && rules != NULL && j < rules->count; j++) {
+            is_there = sj_value_rule_same(&others->items[i], &rules->items[j]);
         }
         if (!is_there) {
             return false;
         }
     }
     return true;
-}
-
-bool sj_value_rules_record_same(const sj_value_rules *left, const sj_value_rules *right)
-{
-    return has_records(left, right) && has_records(right, left);
 }
 
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right)
@@ -364,7 +358,8 @@ static size_t list_value(const sj_value_rule *rule, uint8_t *descriptors, size_t
                          size_t capacity)
 {
     const bool has_limit = rule->limit > limit_in_force(descriptors, used);
-    const size_t more = (has_limit ? 1U : 0U) + (rule->length_place != 0 ? 2U : 0U);
+    const bool has_size = rule->length_place != 0 || rule->filled != 0;
+    const size_t more = (has_limit ? 1U : 0U) + (has_size ? 2U : 0U);
     if (is_listed(descriptors, used, rule->descriptor) || used + more >= capacity) {
         return used;
     }
@@ -374,6 +369,10 @@ static size_t list_value(const sj_value_rule *rule, uint8_t *descriptors, size_t
     if (rule->length_place != 0) {
         descriptors[used++] = SJ_PLACE_LENGTH;
         descriptors[used++] = rule->length_place;
+    }
+    if (rule->filled != 0) {
+        descriptors[used++] = rule->filled;
+        descriptors[used++] = rule->filled_place;
     }
     return list_place(rule->descriptor, descriptors, used, capacity);
 }
@@ -385,7 +384,7 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
     /* Before conditions on the same texts, which ask for no more than the beginning. */
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
-        if (rule->limit != 0 || rule->length_place != 0) {
+        if (rule->limit != 0 || rule->length_place != 0 || rule->filled != 0) {
             used = list_value(rule, descriptors, used, capacity);
         }
     }
@@ -402,6 +401,30 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
         if (sj_value_rule_is_late(rule) && rule->condition_count != 0) { /* a record at the exit */
             used = list_place(sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), descriptors,
                               used, capacity);
+        }
+    }
+}
+
+/* has_place returns whether what a rule is about is in the places of a function. */
+static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    const bool is_errno = sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO;
+    const uint8_t own = rule->is_cpu ? (uint8_t)SJ_PLACE_CPU_ENTRY
+                        : is_errno   ? (uint8_t)SJ_PLACE_ERRNO
+                                     : rule->descriptor;
+    bool has = own == 0 || is_listed(places, SJ_PLACES_PER_FUNCTION, own);
+    if (rule->is_memory) {
+        has = has && is_listed(places, SJ_PLACES_PER_FUNCTION, SJ_PLACE_MEMORY_ENTRY);
+    }
+    return has;
+}
+
+void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
+                                  const uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    SJ_EACH_RULE (i, matched) {
+        if (!has_place(&rules->items[i], places)) {
+            atomic_fetch_add(&rules->crowded[i], 1);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* Rules about values: of which functions which arguments and results are recorded, and under which
- * condition they are kept. Read from a policy (policy_values.c); immutable after that; any thread.
+ * condition they are kept. Read from a policy (policy_values.c); immutable after that, but for
+ * rules that are added to a running recording's; any thread.
  */
 #ifndef SJ_AGENT_POLICY_VALUE_RULES_H
 #define SJ_AGENT_POLICY_VALUE_RULES_H
@@ -39,18 +40,22 @@ typedef struct sj_value_rule {
     bool is_typed;          /* of no value of its own: debug data say what the function has */
     uint8_t limit;          /* SJ_PLACE_LIMIT and above: of its texts; 0: as otherwise */
     uint8_t length_place;   /* descriptor of the argument that is its text's length; 0: none */
+    uint8_t filled;         /* SJ_PLACE_FILLED or _INT: its text is what the function has filled */
+    uint8_t filled_place;   /* then the descriptor of the argument that leads there */
     size_t row;             /* of the document's list; a signature makes several rules */
     sj_value_condition own; /* on the value itself */
     sj_value_condition conditions[SJ_VALUE_CONDITIONS]; /* on the whole call */
     size_t condition_count;
-    bool changes; /* what `change` says is done when it is met */
+    bool changes;   /* what `change` says is done when it is met */
+    bool came_late; /* it was added while the recording ran */
+    bool is_fresh;  /* and no plan that was there has been looked at for it yet */
     sj_value_change change;
 } sj_value_rule;
 
 /* Shared by a policy, its selection and what records by them. */
 typedef struct sj_value_rules {
     _Atomic uint32_t users;
-    size_t count;
+    _Atomic size_t count; /* an added rule is complete before it counts */
     sj_value_rule items[SJ_VALUE_RULES];
     const char *names[SJ_VALUE_RULES]; /* of the items */
     /* Of typed rules: what debug data say of functions, by id; mapped lazily. NULL: no such rule */
@@ -58,6 +63,7 @@ typedef struct sj_value_rules {
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others */
+    _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
     _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
 } sj_value_rules;
 
@@ -75,8 +81,21 @@ bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right);
 /* sj_value_rules_same compares what two lists ask for; NULL is the empty one. */
 bool sj_value_rules_same(const sj_value_rules *left, const sj_value_rules *right);
 
-/* sj_value_rules_record_same compares which values two lists record, whatever they change. */
-bool sj_value_rules_record_same(const sj_value_rules *left, const sj_value_rules *right);
+/* sj_value_rule_same_place: two rules that change calls are about the same value of the same
+ * functions, called by the same, so that what one does the other can do in its place. */
+bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *right);
+
+/* sj_value_rules_have_records returns whether a list records all that others record; what rules
+ * change does not matter. NULL is the empty list. */
+bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others);
+
+/* sj_value_rules_add_missing adds to a list that a recording uses what it lacks of `wanted`: places
+ * of rules stay what they are. `refuse` is told of each rule that cannot be added, and why. One
+ * thread; others may read the list meanwhile. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
+                                                   const sj_value_rules *wanted, void *context,
+                                                   void (*refuse)(void *context, const char *rule,
+                                                                  const char *why));
 
 /* sj_value_rules_change returns whether one of them changes calls; NULL is the empty list. */
 bool sj_value_rules_change(const sj_value_rules *rules);
@@ -131,6 +150,12 @@ bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set 
 void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t *descriptors, size_t used, size_t capacity);
 
+/* sj_value_rules_count_crowded notes a function in whose places what one of the rules about it is
+ * about found no room: rules that are written alike are counted when they are read, others meet at
+ * the function only. */
+void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
+                                  const uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
 /* sj_value_rule_holds returns whether a value is one that the rule keeps. */
 bool sj_value_rule_holds(const sj_value_rule *rule, const sj_block_value *value);
 
@@ -152,6 +177,9 @@ bool sj_value_rules_judge_calls(const sj_value_rules *rules);
 
 /* sj_value_rules_called_from gives the rules whose condition on the caller names a function. */
 sj_rule_set sj_value_rules_called_from(const sj_value_rules *rules, const char *symbol);
+
+/* sj_value_rules_settle: the plans that are there have been looked at. */
+void sj_value_rules_settle(sj_value_rules *rules); /* NULL is allowed */
 
 /* The words of a policy. */
 extern const char *const sj_value_kind_words[SJ_VALUE_RULE_KINDS]; /* the first is "" */

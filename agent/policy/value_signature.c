@@ -25,7 +25,8 @@ typedef struct signature_reader {
     bool is_method;
     bool is_stack_lost; /* a structure of unknown size lies on the stack */
     uint32_t position;  /* of the parameter at hand, in source order */
-    uint8_t limit;      /* what brackets have said of it */
+    uint32_t result_kind;
+    uint8_t limit; /* what brackets have said of it */
     const char *length_name;
     size_t length_bytes;
     size_t named_count;
@@ -202,6 +203,26 @@ static sj_status read_size(signature_reader *reader, uint32_t *kind)
     return SJ_OK;
 }
 
+/* fill_buffer makes a value what is behind its place at the exit, as long as the result says. */
+static sj_status fill_buffer(const signature_reader *reader, sj_signature_value *value)
+{
+    const bool is_int = reader->result_kind == SJ_VALUE_INT || reader->result_kind == SJ_VALUE_UINT;
+    if (!is_int && reader->result_kind != SJ_VALUE_LONG && reader->result_kind != SJ_VALUE_ULONG) {
+        return sj_fail(reader->error, SJ_EINVAL,
+                       "\"result\" is a length where the result is int, uint, long or ulong");
+    }
+    for (size_t i = 0; i < reader->signature->count; i++) {
+        if (reader->signature->values[i].filled != 0) {
+            return sj_fail(reader->error, SJ_EINVAL,
+                           "one buffer of a function can have its result as length");
+        }
+    }
+    value->filled = is_int ? SJ_PLACE_FILLED_INT : SJ_PLACE_FILLED;
+    value->filled_place = value->place;
+    value->place = sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_STRING);
+    return SJ_OK;
+}
+
 /* find_lengths gives the values whose brackets name a parameter that one's place. */
 static sj_status find_lengths(const signature_reader *reader)
 {
@@ -215,6 +236,11 @@ static sj_status find_lengths(const signature_reader *reader)
             place = is_it ? named->place : place;
         }
         const uint32_t kind = sj_value_kind_of(place);
+        if (place == 0 &&
+            is_word(length->name != NULL ? length->name : "", length->bytes, "result")) {
+            SJ_TRY(fill_buffer(reader, &reader->signature->values[i]));
+            continue;
+        }
         if (length->bytes != 0 &&
             (place == 0 || sj_value_is_real(kind) || sj_value_is_text(kind))) {
             return sj_fail(reader->error, SJ_EINVAL,
@@ -300,6 +326,7 @@ sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
     /* The result is read first: its address may take the first register. */
     reader.at = end != NULL ? end + 1 : text + strlen(text);
     SJ_TRY(read_result(&reader, &kind));
+    reader.result_kind = kind;
     reader.whole = kind == KIND_STRUCT && convention == SJ_CONVENTION_SYSTEM_V && !is_method;
     reader.at = text;
     SJ_TRY(read_parameters(&reader));

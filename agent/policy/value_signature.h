@@ -8,7 +8,8 @@
  *     item      = number | name
  *
  * A number in brackets says how many bytes are recorded at most, a name which parameter, a whole
- * number, has the length; "bytes" needs one.
+ * number, has the length; "bytes" needs one. The name "result", where no parameter has it, says
+ * that the function fills the buffer, and returns how many bytes it has then: one of each function.
  * "struct" is a structure that is passed or returned in memory: over 16 bytes. It is not recorded,
  * but counts: System V passes the address of such a result in the first general register and copies
  * an argument to the stack, behind which nothing on the stack is found; AAPCS64 has a register of
@@ -36,6 +37,9 @@ typedef struct sj_signature_value {
     uint8_t source; /* descriptor whose position counts the parameters in source order */
     uint8_t limit;  /* sj_place_limit of a text; 0: as otherwise */
     uint8_t length; /* place of the argument that is its length; 0: it ends by itself */
+    uint8_t filled; /* SJ_PLACE_FILLED or _INT: `place` is the result's, it is recorded at the exit
+                       with the result as its length; 0: it is not */
+    uint8_t filled_place; /* then that of the argument that leads to it */
 } sj_signature_value;
 
 typedef struct sj_signature {

@@ -1,7 +1,6 @@
 #include "agent/recording/pipeline.h"
 
 #include "agent/host/clock.h"
-#include "agent/recording/change_permit.h"
 #include "agent/recording/empty_recording.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
@@ -244,28 +243,15 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
     return sj_function_log_open(&log, &recording->function_log, error);
 }
 
-/* start_changes makes the table of rules that change calls, if this machine allows them. */
+/* start_changes makes the table of rules that change calls, where there are some. */
 static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
 {
-    const sj_recording_options *options = &recording->options;
-    sj_value_rules *values = options->selection.values;
-    char program[PATH_MAX] = "";
-    char link[64];
-    if (!sj_value_rules_change(values)) {
-        return SJ_OK;
+    sj_value_rules *values = recording->options.selection.values;
+    recording->values = sj_value_rules_share(values);
+    if (sj_value_rules_change(values)) {
+        SJ_TRY(sj_changes_start(recording, values, values, tick_ns, error));
+        sj_function_rules_set_changes(recording->rules, recording->table);
     }
-    snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->attach_pid);
-    if (realpath(options->program != NULL ? options->program->binary : link, program) == NULL) {
-        return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
-    }
-    if (SJ_MACHINE_CHANGES == 0 ||
-        (options->program != NULL && options->program->emulator[0] != '\0')) {
-        return sj_fail(error, SJ_EUNSUPPORTED, "calls can be changed on x86-64 only");
-    }
-    SJ_TRY(sj_change_permit_check(values, program, options->asks_user_for_changes, error));
-    SJ_TRY(sj_changes_table_new(recording->runtime_directory, values, program, tick_ns,
-                                &recording->table, error));
-    sj_function_rules_set_changes(recording->rules, recording->table);
     return SJ_OK;
 }
 
@@ -549,6 +535,7 @@ void sj_pipeline_free(sj_recording *recording)
     sj_class_table_free(recording->classes);
     sj_function_rules_free(recording->rules);
     sj_changes_table_free(recording->table);
+    sj_value_rules_free(recording->values);
     sj_policy_changes_deinit(&recording->changes);
     if (recording->uplink != NULL) {
         sj_uplink_stop(recording->uplink);

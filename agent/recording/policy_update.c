@@ -214,11 +214,57 @@ static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, ch
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         keep_runtime(sj_runtimes[i], &fixed->runtimes[i], &selection->runtimes[i], sums);
     }
-    if (!sj_value_rules_record_same(selection->values, fixed->values)) {
-        note_problem(sums, "values: what is recorded stays as it was at the beginning");
+}
+
+static void note_refused(void *context, const char *rule, const char *why)
+{
+    char text[256];
+    snprintf(text, sizeof(text), "values: '%s' does not begin in a program that runs: %s", rule,
+             why);
+    note_problem(context, text);
+}
+
+/* add_values puts the rules of all policies so far, to which those of this one are added, in the
+ * place of its own. */
+static sj_status add_values(sj_recording *recording, sj_selection *selection, change_sums *sums,
+                            sj_error *error)
+{
+    const sj_value_rules *wanted = selection->values;
+    if (recording->values == NULL && wanted != NULL &&
+        sj_value_rules_new(&recording->values) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    if (!sj_value_rules_have_records(wanted, recording->values)) {
+        note_problem(sums, "values: what has been recorded so far stays recorded");
+    }
+    if (wanted != NULL &&
+        sj_value_rules_add_missing(recording->values, wanted, sums, note_refused) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_value_rules_free(selection->values);
-    selection->values = sj_value_rules_share(fixed->values);
+    selection->values = sj_value_rules_share(recording->values);
+    if (recording->table != NULL) {
+        sj_changes_table_grow(recording->table);
+    }
+    return SJ_OK;
+}
+
+/* begin_changes asks whether this machine allows the rules of a policy that change calls, and makes
+ * their table if there is none yet. */
+static sj_status begin_changes(sj_recording *recording, const sj_policy *policy, sj_error *error)
+{
+    const sj_value_rules *wanted = policy->selection.values;
+    if (!sj_value_rules_change(wanted)) {
+        return SJ_OK;
+    }
+    if (recording->table != NULL) {
+        return sj_change_permit_check(wanted, sj_changes_table_program(recording->table),
+                                      recording->options.asks_user_for_changes, error);
+    }
+    if (recording->values == NULL && sj_value_rules_new(&recording->values) != SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    return sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error);
 }
 
 static bool same_buffers(const sj_policy *left, const sj_policy *right)
@@ -287,7 +333,8 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
 {
     const sj_policy *before = recording->changes.policy;
     /* What the budget had unhooked is hooked again, too. */
-    const bool same_hooks = sj_selection_same(&before->selection, &policy->selection) &&
+    const bool same_hooks = states->renewed_count == 0 &&
+                            sj_selection_same(&before->selection, &policy->selection) &&
                             before->budget_percent <= 0 && !recording->changes.is_unsure;
     const sj_status status = sj_drain_set_policy(recording->drain, policy, rules);
     if (status != SJ_OK) {
@@ -375,15 +422,11 @@ static void replace_changes(const sj_recording *recording, sj_value_rules *chang
     size_t unknown = 0;
     if (recording->table != NULL) {
         sj_changes_table_replace(recording->table, changing, &unknown);
-    } else { /* there were none at the beginning */
-        for (size_t i = 0; changing != NULL && i < changing->count; i++) {
-            unknown += changing->items[i].changes ? 1 : 0;
-        }
     }
     if (unknown != 0) {
-        note_problem(sums, "values: calls are changed by rules that were there at the beginning, "
-                           "with the same name, function and value, and the same callers, only; "
-                           "those of Java methods do what they did");
+        note_problem(sums,
+                     "values: rules that change calls and have no place change none; those of "
+                     "Java methods do what they did");
     }
 }
 
@@ -397,29 +440,18 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
     if (status != SJ_OK) {
         sj_function_rules_free(rules);
         free_policy(policy);
-        free(states.states);
+        sj_function_states_deinit(&states);
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
     replace_changes(recording, changing, sums); /* nothing refuses the policy any more */
     sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);
-    free(states.states);
+    sj_function_states_deinit(&states);
     /* From here on it is obeyed by all; some began a little before. */
     adopt(recording, policy, rules, sj_clock_ticks(),
           json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
     return status;
-}
-
-/* permit_changes asks whether this machine allows the rules of a policy that change calls. */
-static sj_status permit_changes(const sj_recording *recording, const sj_policy *policy,
-                                sj_error *error)
-{
-    const sj_value_rules *values = policy->selection.values;
-    return values != NULL
-               ? sj_change_permit_check(values, sj_changes_table_program(recording->table),
-                                        recording->options.asks_user_for_changes, error)
-               : SJ_OK;
 }
 
 /* change obeys a document; `*answer` (allocated) says what that did. */
@@ -435,17 +467,19 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         json_decref(sums.not_applied);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    if (recording->table != NULL) {
-        const sj_status allowed = permit_changes(recording, policy, error);
-        if (allowed != SJ_OK) {
-            sj_function_rules_free(rules);
-            free_policy(policy);
-            json_decref(sums.not_applied);
-            return allowed;
-        }
-        sj_function_rules_set_changes(rules, recording->table);
-    }
     sj_value_rules *changing = sj_value_rules_share(policy->selection.values);
+    sj_status allowed = begin_changes(recording, policy, error);
+    if (allowed == SJ_OK) {
+        allowed = add_values(recording, &policy->selection, &sums, error);
+    }
+    if (allowed != SJ_OK) {
+        sj_value_rules_free(changing);
+        sj_function_rules_free(rules);
+        free_policy(policy);
+        json_decref(sums.not_applied);
+        return allowed;
+    }
+    sj_function_rules_set_changes(rules, recording->table);
     keep_runtimes(&recording->options.selection, &policy->selection, &sums);
     keep_libraries(recording, &policy->selection, &sums);
     keep_budget(policy, &sums);

@@ -58,15 +58,23 @@ struct sj_recording {
     sj_class_table *classes;
     sj_drain *drain;
     sj_link_server *link;
-    sj_function_rules *rules;   /* NULL: no policy */
-    sj_changes_table *table;    /* NULL: no rule changes calls */
-    sj_metadata_store *control; /* likewise */
-    sj_zombies *zombies;        /* NULL: freed memory is not watched */
+    sj_function_rules *rules; /* NULL: no policy */
+    sj_value_rules *values;   /* of all policies so far, in their places; NULL: there was none */
+    sj_changes_table *_Atomic table; /* NULL: no rule changes calls */
+    sj_metadata_store *control;      /* likewise */
+    sj_zombies *zombies;             /* NULL: freed memory is not watched */
     sj_policy_changes changes;
     _Atomic uint64_t main_process; /* number of what the launched pid runs at present */
     int interrupts;
     sj_recording_summary summary;
 };
+
+/* sj_changes_start makes the table of rules that change calls if this machine allows those of
+ * `wanted` that do. Places in it are those of `places`, which the table shares. SJ_EPERM: it does
+ * not, the message says why; SJ_EIO, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted,
+                                         sj_value_rules *places, double ns_per_tick,
+                                         sj_error *error);
 
 /* sj_policy_changes_init and _deinit; `policy` NULL: none, and there will be none. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,

@@ -22,10 +22,11 @@ _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
                "comparisons and places are those of the rules");
 
 struct sj_changes_table {
-    pthread_mutex_t mutex; /* guards the list of functions */
+    pthread_mutex_t mutex; /* guards the list of functions, and what changes */
     sj_changes *shared;
     sj_value_rules *rules;   /* whose places the table has */
     sj_value_rules *current; /* what they do now; NULL: nothing */
+    size_t current_count;    /* the first of these: the list may have grown since */
     double ns_per_tick;
     sj_rule_set changing; /* rules that change something */
     sj_rule_set woven;    /* of these, rules that code was rewritten for */
@@ -78,6 +79,7 @@ static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_t
     sj_changes *shared = table->shared;
     table->rules = sj_value_rules_share(rules);
     table->current = sj_value_rules_share(rules);
+    table->current_count = rules->count;
     table->ns_per_tick = ns_per_tick;
     for (size_t i = 0; i < rules->count; i++) {
         if (rules->items[i].changes) {
@@ -157,14 +159,14 @@ static void set_rules(sj_changed_function *entry, const sj_rule_set *rules,
 }
 
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
-                          const sj_rule_set *callers, bool is_woven)
+                          const sj_rule_set *callers, bool is_quiet, bool is_woven)
 {
+    uint32_t place = sj_changes_place(function);
+    pthread_mutex_lock(&table->mutex);
     const sj_rule_set changing = changing_of(table, rules);
     const sj_rule_set changing_calls = changing_of(table, callers);
     const bool has_rules =
         !sj_rule_set_is_empty(&changing) || !sj_rule_set_is_empty(&changing_calls);
-    uint32_t place = sj_changes_place(function);
-    pthread_mutex_lock(&table->mutex);
     if (is_woven) {
         sj_rule_set_add_all(&table->woven, &changing);
     }
@@ -174,6 +176,7 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
         const uint32_t held = atomic_load(&entry->function);
         if (held == 0 || held == function) {
             set_rules(entry, &changing, &changing_calls);
+            atomic_store(&entry->is_quiet, is_quiet ? 1 : 0);
             atomic_store(&entry->function, function); /* probes read it first */
             table->used += held == 0;
             break;
@@ -182,30 +185,15 @@ void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_r
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* copy_callers copies the conditions on the caller, which borrow their texts. */
-static size_t copy_callers(const sj_value_rule *rule,
-                           sj_value_condition callers[SJ_VALUE_CONDITIONS])
+void sj_changes_table_grow(sj_changes_table *table)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < rule->condition_count; i++) {
-        if (rule->conditions[i].subject == SJ_CONDITION_CALLER) {
-            callers[count++] = rule->conditions[i];
+    pthread_mutex_lock(&table->mutex);
+    for (size_t i = 0; i < table->rules->count; i++) {
+        if (table->rules->items[i].changes) {
+            sj_rule_set_add(&table->changing, i);
         }
     }
-    return count;
-}
-
-/* is_same_place: the rules are about the same value of the same functions, called by the same, so
- * that what one does the other can do in its place. */
-static bool is_same_place(const sj_value_rule *left, const sj_value_rule *right)
-{
-    sj_value_condition left_callers[SJ_VALUE_CONDITIONS];
-    sj_value_condition right_callers[SJ_VALUE_CONDITIONS];
-    const size_t left_count = copy_callers(left, left_callers);
-    const size_t right_count = copy_callers(right, right_callers);
-    return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
-           strcmp(left->function.text, right->function.text) == 0 &&
-           sj_value_conditions_same(left_callers, left_count, right_callers, right_count);
+    pthread_mutex_unlock(&table->mutex);
 }
 
 /* does_same: code that was rewritten for one rule serves the other, too. */
@@ -222,18 +210,20 @@ static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
     return same;
 }
 
-/* find_rule finds the rule for place `of` of the table's rules: of several that are alike, the one
- * that has as many before it. */
+/* find_rule finds among the first rules of a list the one for place `of` of the table's: of several
+ * that are alike, the one that has as many before it. */
 static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_value_rules *rules,
-                                      size_t of, bool is_woven)
+                                      size_t count, size_t of, bool is_woven)
 {
     const sj_value_rule *like = &table->rules->items[of];
     size_t before = 0;
     for (size_t i = 0; i < of; i++) {
-        before += table->rules->items[i].changes && is_same_place(&table->rules->items[i], like);
+        before += table->rules->items[i].changes &&
+                  sj_value_rule_same_place(&table->rules->items[i], like);
     }
-    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
-        if (rules->items[i].changes && is_same_place(&rules->items[i], like) && before-- == 0) {
+    for (size_t i = 0; i < count; i++) {
+        if (rules->items[i].changes && sj_value_rule_same_place(&rules->items[i], like) &&
+            before-- == 0) {
             return !is_woven || does_same(&rules->items[i], like) ? &rules->items[i] : NULL;
         }
     }
@@ -262,18 +252,20 @@ static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, doubl
 
 void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown)
 {
+    const size_t count = rules != NULL ? rules->count : 0;
     size_t wanted = 0;
     pthread_mutex_lock(&table->mutex);
     const sj_rule_set woven = table->woven;
     pthread_mutex_unlock(&table->mutex);
     *unknown = 0;
-    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         wanted += rules->items[i].changes ? 1 : 0;
     }
     SJ_EACH_RULE (i, &table->changing) {
         const bool is_woven = sj_rule_set_has(&woven, i);
-        const sj_value_rule *before = find_rule(table, table->current, i, false);
-        const sj_value_rule *rule = find_rule(table, rules, i, is_woven);
+        const sj_value_rule *before =
+            find_rule(table, table->current, table->current_count, i, false);
+        const sj_value_rule *rule = find_rule(table, rules, count, i, is_woven);
         const bool is_same = before != NULL && rule != NULL && sj_value_rule_same(before, rule);
         if (!is_same && before != rule) { /* what goes on keeps its counts */
             rewrite_rule(&table->shared->rules[i], rule, table->ns_per_tick);
@@ -283,6 +275,7 @@ void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, si
     *unknown = wanted;
     sj_value_rules_free(table->current);
     table->current = sj_value_rules_share(rules);
+    table->current_count = count;
 }
 
 static void mark_rule(sj_change_rule *rule, const char *name, bool end)
@@ -299,9 +292,11 @@ static void mark_rule(sj_change_rule *rule, const char *name, bool end)
 
 void sj_changes_table_mark(sj_changes_table *table, const char *name, bool end)
 {
+    pthread_mutex_lock(&table->mutex);
     SJ_EACH_RULE (i, &table->changing) {
         mark_rule(&table->shared->rules[i], name, end);
     }
+    pthread_mutex_unlock(&table->mutex);
 }
 
 const char *sj_changes_table_program(const sj_changes_table *table)

@@ -20,12 +20,17 @@ SJ_MUST_CHECK sj_status sj_changes_table_new(const char *runtime_directory, sj_v
 void sj_changes_table_free(sj_changes_table *table);
 
 /* sj_changes_table_add says which rules are about a function, and which about calls by it. Those
- * that change nothing are left out. `is_woven`: its code is rewritten for what these rules do. */
+ * that change nothing are left out. `is_quiet`: nobody else asks for the values of its calls.
+ * `is_woven`: its code is rewritten for what these rules do. */
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
-                          const sj_rule_set *callers, bool is_woven);
+                          const sj_rule_set *callers, bool is_quiet, bool is_woven);
+
+/* sj_changes_table_grow makes room for rules that were added to the list that the table was made
+ * with; they do nothing before sj_changes_table_replace. One thread calls the two. */
+void sj_changes_table_grow(sj_changes_table *table);
 
 /* sj_changes_table_replace takes over what other rules do: each in the place of the one that has
- * its name, function, value and callers among those that the table was made with, whose places the
+ * its name, function, value and callers in the list that the table was made with, whose places the
  * probes know, and where code is rewritten for them doing the same under the same kinds of
  * conditions. One that is not there any more changes nothing. `*unknown` counts those that have no
  * place. */

@@ -139,6 +139,18 @@ static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matc
     return changing;
 }
 
+/* is_quiet returns whether all rules about a function change calls under a condition on the value
+ * that each is about: values that meet none of these are nobody's. */
+static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched)
+{
+    bool is_quiet = !sj_rule_set_is_empty(matched);
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &values->items[i];
+        is_quiet = is_quiet && rule->changes && rule->own.comparison != SJ_VALUE_ALWAYS;
+    }
+    return is_quiet;
+}
+
 /* name_values notes the rules about values of a function, if there are any. */
 static void name_values(sj_function_rules *rules, uint32_t function, const char *symbol,
                         sj_link_language language)
@@ -162,7 +174,7 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     if (rules->changes != NULL) {
         const sj_rule_set changing = changing_of(rules, &values.values, language);
         sj_changes_table_add(rules->changes, function, &changing, &values.called_from,
-                             language == SJ_LINK_LANGUAGE_JVM);
+                             is_quiet(all, &values.values), language == SJ_LINK_LANGUAGE_JVM);
     }
 }
 
@@ -201,12 +213,21 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* visit_untyped tells of functions whose values are not recorded, as nothing is known of them. */
+/* visit_untyped tells of functions whose values are not recorded: nothing is known of them, or
+ * other rules have taken their places. */
 static void visit_untyped(const sj_value_rules *values, void *context,
                           void (*visit)(void *context, const char *text))
 {
     char text[SJ_UNCHANGING_BYTES];
     for (size_t i = 0; values != NULL && i < values->count; i++) {
+        const uint32_t crowded = atomic_load(&values->crowded[i]);
+        if (crowded != 0) {
+            snprintf(text, sizeof(text),
+                     "rule '%s': %u functions have as many values as can be recorded without it; "
+                     "narrower patterns, or fewer values, make room",
+                     values->items[i].name, crowded);
+            visit(context, text);
+        }
         const uint32_t missing = atomic_load(&values->missing[i]);
         if (missing != 0) {
             snprintf(text, sizeof(text),

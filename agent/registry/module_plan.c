@@ -66,6 +66,12 @@ static uint8_t longest_texts(const sj_value_rules *rules, const sj_rule_set *of)
     return limit;
 }
 
+static size_t count_used(const uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    const uint8_t *end = memchr(places, 0, SJ_PLACES_PER_FUNCTION);
+    return end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
+}
+
 static sj_status list_values(void *context, const char *name, uint64_t offset,
                              uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -82,10 +88,7 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
         }
         sj_value_rules_count_types(rules, &typed, status == SJ_OK);
     }
-    size_t used = 0;
-    while (used < SJ_PLACES_PER_FUNCTION && places[used] != 0) {
-        used++;
-    }
+    size_t used = count_used(places);
     if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {
         places[used++] = SJ_PLACE_CPU_ENTRY;
     }
@@ -93,6 +96,45 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
         places[used++] = SJ_PLACE_MEMORY_ENTRY;
     }
     sj_value_rules_list(rules, &matched, places, used, SJ_PLACES_PER_FUNCTION);
+    if (choice->found != NULL) { /* else nothing is recorded by this plan */
+        sj_value_rules_count_crowded(rules, &matched, places);
+    }
+    return SJ_OK;
+}
+
+/* keep_fresh leaves the rules that no plan has been looked at for. */
+static void keep_fresh(const sj_value_rules *rules, sj_rule_set *set)
+{
+    const sj_rule_set all = *set;
+    SJ_EACH_RULE (i, &all) {
+        if (!rules->items[i].is_fresh) {
+            sj_rule_set_remove(set, i);
+        }
+    }
+}
+
+/* list_late_values adds what rules ask for that came late to the places that a function has. */
+static sj_status list_late_values(void *context, const char *name, uint64_t offset,
+                                  uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    const function_choice *choice = context;
+    sj_value_rules *rules = choice->selection->values;
+    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    sj_rule_set late = {0};
+    size_t used = count_used(places);
+    (void)offset;
+    SJ_EACH_RULE (i, &matched) {
+        if (rules->items[i].came_late) {
+            sj_rule_set_add(&late, i);
+        }
+    }
+    if (sj_value_rules_measure_cpu(rules, &late) && used < SJ_PLACES_PER_FUNCTION &&
+        memchr(places, SJ_PLACE_CPU_ENTRY, used) == NULL) {
+        places[used++] = SJ_PLACE_CPU_ENTRY;
+    }
+    sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
+    keep_fresh(rules, &late);
+    sj_value_rules_count_crowded(rules, &late, places);
     return SJ_OK;
 }
 
@@ -172,4 +214,40 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
     const sj_status status = sj_plan_select(plan, wants_function, &choice, changed);
     sj_source_map_free(choice.sources);
     return status;
+}
+
+/* mark_callers marks functions that rules name as callers which have come since: the agent learns
+ * where they lie with their hooks. */
+static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan, uint8_t *marks,
+                         uint32_t *count)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    for (uint32_t i = 0; i < plan->function_count; i++) {
+        const sj_rule_set named =
+            sj_value_rules_called_from(rules, sj_plan_string(plan, functions[i].name));
+        bool is_fresh = false;
+        SJ_EACH_RULE (j, &named) {
+            is_fresh = is_fresh || (rules->items[j].is_fresh && rules->items[j].changes);
+        }
+        *count += is_fresh && marks[i] == 0;
+        marks[i] |= is_fresh;
+    }
+}
+
+static bool have_come_late(const sj_value_rules *rules)
+{
+    return rules != NULL && rules->count != 0 && rules->items[rules->count - 1].came_late;
+}
+
+sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_plan *plan,
+                                    uint8_t *marks, uint32_t *count)
+{
+    function_choice choice = {.selection = options->selection};
+    *count = 0;
+    if (!have_come_late(options->selection->values)) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_plan_add_values(plan, list_late_values, &choice, marks, count));
+    mark_callers(options->selection->values, plan->header, marks, count);
+    return SJ_OK;
 }

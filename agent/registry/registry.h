@@ -132,13 +132,17 @@ typedef struct sj_function_states {
     uint8_t *states; /* [count] sj_function_state; ids from `count` on are of later modules */
     uint32_t count;
     bool other_modules; /* modules that were excluded may be wanted now */
+    uint8_t *renewed;   /* [count] 1: a plan records more of it than hooks that were made before */
+    uint32_t renewed_count;
 } sj_function_states;
+
+void sj_function_states_deinit(sj_function_states *states);
 
 /* sj_registry_select puts another selection, and the rules that get the names, in the place of
  * those before (borrowed, like them): plans that are asked for from now on obey it, and the
  * collector is notified. `states` says what that means for functions that are planned already; the
- * caller frees states->states. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: nothing is selected anew, or only
- * some modules are. */
+ * caller releases it, also after a failure. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: nothing is selected
+ * anew, or only some modules are. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
 

@@ -57,10 +57,11 @@ static void record_states(const sj_registry_module *entry, const sj_plan_header 
 
 static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
                                const sj_selection *selection, sj_function_rules *rules,
-                               uint8_t *states)
+                               sj_function_states *states)
 {
     sj_plan plan = {0};
     bool changed = false;
+    uint32_t renewed = 0;
     char in_root[PATH_MAX];
     const sj_module_plan_options choice = {
         .selection = selection,
@@ -74,7 +75,12 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
     sj_status status = sj_module_plan_select(
         &choice, sj_selection_wants_module(selection, entry->path, entry->is_main), &plan,
         &changed);
-    if (status == SJ_OK && changed) {
+    if (status == SJ_OK) {
+        status = sj_module_plan_add_values(&choice, &plan, states->renewed + entry->first_function,
+                                           &renewed);
+        states->renewed_count += renewed;
+    }
+    if (status == SJ_OK && (changed || renewed != 0)) {
         status = sj_plan_write(&plan, entry->plan_path, NULL);
     }
     if (status == SJ_OK && changed) {
@@ -85,10 +91,17 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
     }
     if (status == SJ_OK) {
         set_names(rules, entry, plan.header);
-        record_states(entry, plan.header, states);
+        record_states(entry, plan.header, states->states);
     }
     sj_plan_free(&plan);
     return status;
+}
+
+void sj_function_states_deinit(sj_function_states *states)
+{
+    free(states->states);
+    free(states->renewed);
+    *states = (sj_function_states){0};
 }
 
 sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
@@ -98,16 +111,16 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
     pthread_mutex_lock(&registry->mutex);
     *states = (sj_function_states){
         .states = calloc(registry->next_function, 1),
+        .renewed = calloc(registry->next_function, 1),
         .count = registry->next_function,
         .other_modules =
             (selection->library_calls && !registry->options.selection->library_calls) ||
             !sj_selection_same_modules(registry->options.selection, selection)};
-    status = states->states != NULL ? SJ_OK : SJ_ENOMEM;
+    status = states->states != NULL && states->renewed != NULL ? SJ_OK : SJ_ENOMEM;
     for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
         /* Methods that a runtime named have no plan: they stay as they are. */
         if (registry->modules[i].plan_path[0] != '\0') {
-            status =
-                select_module(registry, &registry->modules[i], selection, rules, states->states);
+            status = select_module(registry, &registry->modules[i], selection, rules, states);
         }
     }
     for (size_t i = 0; i < registry->container_count && status == SJ_OK; i++) {
@@ -117,6 +130,7 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
         registry->options.selection = selection;
         registry->options.rules = rules;
         sj_registry_name_classes(registry);
+        sj_value_rules_settle(selection->values);
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

@@ -5,6 +5,7 @@
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/tree_chains.h"
+#include "collector-server/cli/tree_values.h"
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
 
@@ -26,7 +27,8 @@ enum {
     QUERY_BYTES = 700,
     MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
     KNOWN_MODULES = 512,
-    LEAST_NAME = 24 /* columns that indentation leaves for the name */
+    VALUES_SHOWN = 3, /* of a path */
+    LEAST_NAME = 24   /* columns that indentation leaves for the name */
 };
 
 typedef struct tree_options {
@@ -39,10 +41,12 @@ typedef struct tree_options {
     bool by_thread;
     bool waiting;
     bool costs;
+    bool by_value;
     /* derived */
     bool narrow; /* a terminal without room for self time and calls */
     sj_terminal terminal;
-    sj_waits *waits; /* with `waiting` */
+    sj_waits *waits;        /* with `waiting` */
+    sj_tree_values *values; /* with `by_value` */
 } tree_options;
 
 typedef struct pruned_paths {
@@ -109,6 +113,40 @@ static void print_costs(const sj_tree_path *path)
            path->has_memory ? sj_format_bytes(path->net_bytes, net) : "");
 }
 
+/* print_text prints what a program had in its memory: nothing of it controls the terminal. `room`
+ * 0: any. */
+static void print_text(const char *text, int room)
+{
+    const bool is_cut = room > 1 && sj_text_width(text) > room;
+    const size_t bytes = is_cut ? sj_text_cut(text, room - 1) : strlen(text);
+    for (size_t i = 0; i < bytes; i++) {
+        putchar((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
+    }
+    puts(is_cut ? "\xe2\x80\xa6" : "");
+}
+
+/* print_values prints the values that the calls of a path spent most time with. */
+static void print_values(const tree_options *options, const sj_tree_path *path)
+{
+    char total[SJ_DURATION_TEXT_BYTES];
+    const sj_path_values *of = NULL;
+    const size_t count = sj_tree_values_of(options->values, path->path_id, &of);
+    const size_t shown = options->min_share > 0 && count > VALUES_SHOWN ? VALUES_SHOWN : count;
+    for (size_t i = 0; i < shown; i++) {
+        printf("%8s %10s ", "", sj_format_duration(of[i].total_ns, total));
+        if (!options->narrow) {
+            printf("%10s %12lld ", "", (long long)of[i].calls);
+        }
+        printf("%*s ", options->costs ? COSTS_WIDTH : 0, "");
+        print_text(of[i].text, print_indent(options, path->level + 1));
+    }
+    if (shown < count) {
+        printf("%*s", figures_width(options), "");
+        (void)print_indent(options, path->level + 1);
+        printf("%zu other values (--all)\n", count - shown);
+    }
+}
+
 static void print_path(const tree_options *options, const sj_tree_path *path)
 {
     char total[SJ_DURATION_TEXT_BYTES];
@@ -144,6 +182,9 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
                options->terminal.colour ? "\033[0m" : "");
     }
     putchar('\n');
+    if (options->values != NULL) {
+        print_values(options, path);
+    }
 }
 
 /* print_folded prints the line that stands for `count` paths of a chain. */
@@ -227,6 +268,7 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
     const int64_t depth = sqlite3_column_int64(row, 0);
     const char *module = entered_module(modules, depth, (const char *)sqlite3_column_text(row, 7));
     return (sj_tree_path){.module = (char *)module,
+                          .path_id = sqlite3_column_int64(row, 13),
                           .depth = sqlite3_column_int64(row, 0),
                           .level = sqlite3_column_int64(row, 0),
                           .total_ns = sqlite3_column_int64(row, 1),
@@ -304,6 +346,12 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
     print_pruned(options, &pruned);
+    if (options->values != NULL && sj_tree_values_left_out(options->values) != 0) {
+        printf(
+            "\n%lld calls have values that are not shown: their paths are folded, or there are too "
+            "many\n",
+            (long long)sj_tree_values_left_out(options->values));
+    }
     if (result != SQLITE_DONE && result != SQLITE_ROW) {
         return sj_command_error(&sj_command_tree, SJ_EXIT_FAILED, "%s", sqlite3_errstr(result));
     }
@@ -326,12 +374,17 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
         sj_call_choice_deinit(&options->choice);
         return sj_command_failed(&sj_command_tree, &error);
     }
+    if (options->by_value &&
+        sj_tree_values_read(database, session_id, &options->values, &error) != SJ_OK) {
+        sj_call_choice_deinit(&options->choice);
+        return sj_command_failed(&sj_command_tree, &error);
+    }
     char sql[QUERY_BYTES];
     snprintf(sql, sizeof(sql),
              table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
-                     "allocated_bytes, net_bytes "
+                     "allocated_bytes, net_bytes, path_id "
                      "FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
@@ -357,6 +410,8 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
     }
     sj_waits_free(options->waits);
     options->waits = NULL;
+    sj_tree_values_free(options->values);
+    options->values = NULL;
     sj_call_choice_deinit(&options->choice);
     return exit_code;
 }
@@ -434,6 +489,17 @@ static sj_status parse_all(const sj_option *option, void *values, const char *te
     return SJ_OK;
 }
 
+/* is_whole: nothing is asked for that values are not told of. */
+static bool is_whole(const tree_options *options)
+{
+    const sj_call_choice *choice = &options->choice;
+    return options->query.format == SJ_RESULT_TABLE && options->query.cluster.url == NULL &&
+           !options->physical && !options->by_thread && !options->waiting &&
+           choice->thread == NULL && choice->process == NULL && choice->mark == NULL &&
+           choice->function == NULL && choice->module == NULL && choice->callers == NULL &&
+           !choice->has_from && !choice->has_to;
+}
+
 static int run_tree(int argc, char **argv)
 {
     tree_options options = {.min_share = 0.005, .max_depth = INT64_MAX};
@@ -468,6 +534,11 @@ static int run_tree(int argc, char **argv)
                                       "--waiting prints whole paths, as text: without --function, "
                                       "--module, --callers and --physical");
     }
+    if (options.by_value && !is_whole(&options)) {
+        return sj_command_usage_error(
+            &sj_command_tree, "--by-value prints whole sessions and whole paths, as text: "
+                              "with --all, --costs, --depth, --min-percent and --wide only");
+    }
     return show_tree(&options);
 }
 
@@ -497,6 +568,11 @@ static const sj_option tree_table[] = {
      .offset = offsetof(tree_options, costs),
      .help = "CPU time and memory of the calls of a path, as far as `record --cpu-time` or\n"
              "`--memory` measured them"},
+    {.name = "by-value",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(tree_options, by_value),
+     .help =
+         "below each path the values that its calls spent most time with; with --all every one"},
     {.name = "min-percent",
      .argument = "P",
      .kind = SJ_ARG_PARSED,

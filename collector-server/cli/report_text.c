@@ -578,6 +578,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
+    json_number(file, "refused_functions", summary->drain.refused_functions);
     json_unrecorded(file, summary);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",

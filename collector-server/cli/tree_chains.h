@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 typedef struct sj_tree_path {
+    int64_t path_id;
     int64_t depth; /* in the call tree, 0 for roots */
     int64_t level; /* of indentation: depth without what is folded */
     int64_t total_ns, self_ns;

@@ -85,9 +85,13 @@ enum {
     SJ_PLACE_LIMIT = 5, /* likewise: 6 to 11: of texts behind it, twice as many bytes for
                            each above this are recorded as otherwise */
     SJ_PLACE_LIMIT_MOST = 11,
-    SJ_PLACE_LENGTH = 12, /* likewise: the next place holds the length of the text behind it */
-    SJ_PLACE_WORDS = 13,  /* likewise: the next is no place but a number of words, which are
-                             recorded as a text where the place behind it leads to */
+    SJ_PLACE_LENGTH = 12,     /* likewise: the next place holds the length of the text behind it */
+    SJ_PLACE_WORDS = 13,      /* likewise: the next is no place but a number of words, which are
+                                 recorded as a text where the place behind it leads to */
+    SJ_PLACE_FILLED = 14,     /* likewise: the next place holds the address of a buffer that the
+                                 function     fills; the text behind it is recorded at the exit, and its
+                                 result, a     number of 64 bits, is how many bytes it has */
+    SJ_PLACE_FILLED_INT = 15, /* likewise, of 32 bits */
     SJ_PLACE_MOST_WORDS = SJ_VALUE_TEXT_MOST / 8 < 255 ? SJ_VALUE_TEXT_MOST / 8 : 255,
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
@@ -123,10 +127,17 @@ static inline bool sj_place_is_limit(uint8_t place)
     return place > SJ_PLACE_LIMIT && place <= SJ_PLACE_LIMIT_MOST;
 }
 
-/* sj_place_is_size: what comes next says how long the text is that comes then. */
+/* sj_place_is_filled: the text that comes after the next place is recorded at the exit. */
+static inline bool sj_place_is_filled(uint8_t place)
+{
+    return place == SJ_PLACE_FILLED || place == SJ_PLACE_FILLED_INT;
+}
+
+/* sj_place_is_size: what comes next is no value, but says where the text that comes then is, or how
+ * long. */
 static inline bool sj_place_is_size(uint8_t place)
 {
-    return place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS;
+    return place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS || sj_place_is_filled(place);
 }
 
 /* sj_place_limit returns the limit that reaches `bytes`; 0: what texts have otherwise does. */

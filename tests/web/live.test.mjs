@@ -107,6 +107,30 @@ test("a running session is drawn as it comes, until it ends", async () => {
     }
 });
 
+test("the latest calls of a running session have the values that they were given and returned", async () => {
+    const { recorder, session } = await launch("valued", "--value", "parse_line(number:int, extra:uint) -> int");
+    const calls = await work(recorder, session, 100);
+    const page = await openPage(`/sessions/${session}?view=live`);
+    const title = "Latest calls with values";
+    await page.getByRole("region", { name: title, exact: true }).waitFor();
+    await work(recorder, session, calls + 100);
+    recorder.stdin.end();
+    await once(recorder, "exit");
+    await page.getByText("The session has ended").waitFor();
+    const wanted = await sql(`SELECT c.start_ns, max(iif(a.position = 1, a.value, NULL)) AS number,
+        max(iif(a.position = 2, a.value, NULL)) AS extra, max(iif(a.position = 0, a.value, NULL)) AS result
+        FROM calls c JOIN arguments a USING (session_id, call_id) WHERE c.session_id = ${session}
+        GROUP BY c.call_id ORDER BY c.start_ns DESC LIMIT 12`);
+    assert.equal(wanted.length, 12);
+    const last = `number=${wanted[0].number}, extra=${wanted[0].extra}`;
+    const panel = page.getByRole("region", { name: title, exact: true });
+    await panel.locator("tbody tr").first().getByText(last, { exact: true }).waitFor();
+    const shown = await checkPanel(page, title, (row) => [row.name, row.arguments, row.result, format.duration(row.start_ns)]);
+    assert.deepEqual(shown.map((row) => row.slice(0, 3)), wanted.map((row) =>
+        ["parse_line", `number=${row.number}, extra=${row.extra}`, String(row.result)]));
+    await page.context().close();
+});
+
 test("triggers and flight dumps are there when they happen", async () => {
     const policy = path.join(output, "flight.json");
     const triggers = [{ on: "command", name: "keep", pause: "0s", do: ["dump"] }];

@@ -307,6 +307,9 @@ SJ_EXPORTED void sojourn_agent_transition(void)
     }
     if (sj_conversation_open_again(&link) == SJ_OK) {
         prepare_for_plans(&link);
+        if (sj_recorder_changes == NULL) { /* there may be a table since */
+            sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
+        }
         if (sj_modules_prepare_transition(&link) == SJ_OK) {
             (void)!sj_conversation_finish(&link);
         }

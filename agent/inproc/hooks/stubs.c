@@ -174,16 +174,53 @@ static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *
     add_to_word(word, place);
 }
 
+/* emit_kept adds what keeps the address of a buffer at the entry. */
+static void emit_kept(sj_code_emitter *emitter, uint32_t function, value_word *word,
+                      const uint8_t filled[2])
+{
+    if (word->count + 2 > AT_ONCE) {
+        end_word(emitter, function, word);
+    }
+    add_to_word(word, filled[0]);
+    add_to_word(word, filled[1]);
+}
+
+/* emit_filled adds what records the buffer at the exit. */
+static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word *word,
+                        uint8_t limit, uint8_t filled, uint8_t place)
+{
+    if (word->count + 2 + (limit != word->limit ? 1 : 0) > AT_ONCE) {
+        end_word(emitter, function, word);
+    }
+    if (limit != word->limit) {
+        add_to_word(word, limit);
+        word->limit = limit;
+    }
+    add_to_word(word, filled);
+    add_to_word(word, place);
+}
+
 uint32_t sj_exit_values(const sj_plan_function *function)
 {
     value_word word = {0};
     uint8_t limit = 0;
+    uint8_t filled = 0;
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t held = function->values[i];
         const uint8_t place = place_at(held, MOMENT_RETURN);
         limit = sj_place_is_limit(held) ? held : limit;
         if (sj_place_is_size(held)) {
+            filled = sj_place_is_filled(held) ? held : 0;
             i++; /* of arguments only */
+        } else if (filled != 0) {
+            if (word.count + 2 + (limit != 0 ? 1 : 0) <= AT_ONCE) {
+                if (limit != 0) {
+                    add_to_word(&word, limit);
+                }
+                add_to_word(&word, filled);
+                add_to_word(&word, place);
+            }
+            filled = 0;
         } else if (place != 0 && is_text_place(place) && limit != 0 && word.count + 2 <= AT_ONCE) {
             add_to_word(&word, limit);
             add_to_word(&word, place);
@@ -223,7 +260,13 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
             size[1] = function->values[++i];
         } else {
             const uint8_t place = place_at(held, moment);
-            if (place != 0) {
+            if (sj_place_is_filled(size[0])) {
+                if (moment == MOMENT_ENTRY) {
+                    emit_kept(emitter, id, &word, size);
+                } else if (place != 0) {
+                    emit_filled(emitter, id, &word, limit, size[0], place);
+                }
+            } else if (place != 0) {
                 const bool has_limit = is_text_place(place) && size[0] != SJ_PLACE_WORDS;
                 emit_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
             }

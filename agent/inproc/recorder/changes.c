@@ -55,8 +55,7 @@ void sj_recorder_map_changes(const char *directory)
     if (sj_sys_failed(mapped)) {
         return;
     }
-    if (SJ_MACHINE_CHANGES == 0 || mapped->magic != SJ_CHANGES_MAGIC ||
-        !is_of_this_program(mapped)) {
+    if (mapped->magic != SJ_CHANGES_MAGIC || !is_of_this_program(mapped)) {
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;
     }
@@ -360,6 +359,27 @@ bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
         }
     }
     return false;
+}
+
+bool sj_recorder_is_idle(uint32_t function, uint8_t descriptor, uint64_t bits)
+{
+    const sj_changes *changes = sj_recorder_changes;
+    const sj_changed_function *of = changes != NULL ? find_function(changes, function) : NULL;
+    if (of == NULL || atomic_load_explicit(&of->is_quiet, memory_order_relaxed) == 0) {
+        return false;
+    }
+    for (uint32_t word = 0; word < SJ_CHANGE_RULE_WORDS; word++) {
+        uint64_t left = atomic_load_explicit(&of->rules[word], memory_order_relaxed);
+        for (; left != 0; left &= left - 1) {
+            const sj_change_rule *rule =
+                &changes->rules[word * 64 + (uint32_t)__builtin_ctzll(left)];
+            if (rule->descriptor == descriptor &&
+                compares(rule->comparison, descriptor, bits, rule->operand)) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 void sj_recorder_set_error(int32_t error)

@@ -44,6 +44,10 @@ bool sj_recorder_is_asked_caller(uint32_t function);
 bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
                        const sj_judged_call *call, sj_due_change *due);
 
+/* sj_recorder_is_idle: a value, narrowed to its kind, is asked for by rules that change calls
+ * alone, and is none that one of them is about: it need not be recorded. Async-signal-safe. */
+bool sj_recorder_is_idle(uint32_t function, uint8_t descriptor, uint64_t bits);
+
 /* sj_recorder_change_at_mark: the program has passed a mark, at which rules may begin or end. */
 void sj_recorder_change_at_mark(const char *name, bool end);
 

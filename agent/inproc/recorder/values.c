@@ -12,6 +12,9 @@
 
 enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
+/* Of a code address, which may be signed above. */
+#define ADDRESS_BITS ((UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS) - 1)
+
 const sj_generated_values *sj_recorder_generated_values;
 
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
@@ -414,8 +417,64 @@ static uint32_t return_values(uint32_t function)
     return 0;
 }
 
+/* Buffers that functions fill, by the stack address of their call, which no other open call has.
+ * Who comes to a place later has it: what is found is checked, so that halves of two are none. */
+enum { KEPT_BUFFERS = 4096 };
+
+typedef struct kept_buffer {
+    _Atomic uint64_t pointer;
+    _Atomic uint64_t check; /* pointer, with the bits of the stack address changed */
+} kept_buffer;
+
+static kept_buffer kept_buffers[KEPT_BUFFERS];
+
+static kept_buffer *buffer_place(uint64_t stack)
+{
+    return &kept_buffers[(stack >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+static void keep_buffer(uint64_t stack, uint64_t pointer)
+{
+    kept_buffer *place = buffer_place(stack);
+    atomic_store_explicit(&place->pointer, pointer, memory_order_relaxed);
+    atomic_store_explicit(&place->check, pointer ^ stack, memory_order_relaxed);
+}
+
+/* take_buffer finds the buffer of a call, once. */
+static bool take_buffer(uint64_t stack, uint64_t *pointer)
+{
+    kept_buffer *place = buffer_place(stack);
+    *pointer = atomic_load_explicit(&place->pointer, memory_order_relaxed);
+    if ((atomic_load_explicit(&place->check, memory_order_relaxed) ^ *pointer) != stack) {
+        return false;
+    }
+    atomic_store_explicit(&place->check, 0, memory_order_relaxed);
+    return true;
+}
+
+/* put_filled keeps the address of a buffer at the entry of a call, and records it at the exit, as
+ * long as the result says. What was kept and is no more is not recorded. */
+static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
+{
+    text_place text = {.most = most};
+    uint64_t bits = 0;
+    if (sj_value_position(place) != SJ_VALUE_RESULT) {
+        if (find_register(place, at->shift, at->stack, at->registers, &bits)) {
+            keep_buffer(at->stack, bits);
+        }
+        return;
+    }
+    if (take_buffer(at->stack, &text.pointer)) {
+        const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
+        const int64_t length = (int64_t)sj_value_narrow(kind, at->registers->result);
+        text.length = length > 0 ? (uint64_t)length : 0;
+        put_text(tag, at->stack, place, &text);
+    }
+}
+
 /* What the places so far have said of the text behind them. */
 typedef struct text_size {
+    uint8_t filled; /* the next place is that of a buffer that the function fills */
     size_t most;
     uint64_t length; /* UINT64_MAX: nothing */
     size_t whole;    /* bytes that it has, whatever they are; 0: nothing */
@@ -439,6 +498,10 @@ static bool take_size(uint8_t place, const moment *at, text_size *size)
     if (size->are_words_next) {
         size->are_words_next = false;
         size->whole = (size_t)place * WORD_BYTES;
+        return true;
+    }
+    if (sj_place_is_filled(place)) {
+        size->filled = place;
         return true;
     }
     if (place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS) {
@@ -486,7 +549,7 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
     const uint64_t *words = (const uint64_t *)stack;
     const sj_judged_call call = {.read = read_moment,
                                  .context = &at,
-                                 .return_address = SJ_MACHINE_CALL_PUSHES != 0 ? words[0] : 0};
+                                 .return_address = words[SJ_MACHINE_RETURN_WORD] & ADDRESS_BITS};
     sj_values_outcome outcome = SJ_VALUES_KEPT;
     text_size size = {.most = SJ_VALUE_TEXT_BYTES, .length = UINT64_MAX};
     int32_t error = 0;
@@ -495,12 +558,21 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
         const uint32_t kind = sj_value_kind_of(descriptor);
         uint64_t bits = 0;
         sj_due_change due;
+        if (size.filled != 0) {
+            put_filled(tag, size.filled, descriptor, size.most, &at);
+            size.filled = 0;
+            continue;
+        }
         if (take_size(descriptor, &at, &size) || put_apart(tag, stack, descriptor) ||
             descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
         if (kind == SJ_VALUE_OBJECT) {
             continue; /* of runtimes that know what it is */
+        }
+        if (sj_recorder_changes != NULL &&
+            sj_recorder_is_idle(id, descriptor, sj_value_narrow(kind, bits))) {
+            continue;
         }
         put_value(tag, descriptor, bits, &at, &size);
         if (sj_recorder_changes != NULL &&

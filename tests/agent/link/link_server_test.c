@@ -262,7 +262,7 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     assert_false(is_hooked(answer.path, "main", &place));
     assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
     assert_int_equal(answer.plan.first_function, first);
-    free(states.states);
+    sj_function_states_deinit(&states);
 
     const sj_selection without = {0};
     assert_int_equal(sj_registry_select(f->registry, &without, NULL, &states), SJ_OK);
@@ -270,7 +270,7 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     for (uint32_t id = first; id < states.count; id++) {
         assert_int_not_equal(states.states[id], SJ_FUNCTION_WANTED);
     }
-    free(states.states);
+    sj_function_states_deinit(&states);
     close(fd);
 }
 
@@ -316,11 +316,11 @@ static void test_a_review_gives_what_has_no_hooks_yet(void **state)
     assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
                      SJ_LINK_SKIP);
     sj_registry_end_review(f->registry);
-    free(states.states);
+    sj_function_states_deinit(&states);
 
     assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
     assert_int_equal(states.states[1 + place], SJ_FUNCTION_UNWANTED);
-    free(states.states);
+    sj_function_states_deinit(&states);
     free(prepared);
     sj_selection_free(&f->selection);
     close(fd);

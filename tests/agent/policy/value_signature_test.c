@@ -136,6 +136,35 @@ static void test_texts_have_a_limit_and_a_length(void **state)
     }
 }
 
+/* Where what a function has filled is: at the exit, by what its argument led to. */
+static void test_buffers_are_as_long_as_the_result(void **state)
+{
+    sj_signature signature;
+    sj_error error = {0};
+    char found[SJ_ERROR_TEXT_BYTES];
+    (void)state;
+    assert_int_equal(sj_signature_parse("(fd:int, to:bytes[result,256], n:ulong) -> long",
+                                        SJ_CONVENTION_SYSTEM_V, false, &signature, &error),
+                     SJ_OK);
+    const sj_signature_value *value = &signature.values[1];
+    assert_int_equal(value->place, sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_STRING));
+    assert_int_equal(value->source, sj_value_descriptor(2, SJ_VALUE_STRING));
+    assert_int_equal(value->filled, SJ_PLACE_FILLED);
+    assert_int_equal(value->filled_place, sj_value_descriptor(2, SJ_VALUE_STRING));
+    assert_int_equal(value->length, 0);
+    assert_true(sj_place_is_limit(value->limit));
+    assert_int_equal(sj_signature_parse("(to:str[result]) -> int", SJ_CONVENTION_AAPCS64, false,
+                                        &signature, &error),
+                     SJ_OK);
+    assert_int_equal(signature.values[0].filled, SJ_PLACE_FILLED_INT);
+    size_of("(result:int, to:bytes[result]) -> long", found, sizeof(found));
+    assert_string_equal(found, "0/0@0 0/1@1 0/0@0");
+    check_both("(to:bytes[result]) -> float",
+               "\"result\" is a length where the result is int, uint, long or ulong");
+    check_both("(a:bytes[result], b:bytes[result]) -> int",
+               "one buffer of a function can have its result as length");
+}
+
 static void test_mistakes_are_sentences(void **state)
 {
     static const char types[] =
@@ -167,6 +196,7 @@ int main(void)
         cmocka_unit_test(test_structures_in_memory_count),
         cmocka_unit_test(test_values_on_the_stack),
         cmocka_unit_test(test_texts_have_a_limit_and_a_length),
+        cmocka_unit_test(test_buffers_are_as_long_as_the_result),
         cmocka_unit_test(test_mistakes_are_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,7 +165,7 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     }
     assert_int_equal(wanted, 0);
     assert_true(unwanted > 0);
-    free(states.states);
+    sj_function_states_deinit(&states);
     assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
     sj_registry_begin_review(f->registry, process, states.states, 0);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_OK);
@@ -175,7 +175,7 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     sj_registry_begin_review(f->registry, process, states.states, states.count);
     assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
     sj_registry_end_review(f->registry);
-    free(states.states);
+    sj_function_states_deinit(&states);
     sj_selection_free(&none);
 }
 

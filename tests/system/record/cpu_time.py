@@ -7,6 +7,7 @@ cpu_time.py BUILD_FOLDER
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -162,6 +163,12 @@ def check_sums(sojourn, database, rows):
     check(burnt[2000000]["calls"] == THREADS * ROUNDS and burnt[200000]["calls"] == 4 * THREADS * ROUNDS and
           sum(row["cpu_ns"] for row in by_value) == sum(row["cpu_ns"] for row in rows if row["name"] == "cpu_burn"),
           f"by value: {by_value}")
+    text = sojourn.run(["tree", "--by-value", "--all", database], capture_output=True, check=True, text=True).stdout
+    lines = re.findall(r"^ +[0-9.]+ \S+ +(\d+) +\(ns=(\d+)\)$", text, re.M)
+    paths = sojourn.sql(database, "SELECT a.value, c.depth, c.caller_function_id, count(*) AS n FROM arguments AS a "
+                                  "JOIN calls AS c USING (session_id, call_id) GROUP BY 1, 2, 3")
+    check(sorted((int(calls), int(value)) for calls, value in lines) == sorted((row["n"], row["value"]) for row in paths) and
+          len(paths) > 1, f"tree by value: {text}, of calls {paths}")
     for words in (["report", "--costs"], ["report", "--by-value"], ["tree", "--costs", "--all"]):
         text = sojourn.run([*words, database], capture_output=True, check=True, text=True).stdout
         check("cpu_burn" in text and "cpu" in text, text)

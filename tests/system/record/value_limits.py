@@ -139,6 +139,20 @@ def test_sixteen(sojourn):
         check(found == expected, f"{form}: {found}")
 
 
+def test_crowded(sojourn):
+    """Rules that are written differently fill a function's places together: the last one is told of."""
+    program, database = sojourn.path("sixteen"), sojourn.path("crowded.db")
+    kinds = ["int", "double"] * 7 + ["int"]
+    rules = [{"function": "sixteen", "signature": f"({', '.join(f'a{i}:{kind}' for i, kind in enumerate(kinds))}) -> int"}]
+    rules += [{"function": "sixtee*", "argument": number, "as": "hex", "name": f"bits {number}"} for number in range(1, 6)]
+    done, _ = sojourn.record([program], database, ["--policy", write_policy(sojourn, rules)], text=True)
+    said = "rule 'bits 5': 1 functions have as many values as can be recorded without it"
+    check(done.returncode == 0 and said in done.stderr and "bits 4" not in done.stderr, f"{done}")
+    check(len(values(sojourn, database, "sixteen")) == 20, f"{values(sojourn, database, 'sixteen')}")
+    kept = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
+    check(said in kept, f"not_applied: {kept}")
+
+
 def text_of(length):
     return "".join(chr(ord("a") + (length + i) % 26) for i in range(length))
 
@@ -186,6 +200,7 @@ def check_calls(sojourn, program):
 def test(sojourn, arguments):
     test_rules(sojourn)
     test_sixteen(sojourn)
+    test_crowded(sojourn)
     test_texts(sojourn)
 
 

@@ -7,6 +7,7 @@ own, of another build, damaged.
 
 value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures; SJ_SEED: other ones)
 """
+import glob
 import os
 import random
 import re
@@ -33,6 +34,10 @@ STRUCTURES = {"pair": [("a", "int"), ("b", "int")], "mixed": [("a", "int"), ("b"
               "single": [("a", "double")], "text": [("a", "const char *"), ("b", "color")],
               "floats": [("a", "float"), ("b", "float"), ("c", "float")],
               "large": [("a", "double"), ("b", "long"), ("c", "double")]} # passed and returned in memory
+# Passed in two words, as two values; and of 16 bytes, of which nothing is recorded but what comes behind.
+WIDE = {"__int128": [("low", "unsigned long", "(unsigned long){}"), ("high", "long", "(long)({} >> 64)")],
+        "unsigned __int128": [("low", "unsigned long", "(unsigned long){}"), ("high", "unsigned long", "(unsigned long)({} >> 64)")]}
+UNHELD = "long double"
 HEAD = """#include <stdbool.h>
 #include <stdio.h>
 #ifdef __clang__
@@ -52,6 +57,11 @@ static const char *name_of(color of)
 def literal(kind, numbers):
     if kind in STRUCTURES:
         return f"(({kind}){{{', '.join(literal(of, numbers) for _, of in STRUCTURES[kind])}}})"
+    if kind in WIDE:
+        halves = [numbers.randint(0, 2**63 - 1) for _ in range(2)]
+        return f"((({kind}){halves[0]} << 64) + {halves[1]})"
+    if kind == UNHELD:
+        return repr(numbers.randint(-10**6, 10**6) / 64) + "L"
     if kind in ("float", "double"):
         return repr(numbers.randint(-10**6, 10**6) / 64) + ("F" if kind == "float" else "")
     if kind == "const char *":
@@ -71,8 +81,8 @@ class Signature:
     def __init__(self, number, numbers):
         self.name = f"generated_{number}"
         self.is_kept = numbers.random() < 0.6 # else the compiler may change how it is called
-        kinds = [*SCALARS, *STRUCTURES]
-        self.result = numbers.choice([*SCALARS, "large", "void"])
+        kinds = [*SCALARS, *STRUCTURES, *WIDE, UNHELD]
+        self.result = numbers.choice([*SCALARS, "large", UNHELD, "void"])
         self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 11))]
         self.given = literal(self.result, numbers) if self.result != "void" else ""
         first = [literal(kind, numbers) for kind in self.kinds]
@@ -93,18 +103,22 @@ class Signature:
                 text += self.show(f"a{index}", kind)
             for field, of in STRUCTURES.get(kind, []):
                 text += self.show(f"a{index}.{field}", of)
+            for half, of, what in WIDE.get(kind, []):
+                text += (f'    printf("{self.name} %d a{index}.{half} {SCALARS[of][0]}\\n", calls, '
+                         f'{what.format(f"a{index}")});\n')
         if self.result == "void":
             return text + "}\n"
         text += f"    {self.result} result = {self.given};\n"
-        return text + (self.show("", self.result) if self.result != "large" else "") + "    return result;\n}\n"
+        return text + (self.show("", self.result) if self.result in SCALARS else "") + "    return result;\n}\n"
 
     def named(self):
         """The names of its values, as far as a function can have as many, and within the reach of the stack."""
-        if 3 * self.kinds.count("large") + len(self.kinds) > STACK_WORDS + 6:
+        if sum({"large": 4, UNHELD: 3}.get(kind, 2 if kind in WIDE else 1) for kind in self.kinds) > STACK_WORDS + 6:
             return {"result"}
         names = []
         for index, kind in enumerate(self.kinds):
-            names += [f"a{index}.{field}" for field, _ in STRUCTURES[kind]] if kind in STRUCTURES else [f"a{index}"]
+            parts = [part[0] for part in [*STRUCTURES.get(kind, []), *WIDE.get(kind, [])]]
+            names += [f"a{index}.{part}" for part in parts] if parts else [f"a{index}"]
         return set(names[:MOST_NAMED]) | {"result"}
 
 
@@ -159,7 +173,11 @@ def one_program(sojourn, compiler, level, numbers):
         of = by_name[name]
         # Optimizing, clang says nothing of structures that it takes apart at once, and of truth values.
         is_lost = "." in value or (value != "result" and of.kinds[int(value[1:])] == "bool")
-        return level == 0 or (of.is_kept and not ("clang" in compiler and is_lost))
+        # Neither compiler then says where two registers hold one number.
+        is_wide = value != "result" and of.kinds[int(value[1:].split(".")[0])] in WIDE
+        if "clang" in compiler and any(kind in WIDE for kind in of.kinds):
+            return False # what no two registers are left for, and what comes behind, is not known
+        return level == 0 or (of.is_kept and not is_wide and not ("clang" in compiler and is_lost))
 
     if is_emulated:
         check(len(found) > len(printed) // 3, f"{compiler} -O{level}: {len(found)} of {len(printed)} recorded")
@@ -231,6 +249,52 @@ def test_forms(sojourn, compilers):
     done, found, _ = record(sojourn, program, ["open_file(path:str, flags:int, share:double) -> int"])
     check([row[3] for row in sorted(found)] and {row[3] for row in found} == {row[3] for row in EXPECTED},
           f"signature without debug data: {found}")
+
+
+def split_files(sojourn):
+    return sorted(glob.glob(sojourn.path("*.dwo")))
+
+
+def test_split(sojourn, compilers):
+    """Of split debug data: both versions, compressed; files that are missing, of another build, or damaged."""
+    source, program = sojourn.path("plain.c"), sojourn.path("plain")
+    numbers = random.Random(11)
+    other = PLAIN.replace("int flags, double share", "double share, int flags")
+    for compiler in compilers:
+        for options in (["-gdwarf-4", "-gsplit-dwarf"], ["-gdwarf-5", "-gsplit-dwarf"],
+                        ["-gdwarf-5", "-gsplit-dwarf", "-gz=zlib"]):
+            for old in split_files(sojourn):
+                os.unlink(old)
+            built = []
+            for text in (other, PLAIN):
+                with open(source, "w", encoding="utf-8") as file:
+                    file.write(text)
+                subprocess.run([compiler, *options, "-w", source, "-o", program], check=True, cwd=sojourn.path(""))
+                check(len(split_files(sojourn)) == 1, f"{compiler} {options}: {split_files(sojourn)}")
+                with open(split_files(sojourn)[0], "rb") as file:
+                    built.append(file.read())
+            _, found, _ = record(sojourn, program, ["open_file"])
+            check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
+            dwo = split_files(sojourn)[0]
+            for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 3):
+                damaged = bytearray(built[1])
+                for _ in range(numbers.randint(1, 20)):
+                    damaged[numbers.randrange(len(damaged))] = numbers.randrange(256)
+                with open(dwo, "wb") as file:
+                    file.write(damaged[:numbers.randrange(len(damaged))] if numbers.random() < 0.2 else damaged)
+                record(sojourn, program, ["open_file"])
+            for content in (built[0], b"", None):
+                os.unlink(dwo)
+                if content is not None:
+                    with open(dwo, "wb") as file:
+                        file.write(content)
+                done, found, _ = record(sojourn, program, ["open_file"])
+                check(not found and "no debug data about 1 of 1 functions" in done.stderr,
+                      f"{compiler} {options}, {'another file' if content else content}: {found}, {done.stderr}")
+                if content is None:
+                    with open(dwo, "wb") as file:
+                        file.write(b"")
+            os.unlink(dwo)
 
 
 def sections(program, name):
@@ -464,6 +528,7 @@ def test(sojourn, arguments):
     check(all(compilers), f"compilers: {compilers}")
     test_generated(sojourn, compilers)
     test_forms(sojourn, compilers)
+    test_split(sojourn, compilers)
     test_damaged(sojourn)
     test_endless(sojourn)
     test_cxx(sojourn)

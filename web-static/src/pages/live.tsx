@@ -8,6 +8,7 @@ import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { StatePill, Tile } from "../widgets/small";
+import { callAddress } from "./call_details";
 
 const LineChart = lazy<{ answer: SqlAnswer }>(() => import("../widgets/line_chart").then((part) => part.LineChart));
 
@@ -23,6 +24,36 @@ FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC 
 
 const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
+
+// The latest calls of each thread of which values were kept, the latest of all first.
+const VALUES_SQL = `WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
+  WHERE session_id = :session GROUP BY function_id, position),
+latest AS MATERIALIZED (SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns FROM streams s
+  JOIN calls c ON c.session_id = s.session_id AND c.call_id IN (SELECT DISTINCT a.call_id FROM arguments a
+    WHERE a.session_id = s.session_id AND a.call_id BETWEEN s.stream_id << 38 AND (s.stream_id + 1 << 38) - 1
+    ORDER BY a.call_id DESC LIMIT 12)
+  WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 12),
+kept AS MATERIALIZED (SELECT l.call_id, a.position, a.kind, coalesce(max(t.name), '') AS name,
+    coalesce(a.value, a.note, '') || iif(a.note = 'cut', '…', '') AS text
+  FROM latest l JOIN arguments a ON a.session_id = :session AND a.call_id = l.call_id
+  LEFT JOIN types t ON t.function_id = l.function_id AND t.position = a.position
+  GROUP BY l.call_id, a.position, a.kind ORDER BY a.position)
+SELECT l.call_id, l.start_ns, l.duration_ns, l.function_id, f.name,
+  (SELECT group_concat(iif(k.name = '', '', k.name || '=') || k.text, ', ') FROM kept k
+    WHERE k.call_id = l.call_id AND k.position > 0) AS arguments,
+  (SELECT group_concat(iif(k.kind IN ('errno', 'thrown'), k.kind || ' ', '') || k.text, ', ') FROM kept k
+    WHERE k.call_id = l.call_id AND k.position = 0) AS result
+FROM latest l JOIN functions f USING (function_id) ORDER BY l.start_ns DESC`;
+
+interface ValuedCall {
+    call_id: number | string;
+    start_ns: number;
+    duration_ns: number | null;
+    function_id: number;
+    name: string;
+    arguments: string | null;
+    result: string | null;
+}
 
 interface Sample {
     at_ms: number;
@@ -165,6 +196,35 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
     );
 }
 
+// Nothing where no values are recorded.
+function LatestValues({ session, changes }: { session: Overview; changes: number }) {
+    const values = { session: session.id };
+    const any = useSql<{ one: number }>("SELECT 1 AS one FROM arguments WHERE session_id = :session LIMIT 1", values, changes);
+    const latest = useSql<ValuedCall>(any.rows.length > 0 ? VALUES_SQL : "", values, changes);
+    if (latest.rows.length === 0 && !latest.problem) {
+        return null;
+    }
+    return (
+        <SqlPanel<ValuedCall>
+            title="Latest calls with values"
+            sql={VALUES_SQL}
+            values={values}
+            answer={latest}
+            columns={[
+                {
+                    title: "Function",
+                    mono: true,
+                    cell: (row) => <a href={addressOf(session.id, { view: "function", function: row.function_id })}>{row.name}</a>,
+                },
+                { title: "Arguments", mono: true, cell: (row) => row.arguments ?? "" },
+                { title: "Result", mono: true, cell: (row) => row.result ?? "" },
+                { title: "Began", number: true, cell: (row) => <a href={callAddress(session.id, row)}>{duration(row.start_ns)}</a> },
+                { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+            ]}
+        />
+    );
+}
+
 export function LiveView({ session, changes }: { session: Overview; changes: number }) {
     const samples = useSamples(session);
     const values = { session: session.id };
@@ -200,6 +260,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                     )}
                 </Panel>
             ) : null}
+            <LatestValues session={session} changes={changes} />
             <div class="columns">
                 <SqlPanel<HotRow>
                     title="Where the time goes so far"

@@ -13,6 +13,7 @@ enum {
     SJ_MACHINE_ELF = EM_X86_64,
     SJ_MACHINE_ADDRESS_BITS = 47,     /* of the part of the address space that programs have */
     SJ_MACHINE_CALL_PUSHES = 1,       /* a call leaves its return address on the stack */
+    SJ_MACHINE_RETURN_WORD = 0,       /* where it is, from the stack address of a call's records */
     SJ_MACHINE_SECOND_RESULT = 2,     /* place of its register among those of arguments */
     SJ_MACHINE_CLOCK_TELLS_HZ = 0,    /* the clock's rate is known without measuring it */
     SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions take no arguments */
@@ -26,8 +27,7 @@ enum {
 };
 
 #define SJ_MACHINE_CONVENTION                                                                      \
-    SJ_CONVENTION_SYSTEM_V   /* of arguments: agent/policy/value_signature.h */
-#define SJ_MACHINE_CHANGES 1 /* probes can set registers */
+    SJ_CONVENTION_SYSTEM_V /* of arguments: agent/policy/value_signature.h */
 #define SJ_MACHINE_CLOCK_NAME "tsc"
 
 static inline uint64_t sj_machine_ticks(void)

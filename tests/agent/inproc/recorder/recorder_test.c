@@ -721,6 +721,37 @@ static void judge_between_marks(const char *directory)
     free(changes);
 }
 
+/* Who else asks for a function's values has all of them. */
+static void leave_idle_values_out(const char *directory)
+{
+    enum { FUNCTION = 5 };
+    const uint8_t descriptor = sj_value_descriptor(1, SJ_VALUE_INT);
+    start(directory, make_welcome(2, 4, SJ_FULL_DROP_NEW));
+    sj_changes *changes = calloc(1, sizeof(*changes));
+    CHECK(changes != NULL);
+    CHECK(!sj_recorder_is_idle(FUNCTION, descriptor, 3));
+    sj_changed_function *function = &changes->functions[sj_changes_place(FUNCTION)];
+    function->function = FUNCTION;
+    function->rules[1] = 2;
+    changes->rules[65] = (sj_change_rule){
+        .descriptor = descriptor, .comparison = SJ_CHANGE_LESS, .operand = (uint64_t)-3};
+    sj_recorder_changes = changes;
+    CHECK(!sj_recorder_is_idle(FUNCTION, descriptor, 3));
+    function->is_quiet = 1;
+    CHECK(sj_recorder_is_idle(FUNCTION, descriptor, 3));
+    CHECK(!sj_recorder_is_idle(FUNCTION, descriptor, (uint64_t)-4));
+    CHECK(sj_recorder_is_idle(FUNCTION, sj_value_descriptor(2, SJ_VALUE_INT), (uint64_t)-4));
+    CHECK(!sj_recorder_is_idle(FUNCTION + 1, descriptor, 3));
+    sj_recorder_changes = NULL;
+    free(changes);
+}
+
+static void test_values_that_no_rule_is_about_are_idle(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(leave_idle_values_out), 0);
+}
+
 static void test_marks_begin_the_rules_that_are_there(void **state)
 {
     (void)state;
@@ -749,6 +780,7 @@ int main(void)
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),
+        cmocka_unit_test(test_values_that_no_rule_is_about_are_idle),
         cmocka_unit_test(test_marks_begin_the_rules_that_are_there),
         cmocka_unit_test(test_start_refuses_bad_sizes_and_leaves_no_descriptor),
     };

@@ -209,8 +209,29 @@ sj_arch_return_thunk:
     .long sj_return_regions - .Lblock
     .long 0
 .Lleave:
+    adrp x9, sj_return_values_count
+    ldr w9, [x9, #:lo12:sj_return_values_count]
+    cbnz w9, .Lvalues
+.Lrecord:
     record
     ret
+.Lvalues: /* some calls' results are recorded, which rules may set; w12 is kept */
+    sub sp, sp, #48 /* as a stub saves them */
+    .cfi_adjust_cfa_offset 48
+    stp x0, x1, [sp, #32]
+    stp x16, x17, [sp, #16]
+    stp x29, x30, [sp]
+    .cfi_rel_offset 30, 8
+    and w0, w12, #0x3fffffff /* SJ_RECORD_FUNCTION_MASK */
+    mov w1, #-1 /* SJ_VALUES_OF_RETURN */
+    bl sj_arch_values_entry
+    ldp x29, x30, [sp]
+    .cfi_restore 30
+    ldp x16, x17, [sp, #16]
+    ldp x0, x1, [sp, #32]
+    add sp, sp, #48
+    .cfi_adjust_cfa_offset -48
+    b .Lrecord
     .cfi_endproc
     .size sj_arch_return_thunk, . - sj_arch_return_thunk
 

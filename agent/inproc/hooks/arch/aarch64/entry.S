@@ -42,8 +42,47 @@ sj_arch_values_entry:
     add x2, x29, #208
     mov x3, sp
     bl sj_recorder_values
+    cbnz w0, .Lvalues_changed
+.Lvalues_keep:
     mov sp, x29
     restore_registers
+    ret
+.Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
+    ldr x16, [x29, #192] /* argument 1 and the result are one register: what was set counts */
+    ldr x17, [sp, #128]
+    ldr x1, [sp]
+    cmp x17, x16
+    csel x16, x1, x17, eq
+    cmp w0, #2 /* SJ_VALUES_RETURN */
+    csel x16, x17, x16, eq
+    ldr x17, [sp, #8]
+    stp x16, x17, [x29, #192]
+    ldp x16, x17, [sp, #16]
+    stp x16, x17, [x29, #16]
+    ldp x16, x17, [sp, #32]
+    stp x16, x17, [x29, #32]
+    ldp x16, x17, [sp, #48]
+    stp x16, x17, [x29, #48]
+    ldp x16, x17, [sp, #64]
+    mov v0.d[0], x16
+    mov v1.d[0], x17
+    ldp x16, x17, [sp, #80]
+    mov v2.d[0], x16
+    mov v3.d[0], x17
+    ldp x16, x17, [sp, #96]
+    mov v4.d[0], x16
+    mov v5.d[0], x17
+    ldp x16, x17, [sp, #112]
+    mov v6.d[0], x16
+    mov v7.d[0], x17
+    b.ne .Lvalues_keep
+    mov sp, x29
+    restore_registers
+    ldp x29, x30, [sp]
+    ldp x16, x17, [sp, #16]
+    ldp x0, x1, [sp, #32]
+    add sp, sp, #48
+    hint #7 /* xpaclri: a function that signs its return address has done so before its probe */
     ret
     .size sj_arch_values_entry, . - sj_arch_values_entry
 

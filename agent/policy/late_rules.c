@@ -1,0 +1,160 @@
+/* Design notes
+ *
+ * Records carry the place of a rule in the list, and probes were made for the values that it asks
+ * for: so a list that is in use only grows, in place. An added rule is complete before the count
+ * says that it is there; nobody looks behind that. */
+#include "agent/policy/value_rules.h"
+
+#include <string.h>
+
+static bool same_text(const char *left, const char *right)
+{
+    return strcmp(left != NULL ? left : "", right != NULL ? right : "") == 0;
+}
+
+/* copy_callers copies the conditions on the caller, which borrow their texts. */
+static size_t copy_callers(const sj_value_rule *rule,
+                           sj_value_condition callers[SJ_VALUE_CONDITIONS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        if (rule->conditions[i].subject == SJ_CONDITION_CALLER) {
+            callers[count++] = rule->conditions[i];
+        }
+    }
+    return count;
+}
+
+bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *right)
+{
+    sj_value_condition left_callers[SJ_VALUE_CONDITIONS];
+    sj_value_condition right_callers[SJ_VALUE_CONDITIONS];
+    const size_t left_count = copy_callers(left, left_callers);
+    const size_t right_count = copy_callers(right, right_callers);
+    return strcmp(left->name, right->name) == 0 && left->descriptor == right->descriptor &&
+           same_text(left->function.text, right->function.text) &&
+           sj_value_conditions_same(left_callers, left_count, right_callers, right_count);
+}
+
+static bool is_alike(const sj_value_rule *left, const sj_value_rule *right)
+{
+    return left->changes == right->changes && (left->changes ? sj_value_rule_same_place(left, right)
+                                                             : sj_value_rule_same(left, right));
+}
+
+/* is_there: as many of the rules are like number `of` of `wanted` as that and those before it. */
+static bool is_there(const sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
+{
+    const sj_value_rule *like = &wanted->items[of];
+    size_t missing = 0;
+    for (size_t i = 0; i <= of; i++) {
+        missing += is_alike(&wanted->items[i], like) ? 1 : 0;
+    }
+    for (size_t i = 0; i < rules->count && missing != 0; i++) {
+        missing -= is_alike(&rules->items[i], like) ? 1 : 0;
+    }
+    return missing == 0;
+}
+
+/* counts_otherwise: rules of the same function count its arguments by registers, this one by a
+ * signature, or the other way round. */
+static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *rule)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        const sj_value_rule *other = &rules->items[i];
+        if (!other->is_cpu && !other->is_memory && other->is_source != rule->is_source &&
+            same_text(other->function.text, rule->function.text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* obstacle_of says why a rule cannot begin in a program that runs; NULL: it can. */
+static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule *rule)
+{
+    if (rules->count == SJ_VALUE_RULES) {
+        return "the recording has had as many rules as it can have";
+    }
+    if (rule->is_typed) {
+        return "debug data are read at the beginning only; a signature says it now";
+    }
+    if (rule->is_memory) {
+        return "memory is counted from the beginning or not at all";
+    }
+    if (strchr(rule->function.text, '!') != NULL) {
+        return "calls into libraries have the values that they had at the beginning";
+    }
+    return !rule->is_cpu && counts_otherwise(rules, rule)
+               ? "signatures and numbers of arguments count differently: rules of a function go "
+                 "one "
+                 "way"
+               : NULL;
+}
+
+static sj_status copy_pattern(sj_pattern *pattern)
+{
+    const sj_pattern from = *pattern;
+    *pattern = (sj_pattern){0};
+    return from.text != NULL ? sj_pattern_make(from.text, pattern, NULL) : SJ_OK;
+}
+
+/* own_patterns makes the patterns of a copied rule its own; those that it could not are empty. */
+static sj_status own_patterns(sj_value_rule *rule)
+{
+    sj_status status = copy_pattern(&rule->function);
+    const sj_status own = copy_pattern(&rule->own.text);
+    status = status == SJ_OK ? own : status;
+    for (size_t i = 0; i < SJ_VALUE_CONDITIONS; i++) {
+        const sj_status of = copy_pattern(&rule->conditions[i].text);
+        status = status == SJ_OK ? of : status;
+    }
+    return status;
+}
+
+static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
+{
+    const size_t row = rules->count != 0 ? rules->items[rules->count - 1].row + 1 : 0;
+    sj_value_rule *added = &rules->items[rules->count];
+    *added = *rule;
+    added->row = row;
+    added->came_late = true;
+    added->is_fresh = true;
+    const sj_status status = own_patterns(added);
+    if (status != SJ_OK) {
+        sj_pattern_free(&added->function);
+        sj_pattern_free(&added->own.text);
+        for (size_t i = 0; i < SJ_VALUE_CONDITIONS; i++) {
+            sj_pattern_free(&added->conditions[i].text);
+        }
+        *added = (sj_value_rule){0};
+        return status;
+    }
+    rules->count++;
+    return SJ_OK;
+}
+
+sj_status
+sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, void *context,
+                           void (*refuse)(void *context, const char *rule, const char *why))
+{
+    for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
+        if (is_there(rules, wanted, i)) {
+            continue;
+        }
+        const char *why = obstacle_of(rules, &wanted->items[i]);
+        if (why != NULL) {
+            refuse(context, wanted->items[i].name, why);
+        } else {
+            SJ_TRY(add(rules, &wanted->items[i]));
+        }
+    }
+    return SJ_OK;
+}
+
+void sj_value_rules_settle(sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        rules->items[i].is_fresh = false;
+    }
+}

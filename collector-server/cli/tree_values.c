@@ -1,0 +1,369 @@
+/* Design notes
+ *
+ * A path is a chain of functions, and calls come in the order of their entries: one walk with a
+ * stack of those that are open finds each call's path. Values come in the same order beside it. */
+#include "collector-server/cli/tree_values.h"
+
+#include "proto/base/array.h"
+#include "proto/base/hash_map.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIFFERENT_MOST = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
+
+typedef struct open_call {
+    int64_t call_id;
+    uint32_t path; /* place; 0: it has none, or its path was folded */
+} open_call;
+
+struct sj_tree_values {
+    int64_t *paths; /* path_ids in rising order, by place; place 0 is the root of all */
+    size_t path_count, path_capacity;
+    sj_hash_map places; /* function_id below a place: place; path_id and NO_PARENT: place */
+    sj_hash_map names;  /* function_id and position: place among the names */
+    char **name_texts;
+    size_t name_count, name_capacity;
+    sj_path_values *items;
+    size_t count, capacity;
+    sj_hash_map texts; /* of a text, and a path's place: place among the items */
+    open_call *open;
+    size_t depth, open_capacity;
+    int64_t left_out;
+};
+
+/* The values of one call as text. */
+typedef struct value_text {
+    char arguments[TEXT_BYTES];
+    char results[TEXT_BYTES];
+} value_text;
+
+void sj_tree_values_free(sj_tree_values *values)
+{
+    if (values == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < values->count; i++) {
+        free(values->items[i].text);
+    }
+    for (size_t i = 0; i < values->name_count; i++) {
+        free(values->name_texts[i]);
+    }
+    sj_hash_map_deinit(&values->places);
+    sj_hash_map_deinit(&values->names);
+    sj_hash_map_deinit(&values->texts);
+    free(values->paths);
+    free(values->name_texts);
+    free(values->items);
+    free(values->open);
+    free(values);
+}
+
+static uint32_t find(const sj_hash_map *map, uint64_t key, uint32_t sub)
+{
+    const sj_hash_entry *entry = sj_hash_map_find(map, key, sub);
+    return entry != NULL ? entry->first : 0;
+}
+
+static sj_status put(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
+{
+    const sj_hash_entry entry = {.key = key, .sub = sub, .first = (uint32_t)place};
+    return sj_hash_map_put(map, &entry);
+}
+
+/* add_path: a caller's path_id is less than that of its callees. */
+static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
+{
+    const int64_t path_id = sqlite3_column_int64(row, 0);
+    const bool is_root = sqlite3_column_type(row, 1) == SQLITE_NULL;
+    const uint32_t parent =
+        is_root ? 0 : find(&values->places, (uint64_t)sqlite3_column_int64(row, 1), NO_PARENT);
+    SJ_TRY(sj_array_reserve(&values->paths, &values->path_capacity, values->path_count, 1,
+                            sizeof(*values->paths)));
+    const size_t place = values->path_count++;
+    values->paths[place] = path_id;
+    SJ_TRY(put(&values->places, (uint64_t)path_id, NO_PARENT, place));
+    return parent != 0 || is_root
+               ? put(&values->places, (uint64_t)sqlite3_column_int64(row, 2), parent, place)
+               : SJ_OK;
+}
+
+static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
+{
+    SJ_TRY(sj_array_reserve(&values->name_texts, &values->name_capacity, values->name_count, 1,
+                            sizeof(*values->name_texts)));
+    char *text = strdup((const char *)sqlite3_column_text(row, 2));
+    if (text == NULL) {
+        return SJ_ENOMEM;
+    }
+    values->name_texts[values->name_count++] = text;
+    return put(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
+               (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
+}
+
+static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql,
+                          sj_tree_values *values,
+                          sj_status (*take)(sj_tree_values *values, sqlite3_stmt *row),
+                          sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+            status = take(values, row);
+        }
+    }
+    sqlite3_finalize(row);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "the tree's values: %s", sj_status_text(status));
+    }
+    return result == SQLITE_DONE ? SJ_OK : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
+}
+
+/* append adds to a list of values; what does not fit is cut. */
+static void append(char list[TEXT_BYTES], const char *name, const char *sign, const char *text)
+{
+    const size_t used = strlen(list);
+    snprintf(list + used, TEXT_BYTES - used, "%s%s%s%s", used != 0 ? ", " : "", name, sign, text);
+}
+
+static void take_value(const sj_tree_values *values, int64_t function_id, sqlite3_stmt *row,
+                       value_text *text)
+{
+    const int64_t position = sqlite3_column_int64(row, 1);
+    const char *kind = (const char *)sqlite3_column_text(row, 2);
+    const char *value = (const char *)sqlite3_column_text(row, 3);
+    if (position == 0) {
+        const bool is_named = strcmp(kind, "errno") == 0 || strcmp(kind, "thrown") == 0;
+        append(text->results, is_named ? kind : "", is_named ? " " : "", value);
+        return;
+    }
+    const uint32_t name = find(&values->names, (uint64_t)function_id, (uint32_t)position);
+    append(text->arguments, name != 0 ? values->name_texts[name - 1] : "", name != 0 ? "=" : "",
+           value);
+}
+
+/* take_values reads the values of a call; the statement stands on the first one of it, and then on
+ * the next call's. False: there are none. */
+static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
+                        sqlite3_stmt *row, int *result, value_text *text)
+{
+    int64_t position = -1;
+    char kind[16] = "";
+    text->arguments[0] = '\0';
+    text->results[0] = '\0';
+    while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) < call_id) {
+        *result = sqlite3_step(row);
+    }
+    while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) == call_id) {
+        /* The same value may be there for several rules. */
+        if (sqlite3_column_int64(row, 1) != position ||
+            strcmp((const char *)sqlite3_column_text(row, 2), kind) != 0) {
+            take_value(values, function_id, row, text);
+        }
+        position = sqlite3_column_int64(row, 1);
+        snprintf(kind, sizeof(kind), "%s", (const char *)sqlite3_column_text(row, 2));
+        *result = sqlite3_step(row);
+    }
+    return position >= 0;
+}
+
+/* FNV-1a */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash != 0 ? hash : 1;
+}
+
+/* item_of finds or makes the line of a path's calls with these values; NULL: no memory, or there
+ * are too many. */
+static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text)
+{
+    uint64_t hash = hash_of(text);
+    uint32_t place;
+    while ((place = find(&values->texts, hash, path)) != 0) {
+        if (strcmp(values->items[place - 1].text, text) == 0) {
+            return &values->items[place - 1];
+        }
+        hash++; /* another text with the same hash */
+    }
+    if (values->count == DIFFERENT_MOST ||
+        sj_array_reserve(&values->items, &values->capacity, values->count, 1,
+                         sizeof(*values->items)) != SJ_OK) {
+        return NULL;
+    }
+    char *copy = strdup(text);
+    if (copy == NULL || put(&values->texts, hash, path, values->count + 1) != SJ_OK) {
+        free(copy);
+        return NULL;
+    }
+    values->items[values->count] = (sj_path_values){.path_id = values->paths[path], .text = copy};
+    return &values->items[values->count++];
+}
+
+static void count_call(sj_tree_values *values, uint32_t path, const value_text *text, int64_t ns)
+{
+    char whole[2 * TEXT_BYTES + 8];
+    snprintf(whole, sizeof(whole), "(%s)%s%s", text->arguments,
+             text->results[0] != '\0' ? " = " : "", text->results);
+    sj_path_values *item = path != 0 ? item_of(values, path, whole) : NULL;
+    if (item == NULL) {
+        values->left_out++;
+        return;
+    }
+    item->calls++;
+    item->total_ns += ns;
+}
+
+/* enter puts a call on the stack of those that are open and returns its path's place. */
+static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
+{
+    const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
+    const int64_t parent_id = sqlite3_column_int64(call, 1);
+    while (values->depth != 0 &&
+           (is_root || values->open[values->depth - 1].call_id != parent_id)) {
+        values->depth--;
+    }
+    const uint32_t above = values->depth != 0 ? values->open[values->depth - 1].path : 0;
+    *path = above != 0 || is_root
+                ? find(&values->places, (uint64_t)sqlite3_column_int64(call, 2), above)
+                : 0;
+    SJ_TRY(sj_array_reserve(&values->open, &values->open_capacity, values->depth, 1,
+                            sizeof(*values->open)));
+    values->open[values->depth++] =
+        (open_call){.call_id = sqlite3_column_int64(call, 0), .path = *path};
+    return SJ_OK;
+}
+
+static sj_status walk(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row, int *result)
+{
+    value_text text;
+    int of_values = sqlite3_step(row);
+    while (of_values == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
+        uint32_t path = 0;
+        SJ_TRY(enter(values, call, &path));
+        if (take_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
+                        &of_values, &text)) {
+            count_call(values, path, &text, sqlite3_column_int64(call, 3));
+        }
+    }
+    *result = of_values != SQLITE_ROW && of_values != SQLITE_DONE ? of_values : *result;
+    return SJ_OK;
+}
+
+static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+                            sj_error *error)
+{
+    static const char calls_sql[] =
+        "SELECT call_id, parent_id, function_id, duration_ns FROM calls "
+        "WHERE session_id = ?1 ORDER BY call_id";
+    static const char values_sql[] =
+        "SELECT call_id, position, kind, CASE typeof(value) WHEN 'text' THEN quote(value) "
+        "WHEN 'blob' THEN quote(value) WHEN 'null' THEN coalesce(note, 'NULL') ELSE value END || "
+        "iif(note = 'cut', '...', '') FROM arguments WHERE session_id = ?1 "
+        "ORDER BY call_id, position, kind";
+    sqlite3_stmt *call = NULL;
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    int result = sqlite3_prepare_v2(database, calls_sql, -1, &call, NULL);
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(database, values_sql, -1, &row, NULL);
+    }
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(call, 1, session_id);
+        sqlite3_bind_int64(row, 1, session_id);
+        result = SQLITE_DONE;
+        status = walk(values, call, row, &result);
+    }
+    sqlite3_finalize(call);
+    sqlite3_finalize(row);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "the tree's values: %s", sj_status_text(status));
+    }
+    return result == SQLITE_DONE || result == SQLITE_ROW
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
+}
+
+static int compare(const void *left, const void *right)
+{
+    const sj_path_values *a = left;
+    const sj_path_values *b = right;
+    if (a->path_id != b->path_id) {
+        return a->path_id < b->path_id ? -1 : 1;
+    }
+    if (a->total_ns != b->total_ns) {
+        return a->total_ns > b->total_ns ? -1 : 1;
+    }
+    return a->calls != b->calls ? (a->calls > b->calls ? -1 : 1) : strcmp(a->text, b->text);
+}
+
+static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+                          sj_error *error)
+{
+    static const char paths_sql[] = "SELECT path_id, parent_path_id, function_id FROM call_paths "
+                                    "WHERE session_id = ?1 AND rare = 0 ORDER BY path_id";
+    static const char names_sql[] =
+        "SELECT function_id, position, max(name) FROM value_types WHERE session_id = ?1 "
+        "AND name <> '' AND function_id IS NOT NULL GROUP BY 1, 2";
+    if (sj_array_reserve(&values->paths, &values->path_capacity, 0, 1, sizeof(*values->paths)) !=
+        SJ_OK) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    values->path_count = 1; /* the root of all */
+    SJ_TRY(each_row(database, session_id, paths_sql, values, add_path, error));
+    SJ_TRY(each_row(database, session_id, names_sql, values, add_name, error));
+    SJ_TRY(walk_calls(database, session_id, values, error));
+    if (values->count != 0) {
+        qsort(values->items, values->count, sizeof(*values->items), compare);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_values **values,
+                              sj_error *error)
+{
+    sj_tree_values *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    const sj_status status = read_all(database, session_id, made, error);
+    if (status != SJ_OK) {
+        sj_tree_values_free(made);
+        return status;
+    }
+    *values = made;
+    return SJ_OK;
+}
+
+size_t sj_tree_values_of(const sj_tree_values *values, int64_t path_id, const sj_path_values **of)
+{
+    size_t low = 0;
+    size_t high = values->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (values->items[middle].path_id < path_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    size_t end = low;
+    while (end < values->count && values->items[end].path_id == path_id) {
+        end++;
+    }
+    *of = low < values->count ? &values->items[low] : NULL;
+    return end - low;
+}
+
+int64_t sj_tree_values_left_out(const sj_tree_values *values)
+{
+    return values->left_out;
+}

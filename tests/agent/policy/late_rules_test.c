@@ -1,0 +1,122 @@
+/* Rules of later policies: places of earlier ones stay, each rule has one, and what cannot begin
+ * late is said. */
+#include "agent/policy/policy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define OPEN "\"function\": \"f\", \"argument\": 1, \"as\": \"int\""
+#define RETURNS "\"change\": {\"return\": -1}"
+
+static sj_value_rules *rules_of(const char *values)
+{
+    char text[2048];
+    sj_policy policy;
+    sj_error error = {0};
+    snprintf(text, sizeof(text),
+             "{\"policy\": 1, \"modules\": {\"library_calls\": true}, \"values\": [%s]}", values);
+    if (sj_policy_parse(text, strlen(text), "t", &policy, &error) != SJ_OK) {
+        fail_msg("%s", error.text);
+    }
+    sj_value_rules *rules = sj_value_rules_share(policy.selection.values);
+    sj_policy_free(&policy);
+    return rules;
+}
+
+static void note(void *context, const char *rule, const char *why)
+{
+    char *said = context;
+    const size_t used = strlen(said);
+    snprintf(said + used, 1024 - used, "%s: %s\n", rule, why);
+}
+
+static void add(sj_value_rules *rules, const char *values, char said[1024])
+{
+    sj_value_rules *wanted = rules_of(values);
+    said[0] = '\0';
+    assert_int_equal(sj_value_rules_add_missing(rules, wanted, said, note), SJ_OK);
+    sj_value_rules_free(wanted);
+}
+
+static void test_places_stay(void **state)
+{
+    char said[1024];
+    (void)state;
+    sj_value_rules *rules = rules_of("{\"name\": \"a\", " OPEN ", " RETURNS "}");
+    /* The same place, whatever is done there; another name, value or function has another. */
+    add(rules, "{\"name\": \"a\", " OPEN ", \"change\": {\"set\": 3}}", said);
+    assert_int_equal(rules->count, 1);
+    assert_false(rules->items[0].came_late);
+    add(rules, "{\"name\": \"b\", " OPEN ", " RETURNS "}, {\"name\": \"a\", " OPEN ", " RETURNS "}",
+        said);
+    assert_int_equal(rules->count, 2);
+    assert_string_equal(rules->names[1], "b");
+    assert_true(rules->items[1].came_late && rules->items[1].is_fresh);
+    assert_true(sj_value_rules_match(rules, "f").words[0] == 0x3);
+    /* Two that are alike need two places; values that are only recorded are rules, too. */
+    add(rules,
+        "{\"name\": \"b\", " OPEN ", " RETURNS "}, {\"name\": \"b\", " OPEN ", " RETURNS "}, {" OPEN
+        "}",
+        said);
+    assert_int_equal(rules->count, 4);
+    add(rules, "{" OPEN "}", said);
+    assert_int_equal(rules->count, 4);
+    assert_string_equal(said, "");
+    assert_true(sj_value_rules_have_records(rules, rules));
+    assert_false(sj_value_rules_have_records(NULL, rules));
+    sj_value_rules_settle(rules);
+    assert_false(rules->items[1].is_fresh);
+    sj_value_rules_free(rules);
+}
+
+static void test_what_cannot_begin_late_is_said(void **state)
+{
+    char said[1024];
+    (void)state;
+    sj_value_rules *rules = rules_of("{" OPEN "}");
+    add(rules,
+        "{\"name\": \"typed\", \"function\": \"g\"}, {\"name\": \"bytes\", \"function\": \"g\", "
+        "\"memory\": true}, {\"name\": \"call\", \"function\": \"!g\", \"argument\": 1, \"as\": "
+        "\"int\"}, "
+        "{\"name\": \"order\", \"function\": \"f\", \"signature\": \"(n:int)\"}, "
+        "{\"name\": \"fine\", \"function\": \"g\", \"cpu\": true}",
+        said);
+    assert_non_null(strstr(said, "typed: debug data"));
+    assert_non_null(strstr(said, "bytes: memory is counted"));
+    assert_non_null(strstr(said, "call: calls into libraries"));
+    assert_non_null(strstr(said, "order: signatures and numbers"));
+    assert_null(strstr(said, "fine"));
+    assert_int_equal(rules->count, 2);
+    sj_value_rules_free(rules);
+}
+
+static void test_there_is_an_end_of_places(void **state)
+{
+    char said[1024];
+    char rule[128];
+    (void)state;
+    sj_value_rules *rules = rules_of("");
+    for (int i = 0; i < SJ_VALUE_RULES; i++) {
+        snprintf(rule, sizeof(rule), "{\"name\": \"n%d\", " OPEN ", " RETURNS "}", i);
+        add(rules, rule, said);
+        assert_string_equal(said, "");
+    }
+    add(rules, "{\"name\": \"last\", " OPEN ", " RETURNS "}", said);
+    assert_string_equal(said, "last: the recording has had as many rules as it can have\n");
+    assert_int_equal(rules->count, SJ_VALUE_RULES);
+    sj_value_rules_free(rules);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places_stay),
+                                       cmocka_unit_test(test_what_cannot_begin_late_is_said),
+                                       cmocka_unit_test(test_there_is_an_end_of_places)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

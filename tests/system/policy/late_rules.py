@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Rules about functions that the running program did not begin with: they are obeyed, changed and taken
+out without a restart, launched and attached, while threads are in those functions; rule_hits has each. What
+cannot begin late is said, rule by rule.
+
+late_rules.py BUILD_FOLDER
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, check_same, code_bytes, look, set_policy, start_attach
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+
+SOURCE = """#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+#define KEPT __attribute__((noipa))
+enum { THREADS = 3 };
+static _Atomic unsigned long plain, changed, sizes, outers, wrong;
+static _Atomic int is_ending;
+KEPT int late_open(int number)
+{
+    return number % 100;
+}
+KEPT int late_outer(int number)
+{
+    return late_open(number) + 1000;
+}
+KEPT long late_size(long bytes)
+{
+    return bytes;
+}
+KEPT int late_many(int a, int b, int c)
+{
+    return a + b + c;
+}
+KEPT void late_wait(void)
+{
+    while (!is_ending) {
+        usleep(10000);
+    }
+}
+static void *run(void *which)
+{
+    if (which != NULL) {
+        late_wait();
+        return NULL;
+    }
+    for (int i = 0; !is_ending; i++) {
+        if (i % 20 == 0) {
+            usleep(5000);
+        }
+        errno = 0;
+        const int result = late_open(i);
+        const int error = errno;
+        const long size = late_size(4096);
+        const int outer = late_outer(i);
+        outers += outer == 999;
+        wrong += outer != 999 && outer != i % 100 + 1000;
+        plain += result == i % 100 && error == 0;
+        changed += result == -1 && error == 13;
+        wrong += (result != i % 100 || error != 0) && (result != -1 || error != 13);
+        sizes += size == 7;
+        wrong += (size != 7 && size != 4096) || late_many(i, 1, 2) != i + 3;
+    }
+    return NULL;
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    char line[16];
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, run, i == 0 ? line : NULL);
+    }
+    printf("ready\\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        printf("%lu %lu %lu %lu wrong %lu\\n", plain, changed, sizes, outers, wrong);
+        fflush(stdout);
+    }
+    is_ending = 1;
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    printf("%lu %lu %lu %lu wrong %lu\\n", plain, changed, sizes, outers, wrong);
+    return wrong != 0;
+}
+"""
+OPEN = {"name": "deny", "function": "late_open", "argument": 1, "as": "int", "change": {"return": -1, "errno": 13}}
+SIZE = {"name": "small", "function": "late_size", "result": True, "as": "long", "change": {"set": 7}}
+FROM = {**OPEN, "name": "from", "when": [{"caller": "late_outer"}]}
+WAIT = {"name": "waits", "function": "late_wait", "result": True, "as": "int", "change": {"set": 1}}
+NUMBERS = {"name": "numbers", "function": "late_many", "signature": "(a:int, b:int, c:int) -> int"}
+
+
+def permit(sojourn, kinds):
+    folder = sojourn.path("config/sojourn")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": ["*"], "functions": ["*"], "kinds": kinds}]}, file)
+
+
+def write_policy(sojourn, name, rules, **more):
+    path = sojourn.path(name + ".json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": rules, **more}, file)
+    return path
+
+
+def ask(target):
+    """Calls of late_open by themselves and changed, of late_size changed, of late_open from late_outer changed, and
+    wrong ones."""
+    target.process.stdin.write("?\n")
+    target.process.stdin.flush()
+    return [int(part) for part in re.findall(r"\d+", target.process.stdout.readline())]
+
+
+def goes_on(target, column, what):
+    before = ask(target)[column]
+    wait_for(what, lambda: ask(target)[column] > before + 100)
+
+
+def stands(target, column, what):
+    """After what was under way has ended, the count stays."""
+    goes_on(target, 0 if column else 1, what)
+    before = ask(target)
+    goes_on(target, 0 if column else 1, what)
+    check(ask(target)[column] == before[column], f"{what}: {before} and then {ask(target)}")
+
+
+def obey(sojourn, target, pid):
+    """Sets, changes and takes out rules of functions that no policy has named before."""
+    goes_on(target, 0, "calls by themselves")
+    for round_number in range(3):
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "first", [OPEN]))
+        check(not answer["not_applied"], f"{round_number}: the first rule: {answer}")
+        goes_on(target, 1, "calls that are denied")
+        stands(target, 0, "a call that was not denied")
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "both", [OPEN, SIZE, WAIT]))
+        check(not answer["not_applied"], f"{round_number}: rules beside it: {answer}")
+        goes_on(target, 2, "sizes that are changed")
+        goes_on(target, 1, "calls that are denied beside that")
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "second", [SIZE, WAIT]))
+        check(not answer["not_applied"], f"{round_number}: the first one taken out: {answer}")
+        goes_on(target, 0, "calls by themselves again")
+        stands(target, 1, "a call that was denied after all")
+    answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "from", [FROM]))
+    check(not answer["not_applied"], f"a rule about a caller: {answer}")
+    goes_on(target, 3, "calls from that caller")
+    stands(target, 1, "a call from elsewhere")
+    answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "none", []))
+    check(answer["processes"] == 0, f"no hook is made for fewer rules: {answer}")
+    goes_on(target, 0, "calls by themselves in the end")
+    check(ask(target)[4] == 0, f"wrong: {ask(target)}")
+
+
+def hits(sojourn, database):
+    rows = sojourn.sql(database, "SELECT rule, f.name, count(*) AS n, min(value) AS low, max(value) AS high FROM rule_hits "
+                       "JOIN calls USING (session_id, call_id) JOIN functions f USING (function_id) GROUP BY 1, 2")
+    return {row["rule"]: (row["name"], row["n"], row["low"], row["high"]) for row in rows}
+
+
+def check_hits(sojourn, database, said):
+    """Rows are what the program has counted of its own."""
+    _, changed, sizes, outers, wrong = said
+    check(wrong == 0, f"{wrong} calls were half of one rule")
+    found = hits(sojourn, database)
+    denied = found["deny"][1] + found["from"][1]
+    check(found["deny"][::3] == ("late_open", -1) and denied == changed + outers, f"denied {changed} and {outers}: {found}")
+    check(found["small"][0] == "late_size" and found["small"][1] == sizes, f"sizes {sizes}: {found}")
+
+
+def test_launched(sojourn, program):
+    database = sojourn.path("launched.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_*", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        obey(sojourn, target, children(target.pid)[0])
+        status, output = target.finish()
+        check(status == 0, f"it ended with {status}")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    check_hits(sojourn, database, [int(part) for part in re.findall(r"\d+", output.splitlines()[-1])])
+    print(f"launched: {hits(sojourn, database)}")
+
+
+def test_attached(sojourn, program):
+    """Of functions that were not even hooked before."""
+    database = sojourn.path("attached.db")
+    target = Target([program]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    recorder = start_attach(sojourn, target.pid, database, ["--function", "late_many"])
+    obey(sojourn, target, target.pid)
+    answer = set_policy(sojourn, target.pid, "--policy", write_policy(sojourn, "numbers", [NUMBERS]))
+    check(not answer["not_applied"], f"a signature: {answer}")
+    goes_on(target, 0, "calls with values")
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    status, output = target.finish()
+    check(status == 0, f"it ended with {status}")
+    check_accounts(sojourn, database)
+    check_hits(sojourn, database, [int(part) for part in re.findall(r"\d+", output.splitlines()[-1])])
+    rows = sojourn.sql(database, "SELECT position, value FROM arguments JOIN calls USING (session_id, call_id) "
+                                 "JOIN functions f USING (function_id) WHERE f.name = 'late_many' ORDER BY call_id, position")
+    check(rows, "no values of late_many")
+    by_call = {}
+    for i in range(0, len(rows) - 3, 4):
+        call = {row["position"]: row["value"] for row in rows[i:i + 4]}
+        check(call[0] == call[1] + 3 and call[2] == 1 and call[3] == 2, f"values {call}")
+        by_call[call[1]] = call
+    print(f"attached: {hits(sojourn, database)}, {len(by_call)} calls with values")
+
+
+def test_refused(sojourn, program):
+    """Each reason with its rule; and nothing without the machine's permission."""
+    database = sojourn.path("refused.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        rules = [{"name": "typed", "function": "late_many"}, {"name": "memory", "function": "late_many", "memory": True},
+                 {"name": "import", "function": "!usleep", "argument": 1, "as": "uint", "change": {"set": 1}}]
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", rules,
+                                                                       modules={"library_calls": True}))
+        said = "\n".join(answer["not_applied"])
+        for name, why in (("typed", "debug data"), ("memory", "memory is counted"), ("import", "calls into libraries")):
+            check(re.search(rf"'{name}' does not begin .*{why}", said), f"{name}: {said}")
+        permit(sojourn, ["errno"])
+        done = sojourn.run(["policy", "set", "--policy", write_policy(sojourn, "first", [OPEN]), str(pid)],
+                           capture_output=True, text=True)
+        check(done.returncode != 0 and "changes.json" in done.stderr, f"without permission: {done}")
+        goes_on(target, 0, "calls by themselves")
+        check(ask(target)[1] == 0, f"changed without permission: {ask(target)}")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+
+
+def test(sojourn, arguments):
+    sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
+    permit(sojourn, ["return", "errno", "set"])
+    program = sojourn.path("late")
+    subprocess.run(["gcc", "-O1", "-g", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE,
+                   text=True, check=True)
+    test_launched(sojourn, program)
+    test_attached(sojourn, program)
+    test_refused(sojourn, program)
+
+
+if __name__ == "__main__":
+    main(test)

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Buffers that functions fill: what is in them when the call returns, as long as its result says, is what
+the program says of its own; of functions with 32 and 64 bits of result, that fail, call themselves, run in
+threads and handlers, and of calls into the C library.
+
+value_buffers.py BUILD_FOLDER
+"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+SOURCE = """#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __clang__
+#define KEPT __attribute__((noinline, used))
+#else
+#define KEPT __attribute__((noipa))
+#endif
+enum { SIZE = 700, THREADS = 4, ROUNDS = 50 };
+static volatile long done;
+KEPT long buf_fill(int key, char *buffer, unsigned long size)
+{
+    const long bytes = key % 7 == 3 ? -1 : (key * 37L) % (long)size;
+    if (key % 11 == 5) { /* below it another one, of another buffer */
+        char below[SIZE];
+        done += buf_fill(key + 1000000, below, sizeof(below));
+    }
+    memset(buffer, 'a' + key % 26, bytes > 0 ? (size_t)bytes : 0);
+    memcpy(buffer, "text", bytes > 4 ? 4 : 0);
+    return bytes;
+}
+KEPT int buf_short(char *buffer, int key)
+{
+    memset(buffer, 'A' + key % 26, 8);
+    __asm__ volatile("" ::: "memory");
+    return key % 5 - 1;
+}
+static void say(const char *name, int key, long bytes, const char *buffer)
+{
+    printf("%s %d %ld %.*s\\n", name, key, bytes, bytes > 0 ? (int)bytes : 0, buffer);
+}
+static void *run(void *first)
+{
+    char buffer[SIZE];
+    for (int i = 0; i < ROUNDS; i++) {
+        const int key = (int)(long)first + i;
+        const long bytes = buf_fill(key, buffer, sizeof(buffer));
+        say("buf_fill", key, bytes, buffer);
+    }
+    return NULL;
+}
+static void handle(int signal)
+{
+    char buffer[SIZE];
+    say("buf_fill", -signal, buf_fill(-signal, buffer, sizeof(buffer)), buffer);
+}
+int main(void)
+{
+    pthread_t threads[THREADS];
+    char buffer[8];
+    int ends[2];
+    signal(SIGUSR1, handle);
+    for (long i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, run, (void *)(i * 1000));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    raise(SIGUSR1);
+    for (int i = 0; i < 10; i++) {
+        const int bytes = buf_short(buffer, i);
+        say("buf_short", i, bytes, buffer);
+    }
+    if (pipe(ends) != 0 || write(ends[1], "through a pipe", 14) != 14) {
+        return 1;
+    }
+    char piped[64];
+    say("read", ends[0], read(ends[0], piped, 9), piped);
+    say("read", ends[0], read(ends[0], piped, sizeof(piped)), piped);
+    say("read", -1, read(-1, piped, sizeof(piped)), piped);
+    return 0;
+}
+"""
+FILL = "buf_fill(key:int, buffer:bytes[result,1024], size:ulong) -> long"
+SHORT = "buf_short(buffer:bytes[result], key:int) -> int"
+
+
+def recorded(sojourn, database, name, key, buffer):
+    rows = sojourn.sql(database, f"""SELECT c.call_id, max(iif(a.position = {key}, a.value, NULL)) AS number,
+        max(iif(a.position = {buffer}, a.value, NULL)) AS text, max(iif(a.position = 0, a.value, NULL)) AS result
+        FROM calls AS c JOIN functions AS f USING (function_id) JOIN arguments AS a USING (session_id, call_id)
+        WHERE f.name = '{name}' GROUP BY c.call_id""")
+    return sorted((row["number"], row["result"], row["text"]) for row in rows)
+
+
+def test_program(sojourn, compiler, level):
+    program, database = sojourn.path("buffers"), sojourn.path(f"{compiler}{level}.db")
+    subprocess.run([compiler, f"-O{level}", "-w", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE,
+                   text=True, check=True)
+    done, _ = sojourn.record([program], database, ["--library-calls", "--prototypes", "libc", "--value", FILL, "--value", SHORT, "--value", "!read"],
+                             text=True)
+    check(done.returncode == 0, f"it ended with {done.returncode}: {done.stderr}")
+    check_accounts(sojourn, database)
+    said = {}
+    for line in done.stdout.splitlines():
+        name, key, result, *text = line.split(" ", 3)
+        said.setdefault(name, []).append((int(key), int(result), text[0] if text else ""))
+    fills = recorded(sojourn, database, "buf_fill", 1, 2)
+    below = [row for row in fills if row[0] > 900000]
+    check([row for row in fills if row not in below] == sorted(said["buf_fill"]), f"{compiler} -O{level}: {fills}, {said['buf_fill']}")
+    check(below and all(len(row[2]) == max(row[1], 0) for row in below), f"calls below: {below}")
+    shorts = recorded(sojourn, database, "buf_short", 2, 1)
+    check(shorts == sorted(said["buf_short"]), f"{compiler} -O{level}: {shorts}, {said['buf_short']}")
+    names = [row["name"] for row in sojourn.sql(database, "SELECT DISTINCT name FROM functions WHERE name GLOB '*!read'")]
+    check(len(names) == 1, f"calls of read: {names}")
+    reads = recorded(sojourn, database, names[0], 1, 2)
+    check(reads == sorted(said["read"]), f"{reads}, {said['read']}")
+    return len(fills) + len(reads)
+
+
+def test_refused(sojourn):
+    for signature, why in (("f(a:bytes[result])", "is a length where the result is"),
+                           ("f(a:bytes[result]) -> double", "is a length where the result is"),
+                           ("f(a:bytes[result], b:bytes[result]) -> int", "one buffer of a function")):
+        done = sojourn.run(["record", "--value", signature, "--", "/bin/true"], capture_output=True, text=True)
+        check(done.returncode != 0 and why in done.stderr, f"{signature}: {done}")
+
+
+def test(sojourn, arguments):
+    checked = sum(test_program(sojourn, compiler, level) for compiler in ("gcc", "clang") for level in (0, 2))
+    test_refused(sojourn)
+    print(f"{checked} buffers, each what the program had there")
+
+
+if __name__ == "__main__":
+    main(test)
