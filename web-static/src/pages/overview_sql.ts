@@ -43,9 +43,9 @@ WHERE s.session_id = :session ORDER BY t.is_main DESC, o.stream_id, o.depth DESC
 
 export const LAST_SQL = `SELECT t.name AS thread, c.call_id, c.depth, f.name, c.start_ns, c.duration_ns, c.ending
 FROM streams s JOIN calls c ON c.call_id BETWEEN (s.stream_id << 38) + max(s.calls - 100, 0)
-     AND (s.stream_id << 38) + s.calls
+     AND (s.stream_id << 38) + s.calls - 1
 LEFT JOIN threads t ON t.thread_id = s.thread_id LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 100`;
+WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 3000`;
 
 export function threadsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
