@@ -386,17 +386,19 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     await page.reload();
     await page.getByText("Import", { exact: true }).click();
     let copy; // goes on when the page has said how far it is
+    const held = new Promise((resolve) => (copy = resolve));
+    let isHeld = true;
     await page.route("**/api/v1/imports", async (route) => {
         const { do: what } = route.request().postDataJSON();
-        if (what === "finish") {
-            await new Promise((resolve) => (copy = resolve));
+        if (what === "finish" && isHeld) {
+            await held;
         }
-        await (what === "progress" ? route.fulfill({ json: { part: 0.42 } }) : route.continue());
+        await (what === "progress" && isHeld ? route.fulfill({ json: { part: 0.42 } }) : route.continue());
     });
     await page.locator("input[type=file]").setInputFiles(other);
     await page.getByText("other.db: its sessions are being copied, 42.0 %").waitFor();
     assert.equal(await page.getByRole("progressbar").getAttribute("value"), "0.42");
-    await page.unroute("**/api/v1/imports");
+    isHeld = false;
     copy();
     await page.getByText(/Session \d+ was imported\./).waitFor();
     await page.getByRole("link", { name: "from afar" }).waitFor();

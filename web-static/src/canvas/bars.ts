@@ -130,7 +130,10 @@ export function fit(context: CanvasRenderingContext2D, text: string, room: numbe
     if (widthOf(context, text) <= room) {
         return text;
     }
-    const letters = Math.floor((text.length * room) / widthOf(context, text)) - 1;
+    let letters = Math.floor((text.length * room) / widthOf(context, text)) - 1;
+    while (letters >= 3 && widthOf(context, `${text.slice(0, letters)}…`) > room) {
+        letters--;
+    }
     return letters < 3 ? "" : `${text.slice(0, letters)}…`;
 }
 

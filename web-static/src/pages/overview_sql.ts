@@ -6,7 +6,7 @@ export function hotSql(chosen: Selection): string {
         return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
        CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share
 FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
+WHERE s.session_id = :session AND s.calls > 0 AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
     }
     return `${pickedSql(chosen)}
 SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,

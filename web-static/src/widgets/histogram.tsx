@@ -80,7 +80,7 @@ export function DurationChart({ sides, onSelect }: {
                 },
                 axes: [
                     { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((ns) => duration(ns)), space: 70 },
-                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`) },
+                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`), size: 58 },
                 ],
                 series: [
                     {},
