@@ -79,7 +79,7 @@ export function DurationChart({ sides, onSelect }: {
                     ],
                 },
                 axes: [
-                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((ns) => duration(ns)), space: 70 },
+                    { ...axis, values: (_: uPlot, ticks: (number | null)[]) => ticks.map((ns) => (ns === null ? "" : duration(ns))), space: 70 },
                     { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`), size: 58 },
                 ],
                 series: [
