@@ -209,7 +209,8 @@ const sj_command sj_command_sql = {
         "contains(session_id, f, g), intervals_intersect(session_id, f, g), "
         "concurrency(session_id, f),\n"
         "call_tree(session_id), flame(session_id),\n"
-        "physical_tree(session_id), diff_functions(a, b), diff_tree(a, b). Ctrl-C stops a query.\n",
+        "physical_tree(session_id), session_set(sessions), diff_functions(a, b), diff_tree(a, b).\n"
+        "Ctrl-C stops a query.\n",
     .options = sql_options,
     .examples =
         "Examples:\n"

@@ -96,6 +96,7 @@ static const char *const words[] = {
     "call_tree(",
     "physical_tree(",
     "flame(",
+    "session_set(",
     "diff_functions(",
     "diff_tree(",
     "format_duration(",

@@ -140,7 +140,7 @@ static int print_tables(sql_shell *shell)
         "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"call_tree\", "
         "\"flame\", "
         "\"physical_tree\", "
-        "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
+        "\"session_set\", \"diff_functions\", \"diff_tree\"]') ORDER BY 1");
 }
 
 static int run_dot_command(sql_shell *shell, char *line)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -50,7 +51,13 @@ sj_status sj_login_load(const char *path, sj_login *login, sj_error *error)
     char token[SJ_SECRET_TEXT_BYTES];
     SJ_TRY(access(path, F_OK) == 0 ? read_token(path, token, error)
                                    : make_token(path, token, error));
+    const char *slash = strrchr(path, '/');
     sj_secret_hash(token, login->token_hash);
+    snprintf(login->file, sizeof(login->file), "%s", slash != NULL ? slash + 1 : path);
+    snprintf(login->refusal, sizeof(login->refusal),
+             "the header \"Authorization: Bearer TOKEN\" is missing or wrong; the token is in "
+             "the file %s beside the database",
+             login->file);
     login->has_token = true;
     return SJ_OK;
 }

@@ -30,8 +30,7 @@ const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connec
     }
     if (!sj_login_bears_token(login, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
-        return "the header \"Authorization: Bearer TOKEN\" is missing or wrong; the token is in "
-               "the file DATABASE.token beside the collector's database";
+        return login->refusal;
     }
     if (!is_json(header_of(connection, MHD_HTTP_HEADER_CONTENT_TYPE))) {
         *code = MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;

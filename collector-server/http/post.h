@@ -19,7 +19,7 @@ typedef struct sj_post_body {
 } sj_post_body;
 
 /* sj_post_refusal returns what is wrong with a POST before its body is read, and its HTTP status;
- * NULL: nothing. */
+ * NULL: nothing. The text is constant, or `login`'s. */
 const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
                             unsigned *code);
 

@@ -9,7 +9,8 @@
 
 enum { ENGINE_BYTES = 512 };
 
-/* The one line that says which engine answers. */
+/* The one line that says which engine answers, and where the token for changes is: none is taken
+ * without. */
 static sj_status add_engine(const sj_request *request, json_t *body)
 {
     char line[ENGINE_BYTES];
@@ -22,7 +23,9 @@ static sj_status add_engine(const sj_request *request, json_t *body)
                  slash != NULL ? slash + 1 : request->context->database_path);
     }
     return json_object_set_new(body, "engine", json_string(line)) == 0 &&
-                   json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0
+                   json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0 &&
+                   json_object_set_new(body, "token_file",
+                                       json_string(request->context->login.file)) == 0
                ? SJ_OK
                : SJ_ENOMEM;
 }

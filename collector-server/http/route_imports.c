@@ -4,14 +4,17 @@
  *   {"do": "begin"}                                         -> {"import": ID}
  *   {"do": "append", "import": ID, "offset": N, "hex": "..."} -> {"bytes": so far}
  *   {"do": "finish", "import": ID}                          -> {"sessions": [...], "known": N}
+ *   {"do": "progress", "import": ID}                        -> {"part": while "finish" runs}
  *   {"do": "cancel", "import": ID}
  *
  * A file that nobody finishes goes when the next import begins a day later. */
 #include "collector-server/fleet/secret.h"
 #include "collector-server/http/context.h"
+#include "collector-server/http/import_progress.h"
 #include "collector-server/maintenance/session_copy.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/store/database.h"
+#include "proto/base/progress.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,12 +48,6 @@ static sj_status path_of(const sj_request *request, const char *import, char pat
                                        : -1;
     return size > 0 && size < PATH_MAX ? SJ_OK
                                        : sj_fail(error, SJ_ENOTFOUND, "there is no such import");
-}
-
-static sj_status path_asked(const sj_request *request, const json_t *input, char path[PATH_MAX],
-                            sj_error *error)
-{
-    return path_of(request, json_string_value(json_object_get(input, "import")), path, error);
 }
 
 /* Removes a file, and what SQLite left beside it; false: there was none. */
@@ -211,6 +208,20 @@ static int stop_when_left(void *request)
     return !sj_answer_goes_on(request);
 }
 
+/* 0: it cannot be read. */
+static uint64_t count_sessions(sqlite3 *source)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
+                           &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        count = (uint64_t)sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return count;
+}
+
 /* Copies every session that is not there yet; those before one that fails stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
@@ -225,6 +236,7 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
                         &sessions, &unsaid) != SJ_OK) {
         return sj_fail(error, SJ_EINVAL, NO_DATABASE);
     }
+    const sj_progress_work work = sj_progress_begin_list(count_sessions(source));
     while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t id = 0;
         status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);
@@ -234,7 +246,9 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
             ++*known;
             status = SJ_OK;
         }
+        sj_progress_step(work);
     }
+    sj_progress_end(work);
     sqlite3_finalize(sessions);
     if (status == SJ_OK && step != SQLITE_DONE) {
         status = sj_fail(error, SJ_EINVAL, "cannot read the file: %s", sqlite3_errmsg(source));
@@ -256,7 +270,8 @@ static sj_status open_both(sj_request *request, const char *path, sqlite3 **sour
     return sj_session_copy_check(path, *target, error);
 }
 
-static sj_status finish(sj_request *request, const char *path, json_t **body, sj_error *error)
+static sj_status finish(sj_request *request, const char *import, const char *path, json_t **body,
+                        sj_error *error)
 {
     sqlite3 *source = NULL;
     sqlite3 *target = NULL;
@@ -264,7 +279,9 @@ static sj_status finish(sj_request *request, const char *path, json_t **body, sj
     json_t *copied = json_array();
     sj_status status = open_both(request, path, &source, &target, error);
     if (status == SJ_OK) {
+        sj_import_progress_watch(import);
         status = copy_all(path, source, target, copied, &known, error);
+        sj_import_progress_leave();
     }
     sqlite3_close(source);
     sqlite3_close(target);
@@ -277,26 +294,40 @@ static sj_status finish(sj_request *request, const char *path, json_t **body, sj
     return SJ_OK;
 }
 
+static sj_status tell_progress(const char *import, const char *path, json_t **body, sj_error *error)
+{
+    const double part = sj_import_progress_of(import);
+    if (part < 0 && access(path, F_OK) != 0) {
+        return sj_fail(error, SJ_ENOTFOUND, "there is no such import");
+    }
+    *body = json_pack("{sf}", "part", part < 0 ? 0 : part);
+    return SJ_OK;
+}
+
 static sj_status take_import(sj_request *request, const json_t *input, json_t **body,
                              sj_error *error)
 {
     char path[PATH_MAX];
     const char *what = json_string_value(json_object_get(input, "do"));
+    const char *import = json_string_value(json_object_get(input, "import"));
     if (what != NULL && strcmp(what, "begin") == 0) {
         return begin(request, body, error);
     }
-    SJ_TRY(path_asked(request, input, path, error));
+    SJ_TRY(path_of(request, import, path, error));
     if (what != NULL && strcmp(what, "append") == 0) {
         return append(path, input, body, error);
     }
     if (what != NULL && strcmp(what, "finish") == 0) {
-        return finish(request, path, body, error);
+        return finish(request, import, path, body, error);
+    }
+    if (what != NULL && strcmp(what, "progress") == 0) {
+        return tell_progress(import, path, body, error);
     }
     if (what != NULL && strcmp(what, "cancel") == 0) {
         *body = json_pack("{sb}", "cancelled", remove_file(path));
         return SJ_OK;
     }
-    return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish or cancel");
+    return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish, progress or cancel");
 }
 
 /* What is under way, so that what was left can be seen. */

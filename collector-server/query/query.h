@@ -8,6 +8,7 @@
  *   ancestors(call_id)             calls above a call, innermost first
  *   call_tree(session)             call paths, depth first (tree_table.c)
  *   flame(session)                 call paths laid out as a flame graph
+ *   session_set(sessions)          the sessions that words name (session_set.h)
  *   diff_functions(a, b)           two sets of sessions compared (session_set.h, compare.h)
  *   diff_tree(a, b)                the same by call path
  *   histogram(blob [, session_id]) the bins of a stored histogram (histogram_table.c)

@@ -149,12 +149,16 @@ const large = await serve(database);
 const answer = await (await fetch(new URL("/api/v1/sql?sql=SELECT session_id, stored_calls FROM sessions ORDER BY stored_calls DESC LIMIT 1", large.base))).json();
 const [session, calls] = answer.rows[0];
 const paints = [];
+const blank = []; // a picture instead of a page, by turns: what the browser takes for any navigation
 const slow = [];
 const still = [];
 const drawing = [];
 const answers = [];
 const sizes = [];
 for (let i = 0; i < ROUNDS; i++) {
+    const empty = await usable(browser, new URL("/favicon.svg", large.base).href, () => true);
+    blank.push(empty.took);
+    await empty.context.close();
     const { took, page, context } = await usable(browser, new URL(`/sessions/${session}?view=timeline`, large.base).href, DRAWN);
     paints.push(took);
     page.on("requestfinished", async (request) => {
@@ -178,6 +182,7 @@ for (let i = 0; i < ROUNDS; i++) {
     await context.close();
 }
 report(`timeline of ${calls} calls, navigation to drawn`, paints, "ms");
+report("navigation to a small picture, its floor", blank, "ms");
 report("95th percentile of a frame while keys zoom and move", slow, "ms");
 report("the same page without a key, its floor", still, "ms");
 report("CPU time of the page's main thread for such a frame", drawing, "ms");

@@ -382,7 +382,7 @@ test("a dozen tabs of one browser are live and answered: they share one stream",
     const tabs = [first];
     for (let i = 1; i < 12; i++) {
         const tab = await first.context().newPage();
-        tab.setDefaultTimeout(20000);
+        tab.setDefaultTimeout(120000);
         await tab.goto(new URL(i % 2 ? "/sessions/1" : "/", base).href);
         tabs.push(tab);
     }

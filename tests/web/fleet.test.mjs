@@ -6,7 +6,7 @@ import net from "node:net";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import {
-    bin, checkLooks, clean, database, foreign, format, openPage, output, problems, program, rowsOf, sql, start, stop, texts,
+    bin, checkLooks, clean, comesTo, database, foreign, format, openPage, output, problems, program, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 let daemon;
@@ -132,6 +132,22 @@ test("what fails says in which step, and starts nothing", async () => {
     await failed.getByText(result, { exact: true }).waitFor();
     assert.match(result, /nowhere/);
     assert.deepEqual(await sql("SELECT count(*) AS n FROM sessions"), before);
+    await page.context().close();
+});
+
+test("the list of commands is that of the database", async () => {
+    const { bytes, dateTime } = format;
+    const page = await openPage("/fleet");
+    const commands = await sql(`SELECT CAST(c.created_realtime_ns AS TEXT) AS given, d.name, c.kind, c.requested_by, c.state, c.result, c.file_bytes
+        FROM commands c JOIN devices d USING (device_id) ORDER BY c.command_id DESC`);
+    assert.ok(commands.length >= 4);
+    await comesTo(
+        () => texts(rowsOf(page, "Commands")),
+        commands.map((row) => [
+            dateTime(row.given), row.name, row.kind, row.requested_by, row.state.replaceAll("_", " "),
+            row.file_bytes ? `file, ${bytes(row.file_bytes)}` : (row.result ?? "").slice(0, 400).trim(),
+        ]),
+    );
     await page.context().close();
 });
 

@@ -112,6 +112,15 @@ export async function sql(statement, values = {}) {
     );
 }
 
+// The call of parse_line that does more than others.
+export async function slowCall(session) {
+    const [call] = await sql(
+        `SELECT c.call_id, c.start_ns, c.duration_ns, c.self_ns, c.function_id FROM arguments a JOIN calls c USING (call_id)
+         WHERE a.session_id = ${session} AND a.position = 1 AND a.value = 77`,
+    );
+    return call;
+}
+
 export async function openPage(target, { expects, ...options } = {}) {
     const context = await browser.newContext({
         viewport: { width: 1440, height: 900 },
@@ -154,27 +163,40 @@ export async function openTwin(page) {
     await page.getByText("The same as a table").last().click();
 }
 
-// Every panel with a link to its SQL shows as many rows as the statement gives, and each number.
-export async function checkPanel(page, title, show) {
-    const panel = page.getByRole("region", { name: title, exact: true });
-    await panel.locator("tbody tr").first().waitFor();
-    const link = new URL(await panel.getByRole("link", { name: "SQL", exact: true }).first().getAttribute("href"), base);
+// What the statement that a panel links to gives, as it is to be shown; undefined: not compared.
+async function wantedOf(link, show) {
     const values = {};
     for (const [name, value] of link.searchParams) {
         if (name.startsWith("p.")) {
             values[name.slice(2)] = value;
         }
     }
-    const wanted = (await sql(link.searchParams.get("sql"), values)).map(show);
-    const shown = await texts(panel.locator("tbody tr"));
-    assert.equal(shown.length, wanted.length, title);
-    wanted.forEach((row, index) => {
-        row.forEach((text, column) => {
-            if (text !== undefined) {
-                assert.equal(shown[index][column], String(text), `${title}, row ${index}, column ${column}`);
-            }
-        });
-    });
+    return (await sql(link.searchParams.get("sql"), values)).map(show);
+}
+
+// Every panel with a link to its SQL comes to show as many rows as the statement gives, and each number.
+export async function checkPanel(page, title, show) {
+    const panel = page.getByRole("region", { name: title, exact: true });
+    await panel.locator("tbody tr").first().waitFor();
+    const until = Date.now() + PATIENCE_MS;
+    const addressNow = () => panel.getByRole("link", { name: "SQL", exact: true }).first().getAttribute("href");
+    let address = await addressNow();
+    let wanted = await wantedOf(new URL(address, base), show);
+    let problem = "";
+    do {
+        if ((await addressNow()) !== address) {
+            address = await addressNow();
+            wanted = await wantedOf(new URL(address, base), show);
+        }
+        const shown = await texts(panel.locator("tbody tr"));
+        const wrong = wanted.flatMap((row, index) =>
+            row.flatMap((text, column) =>
+                text === undefined || shown[index]?.[column] === String(text) ? [] : [`row ${index}, column ${column}: ${shown[index]?.[column]} instead of ${text}`],
+            ),
+        );
+        problem = shown.length === wanted.length ? wrong.join("\n") : `${shown.length} rows instead of ${wanted.length}`;
+    } while (problem !== "" && Date.now() < until && (await new Promise((resolve) => setTimeout(() => resolve(true), 50))));
+    assert.equal(problem, "", title);
     return wanted;
 }
 

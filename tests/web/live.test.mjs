@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import {
-    base, bin, checkPanel, clean, foreign, format, openPage, output, problems, program, sql, start, stop,
+    base, bin, checkPanel, clean, comesTo, foreign, format, openPage, output, problems, program, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const recorders = [];
@@ -62,14 +62,35 @@ async function work(recorder, session, least) {
     });
 }
 
+const UNITS = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
+const nsOf = (text) => Number(text.split(" ")[0]) * UNITS[text.split(" ")[1]];
+const numberOf = (text) => Number(text.replace(/[,KMB]/g, "")) * ({ K: 1e3, M: 1e6, B: 1e9 }[text.at(-1)] ?? 1);
+
 const tile = (page, label) =>
     page.locator(".tile", { has: page.getByText(label, { exact: true }) }).locator("dd");
+
+// The rates are those of the calls that SQL counts; what is shown is rounded to three digits.
+async function checkRates(page, session, seen) {
+    await page.locator("details.twin summary").click();
+    const table = rowsOf(page, "Calls a second, as a table");
+    const came = async () => (await texts(table)).reduce((sum, row) => sum + Number(row[2].replaceAll(",", "")), 0);
+    await comesTo(async () => (await came()) - ((await callsOf(session)) - seen), 0);
+    const rows = await texts(table);
+    for (const [watched, within, calls, rate, lost] of rows) {
+        assert.ok(nsOf(within) <= nsOf(watched) * 1.01, `${within} of ${watched}`);
+        const wanted = (Number(calls.replaceAll(",", "")) / nsOf(within)) * 1e9;
+        assert.ok(Math.abs(numberOf(rate) - wanted) <= wanted * 0.06 + 1, `${rate} is not ${calls} within ${within}`);
+        assert.equal(lost, "0");
+    }
+    assert.equal(await tile(page, "Calls a second").textContent(), rows[0][3]);
+}
 
 test("a running session is drawn as it comes, until it ends", async () => {
     const { recorder, session } = await launch("running");
     const before = await work(recorder, session, 100);
     const live = await openPage(`/sessions/${session}?view=live`);
     await live.getByText("Drawn as it comes.").waitFor();
+    const seen = await callsOf(session); // nothing works now
     const timeline = await openPage(`/sessions/${session}?view=timeline&follow=1`);
     await timeline.getByRole("button", { name: "● Following" }).waitFor();
     const table = await openPage(`/sessions/${session}`);
@@ -86,6 +107,10 @@ test("a running session is drawn as it comes, until it ends", async () => {
     const text = format.compact(calls);
     await live.locator(".session-head").getByText(text, { exact: true }).waitFor();
     await live.locator(".chart canvas").waitFor();
+    await checkRates(live, session, seen);
+    await checkPanel(live, "Where the time goes so far", (row) => [row.name, format.duration(row.self_ns), format.count(row.calls)]);
+    const [stored] = await sql(`SELECT stored_blocks AS blocks FROM sessions WHERE session_id = ${session}`);
+    assert.equal(await tile(live, "Blocks").textContent(), format.count(stored.blocks));
     await until("the same numbers", async () => {
         const hot = await sql(`SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
             WHERE s.session_id = ${session} AND f.name = 'parse_line'`);

@@ -7,11 +7,13 @@ import {
 
 const WHOLE = 1;
 const FALLEN = 2;
+const KILLED = 3; // with two threads
 
 before(async () => {
     clean();
     assert.equal(record("whole", [], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
+    assert.equal(record("killed", [], "300", "0").status, 0);
     await start();
     change(`INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)
         SELECT r.report_id, e.number, e.event, e.owners, r.tid, 0, e.function FROM zombie_reports r,
@@ -24,7 +26,15 @@ before(async () => {
         SELECT session_id, 900, 'threads', 'times', process_number, number, 9000000,
             json_object('steps', json_array(json_array(number, 9000000, 8000000, 5000000, 1000000)))
         FROM threads WHERE session_id = ${WHOLE} AND is_main;
-        UPDATE sessions SET lost_calls = 5 WHERE session_id = ${FALLEN}`);
+        INSERT INTO marks (session_id, number, name, is_end, at_ns, source) VALUES (${WHOLE}, 1, 'load', 0, 2000, 'app'),
+            (${WHOLE}, 2, 'load', 1, 5000, 'app'), (${WHOLE}, 3, 'rest', 0, 6000, 'cli');
+        INSERT INTO decisions SELECT ${WHOLE}, 1, 4000, 1, min(function_id), 'unhook', 'too many calls', 700, 12345, 61000, 50000
+            FROM function_stats WHERE session_id = ${WHOLE};
+        INSERT INTO triggers (session_id, number, at_ns, place, event, subject, value, actions, suppressed) VALUES
+            (${WHOLE}, 1, 4500, 0, 'slow_call', 'spin', 1234567, 'dump', 3), (${WHOLE}, 2, 4600, 1, 'rate', 'spin', 4321, 'mark', 0);
+        INSERT INTO filtered_calls SELECT ${WHOLE}, min(function_id), 'depth', 98765, 4567890 FROM function_stats WHERE session_id = ${WHOLE};
+        UPDATE sessions SET lost_calls = 5 WHERE session_id = ${FALLEN};
+        UPDATE sessions SET state = 'killed' WHERE session_id = ${KILLED}`);
 });
 
 after(stop);
@@ -38,10 +48,16 @@ test("the list of sessions: each row and all totals", async () => {
     const rows = page.locator("table.sessions tbody tr");
     await rows.nth(1).waitFor();
     const wanted = await sql(`SELECT s.name, s.state, d.name AS device, s.stored_calls, s.lost_calls,
+        CAST(s.started_realtime_ns AS TEXT) AS started,
         s.ended_realtime_ns / 1000 - s.started_realtime_ns / 1000 AS us FROM sessions s JOIN devices d USING (device_id) ORDER BY s.session_id DESC`);
+    const before = Date.now() - 20000; // the page says "ago" again every 10 s
     const shown = await texts(rows);
+    const titles = await rows.evaluateAll((list) => list.map((row) => row.cells[4].title));
     wanted.forEach((row, index) => {
-        const [, state, what, device, , took, calls, lost] = shown[index];
+        const [, state, what, device, started, took, calls, lost] = shown[index];
+        assert.equal(titles[index], format.dateTime(row.started));
+        const ages = Array.from({ length: 26 }, (_, second) => format.ago(row.started, before + second * 1000));
+        assert.ok(ages.includes(started), `${started} is none of ${ages}`);
         assert.match(state, new RegExp(row.state));
         assert.ok(what.startsWith(row.name) && device.startsWith(row.device), shown[index].join(" | "));
         assert.ok([-1, 0, 1].some((more) => took === duration((row.us + more) * 1000)), `${took}, ${row.us} us`);
@@ -56,12 +72,29 @@ test("the list of sessions: each row and all totals", async () => {
     await page.context().close();
 });
 
+test("the filters of the list: how many sessions each value has", async () => {
+    const { count } = format;
+    const page = await openPage("/");
+    const filter = (kind) => page.getByRole("group", { name: "Filters", exact: true }).getByLabel(`Only sessions with this ${kind}`);
+    const shown = async (kind) => (await filter(kind).locator("option").allTextContents()).slice(1).sort();
+    await filter("state").waitFor();
+    for (const [kind, column] of [["state", "s.state"], ["device", "d.name"]]) {
+        const rows = await sql(`SELECT ${column} AS label, count(*) AS sessions FROM sessions s JOIN devices d USING (device_id) GROUP BY 1`);
+        assert.deepEqual(await shown(kind), rows.map((row) => `${row.label} (${count(row.sessions)})`).sort());
+    }
+    const [{ all }] = await sql("SELECT count(*) AS \"all\" FROM sessions");
+    assert.deepEqual(await shown("app"), [`recorded_program (${count(all)})`]);
+    assert.deepEqual(await shown("mark"), ["load (1)", "rest (1)"]);
+    await page.context().close();
+});
+
 test("the head of a session: its tiles and its loss", async () => {
-    const { bytes, compact, count } = format;
+    const { bytes, compact, count, duration } = format;
     for (const session of [WHOLE, FALLEN]) {
         const page = await openPage(`/sessions/${session}`);
         await tile(page, "Stored").waitFor();
-        const [row] = await sql(`SELECT stored_calls AS calls, stored_bytes AS bytes,
+        const [row] = await sql(`SELECT stored_calls AS calls, stored_bytes AS bytes, CAST(started_realtime_ns AS TEXT) AS started,
+            ended_realtime_ns / 1000 - started_realtime_ns / 1000 AS us,
             (SELECT count(*) FROM function_stats f WHERE f.session_id = s.session_id) AS functions,
             (SELECT count(*) FROM call_paths p WHERE p.session_id = s.session_id) AS paths,
             (SELECT count(*) FROM threads t WHERE t.session_id = s.session_id) AS threads FROM sessions s WHERE session_id = ${session}`);
@@ -69,6 +102,9 @@ test("the head of a session: its tiles and its loss", async () => {
             await Promise.all(["Calls", "Functions", "Call paths", "Threads", "Stored"].map((label) => tile(page, label).textContent())),
             [compact(row.calls), count(row.functions), compact(row.paths), count(row.threads), bytes(row.bytes)],
         );
+        const took = await tile(page, "Duration").textContent();
+        assert.ok([-1, 0, 1].some((more) => took === duration((row.us + more) * 1000)), `${took}, ${row.us} us`);
+        await page.getByText(`started ${format.dateTime(row.started)}`).waitFor();
         await page.getByText(session === WHOLE ? "No loss is known." : "5 calls lost.").waitFor();
         await page.context().close();
     }
@@ -82,19 +118,21 @@ test("the table of functions: every column", async () => {
     const page = await openPage(`/sessions/${WHOLE}`);
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     const quantile = (part) => `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
-    const rows = await sql(`SELECT f.name, s.self_ns, s.total_ns, s.calls, s.min_ns, s.max_ns, ${quantile(0.5)} AS p50, ${quantile(0.95)} AS p95,
+    const rows = await sql(`SELECT f.name, s.self_ns, s.total_ns, s.calls, s.min_ns, s.max_ns,
+        (SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns,
+        ${quantile(0.5)} AS p50, ${quantile(0.95)} AS p95,
         ${quantile(0.99)} AS p99, sum(s.self_ns) OVER () AS whole, sum(s.calls) OVER () AS counted
         FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE}`);
     const wanted = new Map(rows.map((row) => [row.name, row]));
     const shown = await grid(page, "grid");
     assert.ok(shown.length > 5 && shown.length === rows.length, `${shown.length} of ${rows.length}`);
-    for (const [name, self, total, calls, , min, p50, p95, p99, max] of shown) {
+    for (const [name, self, total, calls, mean, min, p50, p95, p99, max] of shown) {
         const row = wanted.get(name.replace(/recorded_program.*|lib.*/, "")) ?? wanted.get([...wanted.keys()].find((one) => name.startsWith(one)));
         assert.ok(row, name);
         assert.equal(self, `${percent(row.self_ns, row.whole)}${duration(row.self_ns)}`, name);
         assert.equal(total, row.calls === 0 ? "no end" : duration(row.total_ns), name);
         assert.equal(calls, compact(row.calls), name);
-        assert.deepEqual([min, p50, p95, p99, max], [row.min_ns, row.p50, row.p95, row.p99, row.max_ns].map(duration), name);
+        assert.deepEqual([mean, min, p50, p95, p99, max], [row.mean_ns, row.min_ns, row.p50, row.p95, row.p99, row.max_ns].map(duration), name);
     }
     await page.getByText(`${count(rows.length)} of ${count(rows.length)} functions, ${percent(1, 1)} of all time, ${compact(rows[0].counted)} calls`).waitFor();
     await page.context().close();
@@ -154,6 +192,46 @@ test("threads and what they waited for", async () => {
     await page.context().close();
 });
 
+test("marks, triggers, decisions, what was left out, processes and modules", async () => {
+    const { compact, count, duration, percent } = format;
+    const page = await openPage(`/sessions/${WHOLE}?view=overview`);
+    const marks = await checkPanel(page, "Marks", (row) => [
+        row.name, duration(row.at_ns), row.end_ns === null ? "–" : duration(row.end_ns - row.at_ns), row.source,
+    ]);
+    assert.deepEqual(marks, [["load", "2.00 µs", "3.00 µs", "app"], ["rest", "6.00 µs", "–", "cli"]]);
+    await checkPanel(page, "Triggers that fired", (row) => [
+        duration(row.at_ns), row.event.replaceAll("_", " "), row.subject, row.event === "slow_call" ? duration(row.value) : count(row.value),
+        row.actions, row.suppressed > 0 ? count(row.suppressed) : "none",
+    ]);
+    await checkPanel(page, "Decisions of the overhead budget", (row) => [
+        duration(row.at_ns), row.what, row.name, row.reason, compact(row.total_calls), percent(row.overhead_ppm, 1e6), percent(row.budget_ppm, 1e6),
+    ]);
+    await checkPanel(page, "Calls that were counted and not kept", (row) => [row.name, row.reason, count(row.calls), duration(row.total_ns)]);
+    const processes = await sql(`SELECT pid, executable, how, exit_code FROM processes WHERE session_id = ${WHOLE} ORDER BY number`);
+    assert.deepEqual(
+        await texts(rowsOf(page, "Processes")),
+        processes.map((row) => [String(row.pid), format.fileName(row.executable), row.how, `exit ${row.exit_code}`]),
+    );
+    const modules = await sql(`SELECT m.path, lower(hex(m.build_id)) AS build, sm.hooked_count AS hooked, sm.function_count AS functions
+        FROM session_modules sm JOIN modules m USING (module_id) WHERE sm.session_id = ${WHOLE}`);
+    assert.deepEqual(
+        (await texts(rowsOf(page, "Modules"))).sort(),
+        modules.map((row) => [format.fileName(row.path), row.build.slice(0, 10), count(row.hooked), count(row.functions)]).sort(),
+    );
+    await page.context().close();
+});
+
+test("a killed session: the last hundred calls of each thread", async () => {
+    const { duration } = format;
+    const page = await openPage(`/sessions/${KILLED}?view=overview`);
+    const rows = await checkPanel(page, "Last calls, at most 100 of each thread, latest first", (row) => [
+        row.thread, row.depth, row.name, duration(row.start_ns), duration(row.duration_ns), row.ending,
+    ]);
+    const threads = await sql(`SELECT name FROM threads WHERE session_id = ${KILLED}`);
+    assert.deepEqual(threads.map(({ name }) => rows.filter((row) => row[0] === name).length), [100, 100]);
+    await page.context().close();
+});
+
 test("findings: the list, the state, and the history of the object", async () => {
     const { count } = format;
     const page = await openPage("/zombies?finding=1");
@@ -163,6 +241,30 @@ test("findings: the list, the state, and the history of the object", async () =>
     ]);
     const history = await checkPanel(page, "History of the object, in order", (row) => [row.event, count(row.owners), row.function || "–", row.tid]);
     assert.deepEqual(history.map((row) => row.slice(0, 3)), [["allocation", "1", "make_block"], ["retain", "2", "use_block"], ["release", "1", "–"]]);
+    await page.context().close();
+});
+
+test("a function: its sums, each percentile, callers and callees", async () => {
+    const { count, counted, duration, percent } = format;
+    const quantile = (part) => `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
+    const [fn] = await sql(`SELECT s.*, m.path, ${quantile(0.5)} AS p50_ns, ${quantile(0.9)} AS p90_ns, ${quantile(0.95)} AS p95_ns,
+        ${quantile(0.99)} AS p99_ns FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING (module_id)
+        WHERE s.session_id = ${WHOLE} AND f.name = 'hash_word'`);
+    const page = await openPage(`/sessions/${WHOLE}?view=function&function=${fn.function_id}`);
+    await page.getByText(`${counted(fn.calls, "call")}, ${duration(fn.total_ns)} total, ${duration(fn.self_ns)} self`).waitFor();
+    await page.getByText(fn.path).waitFor();
+    assert.deepEqual(
+        await page.getByRole("group", { name: "Calls near" }).getByRole("button").allTextContents(),
+        ["min", "p50", "p90", "p95", "p99", "max"].map((key) => `${key} ${duration(fn[`${key}_ns`])}`),
+    );
+    for (const side of ["Callers", "Callees"]) {
+        const rows = await checkPanel(page, side, (row) => [row.name, count(row.calls), duration(row.total_ns)]);
+        const link = new URL(await page.getByRole("region", { name: side, exact: true }).getByRole("link", { name: "SQL" }).getAttribute("href"), base);
+        const times = (await sql(link.searchParams.get("sql"), { session: WHOLE, function: fn.function_id })).map((row) => row.total_ns);
+        const whole = times.reduce((sum, time) => sum + time, 0);
+        assert.deepEqual((await texts(rowsOf(page, side))).map((row) => row[3]), times.map((time) => percent(time, whole)));
+        assert.ok(rows.length > 0);
+    }
     await page.context().close();
 });
 

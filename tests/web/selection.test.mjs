@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
-    base, bin, change, checkLooks, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems,
+    base, bin, change, checkLooks, checkPanel, clean, comesTo, database, foreign, format, openPage, openTwin, output, problems,
     program, record, rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
@@ -40,8 +40,7 @@ async function counted(condition) {
     return new Map(rows.map((row) => [row.name, row]));
 }
 
-async function functionRows(page, howMany) {
-    await page.getByText(`${howMany} of `).first().waitFor();
+async function functionRows(page) {
     return page.locator("[role=grid] .rows [role=row]").evaluateAll((rows) =>
         rows.map((row) => [...row.children].map((cell) => cell.textContent.trim())),
     );
@@ -50,15 +49,16 @@ async function functionRows(page, howMany) {
 // The table of functions against single calls: name, calls and longest call.
 async function checkFunctions(page, condition) {
     const wanted = await counted(condition);
-    const shown = await functionRows(page, wanted.size);
-    assert.equal(shown.length, wanted.size);
-    for (const row of shown) {
-        const name = [...wanted.keys()].find((key) => row[0].startsWith(key));
-        assert.ok(name, row[0]);
-        assert.equal(row[3], format.compact(wanted.get(name).calls), name);
+    const nameOf = (row) => [...wanted.keys()].find((key) => row[0].startsWith(key)) ?? row[0];
+    await page.getByText(`${wanted.size} of `).first().waitFor();
+    await comesTo(
+        async () => (await functionRows(page)).map((row) => `${nameOf(row)} ${row[3]}`).sort(),
+        [...wanted].map(([name, { calls }]) => `${name} ${format.compact(calls)}`).sort(),
+    );
+    for (const row of await functionRows(page)) {
+        const name = nameOf(row);
         const longest = wanted.get(name).max_ns; // sums round ticks to ns once, single calls twice
         assert.ok([-1, 0, 1].some((more) => row[9] === format.duration(longest + more)), `${name}: ${row[9]}`);
-        wanted.delete(name);
     }
 }
 
@@ -148,7 +148,7 @@ test("call tree, flame graphs, overview, timeline and durations follow the selec
     const { compact, count, duration, percent } = format;
     const chosen = `threads=${worker}`;
     const page = await openPage(`/sessions/${WHOLE}?view=tree&${chosen}`);
-    assert.deepEqual(await outermost(page), [["compute", "1"]]);
+    await comesTo(() => outermost(page), [["compute", "1"]]);
     await page.getByRole("treegrid").press("ArrowRight");
     const [child] = await sql(`SELECT count(*) AS calls FROM calls c JOIN calls p ON p.call_id = c.parent_id
         JOIN functions f ON f.function_id = p.function_id JOIN functions g ON g.function_id = c.function_id
@@ -379,12 +379,27 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     const other = path.join(output, "other.db");
     const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", other, "--name", "from afar", "--", program, "20", "0"]);
     assert.equal(run.status, 0);
-    const page = await openPage("/", { expects: /status of 400/ });
+    // 404: how far an import is that has just ended
+    const page = await openPage("/", { expects: /status of 40[04]/ });
     const token = readFileSync(`${database}.token`, "utf8").trim();
     await page.evaluate((text) => sessionStorage.setItem("token", text), token);
     await page.reload();
     await page.getByText("Import", { exact: true }).click();
+    let copy; // goes on when the page has said how far it is
+    const held = new Promise((resolve) => (copy = resolve));
+    let isHeld = true;
+    await page.route("**/api/v1/imports", async (route) => {
+        const { do: what } = route.request().postDataJSON();
+        if (what === "finish" && isHeld) {
+            await held;
+        }
+        await (what === "progress" && isHeld ? route.fulfill({ json: { part: 0.42 } }) : route.continue());
+    });
     await page.locator("input[type=file]").setInputFiles(other);
+    await page.getByText("other.db: its sessions are being copied, 42.0 %").waitFor();
+    assert.equal(await page.getByRole("progressbar").getAttribute("value"), "0.42");
+    isHeld = false;
+    copy();
     await page.getByText(/Session \d+ was imported\./).waitFor();
     await page.getByRole("link", { name: "from afar" }).waitFor();
     const [row] = await sql("SELECT session_id, stored_calls FROM sessions WHERE name = 'from afar'");
@@ -394,8 +409,11 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
         transfer.items.add(new File([text], "wrong.db"));
         return transfer;
     }, "no database");
+    await page.getByText("Import", { exact: true }).click(); // closed again: what is dropped is told all the same
     await page.locator(".page").dispatchEvent("drop", { dataTransfer: dropped });
     await page.getByText(/the file is no database of sessions/).waitFor();
+    await page.getByRole("button", { name: "Hide", exact: true }).click();
+    await page.getByText(/the file is no database of sessions/).waitFor({ state: "detached" });
     change(`DELETE FROM sessions WHERE session_id = ${row.session_id}`);
     await page.context().close();
 });

@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 import { bin, clean, database, output, record, require, sql, start, stop } from "./lab.mjs";
 
 const WHOLE = 1;
+const FALLEN = 2; // with calls that never ended
 let viewer; // serves speedscope's own files and the exports
 let address;
 let browser;
@@ -28,19 +29,21 @@ function serve(request, response) {
     }
 }
 
-function exportAs(format, name) {
+function exportAs(format, session, name) {
     const run = spawnSync(path.join(bin, "sojourn"), [
-        ...["export", "--format", format, "--session", String(WHOLE), "-o", path.join(output, name), database],
+        ...["export", "--format", format, "--session", String(session), "-o", path.join(output, name), database],
     ], { encoding: "utf8" });
     assert.equal(run.status, 0, run.stderr);
 }
 
 before(async () => {
     clean();
-    assert.equal(record("whole", [], "300", "0").status, 0);
+    assert.equal(record("whole", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
+    record("fallen", [], "crash");
     await start();
-    exportAs("folded", "paths.folded");
-    exportAs("chrome-json", "trace.json");
+    exportAs("folded", WHOLE, "paths.folded");
+    exportAs("chrome-json", WHOLE, "trace.json");
+    exportAs("chrome-json", FALLEN, "fallen.json");
     viewer = http.createServer(serve);
     await new Promise((resolve) => viewer.listen(0, "127.0.0.1", resolve));
     address = `http://127.0.0.1:${viewer.address().port}/`;
@@ -121,6 +124,77 @@ test("trace events keep to the rules of the format: each call once, nested, with
         assert.ok(ends.length === 0 || to <= ends.at(-1), `a call at ${ts} ends behind its caller`);
         open.set(tid, [...ends, to]);
     }
+});
+
+const traceOf = (name) => JSON.parse(readFileSync(path.join(output, name), "utf8"));
+const FIELDS = { X: ["name", "ph", "pid", "tid", "ts", "dur"], B: ["name", "ph", "pid", "tid", "ts"], M: ["name", "ph", "pid", "tid", "args"] };
+
+// The Trace Event Format, JSON Object Format: the fields of each kind of event, their types, and the order of what
+// begins without an end. Perfetto itself is in no registry; chrome://tracing and it read by these rules.
+function checkFormat(trace) {
+    assert.deepEqual(Object.keys(trace).sort(), ["displayTimeUnit", "traceEvents"]);
+    assert.ok(["ms", "ns"].includes(trace.displayTimeUnit));
+    const begun = new Map(); // of each thread: when the last event without an end began
+    for (const event of trace.traceEvents) {
+        const what = JSON.stringify(event);
+        assert.ok(FIELDS[event.ph], what);
+        assert.deepEqual(Object.keys(event).filter((key) => !FIELDS[event.ph].includes(key) && key !== "args"), [], what);
+        assert.deepEqual(FIELDS[event.ph].filter((key) => !(key in event)), [], what);
+        assert.equal(typeof event.name, "string", what);
+        assert.ok(Number.isSafeInteger(event.pid) && Number.isSafeInteger(event.tid) && event.pid > 0 && event.tid > 0, what);
+        assert.ok(event.args === undefined || (typeof event.args === "object" && event.args !== null && !Array.isArray(event.args)), what);
+        if (event.ph === "M") {
+            assert.ok(["process_name", "thread_name"].includes(event.name) && typeof event.args.name === "string", what);
+            continue;
+        }
+        assert.ok(Number.isFinite(event.ts) && event.ts >= 0, what);
+        assert.ok(event.ph !== "X" || (Number.isFinite(event.dur) && event.dur >= 0), what);
+        if (event.ph === "B") {
+            const thread = `${event.pid} ${event.tid}`;
+            assert.ok(event.ts >= (begun.get(thread) ?? 0), what);
+            begun.set(thread, event.ts);
+        }
+    }
+}
+
+// Depths as a reader finds them: events by time, those of one time as they stand, each below the last one that holds it.
+function depthsOf(events) {
+    const open = new Map();
+    const calls = events.filter(({ ph }) => ph !== "M");
+    const inOrder = calls.map((event, index) => ({ event, index })).sort((a, b) => a.event.ts - b.event.ts || a.index - b.index);
+    return inOrder.map(({ event }) => {
+        const end = event.ph === "B" ? Infinity : Math.round((event.ts + event.dur) * 1000);
+        const thread = `${event.pid} ${event.tid}`;
+        const held = (open.get(thread) ?? []);
+        while (held.length > 0 && held.at(-1) < end) {
+            held.pop();
+        }
+        open.set(thread, [...held, end]);
+        return { event, depth: held.length };
+    });
+}
+
+for (const [name, session] of [["trace.json", WHOLE], ["fallen.json", FALLEN]]) {
+    test(`the fields of ${name} are those of the format, and its calls nest as they were called`, async () => {
+        const trace = traceOf(name);
+        checkFormat(trace);
+        const calls = await sql(`SELECT f.name, c.start_ns, c.duration_ns, c.depth, t.tid FROM calls c JOIN functions f USING (function_id)
+            JOIN threads t ON t.thread_id = c.thread_id WHERE c.session_id = ${session}`);
+        const line = (of, tid, ns, depth) => `${of} ${tid} ${ns} ${depth}`;
+        const found = depthsOf(trace.traceEvents).filter(({ event }) => event.dur !== 0); // of no time: below or beside, who knows
+        assert.deepEqual(
+            found.map(({ event, depth }) => line(event.name, event.tid, Math.round(event.ts * 1000), depth)).sort(),
+            calls.filter((call) => call.duration_ns !== 0).map((call) => line(call.name, call.tid, call.start_ns, call.depth)).sort(),
+        );
+        const open = trace.traceEvents.filter(({ ph }) => ph === "B").map((event) => event.name);
+        assert.deepEqual(open, session === FALLEN ? ["main", "fall"] : []);
+    });
+}
+
+test("values of a call are what its event says", async () => {
+    const given = traceOf("trace.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);
+    const values = await sql(`SELECT value FROM arguments WHERE session_id = ${WHOLE} AND position = 1 ORDER BY call_id`);
+    assert.deepEqual(given.map(({ args }) => Number(args.number)), values.map((row) => row.value));
 });
 
 test("no viewer asked another server for anything", () => {

@@ -109,7 +109,7 @@ export interface SessionChange {
 }
 
 export interface ImportStep {
-    do: "begin" | "append" | "finish" | "cancel";
+    do: "begin" | "append" | "finish" | "progress" | "cancel";
     import?: string;
     offset?: number;
     hex?: string;
@@ -126,11 +126,12 @@ export function token(): string {
     return sessionStorage.getItem("token") ?? "";
 }
 
-async function post<T>(path: string, body: unknown): Promise<T> {
+async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
     const response = await fetch(`/api/v1/${path}`, {
         method: "POST",
         headers: { "Content-Type": "application/json", Authorization: `Bearer ${token()}` },
         body: JSON.stringify(body),
+        ...(signal ? { signal } : {}),
     });
     const answer = parse(await response.text());
     if (!response.ok) {
@@ -148,8 +149,8 @@ export const api = {
     commands: () => get<List<Command>>("commands", { limit: 100 }),
     giveCommand: (command: CommandRequest) =>
         post<Answers["post /api/v1/commands"]>("commands", command),
-    import: (step: ImportStep) =>
-        post<Answers["post /api/v1/imports"]>("imports", step),
+    import: (step: ImportStep, signal?: AbortSignal) =>
+        post<Answers["post /api/v1/imports"]>("imports", step, signal),
     checkPolicy: (policy: unknown) =>
         post<Answers["post /api/v1/policies"]>("policies", { policy }),
     queries: () => get<List<ShippedQuery>>("queries"),

@@ -60,6 +60,18 @@ export function percent(part: number, whole_: number): string {
     return share > 0 && share < 0.1 ? "<0.1 %" : `${share.toFixed(1)} %`;
 }
 
+// change says how b compares with a: "+12.3 %", "2.4 times".
+export function change(ratio: number | null): string {
+    if (ratio === null) {
+        return "–";
+    }
+    if (ratio >= 2) {
+        return `${ratio.toFixed(ratio < 10 ? 1 : 0)} times`;
+    }
+    const more = (ratio - 1) * 100;
+    return `${more > 0 ? "+" : more < 0 ? "−" : ""}${Math.abs(more).toFixed(1)} %`;
+}
+
 export function fileName(path: string): string {
     return path.slice(path.lastIndexOf("/") + 1) || path;
 }

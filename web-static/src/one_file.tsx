@@ -21,11 +21,18 @@ const titles: Record<string, string> = {
     p99_ns: "p99",
     is_main: "Main",
     tid: "tid",
+    run_ns: "Active for",
+    cpu_ns: "Worked",
+    waiting_ns: "Waited",
+    ready_ns: "Waited for a processor",
+    waited_ns: "Waited for the recorder",
+    dropped_calls: "Lost",
 };
+const names: Record<string, string> = { Threads: "Thread", Marks: "Mark" }; // whose names the rows of a panel have
 
-function titleOf(column: string): string {
+function titleOf(column: string, panel: string): string {
     const words = column.replace(/_ns$/, "").replaceAll("_", " ");
-    return titles[column] ?? words[0]!.toUpperCase() + words.slice(1);
+    return (column === "name" ? names[panel] : undefined) ?? titles[column] ?? words[0]!.toUpperCase() + words.slice(1);
 }
 
 function textOf(column: string, value: unknown): string {
@@ -83,7 +90,7 @@ function Table({ panel }: { panel: OnePanel }) {
                                     {...(sort === at ? { "aria-sort": numeric[at] ? "descending" : "ascending" } : {})}
                                 >
                                     <button type="button" class="sort" onClick={() => setSort(at)}>
-                                        {titleOf(column)}
+                                        {titleOf(column, panel.title)}
                                     </button>
                                 </th>
                             ))}

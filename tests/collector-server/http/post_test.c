@@ -113,15 +113,15 @@ static void without_the_token_nothing_happens(void **state)
     (void)state;
     const int64_t before = count("SELECT count(*) FROM commands");
     char wrong[128];
-    expect("Content-Type: application/json\r\n", good_body, 401, "DATABASE.token");
+    expect("Content-Type: application/json\r\n", good_body, 401, token_path);
     snprintf(wrong, sizeof(wrong),
              "Authorization: Bearer %.63s0\r\nContent-Type: application/json\r\n", token);
     if (token[63] == '0') {
         wrong[22 + 63] = '1';
     }
-    expect(wrong, good_body, 401, "DATABASE.token");
+    expect(wrong, good_body, 401, token_path);
     snprintf(wrong, sizeof(wrong), "Authorization: Basic %s\r\n", token);
-    expect(wrong, good_body, 401, "DATABASE.token");
+    expect(wrong, good_body, 401, token_path);
     assert_int_equal(count("SELECT count(*) FROM commands"), before);
 }
 
@@ -484,7 +484,11 @@ static void imports_keep_to_their_own_file(void **state)
                             "{\"do\": \"append\", \"import\": \"%s\", \"offset\": 0,"
                             " \"hex\": \"0g\"}",
                             import));
+    json_t *progress = import_step(202, "{\"do\": \"progress\", \"import\": \"%s\"}", import);
+    assert_true(json_real_value(json_object_get(progress, "part")) == 0);
+    json_decref(progress);
     json_decref(import_step(202, "{\"do\": \"cancel\", \"import\": \"%s\"}", import));
+    json_decref(import_step(404, "{\"do\": \"progress\", \"import\": \"%s\"}", import));
     json_decref(import_step(400, "{\"do\": \"dance\", \"import\": \"%s\"}", import));
     json_decref(begun);
 }
@@ -658,6 +662,9 @@ static void an_import_ends_with_its_client(void **state)
     while (take_lock() != SQLITE_BUSY) {
         usleep(1000);
     }
+    json_t *progress = import_step(202, "{\"do\": \"progress\", \"import\": \"%s\"}", import);
+    assert_true(json_is_real(json_object_get(progress, "part")));
+    json_decref(progress);
     close(client);
     while (imports_under_way() != 0) {
         usleep(20000);

@@ -283,6 +283,41 @@ static void sets_name_sessions(void **state)
     assert_int_equal(samples_of("mark:load+device:desk"), 0);
 }
 
+/* number_of returns the first number that a statement gives; -1: it fails. */
+static int64_t number_of(const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t number = -1;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        number = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return number;
+}
+
+static void sets_are_tables(void **state)
+{
+    (void)state;
+    add_runs(1, 0, 0.01);
+    assert_int_equal(number_of("SELECT count(DISTINCT session_id) FROM session_set('all')"),
+                     SESSIONS);
+    assert_int_equal(number_of("SELECT count(*) FROM session_set('all') WHERE from_ns IS NULL"),
+                     SESSIONS);
+    assert_int_equal(number_of("SELECT sum(session_id) FROM session_set('1,2,5')"), 8);
+    assert_int_equal(number_of("SELECT count(*) FROM sessions JOIN session_set('device:pi')"
+                               " USING (session_id)"),
+                     SESSIONS / 2);
+    run("INSERT INTO marks(session_id, number, name, is_end, at_ns) VALUES (1, 1, 'load', 0, 10), "
+        "(1, 2, 'load', 1, 20), (1, 3, 'load', 0, 30)");
+    assert_int_equal(number_of("SELECT from_ns + to_ns FROM session_set('mark:load')"), 30);
+    assert_int_equal(number_of("SELECT count(*) FROM session_set('mark:load')"), 2);
+    assert_int_equal(number_of("SELECT count(*) FROM session_set('nonsense')"), -1);
+    assert_non_null(strstr(sqlite3_errmsg(database), "'nonsense' names no sessions"));
+    assert_int_equal(number_of("SELECT count(*) FROM session_set(NULL)"), -1);
+    assert_int_equal(number_of("SELECT count(*) FROM session_set('name:nobody')"), -1);
+}
+
 static void sql_gives_the_same_verdicts(void **state)
 {
     (void)state;
@@ -363,6 +398,7 @@ int main(void)
         cmocka_unit_test(single_sessions_prove_nothing),
         cmocka_unit_test(functions_appear_and_vanish),
         cmocka_unit_test(sets_name_sessions),
+        cmocka_unit_test(sets_are_tables),
         cmocka_unit_test(sql_gives_the_same_verdicts),
         cmocka_unit_test(what_calls_cost_is_compared),
     };

@@ -130,7 +130,10 @@ export function fit(context: CanvasRenderingContext2D, text: string, room: numbe
     if (widthOf(context, text) <= room) {
         return text;
     }
-    const letters = Math.floor((text.length * room) / widthOf(context, text)) - 1;
+    let letters = Math.floor((text.length * room) / widthOf(context, text)) - 1;
+    while (letters >= 3 && widthOf(context, `${text.slice(0, letters)}…`) > room) {
+        letters--;
+    }
     return letters < 3 ? "" : `${text.slice(0, letters)}…`;
 }
 
@@ -138,6 +141,7 @@ export interface Axis {
     place: (value: number) => number;
     width: number;
     top: number;
+    least?: number; // nothing is drawn above: what is pinned lies there
     chosen?: Bar | null;
     outline: string; // colour of the chosen bar's edge
     rows: number; // shown
@@ -215,11 +219,12 @@ function firstLines(layer: Layer, { wide, scale }: Raster, from: number, to: num
 }
 
 // A row is its first line, again and again.
-function fillRows(raster: Raster, lines: Uint32Array, top: number, from: number, to: number): void {
+function fillRows(raster: Raster, lines: Uint32Array, { top, least = 0 }: Axis, from: number, to: number): void {
     const { pixels, wide, high, scale } = raster;
+    const begin = Math.round(least * scale);
     for (let row = from; row < to; row++) {
         const line = lines.subarray((row - from) * wide, (row - from + 1) * wide);
-        const first = Math.max(0, Math.round((top + row * ROW) * scale));
+        const first = Math.max(begin, Math.round((top + row * ROW) * scale));
         const last = Math.min(high, Math.round((top + (row + 1) * ROW - 1) * scale));
         for (let y = first; y < last; y++) {
             pixels.set(line, y * wide);
@@ -252,25 +257,43 @@ export function drawBars(context: CanvasRenderingContext2D, layers: readonly Lay
     const high = raster.high / raster.scale;
     const found: { layer: Layer; wideBars: Found[] }[] = [];
     for (const layer of layers) {
-        const { top, rows } = layer.axis;
-        const from = Math.min(rows, Math.max(0, Math.floor(-top / ROW)));
+        const { top, rows, least = 0 } = layer.axis;
+        const from = Math.min(rows, Math.max(0, Math.floor((least - top) / ROW)));
         const to = Math.min(rows, Math.max(from, Math.ceil((high - top) / ROW)));
         const { lines, wideBars } = firstLines(layer, raster, from, to);
-        fillRows(raster, lines, top, from, to);
+        fillRows(raster, lines, layer.axis, from, to);
         found.push({ layer, wideBars });
     }
     context.putImageData(raster.image, 0, 0);
     for (const { layer, wideBars } of found) {
-        for (const { bar, left, right } of wideBars) {
-            if (bar.striped) {
-                stripe(context, left, layer.axis.top + bar.row * ROW, right - left);
-            }
-        }
-        context.fillStyle = INK;
-        wideBars.filter(({ left, right }) => right - left >= NARROWEST_TEXT).forEach((one) => drawText(context, one, layer.axis));
-        context.globalAlpha = 1;
-        drawChosen(context, layer.axis);
+        belowLine(context, layer.axis.least ?? 0, () => drawDetails(context, layer.axis, wideBars));
     }
+}
+
+function drawDetails(context: CanvasRenderingContext2D, axis: Axis, wideBars: readonly Found[]): void {
+    for (const { bar, left, right } of wideBars) {
+        if (bar.striped) {
+            stripe(context, left, axis.top + bar.row * ROW, right - left);
+        }
+    }
+    context.fillStyle = INK;
+    wideBars.filter(({ left, right }) => right - left >= NARROWEST_TEXT).forEach((one) => drawText(context, one, axis));
+    context.globalAlpha = 1;
+    drawChosen(context, axis);
+}
+
+// belowLine draws nothing above a height; 0: everywhere.
+export function belowLine(context: CanvasRenderingContext2D, least: number, draw: () => void): void {
+    if (least <= 0) {
+        draw();
+        return;
+    }
+    context.save();
+    context.beginPath();
+    context.rect(0, least, context.canvas.width, context.canvas.height);
+    context.clip();
+    draw();
+    context.restore();
 }
 
 // barAt finds the bar below a point; of several narrow ones the nearest within some pixels.

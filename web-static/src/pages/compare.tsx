@@ -1,7 +1,7 @@
 // Two sets of sessions: what became slower, and whether it is more than noise.
 import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
-import { count, duration, fileName } from "../format";
+import { change, count, duration, fileName } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
 import { DeviceBar } from "../widgets/device_chip";
@@ -71,18 +71,6 @@ const hues: Record<string, string> = {
     removed: "hsl(190 52% 74%)",
 };
 
-// ratio says how b compares with a: "+12.3 %", "2.4 times".
-export function change(ratio: number | null): string {
-    if (ratio === null) {
-        return "–";
-    }
-    if (ratio >= 2) {
-        return `${ratio.toFixed(ratio < 10 ? 1 : 0)} times`;
-    }
-    const percent = (ratio - 1) * 100;
-    return `${percent > 0 ? "+" : percent < 0 ? "−" : ""}${Math.abs(percent).toFixed(1)} %`;
-}
-
 function Verdict({ verdict }: { verdict: string }) {
     return (
         <span class={`verdict ${verdict}`}>
@@ -134,9 +122,13 @@ function layTree(rows: readonly TreeRow[]): TreeFrame[] {
 }
 
 function DiffFlame({ a, b }: { a: string; b: string }) {
-    const answer = useSql<TreeRow>(TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
+    const isOfMarks = /(^|[,+])mark:/.test(`${a},${b}`);
+    const answer = useSql<TreeRow>(isOfMarks ? "" : TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
     const frames = useMemo(() => layTree(answer.rows), [answer.value]);
     const chosen = route.value.parameters.get("frame") ?? "";
+    if (isOfMarks) {
+        return <p class="dim">Call paths are kept of whole sessions: marks are compared by function.</p>;
+    }
     if (answer.problem) {
         return <Problem message={answer.problem} />;
     }
@@ -216,6 +208,7 @@ function Functions({ a, b }: { a: string; b: string }) {
             <RowTable<Difference>
                 label="Functions compared"
                 rows={rows.slice(0, 300)}
+                rowClass={({ verdict }) => (["inconclusive", "minor"].includes(verdict) ? "unclear" : "")}
                 columns={[
                     { title: "Verdict", cell: (row) => <Verdict verdict={row.verdict} /> },
                     {

@@ -71,40 +71,56 @@ function useSamples(session: Overview): Sample[] {
     return samples;
 }
 
-function rateOf(before: Sample, after: Sample): number {
-    const seconds = Math.max(after.at_ms - before.at_ms, 1) / 1000;
-    return Math.max(0, after.stored - before.stored) / seconds;
+// What came between two samples.
+interface Rate {
+    at_ns: number; // since the first sample
+    took_ns: number;
+    stored: number;
+    lost: number;
 }
 
-// The rates between samples, as a chart takes them.
-function ratesOf(samples: readonly Sample[]): SqlAnswer {
+const aSecond = (calls: number, { took_ns: took }: Rate) => (calls / took) * 1e9;
+
+function ratesOf(samples: readonly Sample[]): Rate[] {
     const first = samples[0]?.at_ms ?? 0;
-    const rows = samples.slice(1).map((sample, index) => {
+    return samples.slice(1).map((sample, index) => {
         const before = samples[index]!;
-        const seconds = Math.max(sample.at_ms - before.at_ms, 1) / 1000;
-        return [
-            Math.round((sample.at_ms - first) * 1e6),
-            Math.round(rateOf(before, sample)),
-            Math.round(Math.max(0, sample.lost - before.lost) / seconds),
-        ];
+        return {
+            at_ns: Math.round((sample.at_ms - first) * 1e6),
+            took_ns: Math.max(1e6, Math.round((sample.at_ms - before.at_ms) * 1e6)),
+            stored: Math.max(0, sample.stored - before.stored),
+            lost: Math.max(0, sample.lost - before.lost),
+        };
     });
+}
+
+// The rates as a chart takes them.
+function chartOf(rates: readonly Rate[]): SqlAnswer {
+    const rows = rates.map((rate) => [
+        rate.at_ns,
+        Math.round(aSecond(rate.stored, rate)),
+        Math.round(aSecond(rate.lost, rate)),
+    ]);
     const columns = ["watched_ns", "stored a second", "lost a second"];
     return { columns, rows, truncated: false, is_full: false, elapsed_us: 0, warnings: "" };
 }
 
-function Rates({ answer }: { answer: SqlAnswer }) {
+function Rates({ rates }: { rates: readonly Rate[] }) {
     return (
         <>
-            <LineChart answer={answer} />
+            <LineChart answer={chartOf(rates)} />
             <details class="twin">
                 <summary>The same as a table</summary>
-                <RowTable<SqlAnswer["rows"][0]>
+                <RowTable<Rate>
                     label="Calls a second, as a table"
-                    rows={[...answer.rows].reverse().slice(0, 100)}
+                    rows={[...rates].reverse().slice(0, 100)}
                     columns={[
-                        { title: "Watched for", number: true, cell: (row) => duration(Number(row[0])) },
-                        { title: "Stored a second", number: true, cell: (row) => compact(Number(row[1])) },
-                        { title: "Lost a second", number: true, cell: (row) => compact(Number(row[2])) },
+                        { title: "Watched for", number: true, cell: (rate) => duration(rate.at_ns) },
+                        { title: "Within", number: true, cell: (rate) => duration(rate.took_ns) },
+                        { title: "Stored", number: true, cell: (rate) => count(rate.stored) },
+                        { title: "Stored a second", number: true, cell: (rate) => compact(Math.round(aSecond(rate.stored, rate))) },
+                        { title: "Lost", number: true, cell: (rate) => count(rate.lost) },
+                        { title: "Lost a second", number: true, cell: (rate) => compact(Math.round(aSecond(rate.lost, rate))) },
                     ]}
                 />
             </details>
@@ -229,8 +245,8 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
     const samples = useSamples(session);
     const values = { session: session.id };
     const hot = useSql<HotRow>(HOT_SQL, values, changes);
-    const last = samples.at(-1);
-    const before = samples.at(-2);
+    const rates = ratesOf(samples);
+    const last = rates.at(-1);
     const isRecording = session.state === "recording";
     return (
         <section class="lists" aria-label="Live">
@@ -238,7 +254,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                 <Tile label="State">
                     <StatePill state={session.state} />
                 </Tile>
-                <Tile label="Calls a second">{isRecording && last && before ? compact(rateOf(before, last)) : "–"}</Tile>
+                <Tile label="Calls a second">{isRecording && last ? compact(Math.round(aSecond(last.stored, last))) : "–"}</Tile>
                 <LossGauge session={session} />
                 <Tile label="Blocks">{count(session.stored_blocks)}</Tile>
                 <Tile label="Not exact">{count(session.counts.untrusted_calls)}</Tile>
@@ -254,7 +270,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
             {isRecording || samples.length > 2 ? (
                 <Panel title="Calls a second since this page was opened">
                     {samples.length > 2 ? (
-                        <Rates answer={ratesOf(samples)} />
+                        <Rates rates={rates} />
                     ) : (
                         <p class="dim">Waiting for the session to change…</p>
                     )}

@@ -150,6 +150,7 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
                 sql={LAST_SQL}
                 values={values}
                 answer={last}
+                isTall
                 columns={[
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
                     { title: "Depth", number: true, cell: (row) => row.depth },

@@ -6,7 +6,7 @@ export function hotSql(chosen: Selection): string {
         return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
        CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share
 FROM function_stats s JOIN functions f USING (function_id)
-WHERE s.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
+WHERE s.session_id = :session AND s.calls > 0 AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
     }
     return `${pickedSql(chosen)}
 SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,
@@ -43,9 +43,9 @@ WHERE s.session_id = :session ORDER BY t.is_main DESC, o.stream_id, o.depth DESC
 
 export const LAST_SQL = `SELECT t.name AS thread, c.call_id, c.depth, f.name, c.start_ns, c.duration_ns, c.ending
 FROM streams s JOIN calls c ON c.call_id BETWEEN (s.stream_id << 38) + max(s.calls - 100, 0)
-     AND (s.stream_id << 38) + s.calls
+     AND (s.stream_id << 38) + s.calls - 1
 LEFT JOIN threads t ON t.thread_id = s.thread_id LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 100`;
+WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 3000`;
 
 export function threadsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}

@@ -232,8 +232,8 @@ function Export({ session }: { session: Overview }) {
                     </li>
                 ))}
                 <li class="dim">
-                    Without a network, <code>speedscope FILE</code> (npm) opens both of the last, and{" "}
-                    <code>chrome://tracing</code> the last; see <code>man sojourn-export</code>.
+                    Without a network, <code>speedscope FILE</code> (npm) opens folded paths and trace events, and{" "}
+                    <code>chrome://tracing</code> trace events; see <code>man sojourn-export</code>.
                 </li>
             </ul>
         </details>

@@ -1,42 +1,77 @@
 // Sessions out of a database file that is chosen, or dropped on the list: it is sent in pieces.
 import { signal } from "@preact/signals";
 import { api } from "../api";
-import { bytes, count } from "../format";
+import { bytes, count, percent } from "../format";
 import { reloadSessions } from "../store";
 import { signedIn, SignIn } from "../widgets/sign_in";
 
 const PIECE_BYTES = 96 * 1024;
+const LOOK_MS = 300;
 
-const state = signal<{ text: string; isBad: boolean; stop?: () => void } | null>(null);
+interface Shown {
+    text: string;
+    isBad?: boolean;
+    part?: number; // of the work that is done
+    stop?: () => void;
+}
+
+const state = signal<Shown | null>(null);
 
 function hexOf(piece: Uint8Array): string {
     return Array.from(piece, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// Sends a file; the server copies its sessions when all of it is there.
+async function send(file: File, id: string, ending: AbortController): Promise<void> {
+    for (let offset = 0; offset < file.size; offset += PIECE_BYTES) {
+        state.value = {
+            text: `${file.name}: ${bytes(offset)} of ${bytes(file.size)} sent`,
+            part: offset / file.size,
+            stop: () => ending.abort(),
+        };
+        const piece = new Uint8Array(await file.slice(offset, offset + PIECE_BYTES).arrayBuffer());
+        await api.import({ do: "append", import: id, offset, hex: hexOf(piece) }, ending.signal);
+    }
+}
+
+// Says how far the server is, until the copy has ended.
+async function follow(file: File, id: string, ending: AbortController, copied: Promise<unknown>): Promise<void> {
+    let isCopied = false;
+    const end = copied.then(
+        () => (isCopied = true),
+        () => (isCopied = true),
+    );
+    for (let part = 0; !isCopied; await Promise.race([end, new Promise((resolve) => setTimeout(resolve, LOOK_MS))])) {
+        part = await api.import({ do: "progress", import: id }).then((answer) => answer.part, () => part);
+        if (!isCopied) {
+            state.value = {
+                text: `${file.name}: its sessions are being copied, ${percent(part, 1)}`,
+                part,
+                stop: () => ending.abort(),
+            };
+        }
+    }
+}
+
+function endOf({ sessions, known }: { sessions: string[]; known: number }): string {
+    const came = sessions.length === 1 ? `Session ${sessions[0]} was imported.` : `${count(sessions.length)} sessions were imported.`;
+    return `${came}${known > 0 ? ` ${count(known)} were here already.` : ""}`;
+}
+
+// Sends a file; the server copies its sessions when all of it is there, and ends that when this page goes.
 export async function importFile(file: File): Promise<void> {
-    let isStopped = false;
-    const say = (text: string) =>
-        (state.value = { text, isBad: false, stop: () => (isStopped = true) });
+    const ending = new AbortController();
     let id = "";
+    let isSent = false;
     try {
         id = (await api.import({ do: "begin" })).import;
-        for (let offset = 0; offset < file.size && !isStopped; offset += PIECE_BYTES) {
-            say(`${file.name}: ${bytes(offset)} of ${bytes(file.size)} sent`);
-            const piece = new Uint8Array(await file.slice(offset, offset + PIECE_BYTES).arrayBuffer());
-            await api.import({ do: "append", import: id, offset, hex: hexOf(piece) });
-        }
-        if (isStopped) {
-            await api.import({ do: "cancel", import: id });
-            state.value = { text: "Nothing was imported.", isBad: false };
-            return;
-        }
-        state.value = { text: `${file.name}: its sessions are being copied`, isBad: false };
-        const { sessions, known } = await api.import({ do: "finish", import: id });
-        const came = sessions.length === 1 ? `Session ${sessions[0]} was imported.` : `${count(sessions.length)} sessions were imported.`;
-        state.value = { text: `${came}${known > 0 ? ` ${count(known)} were here already.` : ""}`, isBad: false };
+        await send(file, id, ending);
+        isSent = true;
+        const copied = api.import({ do: "finish", import: id }, ending.signal);
+        await follow(file, id, ending, copied);
+        state.value = { text: endOf(await copied) };
     } catch (failure) {
-        state.value = { text: (failure as Error).message, isBad: true };
+        const stopped = isSent ? "Stopped; sessions that were copied by then stay." : "Nothing was imported.";
+        state.value = ending.signal.aborted ? { text: stopped } : { text: (failure as Error).message, isBad: true };
         if (id) {
             void api.import({ do: "cancel", import: id }).catch(() => {});
         }
@@ -54,12 +89,28 @@ export function takeDrop(event: DragEvent): void {
     if (signedIn.value) {
         void importFile(file);
     } else {
-        state.value = { text: "Sign in first: importing needs the collector's token.", isBad: true };
+        state.value = { text: "Sign in first: importing needs this server's token.", isBad: true };
     }
 }
 
-export function Import() {
+// What an import does, wherever the file came from.
+export function ImportState() {
     const shown = state.value;
+    if (!shown) {
+        return null;
+    }
+    return (
+        <p role="status" class={`banner ${shown.isBad ? "warn" : "neutral"}`}>
+            {shown.text}{" "}
+            {shown.part === undefined ? null : <progress aria-label="Part that is done" max={1} value={shown.part} />}{" "}
+            <button type="button" class="quiet" onClick={shown.stop ?? (() => (state.value = null))}>
+                {shown.stop ? "Stop" : "Hide"}
+            </button>
+        </p>
+    );
+}
+
+export function Import() {
     return (
         <details class="threads import">
             <summary>Import</summary>
@@ -82,14 +133,6 @@ export function Import() {
                 ) : (
                     <SignIn />
                 )}
-                <p role="status" class={shown?.isBad ? "warn-text" : ""}>
-                    {shown?.text}{" "}
-                    {shown?.stop ? (
-                        <button type="button" class="quiet" onClick={shown.stop}>
-                            Stop
-                        </button>
-                    ) : null}
-                </p>
             </div>
         </details>
     );

@@ -13,7 +13,7 @@ import {
 } from "../store";
 import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
-import { Import, takeDrop } from "./session_import";
+import { Import, ImportState, takeDrop } from "./session_import";
 import { onDevice } from "../selection";
 import { Engine } from "../widgets/engine";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
@@ -237,6 +237,7 @@ export function SessionsPage() {
                     onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
                 />
             </div>
+            <ImportState />
             {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
             <Summary totals={totals} />
             <Facets changes={`${totals.sessions} ${totals.recording} ${changesMade.value}`} />

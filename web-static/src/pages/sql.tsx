@@ -24,8 +24,15 @@ const TABLE_FUNCTIONS = [
     "call_groups",
     "descendants",
     "ancestors",
+    "siblings",
+    "sequence",
+    "contains",
+    "intervals_intersect",
+    "concurrency",
     "call_tree",
     "flame",
+    "session_set",
+    "coverage",
     "diff_functions",
     "diff_tree",
     "histogram",
@@ -319,12 +326,14 @@ export function SqlPage() {
                         </ul>
                     </Panel>
                     <Panel title="Tables">
-                        {Object.entries(schema).map(([table, columns]) => (
-                            <details key={table} class="rule">
-                                <summary class="mono">{table}</summary>
-                                <p class="mono dim">{columns.join(", ") || "see schema/README.md"}</p>
-                            </details>
-                        ))}
+                        <div class="questions" tabIndex={0} role="group" aria-label="Tables and their columns">
+                            {Object.entries(schema).map(([table, columns]) => (
+                                <details key={table} class="rule">
+                                    <summary class="mono">{table}</summary>
+                                    <p class="mono dim">{columns.join(", ") || "see schema/README.md"}</p>
+                                </details>
+                            ))}
+                        </div>
                     </Panel>
                 </div>
             </div>

@@ -1,5 +1,5 @@
 // What each thread did over time, down to single calls: a canvas, and the same as a table below it.
-// Window, selected area, selected call, search and pinned threads are in the address.
+// Window, selected area, selected call, search, shown and pinned threads are in the address.
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview } from "../api";
@@ -12,7 +12,7 @@ import { Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
 import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
-import { type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
+import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
 
 const TRACKS_MAX = 24;
 const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
@@ -208,7 +208,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
         return <p class="empty">No call of this session is stored yet.</p>;
     }
     const call = route.value.parameters.get("call");
-    const tracks = loaded.value?.tracks ?? [];
+    const { tracks, pinned } = pinnedFirst(loaded.value?.tracks ?? []);
     return (
         <section class="lists" aria-label="Timeline of the session">
             {said ? <Problem message={said} /> : null}
@@ -222,7 +222,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 </span>
             </div>
             <TimelineCanvas
-                {...{ bounds, view, show, tracks, width, setWidth }}
+                {...{ bounds, view, show, tracks, pinned, width, setWidth }}
                 gaps={gaps.rows}
                 marks={marks.rows}
                 selected={selected}

@@ -1,5 +1,5 @@
 // Where the tracks of a timeline lie on its canvas, and how they are drawn.
-import { type Bar, barAt, drawBars, hatch, type Layer, prepare, ROW } from "../canvas/bars";
+import { type Bar, barAt, belowLine, drawBars, hatch, type Layer, prepare, ROW } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
 import { type CallBar, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
 
@@ -8,7 +8,8 @@ const HEAD = 20;
 const FOOT = 8;
 
 export interface Picture {
-    tracks: readonly Track[];
+    tracks: readonly Track[]; // the pinned ones first
+    pinned: number; // so many of them stay where they are when the others scroll
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     view: Window;
@@ -31,12 +32,15 @@ export function heightOfAll(tracks: readonly Track[]): number {
 interface Place {
     track: Track;
     top: number; // of its first row
+    least: number; // it shows below this height
 }
 
-function placesOf({ tracks, scroll }: Picture): Place[] {
-    let top = RULER - scroll;
-    return tracks.map((track) => {
-        const place = { track, top: top + HEAD };
+function placesOf({ tracks, pinned, scroll }: Picture): Place[] {
+    const border = pinned > 0 ? heightOfAll(tracks.slice(0, pinned)) : 0;
+    let top = RULER;
+    return tracks.map((track, index) => {
+        const isPinned = index < pinned;
+        const place = { track, top: top + HEAD - (isPinned ? 0 : scroll), least: isPinned ? 0 : border };
         top += heightOf(track);
         return place;
     });
@@ -49,7 +53,7 @@ export interface Hit {
 
 export function hitOf(picture: Picture, x: number, y: number): Hit | null {
     const found = placesOf(picture).find(
-        ({ track, top }) => y >= RULER && y >= top - HEAD && y < top - HEAD + heightOf(track),
+        ({ track, top, least }) => y >= Math.max(RULER, least, top - HEAD) && y < top - HEAD + heightOf(track),
     );
     if (!found) {
         return null;
@@ -99,8 +103,10 @@ function drawRuler(context: CanvasRenderingContext2D, picture: Picture, colours:
 // From the first of a session's tracks to its last.
 function reachOf(places: readonly Place[], session: number): { top: number; bottom: number } {
     const own = places.filter(({ track }) => track.stream.session_id === session);
-    const last = own[own.length - 1];
-    return last ? { top: own[0]!.top - HEAD, bottom: last.top + last.track.rows * ROW + FOOT } : { top: 0, bottom: 0 };
+    return {
+        top: Math.min(...own.map(({ top }) => top - HEAD)),
+        bottom: Math.max(...own.map(({ top, track }) => top + track.rows * ROW + FOOT)),
+    };
 }
 
 // The names of marks stand where there is room for them.
@@ -160,23 +166,29 @@ function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, 
     context.fillText(said, 4 + room, top - HEAD / 2);
 }
 
-function layerOf(picture: Picture, { track, top }: Place, colours: Colours): Layer {
+function layerOf(picture: Picture, { track, top, least }: Place, colours: Colours): Layer {
     const search = picture.search.toLowerCase();
     const isFaded = (bar: Bar) => !bar.name.toLowerCase().includes(search);
     const chosen = picture.chosen && track.bars.includes(picture.chosen) ? picture.chosen : null;
     const place = placeOf(picture.view, picture.width);
-    const axis = { place, width: picture.width, top, rows: track.rows, chosen, outline: colours.text };
+    const axis = { place, width: picture.width, top, least, rows: track.rows, chosen, outline: colours.text };
     return { bars: track.bars, axis: search === "" ? axis : { ...axis, isFaded } };
 }
 
 export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture, colours: Colours): void {
     const context = prepare(canvas, picture.width, picture.height);
     const places = placesOf(picture);
-    const seen = places.filter(({ track, top }) => top + heightOf(track) > 0 && top - HEAD < picture.height);
+    const seen = places.filter(({ track, top, least }) => top + heightOf(track) > least && top - HEAD < picture.height);
     drawBars(context, seen.map((place) => layerOf(picture, place, colours)));
     for (const place of seen) {
-        drawGaps(context, picture, place);
-        drawHead(context, picture, place, colours);
+        belowLine(context, place.least, () => {
+            drawGaps(context, picture, place);
+            drawHead(context, picture, place, colours);
+        });
+    }
+    if (picture.pinned > 0) {
+        context.fillStyle = colours.accent;
+        context.fillRect(0, heightOfAll(picture.tracks.slice(0, picture.pinned)) - 2, picture.width, 1);
     }
     drawRuler(context, picture, colours);
     drawMarks(context, picture, places, colours);

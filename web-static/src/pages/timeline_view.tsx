@@ -159,7 +159,8 @@ interface CanvasProperties {
     bounds: Window;
     view: Window;
     show: Show;
-    tracks: readonly Track[];
+    tracks: readonly Track[]; // the pinned ones first
+    pinned: number; // so many of them
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     selected: readonly Window[];
@@ -213,7 +214,7 @@ function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Pictur
 }
 
 export function TimelineCanvas(properties: CanvasProperties) {
-    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
+    const { bounds, view, show, tracks, pinned, gaps, marks, selected, width, setWidth, isCurrent } = properties;
     const canvas = useRef<HTMLCanvasElement>(null);
     const box = useRef<HTMLDivElement>(null);
     const drag = useRef<Drag | null>(null);
@@ -227,7 +228,7 @@ export function TimelineCanvas(properties: CanvasProperties) {
         ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
         : null;
     const search = parameters.get("q") || selection.value.functions.replace(/^\*|\*$/g, "");
-    const picture: Picture = { tracks, gaps, marks, view, areas, chosen, search, width, height, scroll };
+    const picture: Picture = { tracks, pinned, gaps, marks, view, areas, chosen, search, width, height, scroll };
     useDrawn(canvas, picture);
     const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));
     const onPointerDown = (event: PointerEvent) => {
@@ -319,6 +320,36 @@ export function TimelineCanvas(properties: CanvasProperties) {
     );
 }
 
+// Streams that stay in sight while the others scroll.
+function pins(): string[] {
+    return (route.value.parameters.get("pins") ?? "").split(",").filter((id) => id !== "");
+}
+
+export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned: number } {
+    const wanted = new Set(pins());
+    const isPinned = ({ stream }: Track) => wanted.has(String(stream.stream_id));
+    const first = tracks.filter(isPinned);
+    return { tracks: [...first, ...tracks.filter((track) => !isPinned(track))], pinned: first.length };
+}
+
+function Pin({ stream }: { stream: Stream }) {
+    const known = pins();
+    const id = String(stream.stream_id);
+    const isOn = known.includes(id);
+    return (
+        <button
+            type="button"
+            class="quiet"
+            aria-pressed={isOn}
+            aria-label={`Pin ${trackName(stream)}`}
+            title="keep it in sight, above the others"
+            onClick={() => setParameters({ pins: (isOn ? known.filter((one) => one !== id) : [...known, id]).join(",") }, true)}
+        >
+            {isOn ? "pinned" : "pin"}
+        </button>
+    );
+}
+
 export function Threads({ streams, shown }: { streams: readonly Stream[]; shown: readonly Stream[] }) {
     const chosen = new Set(shown.map((stream) => stream.stream_id));
     const toggle = (stream: Stream) => {
@@ -344,7 +375,8 @@ export function Threads({ streams, shown }: { streams: readonly Stream[]; shown:
                                 onChange={() => toggle(stream)}
                             />{" "}
                             {trackName(stream)} <span class="dim">{compact(stream.calls)} calls</span>
-                        </label>
+                        </label>{" "}
+                        <Pin stream={stream} />
                     </li>
                 ))}
             </ul>

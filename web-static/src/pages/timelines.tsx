@@ -12,7 +12,7 @@ import { SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
-import { type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
+import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
 
 const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
@@ -271,7 +271,7 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
     const gaps = useSql<GapMark>(gapsSql(`g.session_id IN (${ids})`), {}, changes, { rows: 3000 });
     const marks = useSql<Mark>(marksSql(`session_id IN (${ids})`), {}, changes, { rows: 3000 });
     const at = (session: number) => offsets.get(session) ?? 0;
-    const tracks = loaded.value?.tracks ?? [];
+    const { tracks, pinned } = pinnedFirst(loaded.value?.tracks ?? []);
     const { area } = selection.value;
     const call = route.value.parameters.get("call") ?? "";
     const stream = /^[0-9]{1,19}$/.test(call) ? Number(BigInt(call) >> 38n) : null;
@@ -294,7 +294,7 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
                 </span>
             </div>
             <TimelineCanvas
-                {...{ bounds, view: view!, show, tracks, width, setWidth }}
+                {...{ bounds, view: view!, show, tracks, pinned, width, setWidth }}
                 gaps={gaps.rows.map((gap) => ({ ...gap, start_ns: gap.start_ns + at(gap.session_id), end_ns: gap.end_ns + at(gap.session_id) }))}
                 marks={marks.rows.map((mark) => ({ ...mark, at_ns: mark.at_ns + at(mark.session_id) }))}
                 selected={area ? [area] : []}

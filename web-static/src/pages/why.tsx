@@ -8,7 +8,7 @@ import { Problem } from "../widgets/small";
 import { callAddress } from "./call_details";
 
 // A call of the function whose duration is nearest to the median of the stored histogram.
-const TYPICAL_SQL = `SELECT c.call_id, c.start_ns, c.duration_ns, c.self_ns FROM calls c,
+const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns FROM calls c,
     (SELECT x.function_id, x.session_id,
             histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50
      FROM calls x JOIN function_stats s ON s.session_id = x.session_id AND s.function_id = x.function_id

@@ -20,7 +20,9 @@ export function Help() {
             aria-labelledby="help-title"
             onClose={() => (helpOpen.value = false)}
         >
-            <h2 id="help-title">Keyboard</h2>
+            <h2 id="help-title" tabIndex={-1} autofocus>
+                Keyboard
+            </h2>
             {places.map((place) => (
                 <section key={place}>
                     <h3>{place}</h3>

@@ -8,9 +8,17 @@ import { looks } from "../store";
 import { RowTable } from "./panel";
 import { Problem } from "./small";
 
+// A set may be of several builds, each with an id for the function. Of marks the calls between them are counted.
+const NAMESAKES = "SELECT f.function_id FROM functions k JOIN functions f USING (symbol_key) WHERE k.function_id = :function";
 const BINS_SQL = `SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(s.histogram, s.session_id) AS merged
-    FROM function_stats s WHERE s.function_id = :function
-    AND s.session_id IN (SELECT value FROM json_each(:sessions))) AS m, histogram(m.merged) AS h`;
+    FROM session_set(:a) c JOIN function_stats s USING (session_id)
+    WHERE c.from_ns IS NULL AND s.function_id IN (${NAMESAKES})) m, histogram(m.merged) h
+UNION ALL SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(g.histogram) AS merged
+    FROM session_set(:a) c, (${NAMESAKES}) n,
+      call_groups('function', c.session_id, c.from_ns, c.to_ns, NULL, n.function_id) g
+    WHERE c.from_ns IS NOT NULL) m, histogram(m.merged) h
+ORDER BY 1`;
+const PATIENCE_MS = 30000;
 
 interface Bin {
     low: number;
@@ -71,8 +79,8 @@ export function DurationChart({ sides, onSelect }: {
                     ],
                 },
                 axes: [
-                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((ns) => duration(ns)), space: 70 },
-                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`) },
+                    { ...axis, values: (_: uPlot, ticks: (number | null)[]) => ticks.map((ns) => (ns === null ? "" : duration(ns))), space: 70 },
+                    { ...axis, values: (_: uPlot, ticks: number[]) => ticks.map((share) => `${share} %`), size: 58 },
                 ],
                 series: [
                     {},
@@ -123,28 +131,14 @@ function ChartTwin({ sides }: { sides: readonly Side[] }) {
     );
 }
 
-const SET_SQL = `SELECT s.session_id FROM sessions s WHERE EXISTS (SELECT 1 FROM function_stats f
-    WHERE f.session_id = s.session_id AND f.function_id = :function)`;
-
 interface HistogramsProperties {
     a: string;
     b: string;
     row: { name: string; function_id_a: number | null; function_id_b: number | null };
 }
 
-// Sets that are more than ids are shown by all sessions that called the function.
-function idsOf(set: string): number[] | null {
-    const parts = set.split(",").map((part) => part.trim());
-    return parts.every((part) => /^[0-9]+$/.test(part)) ? parts.map(Number) : null;
-}
-
 function useBins(fn: number | null, set: string) {
-    const ids = idsOf(set);
-    const all = useSql<{ session_id: number }>(fn !== null && ids === null ? SET_SQL : "", {
-        function: fn ?? 0,
-    });
-    const sessions = JSON.stringify(ids ?? all.rows.map((row) => row.session_id));
-    return useSql<Bin>(fn !== null && ids !== null ? BINS_SQL : "", { function: fn ?? 0, sessions });
+    return useSql<Bin>(fn !== null ? BINS_SQL : "", { a: set, function: fn ?? 0 }, 0, { ms: PATIENCE_MS });
 }
 
 function summary(bins: readonly Bin[]): string {
@@ -160,9 +154,6 @@ export function Histograms({ a, b, row }: HistogramsProperties) {
     const problem = before.problem || after.problem;
     if (problem) {
         return <Problem message={problem} />;
-    }
-    if (idsOf(a) === null || idsOf(b) === null) {
-        return <p class="dim">Durations are drawn for sets that are named by ids of sessions.</p>;
     }
     const sides = [
         { title: "A", bins: before.rows },

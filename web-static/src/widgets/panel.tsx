@@ -35,15 +35,17 @@ export interface ListColumn<Row> {
     cell: (row: Row) => ComponentChildren;
 }
 
-export function RowTable<Row>({ label, columns, rows }: {
+export function RowTable<Row>({ label, columns, rows, isTall = false, rowClass }: {
     label: string;
     columns: readonly ListColumn<Row>[];
     rows: readonly Row[];
+    isTall?: boolean; // of hundreds of rows, which scroll in a box of their own
+    rowClass?: (row: Row) => string;
 }) {
     const classOf = (column: ListColumn<Row>) =>
         [column.number ? "number" : "", column.mono ? "mono" : ""].join(" ").trim();
     return (
-        <div class="scroll-x" tabIndex={0} role="group" aria-label={label}>
+        <div class={`scroll-x ${isTall ? "tall" : ""}`} tabIndex={0} role="group" aria-label={label}>
             <table>
                 <thead>
                     <tr>
@@ -60,7 +62,7 @@ export function RowTable<Row>({ label, columns, rows }: {
                 </thead>
                 <tbody>
                     {rows.map((row, index) => (
-                        <tr key={index}>
+                        <tr key={index} class={rowClass?.(row) ?? ""}>
                             {columns.map((column) => (
                                 <td class={classOf(column)} key={column.title}>
                                     {column.cell(row)}
@@ -82,10 +84,12 @@ interface SqlPanelProperties<Row> {
     answer: SqlRows<Row>;
     columns: readonly ListColumn<Row>[];
     none?: string; // what is said when there are no rows; without it the panel is not there then
+    isTall?: boolean;
 }
 
 // SqlPanel shows the rows of a statement.
-export function SqlPanel<Row>({ title, sql, values, engine = "", answer, columns, none }: SqlPanelProperties<Row>) {
+export function SqlPanel<Row>(properties: SqlPanelProperties<Row>) {
+    const { title, sql, values, engine = "", answer, columns, none, isTall = false } = properties;
     if (!answer.problem && answer.rows.length === 0 && none === undefined) {
         return null;
     }
@@ -93,7 +97,7 @@ export function SqlPanel<Row>({ title, sql, values, engine = "", answer, columns
         <Panel title={title} sql={sql} values={values} engine={engine}>
             {answer.problem ? <Problem message={answer.problem} /> : null}
             {answer.rows.length > 0 ? (
-                <RowTable label={title} columns={columns} rows={answer.rows} />
+                <RowTable label={title} columns={columns} rows={answer.rows} isTall={isTall} />
             ) : (
                 <p class="dim">{answer.value ? none : answer.problem ? "" : "Loading…"}</p>
             )}

@@ -1,13 +1,18 @@
-// Signing in to change something: the collector's token, kept for this tab only. It goes into a
+// Signing in to change something: the server's token, kept for this tab only. It goes into a
 // header that no other site can set, so nothing that a browser sends by itself changes anything.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { token } from "../api";
+import { useEngine } from "./engine";
 
 export const signedIn = signal(token() !== "");
 
 export function SignIn() {
     const [text, setText] = useState("");
+    const engine = useEngine();
+    if (engine?.token_file === "") {
+        return <p class="dim">This server takes no changes.</p>;
+    }
     return (
         <form
             class="give"
@@ -18,7 +23,7 @@ export function SignIn() {
             }}
         >
             <label class="field">
-                The collector's token
+                The token of this server
                 <input
                     class="text"
                     type="password"
@@ -31,8 +36,8 @@ export function SignIn() {
                 Sign in
             </button>
             <p class="dim">
-                It is in the file DATABASE.token beside the collector's database, and is forgotten when this tab
-                is closed. Reading needs none here.
+                It is in <span class="mono">{engine?.token_file ?? "…"}</span>, beside the database, and is forgotten
+                when this tab is closed. Reading needs none here.
             </p>
         </form>
     );

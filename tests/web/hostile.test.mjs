@@ -1,0 +1,45 @@
+// Names that would run, turn or tear a page stand inert and in their place on every page.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { after, before, test } from "node:test";
+import { addressOf, pages, startFilled } from "./every_page.mjs";
+import { checkInert, database, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
+
+before(startFilled);
+after(stop);
+
+test("hostile names stand inert and in their place on every page", async () => {
+    const rename = `
+import sqlite3
+names = "<script>document.title = 'taken'</script><img src=x onerror=alert(1)>\\u202e😀" + "w" * 100000
+with sqlite3.connect(${JSON.stringify(database)}, timeout=60) as held:
+    held.execute("UPDATE functions SET name = ? || name", (names,))
+    held.execute("UPDATE threads SET name = ?", (names,))
+    held.execute("UPDATE devices SET name = ?, build = ?", (names, names))
+    held.execute("UPDATE sessions SET name = ?", (names,))
+    held.execute("UPDATE zombie_frames SET function = ?, module = ?", (names, names))
+`;
+    const run = spawnSync("/usr/bin/python3", ["-c", rename], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+    const phone = { viewport: { width: 390, height: 844 } };
+    for (const [name, target, ready] of pages) {
+        const expects = name === "error" ? { expects: /404/ } : {};
+        const page = await openPage(await addressOf(target), { ...phone, ...expects });
+        page.on("dialog", (dialog) => problems.push(`${name}: ${dialog.message()}`));
+        await page.locator(ready).first().waitFor();
+        await checkInert(page, name);
+        if (name === "functions") {
+            const alone = await saveOne(page, "hostile.html", phone);
+            alone.on("dialog", (dialog) => problems.push(`one file: ${dialog.message()}`));
+            await alone.locator(".flame canvas").waitFor();
+            await checkInert(alone, "one file");
+            await alone.context().close();
+        }
+        await page.context().close();
+    }
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

@@ -1,0 +1,47 @@
+// Every page is accessible in both themes and as wide as a phone. Leaves pictures to be looked at.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { addressOf, pages, startFilled, VALUED } from "./every_page.mjs";
+import { checkLooks, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
+
+before(startFilled);
+after(stop);
+
+const opened = [
+    ["help", "/", "dialog[open]", (page) => page.keyboard.press("?")],
+    ["palette", `/sessions/${VALUED}`, "[role=option]", (page) => page.keyboard.press("Control+k")],
+    ["exports", `/sessions/${VALUED}`, ".threads[open] ul", (page) => page.getByText("Export", { exact: true }).click()],
+    ["sign-in", "/", ".import[open] form", (page) => page.getByText("Import", { exact: true }).click()],
+    ["area", `/sessions/${VALUED}?view=timeline&area=0-99999999999`, "section[aria-label='Calls that began in the selection'] tbody tr"],
+    ["differences", `/compare?a=name:before&b=name:after&verdict=slower&function=1`, ".verdict"],
+];
+
+for (const [name, target, ready, open] of [...pages, ...opened]) {
+    test(`${name} is accessible in both themes, and fits a phone`, async () => {
+        const page = await openPage(await addressOf(target), {
+            colorScheme: "light",
+            reducedMotion: "reduce",
+            ...(name === "error" ? { expects: /404/ } : {}),
+        });
+        await page.locator(".live.on").waitFor();
+        await page.locator("main h1").first().waitFor();
+        await open?.(page);
+        await page.locator(ready).first().waitFor();
+        await checkLooks(page, name);
+        await page.context().close();
+    });
+}
+
+test("a page for one file is accessible in both themes, and fits a phone", async () => {
+    const page = await openPage(`/sessions/${VALUED}`);
+    const alone = await saveOne(page, "looks.html", { colorScheme: "light", reducedMotion: "reduce" });
+    await alone.locator(".flame canvas").waitFor();
+    await checkLooks(alone, "one-file");
+    await alone.context().close();
+    await page.context().close();
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

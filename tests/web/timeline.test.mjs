@@ -1,0 +1,265 @@
+// The timeline of a session, and why a call was slow: what is drawn is what SQL answers.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop,
+    texts,
+} from "./lab.mjs";
+
+const VALUED = 1;
+
+before(async () => {
+    clean();
+    assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
+    await start();
+});
+
+after(stop);
+
+// The calls that overlap a window, as the timeline's table says them.
+async function callsOf(from, to) {
+    const { duration } = format;
+    const calls = await sql(
+        `SELECT coalesce(t.name, '') AS thread, c.depth, f.name, c.start_ns, c.duration_ns, c.self_ns
+         FROM calls c JOIN functions f USING (function_id) JOIN threads t ON t.thread_id = c.thread_id
+         WHERE c.session_id = ${VALUED} AND c.start_ns <= ${to} AND c.end_ns >= ${from}`,
+    );
+    return calls
+        .map((call) =>
+            [call.thread, call.depth, call.name, duration(call.start_ns), duration(call.duration_ns), duration(call.self_ns)].join(" | "),
+        )
+        .sort();
+}
+
+const single = async (page) =>
+    (await texts(rowsOf(page, "Calls of the timeline")))
+        .filter((row) => row[6] === "1")
+        .map((row) => row.slice(0, 6).join(" | "))
+        .sort();
+
+test("the timeline shows every single call of a window, and those open at its start", async () => {
+    // The quickest 24 calls in a row: no pause makes the others too narrow to be bars of their own.
+    const [{ from, length }] = await sql(
+        `SELECT start_ns AS "from", lead(start_ns, 24) OVER (ORDER BY call_id) - start_ns AS length FROM calls
+         WHERE session_id = ${VALUED} AND stream_id = (SELECT s.stream_id FROM streams s JOIN threads t USING (thread_id)
+           WHERE s.session_id = ${VALUED} AND t.is_main) ORDER BY length IS NULL, length LIMIT 1`,
+    );
+    const to = from + length;
+    const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`);
+    const wanted = await callsOf(from, to);
+    assert.ok(wanted.length > 5, wanted.join("\n"));
+    await openTwin(page);
+    await rowsOf(page, "Calls of the timeline").first().waitFor();
+    assert.deepEqual(await single(page), wanted);
+    assert.ok(wanted.some((row) => row.startsWith("recorded_progra | 0 | main")));
+    await page.context().close();
+});
+
+const inked = (page) =>
+    page.locator("canvas").first().evaluate((canvas) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return data.filter((value, index) => index % 4 === 3 && value > 0).length;
+    });
+
+test("merged bars say how many calls they hold, and all add up to those recorded", async () => {
+    const page = await openPage(`/sessions/${VALUED}?view=timeline`);
+    await page.waitForFunction(() => document.querySelector(".timeline canvas")?.clientHeight > 100);
+    await page.waitForFunction(() => !document.querySelector("canvas.stale"));
+    assert.ok((await inked(page)) > 5000);
+    const [{ calls }] = await sql(`SELECT sum(calls) AS calls FROM streams WHERE session_id = ${VALUED}`);
+    const streams = await sql(`SELECT stream_id FROM streams WHERE session_id = ${VALUED}`);
+    let sum = 0;
+    for (const { stream_id: stream } of streams) {
+        const address = new URL(`/api/v1/sessions/${VALUED}/calls?stream=${stream}&width=50`, base);
+        const answer = await (await fetch(address)).json();
+        assert.ok(answer.rows.length < 50 * 12 + 300, String(answer.rows.length));
+        sum += answer.rows.reduce((before, row) => before + row[8], 0);
+    }
+    assert.equal(sum, calls);
+    await page.context().close();
+});
+
+// How many points of the canvas have a colour: of the gaps' hatching, or faded.
+const points = (page, which) =>
+    page.locator(".timeline canvas").evaluate((canvas, kind) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let found = 0;
+        for (let at = 0; at < data.length; at += 4) {
+            const [red, green, blue, alpha] = data.subarray(at, at + 4);
+            const isHatched = alpha > 200 && red > 200 && green > 40 && green < 110 && blue < 60;
+            found += kind === "faded" ? Number(alpha === 0x38) : Number(isHatched);
+        }
+        return found;
+    }, which);
+
+const drawn = (page) => page.locator(".timeline canvas:not(.stale)").waitFor();
+
+test("search fades what does not match, and gaps are hatched", async () => {
+    const page = await openPage(`/sessions/${VALUED}?view=timeline`);
+    await drawn(page);
+    await comesTo(async () => (await points(page, "faded")) === 0 && (await points(page, "hatched")) === 0, true);
+    await page.getByRole("searchbox").fill("fibonacci");
+    await comesTo(async () => (await points(page, "faded")) > 1000, true);
+    await page.getByRole("searchbox").fill("");
+    await comesTo(() => points(page, "faded"), 0);
+    const [stream] = await sql(`SELECT max(stream_id) AS id, min(first_enter_ns) AS "from", max(last_leave_ns) AS "to" FROM streams WHERE session_id = ${VALUED}`);
+    const third = Math.floor((stream.to - stream.from) / 3);
+    change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
+        VALUES (${VALUED}, ${stream.id}, 90, 'ring_full', 5, 10, ${stream.from + third}, ${stream.from + 2 * third})`);
+    await page.reload();
+    await drawn(page);
+    await comesTo(async () => (await points(page, "hatched")) > 500, true);
+    change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number = 90`);
+    await page.context().close();
+});
+
+test("a pinned track stays in sight, in the address, while the others scroll", async () => {
+    const page = await openPage(`/sessions/${VALUED}?view=timeline`, { viewport: { width: 1280, height: 420 } });
+    await drawn(page);
+    const threads = page.locator(".threads summary", { hasText: "2 threads" });
+    const toggle = async () => {
+        await threads.click();
+        await page.getByRole("button", { name: "Pin worker", exact: true }).click();
+        await threads.click();
+    };
+    const shows = async (name) => {
+        await drawn(page);
+        await page.locator(".tracks").evaluate((box) => box.scrollTo(0, box.scrollHeight));
+        await comesTo(async () => {
+            await page.locator(".timeline canvas").hover({ position: { x: 300 + (Date.now() % 7), y: 34 + 20 + 9 } });
+            return (await page.locator(".timeline > p").textContent()).startsWith(name);
+        }, true);
+    };
+    await shows("recorded_progra: ");
+    await toggle();
+    await page.waitForURL(/pins=\d+/);
+    await shows("worker: ");
+    await page.reload();
+    await shows("worker: ");
+    await toggle();
+    await page.waitForURL((url) => !url.searchParams.has("pins"));
+    await shows("recorded_progra: ");
+    await page.context().close();
+});
+
+test("W S A D, wheel and drag move, zoom and select; the address keeps it all", async () => {
+    const { count, duration } = format;
+    const [span] = await sql(
+        `SELECT min(first_enter_ns) AS "from", max(last_leave_ns) + 1 AS "to" FROM streams WHERE session_id = ${VALUED}`,
+    );
+    const length = span.to - span.from;
+    const page = await openPage(`/sessions/${VALUED}?view=timeline`);
+    const timeline = page.getByRole("group", { name: "Timeline" });
+    await timeline.waitFor();
+    const shown = async (from, to) => {
+        await page.waitForURL((url) => url.searchParams.get("to") === String(to) && url.searchParams.get("from") === String(from));
+    };
+    await timeline.focus();
+    await page.keyboard.press("w");
+    const half = [Math.round(span.from + length / 4), Math.round(span.from + length / 4) + Math.round(length / 2)];
+    await shown(...half);
+    await page.keyboard.press("Home");
+    await page.waitForURL((url) => !url.searchParams.has("from"));
+    await page.waitForFunction(() => !document.querySelector("canvas.stale"));
+    const box = await page.locator(".timeline canvas").boundingBox();
+    await page.mouse.move(box.x + box.width * 0.01, box.y + 50);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.99, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL(/area=\d+-\d+/);
+    const rows = await checkPanel(page, "Calls that began in the selection", (row) => [
+        row.name,
+        count(row.calls),
+        duration(row.self_ns),
+        undefined,
+        duration(row.total_ns),
+        duration(row.max_ns),
+    ]);
+    const [from, to] = new URL(page.url()).searchParams.get("area").split("-").map(Number);
+    const [{ calls }] = await sql(
+        `SELECT count(*) AS calls FROM calls WHERE session_id = ${VALUED} AND start_ns >= ${from} AND start_ns < ${to}`,
+    );
+    assert.equal(rows.reduce((sum, row) => sum + Number(row[1].replaceAll(",", "")), 0), calls);
+    await page.reload();
+    await page.getByRole("region", { name: "Calls that began in the selection" }).locator("tbody tr").first().waitFor();
+    await page.getByRole("button", { name: /^Remove: / }).click();
+    await page.waitForURL((url) => !url.searchParams.has("area"));
+    await page.getByRole("region", { name: "Calls that began in the selection" }).waitFor({ state: "detached" });
+    await page.locator(".timeline canvas").hover({ position: { x: 400, y: 50 } }); // the page may have scrolled
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -100);
+    await page.keyboard.up("Control");
+    await page.waitForURL(/from=\d+&to=\d+/);
+    await page.context().close();
+});
+
+test("a click on a call shows its values, callers and callees; search finds the next call", async () => {
+    const { count, duration } = format;
+    const call = await slowCall(VALUED);
+    const from = call.start_ns - 100;
+    const to = call.start_ns + call.duration_ns + 100;
+    change(`UPDATE call_costs SET allocated_bytes = 40960 WHERE call_id = ${call.call_id}`); // as of a Java call
+    const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`);
+    await page.waitForFunction(() => document.querySelector("canvas")?.clientHeight > 100 && !document.querySelector("canvas.stale"));
+    const box = await page.locator(".timeline canvas").boundingBox();
+    await page.mouse.click(box.x + box.width / 2, box.y + 34 + 20 + 2 * 18 + 8);
+    await page.waitForURL(new RegExp(`call=${call.call_id}$`));
+    const details = page.getByRole("region", { name: "Selected call" });
+    await details.getByText(`${duration(call.duration_ns)}, ${duration(call.self_ns)} of it itself`).waitFor();
+    const [cost] = await sql(`SELECT cpu_ns, cpu_self_ns FROM call_costs WHERE call_id = ${call.call_id}`);
+    const waited = Math.max(0, call.duration_ns - cost.cpu_ns);
+    await details
+        .getByText(`${duration(cost.cpu_ns)}, ${duration(cost.cpu_self_ns)} of it itself; it waited ${duration(waited)}`)
+        .waitFor();
+    assert.equal(await details.locator("dt", { hasText: "Allocated" }).locator("+ dd").textContent(), format.bytes(40960));
+    const values = await checkPanel(page, "Values", (row) => [row.position === 0 ? "result" : row.name, row.type ?? row.kind, row.value]);
+    assert.deepEqual(values[0], ["number", "int", 77]);
+    const callers = await checkPanel(page, "Callers, innermost first", (row) => [row.name, duration(row.duration_ns), duration(row.self_ns)]);
+    assert.deepEqual(
+        callers.map((row) => row[0]),
+        ["load_file", "main"],
+    );
+    await checkPanel(page, "Callees", (row) => [row.name, count(row.calls), duration(row.total_ns), duration(row.longest_ns)]);
+    await page.goto(new URL(`/sessions/${VALUED}?view=timeline`, base).href);
+    await page.getByRole("searchbox").fill("fibonacci");
+    const found = await sql(
+        `SELECT c.call_id FROM calls c JOIN functions f USING (function_id)
+         WHERE c.session_id = ${VALUED} AND f.name = 'fibonacci' LIMIT 2`,
+    );
+    for (const { call_id: id } of found) {
+        await page.getByRole("button", { name: "Next call of fibonacci" }).click();
+        await page.waitForURL(new RegExp(`call=${id}`));
+        await details.getByText(String(id), { exact: true }).waitFor();
+    }
+    await page.context().close();
+});
+
+test("a slow call is explained beside a typical one", async () => {
+    const { duration } = format;
+    const call = await slowCall(VALUED);
+    const page = await openPage(`/sessions/${VALUED}?view=why&call=${call.call_id}`);
+    await page.getByRole("heading", { name: `Why did parse_line take ${duration(call.duration_ns)}?` }).waitFor();
+    const rows = await texts(rowsOf(page, "Callees of both calls, greatest difference first"));
+    const below = await sql(
+        `SELECT f.name, d.depth - c.depth AS level, count(*) AS calls, sum(d.self_ns) AS self_ns FROM calls c
+         JOIN descendants(c.call_id) d JOIN functions f ON f.function_id = d.function_id
+         WHERE c.call_id = ${call.call_id} GROUP BY 1, 2`,
+    );
+    for (const part of below) {
+        const row = rows.find((one) => one[0] === part.name && one[1] === String(part.level));
+        assert.equal(row[3], duration(part.self_ns));
+        assert.equal(row[5], String(part.calls));
+    }
+    const check = rows.find((row) => row[0] === "check_line");
+    assert.equal(check[5], "401");
+    assert.equal(check[6], "1");
+    const itself = rows.filter((row) => row[1] === "0");
+    assert.deepEqual(itself.map((row) => [row[0], row[3], row[5], row[6]]), [["parse_line", duration(call.self_ns), "1", "1"]]);
+    assert.notEqual(itself[0][4], "–", "the typical call stands beside it");
+    await page.context().close();
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});
