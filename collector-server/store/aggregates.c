@@ -32,6 +32,16 @@ static sj_status encode_histogram(flush_run *run, const sj_histogram *histogram,
     return SJ_OK;
 }
 
+static sj_status encode_path_histogram(flush_run *run, const sj_path_histogram *histogram,
+                                       sj_slice *encoded)
+{
+    const size_t bound = sj_path_histogram_encoded_bound(histogram);
+    SJ_TRY(sj_array_reserve(&run->bytes, &run->capacity, 0, bound, 1));
+    *encoded = (sj_slice){.data = run->bytes,
+                          .size = sj_path_histogram_encode(histogram, run->bytes, run->capacity)};
+    return SJ_OK;
+}
+
 static sj_status find_function(flush_run *run, uint32_t function, int64_t *id)
 {
     *id = 0;
@@ -43,7 +53,8 @@ static sj_status find_function(flush_run *run, uint32_t function, int64_t *id)
 
 static sj_status put_path(flush_run *run, uint32_t number)
 {
-    const sj_path_node *node = sj_callgraph_node(run->state->graph, number);
+    const sj_path_node of = sj_callgraph_node(run->state->graph, number);
+    const sj_path_node *node = &of;
     const sj_tick_clock *clock = &run->state->clock;
     uint8_t bytes[STATE_MAX_BYTES];
     sj_writer writer = sj_writer_of(bytes, sizeof(bytes));
@@ -62,7 +73,7 @@ static sj_status put_path(flush_run *run, uint32_t number)
     sj_slice histogram = {0};
     int64_t function_id = 0;
     SJ_TRY(find_function(run, node->function, &function_id));
-    SJ_TRY(encode_histogram(run, &node->histogram, &histogram));
+    SJ_TRY(encode_path_histogram(run, &node->histogram, &histogram));
     const int64_t base = run->state->session_id << 32;
     const int64_t parent = base | node->parent;
     const int64_t least = sj_ticks_span_ns(clock, node->min_ticks);

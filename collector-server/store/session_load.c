@@ -28,10 +28,10 @@ static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
     const sj_slice histogram = {.data = sqlite3_column_blob(row, 7),
                                 .size = (size_t)sqlite3_column_bytes(row, 7)};
     if (histogram.size != 0) {
-        SJ_TRY(sj_histogram_decode(histogram, &node.histogram));
+        SJ_TRY(sj_path_histogram_decode(histogram, &node.histogram));
     }
     sj_status status = sj_callgraph_restore(state->graph, &node);
-    sj_histogram_deinit(&node.histogram);
+    sj_path_histogram_deinit(&node.histogram);
     if (status == SJ_OK && has_cost) {
         status = sj_callgraph_restore_cost(state->graph, number, &cost);
     }

@@ -292,36 +292,34 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
                                 sizeof(*state->shadows)));
         state->shadows[state->shadow_count++] = (sj_node_shadow){0};
     }
-    const sj_path_node *now = sj_callgraph_node(state->graph, node);
-    const sj_path_node *parent = sj_callgraph_node(state->graph, now->parent);
+    const sj_path_node now = sj_callgraph_node(state->graph, node);
+    const sj_path_node parent = sj_callgraph_node(state->graph, now.parent);
     sj_node_shadow *before = &state->shadows[node];
     sj_function_totals *function = NULL;
     sj_edge_totals *edge = NULL;
-    if (now->rare) { /* nobody's call */
+    if (now.rare) { /* nobody's call */
         return SJ_OK;
     }
-    SJ_TRY(find_function_totals(state, now->function, &function));
-    SJ_TRY(find_edge_totals(state, now->parent == 0 ? 0 : parent->function, now->function, &edge));
-    function->calls += now->calls - before->calls;
-    if (!now->recursive) { /* an activation below another of its kind is part of that one's time */
-        function->total_ticks += now->total_ticks - before->total_ticks;
+    SJ_TRY(find_function_totals(state, now.function, &function));
+    SJ_TRY(find_edge_totals(state, now.parent == 0 ? 0 : parent.function, now.function, &edge));
+    function->calls += now.calls - before->calls;
+    if (!now.recursive) { /* an activation below another of its kind is part of that one's time */
+        function->total_ticks += now.total_ticks - before->total_ticks;
     }
-    function->self_ticks += now->self_ticks - before->self_ticks;
-    function->unwound += now->unwound - before->unwound;
-    function->untrusted += now->untrusted - before->untrusted;
-    function->min_ticks =
-        now->min_ticks < function->min_ticks ? now->min_ticks : function->min_ticks;
-    function->max_ticks =
-        now->max_ticks > function->max_ticks ? now->max_ticks : function->max_ticks;
+    function->self_ticks += now.self_ticks - before->self_ticks;
+    function->unwound += now.unwound - before->unwound;
+    function->untrusted += now.untrusted - before->untrusted;
+    function->min_ticks = now.min_ticks < function->min_ticks ? now.min_ticks : function->min_ticks;
+    function->max_ticks = now.max_ticks > function->max_ticks ? now.max_ticks : function->max_ticks;
     function->dirty = true;
-    edge->calls += now->calls - before->calls;
-    edge->total_ticks += now->total_ticks - before->total_ticks;
-    edge->self_ticks += now->self_ticks - before->self_ticks;
+    edge->calls += now.calls - before->calls;
+    edge->total_ticks += now.total_ticks - before->total_ticks;
+    edge->self_ticks += now.self_ticks - before->self_ticks;
     edge->dirty = true;
-    before->calls = now->calls;
-    before->total_ticks = now->total_ticks;
-    before->self_ticks = now->self_ticks;
-    before->unwound = now->unwound;
-    before->untrusted = now->untrusted;
+    before->calls = now.calls;
+    before->total_ticks = now.total_ticks;
+    before->self_ticks = now.self_ticks;
+    before->unwound = now.unwound;
+    before->untrusted = now.untrusted;
     return SJ_OK;
 }

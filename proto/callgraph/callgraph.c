@@ -152,15 +152,14 @@ uint32_t sj_callgraph_node_count(const sj_callgraph *graph)
     return graph->paths.count;
 }
 
-const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node)
+sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node)
 {
-    return node < graph->paths.count ? &graph->paths.nodes[node] : NULL;
+    return node < graph->paths.count ? sj_path_nodes_get(&graph->paths, node) : (sj_path_node){0};
 }
 
 const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node)
 {
-    const sj_path_node *of = sj_callgraph_node(graph, node);
-    return of != NULL && of->cost != 0 ? &graph->paths.costs[of->cost - 1] : NULL;
+    return node < graph->paths.count ? sj_path_costs_of(&graph->paths, node) : NULL;
 }
 
 size_t sj_callgraph_cost_count(const sj_callgraph *graph)

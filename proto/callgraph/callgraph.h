@@ -12,13 +12,13 @@
  * with the same function and caller, so a million levels of recursion are some thousand nodes;
  * calls, self times and edges stay exact (rows of `calls` are never folded). Paths beyond a budget
  * are folded, too, the rarest first (sj_callgraph_fold_rare). Not thread-safe: the store's writer
- * owns it. Memory: about 170 bytes a node plus its histogram. */
+ * owns it. Memory: some 100 bytes a node plus its histogram (path_histogram.h). */
 #ifndef SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 #define SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 
 #include "proto/block/block.h"
-#include "proto/callgraph/histogram.h"
 #include "proto/callgraph/outline.h"
+#include "proto/callgraph/path_histogram.h"
 #include "proto/callgraph/slow_calls.h"
 
 enum {
@@ -28,7 +28,7 @@ enum {
 
 typedef struct sj_callgraph sj_callgraph;
 
-/* Call paths that a session may have, some 640 bytes each. Programs have thousands, compilers
+/* Call paths that a session may have, some 150 bytes each. Programs have thousands, compilers
  * millions: those beyond the budget are folded between two blocks. The limit ends what folding
  * cannot make fit: a session that is made to have as many callers and callees. */
 enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };
@@ -42,30 +42,22 @@ typedef struct sj_path_cost {
     uint64_t outermost[SJ_COSTS]; /* of calls that lie in no measured call of their function */
 } sj_path_cost;
 
+/* What is known of a call path. */
 typedef struct sj_path_node {
-    /* What an ordinary call changes or asks for: 64 bytes, a line of the cache. */
     uint64_t calls; /* that ended */
     uint64_t total_ticks;
     uint64_t self_ticks;
-    uint64_t quiet_low;   /* the least of quiet_count durations that change nothing but sums and */
-    uint64_t quiet_count; /* one of quiet_bins: see path_nodes.h; 0 unless the graph keeps it */
-    uint64_t *quiet_bins; /* those of the histogram, from number quiet_first on */
-    uint16_t quiet_first;
-    bool rare;         /* a root that stands for its function as a caller in rare paths */
-    uint32_t parent;   /* node; 0: root */
-    uint32_t function; /* session-wide function id */
-    uint32_t depth;    /* 0 for children of the root */
-    /* The rest. */
-    sj_histogram histogram; /* of durations in ticks */
-    uint64_t min_ticks;     /* UINT64_MAX while calls == 0 */
+    uint64_t min_ticks; /* UINT64_MAX while calls == 0 */
     uint64_t max_ticks;
-    uint64_t slow_ticks; /* calls that are not longer are none of the slow ones */
     uint64_t unwound;
-    uint64_t untrusted; /* calls with any sj_call_flag, or truncated */
-    bool recursive;     /* its function occurs above it */
-    bool dirty;         /* changed since sj_callgraph_clean */
-    bool folded;        /* its histogram is part of its function's */
-    uint32_t cost;      /* 1 + place of what its calls have cost; 0: none was measured */
+    uint64_t untrusted;          /* calls with any sj_call_flag, or truncated */
+    uint32_t parent;             /* node; 0: root */
+    uint32_t function;           /* session-wide function id */
+    uint32_t depth;              /* 0 for children of the root */
+    bool recursive;              /* its function occurs above it */
+    bool rare;                   /* a root that stands for its function as a caller in rare paths */
+    bool dirty;                  /* changed since sj_callgraph_clean */
+    sj_path_histogram histogram; /* of durations in ticks */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */
@@ -150,7 +142,10 @@ SJ_MUST_CHECK sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t kee
 void sj_path_folding_deinit(sj_path_folding *folding); /* safe on a zeroed one */
 
 uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
-const sj_path_node *sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
+
+/* sj_callgraph_node says what is known of a node, whose histogram it borrows until the graph
+ * changes; zeroes of one that is not there. */
+sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
 
 /* sj_callgraph_cost borrows the sums of a node's measured calls until the graph changes; NULL: none
  * was measured. sj_callgraph_cost_at: those of one of the sj_callgraph_cost_count nodes that have

@@ -20,21 +20,23 @@ static sj_histogram *find(const sj_function_histograms *all, uint32_t function)
 }
 
 sj_status sj_function_histograms_add(sj_function_histograms *all, uint32_t function,
-                                     const sj_histogram *part)
+                                     const sj_path_histogram *part)
 {
-    if (part->octave_count == 0) {
+    if (sj_path_histogram_is_empty(part)) {
         return SJ_OK;
     }
     sj_histogram *known = find(all, function);
     if (known != NULL) {
-        return sj_histogram_merge(known, part);
+        return sj_path_histogram_add_to(part, known);
     }
     sj_histogram added = {0};
     SJ_TRY(sj_array_reserve(&all->histograms, &all->capacity, all->count, 1,
                             sizeof(*all->histograms)));
-    SJ_TRY(sj_histogram_merge(&added, part));
-    const sj_status status =
-        sj_hash_map_put(&all->by_function, &(sj_hash_entry){.key = function, .first = all->count});
+    sj_status status = sj_path_histogram_add_to(part, &added);
+    if (status == SJ_OK) {
+        status = sj_hash_map_put(&all->by_function,
+                                 &(sj_hash_entry){.key = function, .first = all->count});
+    }
     if (status != SJ_OK) {
         sj_histogram_deinit(&added);
         return status;
@@ -44,11 +46,11 @@ sj_status sj_function_histograms_add(sj_function_histograms *all, uint32_t funct
 }
 
 void sj_function_histograms_subtract(sj_function_histograms *all, uint32_t function,
-                                     const sj_histogram *part)
+                                     const sj_path_histogram *part)
 {
-    sj_histogram *known = part->octave_count != 0 ? find(all, function) : NULL;
+    sj_histogram *known = find(all, function);
     if (known != NULL) {
-        sj_histogram_subtract(known, part);
+        sj_path_histogram_subtract_from(part, known);
     }
 }
 

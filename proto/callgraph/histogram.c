@@ -68,6 +68,11 @@ static sj_status hold_octaves(sj_histogram *histogram, uint32_t first, uint32_t 
     return SJ_OK;
 }
 
+sj_status sj_histogram_hold(sj_histogram *histogram, uint32_t low, uint32_t high)
+{
+    return hold_octaves(histogram, low >> SJ_HISTOGRAM_SUB_BITS, high >> SJ_HISTOGRAM_SUB_BITS);
+}
+
 sj_status sj_histogram_add_slow(sj_histogram *histogram, uint64_t value, uint64_t count)
 {
     const uint32_t bin = sj_histogram_bin(value);
@@ -102,6 +107,14 @@ void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part)
         for (uint32_t sub = 0; sub < SUB_COUNT; sub++) {
             from->octaves[place].count[sub] -= part->octaves[i].count[sub];
         }
+    }
+}
+
+void sj_histogram_take(sj_histogram *from, uint32_t bin, uint64_t count)
+{
+    const uint32_t place = (bin >> SJ_HISTOGRAM_SUB_BITS) - from->first_octave;
+    if (place < from->octave_count) {
+        from->octaves[place].count[bin & (SUB_COUNT - 1)] -= count;
     }
 }
 
@@ -171,23 +184,37 @@ size_t sj_histogram_encoded_bound(const sj_histogram *histogram)
     return 1 + bins * (MAX_BIN_DELTA_BYTES + MAX_VARINT_BYTES);
 }
 
+sj_histogram_writer sj_histogram_begin(uint8_t *output, size_t capacity)
+{
+    sj_histogram_writer writer = {.writer = sj_writer_of(output, capacity)};
+    sj_write_varint(&writer.writer, STORED_VERSION);
+    return writer;
+}
+
+void sj_histogram_put(sj_histogram_writer *writer, uint32_t bin, uint64_t count)
+{
+    sj_write_varint(&writer->writer, bin - writer->previous);
+    sj_write_varint(&writer->writer, count);
+    writer->previous = bin;
+}
+
+size_t sj_histogram_written(const sj_histogram_writer *writer)
+{
+    return writer->writer.bad ? 0 : sj_writer_used(&writer->writer);
+}
+
 size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_t capacity)
 {
-    sj_writer writer = sj_writer_of(output, capacity);
-    sj_write_varint(&writer, STORED_VERSION);
+    sj_histogram_writer writer = sj_histogram_begin(output, capacity);
     const uint32_t base = histogram->first_octave << SJ_HISTOGRAM_SUB_BITS;
     const uint32_t bins = histogram->octave_count << SJ_HISTOGRAM_SUB_BITS;
-    uint32_t previous = 0;
     for (uint32_t i = 0; i < bins; i++) {
-        const uint64_t count =
-            histogram->octaves[i >> SJ_HISTOGRAM_SUB_BITS].count[i & (SUB_COUNT - 1)];
+        const uint64_t count = count_of(histogram, i);
         if (count != 0) {
-            sj_write_varint(&writer, base + i - previous);
-            sj_write_varint(&writer, count);
-            previous = base + i;
+            sj_histogram_put(&writer, base + i, count);
         }
     }
-    return writer.bad ? 0 : sj_writer_used(&writer);
+    return sj_histogram_written(&writer);
 }
 
 sj_status sj_histogram_open(sj_slice bytes, sj_histogram_reader *reader)

@@ -58,9 +58,14 @@ SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, 
     }
     return sj_histogram_add_slow(histogram, value, count);
 }
+/* sj_histogram_hold makes room for the bins from `low` to `high`: counting in them needs none.
+ * SJ_ENOMEM leaves it as it was. */
+SJ_MUST_CHECK sj_status sj_histogram_hold(sj_histogram *histogram, uint32_t low, uint32_t high);
 SJ_MUST_CHECK sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from);
-/* sj_histogram_subtract takes away what was merged into it before. */
+/* sj_histogram_subtract takes away what was merged into it before; sj_histogram_take, of one bin.
+ */
 void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part);
+void sj_histogram_take(sj_histogram *from, uint32_t bin, uint64_t count);
 void sj_histogram_deinit(sj_histogram *histogram); /* safe on a zeroed one */
 
 /* A quantile by nearest rank: the smallest value that at least q of all values do not exceed. */
@@ -84,7 +89,18 @@ size_t sj_histogram_encoded_bound(const sj_histogram *histogram);
 size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_t capacity);
 SJ_MUST_CHECK sj_status sj_histogram_decode(sj_slice bytes, sj_histogram *histogram);
 
-/* The same bin by bin, without a histogram in memory. sj_histogram_next gives bins in rising order;
+/* Writes the stored form bin by bin, in rising order, counts above 0. sj_histogram_written returns
+ * its size; 0: there was no room. */
+typedef struct sj_histogram_writer {
+    sj_writer writer;
+    uint32_t previous;
+} sj_histogram_writer;
+
+sj_histogram_writer sj_histogram_begin(uint8_t *output, size_t capacity);
+void sj_histogram_put(sj_histogram_writer *writer, uint32_t bin, uint64_t count);
+size_t sj_histogram_written(const sj_histogram_writer *writer);
+
+/* Reads it bin by bin, without a histogram in memory. sj_histogram_next gives bins in rising order;
  * SJ_ENOTFOUND: that was all, SJ_ECORRUPT. */
 typedef struct sj_histogram_reader {
     sj_reader reader;

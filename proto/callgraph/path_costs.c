@@ -62,15 +62,24 @@ static sj_path_cost read_call(const sj_block *block, size_t first)
     return call;
 }
 
+const sj_path_cost *sj_path_costs_of(const sj_path_nodes *paths, uint32_t node)
+{
+    const uint32_t odd = paths->rests[node].odd;
+    const uint32_t cost = odd != 0 ? paths->odds[odd - 1].cost : 0;
+    return cost != 0 ? &paths->costs[cost - 1] : NULL;
+}
+
 sj_status sj_path_costs_add(sj_path_nodes *paths, uint32_t node, const sj_path_cost *cost)
 {
-    if (paths->nodes[node].cost == 0) {
+    sj_path_odd *odd;
+    SJ_TRY(sj_path_nodes_odd(paths, node, &odd));
+    if (odd->cost == 0) {
         SJ_TRY(sj_array_reserve(&paths->costs, &paths->cost_capacity, paths->cost_count, 1,
                                 sizeof(*paths->costs)));
         paths->costs[paths->cost_count++] = (sj_path_cost){.function = paths->nodes[node].function};
-        paths->nodes[node].cost = (uint32_t)paths->cost_count;
+        odd->cost = (uint32_t)paths->cost_count;
     }
-    sj_path_cost *sums = &paths->costs[paths->nodes[node].cost - 1];
+    sj_path_cost *sums = &paths->costs[odd->cost - 1];
     sums->calls += cost->calls;
     sums->known |= cost->known;
     for (size_t i = 0; i < SJ_COSTS; i++) {

@@ -28,6 +28,9 @@ SJ_MUST_CHECK sj_status sj_block_costs_count(const sj_block_costs *costs, const 
                                              uint64_t call_index, sj_path_nodes *paths,
                                              uint32_t node);
 
+/* sj_path_costs_of borrows the sums of a node; NULL: none of its calls was measured. */
+const sj_path_cost *sj_path_costs_of(const sj_path_nodes *paths, uint32_t node);
+
 /* sj_path_costs_add adds sums to those of a node. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_path_costs_add(sj_path_nodes *paths, uint32_t node,
                                           const sj_path_cost *cost);

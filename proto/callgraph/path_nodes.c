@@ -1,4 +1,5 @@
 #include "proto/callgraph/path_nodes.h"
+#include "proto/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +7,12 @@
 enum { FIRST_CAPACITY = 32, LINE_BYTES = 64 };
 
 /* Rare nodes are roots beside those of the same functions. */
-static uint32_t key_parent(const sj_path_node *node)
+static uint32_t key_parent(const sj_path_line *node)
 {
-    return node->rare ? SJ_NO_NODE : node->parent;
+    return node->rare != 0 ? SJ_NO_NODE : node->parent;
 }
 
-static bool holds(const sj_path_node *node, uint32_t parent, uint32_t function)
+static bool holds(const sj_path_line *node, uint32_t parent, uint32_t function)
 {
     return node->function == function && key_parent(node) == parent;
 }
@@ -43,7 +44,7 @@ static sj_status grow_nodes(sj_path_nodes *paths)
         return SJ_ENOMEM;
     }
     const uint32_t capacity = paths->capacity > 0 ? paths->capacity * 2 : FIRST_CAPACITY;
-    sj_path_node *nodes = aligned_alloc(LINE_BYTES, (size_t)capacity * sizeof(*nodes));
+    sj_path_line *nodes = aligned_alloc(LINE_BYTES, (size_t)capacity * sizeof(*nodes));
     if (nodes == NULL) {
         return SJ_ENOMEM;
     }
@@ -52,7 +53,11 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     }
     free(paths->nodes);
     paths->nodes = nodes;
-    SJ_TRY(resize_u32(&paths->distinct, capacity));
+    sj_path_rest *rests = realloc(paths->rests, (size_t)capacity * sizeof(*rests));
+    if (rests == NULL) {
+        return SJ_ENOMEM;
+    }
+    paths->rests = rests;
     SJ_TRY(resize_u32(&paths->dirty, capacity));
     uint32_t *table = calloc((size_t)capacity * 2, sizeof(*table));
     if (table == NULL) {
@@ -72,8 +77,8 @@ sj_status sj_path_nodes_init(sj_path_nodes *paths)
 {
     *paths = (sj_path_nodes){0};
     SJ_TRY(grow_nodes(paths));
-    paths->nodes[0] = (sj_path_node){.min_ticks = UINT64_MAX};
-    paths->distinct[0] = 0;
+    paths->nodes[0] = (sj_path_line){0};
+    paths->rests[0] = (sj_path_rest){.min_ticks = UINT64_MAX};
     paths->count = 1;
     paths->most = SJ_MOST_PATHS;
     return SJ_OK;
@@ -82,12 +87,13 @@ sj_status sj_path_nodes_init(sj_path_nodes *paths)
 void sj_path_nodes_deinit(sj_path_nodes *paths)
 {
     for (uint32_t node = 0; node < paths->count; node++) {
-        sj_histogram_deinit(&paths->nodes[node].histogram);
+        sj_path_histogram_deinit(&paths->nodes[node].histogram);
     }
     free(paths->nodes);
-    free(paths->distinct);
+    free(paths->rests);
     free(paths->dirty);
     free(paths->table);
+    free(paths->odds);
     free(paths->costs);
     sj_function_histograms_deinit(&paths->functions);
     *paths = (sj_path_nodes){0};
@@ -97,8 +103,8 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
  * are looked at: as many as there are distinct functions, however deep the recursion. */
 static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t function)
 {
-    for (node = paths->distinct[node]; node != 0;
-         node = paths->distinct[paths->nodes[node].parent]) {
+    for (node = paths->rests[node].distinct; node != 0;
+         node = paths->rests[paths->nodes[node].parent].distinct) {
         if (paths->nodes[node].function == function) {
             return true;
         }
@@ -111,13 +117,13 @@ static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t func
 {
     const uint32_t node = paths->count++;
     const bool recursive = occurs_above(paths, parent, function);
-    paths->nodes[node] = (sj_path_node){.parent = parent,
+    paths->nodes[node] = (sj_path_line){.parent = parent,
                                         .function = function,
                                         .depth = parent != 0 ? paths->nodes[parent].depth + 1 : 0,
                                         .recursive = recursive,
-                                        .rare = rare,
-                                        .min_ticks = UINT64_MAX};
-    paths->distinct[node] = recursive ? paths->distinct[parent] : node;
+                                        .rare = rare};
+    paths->rests[node] = (sj_path_rest){
+        .min_ticks = UINT64_MAX, .distinct = recursive ? paths->rests[parent].distinct : node};
     paths->table[place] = node;
     return node;
 }
@@ -179,83 +185,137 @@ uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function)
     return node != 0 ? node : add_node(paths, 0, function, true);
 }
 
+sj_path_node sj_path_nodes_get(const sj_path_nodes *paths, uint32_t number)
+{
+    const sj_path_line *node = &paths->nodes[number];
+    const sj_path_rest *rest = &paths->rests[number];
+    const sj_path_odd odd = rest->odd != 0 ? paths->odds[rest->odd - 1] : (sj_path_odd){0};
+    return (sj_path_node){.calls = node->calls,
+                          .total_ticks = node->total_ticks,
+                          .self_ticks = node->self_ticks,
+                          .min_ticks = rest->min_ticks,
+                          .max_ticks = rest->max_ticks,
+                          .unwound = odd.unwound,
+                          .untrusted = odd.untrusted,
+                          .parent = node->parent,
+                          .function = node->function,
+                          .depth = node->depth,
+                          .recursive = node->recursive != 0,
+                          .rare = node->rare != 0,
+                          .dirty = node->dirty != 0,
+                          .histogram = node->histogram};
+}
+
+sj_status sj_path_nodes_odd(sj_path_nodes *paths, uint32_t number, sj_path_odd **odd)
+{
+    sj_path_rest *rest = &paths->rests[number];
+    if (rest->odd == 0) {
+        SJ_TRY(sj_array_reserve(&paths->odds, &paths->odd_capacity, paths->odd_count, 1,
+                                sizeof(*paths->odds)));
+        paths->odds[paths->odd_count++] = (sj_path_odd){0};
+        rest->odd = (uint32_t)paths->odd_count;
+    }
+    *odd = &paths->odds[rest->odd - 1];
+    return SJ_OK;
+}
+
+sj_status sj_path_nodes_count_odd(sj_path_nodes *paths, uint32_t number, uint64_t unwound,
+                                  uint64_t untrusted)
+{
+    sj_path_odd *odd;
+    if ((unwound | untrusted) == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_path_nodes_odd(paths, number, &odd));
+    odd->unwound += unwound;
+    odd->untrusted += untrusted;
+    return SJ_OK;
+}
+
 void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t number)
 {
-    sj_path_node *node = &paths->nodes[number];
-    if (!node->dirty) {
-        node->dirty = true;
+    sj_path_line *node = &paths->nodes[number];
+    if (node->dirty == 0) {
+        node->dirty = 1;
         paths->dirty[paths->dirty_count++] = number;
     }
-    if (node->folded) {
+    if (node->folded != 0) {
         sj_function_histograms_subtract(&paths->functions, node->function, &node->histogram);
-        node->folded = false;
+        node->folded = 0;
     }
+}
+
+static void widen_range(sj_path_rest *rest, uint64_t least, uint64_t greatest)
+{
+    rest->min_ticks = least < rest->min_ticks ? least : rest->min_ticks;
+    rest->max_ticks = greatest > rest->max_ticks ? greatest : rest->max_ticks;
 }
 
 sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t number, uint64_t duration,
                               uint64_t self)
 {
-    sj_path_node *node = &paths->nodes[number];
+    sj_path_line *node = &paths->nodes[number];
     sj_path_nodes_touch(paths, number);
     node->calls++;
     node->total_ticks += duration;
     node->self_ticks += self;
-    node->min_ticks = duration < node->min_ticks ? duration : node->min_ticks;
-    node->max_ticks = duration > node->max_ticks ? duration : node->max_ticks;
-    return sj_histogram_add(&node->histogram, duration, 1);
+    widen_range(&paths->rests[number], duration, duration);
+    return sj_path_histogram_add(&node->histogram, duration, 1);
 }
 
-void sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
+sj_status sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
 {
-    sj_path_node *node = &paths->nodes[number];
+    sj_path_line *node = &paths->nodes[number];
     sj_path_nodes_touch(paths, number);
     node->calls += sums->calls;
     node->total_ticks += sums->total_ticks;
     node->self_ticks += sums->self_ticks;
-    node->unwound += sums->unwound;
-    node->untrusted += sums->untrusted;
     if (sums->calls > 0) {
-        node->min_ticks = sums->min_ticks < node->min_ticks ? sums->min_ticks : node->min_ticks;
-        node->max_ticks = sums->max_ticks > node->max_ticks ? sums->max_ticks : node->max_ticks;
+        widen_range(&paths->rests[number], sums->min_ticks, sums->max_ticks);
     }
     node->quiet_count = 0;
+    return sj_path_nodes_count_odd(paths, number, sums->unwound, sums->untrusted);
 }
 
 sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
 {
-    sj_path_nodes_add_sums(paths, number, sums);
-    return sj_histogram_merge(&paths->nodes[number].histogram, &sums->histogram);
+    SJ_TRY(sj_path_nodes_add_sums(paths, number, sums));
+    return sj_path_histogram_merge(&paths->nodes[number].histogram, &sums->histogram);
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Least and greatest may be those of a stored node, so what the histogram holds is looked at. */
 void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
 {
-    sj_path_node *node = &paths->nodes[number];
-    const sj_histogram *histogram = &node->histogram;
+    sj_path_line *node = &paths->nodes[number];
+    const sj_path_rest *rest = &paths->rests[number];
+    const sj_path_histogram *histogram = &node->histogram;
     node->quiet_count = 0;
-    if (!node->dirty || node->folded || histogram->octave_count == 0) {
+    if (node->dirty == 0 || node->folded != 0 || histogram->octave_count == 0) {
         return;
     }
-    const uint32_t first = histogram->first_octave << SJ_HISTOGRAM_SUB_BITS;
-    const uint32_t bins = histogram->octave_count << SJ_HISTOGRAM_SUB_BITS;
+    const uint32_t first = (uint32_t)histogram->first_octave << SJ_HISTOGRAM_SUB_BITS;
+    const uint32_t bins = (uint32_t)histogram->octave_count << SJ_HISTOGRAM_SUB_BITS;
     const uint64_t held_low = sj_histogram_low(first);
     const uint64_t held_high = sj_histogram_high(first + bins - 1);
-    const uint64_t low = node->min_ticks > held_low ? node->min_ticks : held_low;
-    uint64_t high = node->max_ticks < held_high ? node->max_ticks : held_high;
-    high = node->slow_ticks < high ? node->slow_ticks : high;
+    const uint64_t low = rest->min_ticks > held_low ? rest->min_ticks : held_low;
+    uint64_t high = least_of(least_of(rest->max_ticks, held_high), node->slow_ticks);
+    high = least_of(high, UINT32_MAX - 1); /* so that their number fits */
     if (low <= high) {
-        node->quiet_low = low;
-        node->quiet_count = high - low + 1; /* 0 when it is every duration: harmless */
-        node->quiet_bins = histogram->octaves->count;
-        node->quiet_first = (uint16_t)first;
+        node->quiet_low = (uint32_t)low;
+        node->quiet_count = (uint32_t)(high - low + 1);
     }
 }
 
-static sj_status fold_node(sj_path_nodes *paths, sj_path_node *node)
+static sj_status fold_node(sj_path_nodes *paths, sj_path_line *node)
 {
-    if (!node->folded) {
+    if (node->folded == 0) {
         SJ_TRY(sj_function_histograms_add(&paths->functions, node->function, &node->histogram));
-        node->folded = true;
+        node->folded = 1;
         node->quiet_count = 0;
     }
     return SJ_OK;
@@ -272,7 +332,7 @@ sj_status sj_path_nodes_fold(sj_path_nodes *paths)
 void sj_path_nodes_clean(sj_path_nodes *paths)
 {
     for (uint32_t i = 0; i < paths->dirty_count; i++) {
-        paths->nodes[paths->dirty[i]].dirty = false;
+        paths->nodes[paths->dirty[i]].dirty = 0;
         paths->nodes[paths->dirty[i]].quiet_count = 0;
     }
     paths->dirty_count = 0;
@@ -286,21 +346,27 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     if (paths->count == paths->capacity) {
         SJ_TRY(grow_nodes(paths));
     }
-    const uint32_t place = find_place(paths, key_parent(node), node->function);
+    const uint32_t place =
+        find_place(paths, node->rare ? SJ_NO_NODE : node->parent, node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
     if (paths->table[place] != 0 || node->depth != depth ||
         node->recursive != occurs_above(paths, node->parent, node->function)) {
         return SJ_ECORRUPT;
     }
-    sj_histogram histogram = {0};
-    SJ_TRY(sj_histogram_merge(&histogram, &node->histogram));
-    sj_path_node *added =
-        &paths->nodes[append_node(paths, node->parent, node->function, place, node->rare)];
-    *added = *node;
+    sj_path_histogram histogram = {0};
+    sj_status status = sj_path_histogram_merge(&histogram, &node->histogram);
+    if (status != SJ_OK) {
+        sj_path_histogram_deinit(&histogram);
+        return status;
+    }
+    const uint32_t number = append_node(paths, node->parent, node->function, place, node->rare);
+    sj_path_line *added = &paths->nodes[number];
+    added->calls = node->calls;
+    added->total_ticks = node->total_ticks;
+    added->self_ticks = node->self_ticks;
     added->histogram = histogram;
-    added->dirty = false;
-    added->folded = false;
-    added->quiet_count = 0;
-    added->cost = 0;
+    paths->rests[number].min_ticks = node->min_ticks;
+    paths->rests[number].max_ticks = node->max_ticks;
+    SJ_TRY(sj_path_nodes_count_odd(paths, number, node->unwound, node->untrusted));
     return fold_node(paths, added);
 }

@@ -12,9 +12,43 @@
 
 #define SJ_NO_NODE UINT32_MAX
 
+/* What an ordinary call changes or asks for: a line of the cache. */
+typedef struct sj_path_line {
+    uint64_t calls;
+    uint64_t total_ticks;
+    uint64_t self_ticks;
+    sj_path_histogram histogram;
+    uint32_t quiet_low; /* the least of quiet_count durations that change nothing but sums and a */
+    uint32_t quiet_count; /* bin of the histogram, which has octaves then */
+    uint32_t slow_ticks;  /* calls that are not longer are none of the slow ones */
+    uint32_t parent;
+    uint32_t function;
+    uint32_t depth : 28;
+    uint32_t rare : 1;
+    uint32_t recursive : 1;
+    uint32_t dirty : 1;
+    uint32_t folded : 1; /* its histogram is part of its function's */
+} sj_path_line;
+
+_Static_assert(sizeof(sj_path_line) == 64, "a line of the cache");
+
+/* The rest, of each node. */
+typedef struct sj_path_rest {
+    uint64_t min_ticks;
+    uint64_t max_ticks;
+    uint32_t distinct; /* nearest node at or above whose function does not occur above it */
+    uint32_t odd;      /* 1 + place of what few nodes have; 0: it has none of it */
+} sj_path_rest;
+
+typedef struct sj_path_odd {
+    uint64_t unwound;
+    uint64_t untrusted;
+    uint32_t cost; /* 1 + place of what its calls have cost; 0: none was measured */
+} sj_path_odd;
+
 typedef struct sj_path_nodes {
-    sj_path_node *nodes; /* [0] is the root; parents before children; aligned to lines */
-    uint32_t *distinct;  /* nearest node at or above whose function does not occur above it */
+    sj_path_line *nodes; /* [0] is the root; parents before children; aligned to lines */
+    sj_path_rest *rests;
     uint32_t *dirty;
     uint32_t *table; /* nodes by path, 0: free; open addressing: twice as many places as nodes */
     uint32_t count;
@@ -23,7 +57,9 @@ typedef struct sj_path_nodes {
     uint32_t table_mask;
     uint32_t dirty_count;
     sj_function_histograms functions; /* sums over the nodes that are `folded` */
-    sj_path_cost *costs;              /* of the nodes whose calls are measured */
+    sj_path_odd *odds;
+    size_t odd_count, odd_capacity;
+    sj_path_cost *costs; /* of the nodes whose calls are measured */
     size_t cost_count, cost_capacity;
 } sj_path_nodes;
 
@@ -31,7 +67,7 @@ SJ_MUST_CHECK sj_status sj_path_nodes_init(sj_path_nodes *paths);
 void sj_path_nodes_deinit(sj_path_nodes *paths); /* safe on a zeroed one, and after a failed init */
 
 /* Whether a node is that of `function` (never 0, as the root's) called from `parent`. */
-static inline bool sj_path_node_is(const sj_path_node *node, uint32_t parent, uint32_t function)
+static inline bool sj_path_node_is(const sj_path_line *node, uint32_t parent, uint32_t function)
 {
     return node->parent == parent && node->function == function && !node->rare;
 }
@@ -72,13 +108,22 @@ static inline sj_status sj_path_nodes_failure(const sj_path_nodes *paths)
     return paths->count >= paths->most ? SJ_ELIMIT : SJ_ENOMEM;
 }
 
+/* sj_path_nodes_get says what is known of a node, whose histogram it borrows. */
+sj_path_node sj_path_nodes_get(const sj_path_nodes *paths, uint32_t node);
+
+/* sj_path_nodes_odd borrows what few nodes have, until another node gets it; made when it is new.
+ * sj_path_nodes_count_odd counts such calls. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_path_nodes_odd(sj_path_nodes *paths, uint32_t node, sj_path_odd **odd);
+SJ_MUST_CHECK sj_status sj_path_nodes_count_odd(sj_path_nodes *paths, uint32_t node,
+                                                uint64_t unwound, uint64_t untrusted);
+
 /* sj_path_nodes_touch prepares a node for a change of its sums: it is dirty from then on, and its
  * histogram no part of its function's. */
 void sj_path_nodes_touch(sj_path_nodes *paths, uint32_t node);
 
 /* sj_path_node_count_quiet counts a call and returns true when its duration is in the quiet range
  * of the node; else nothing has changed. */
-static inline bool sj_path_node_count_quiet(sj_path_node *node, uint64_t duration, uint64_t self)
+static inline bool sj_path_node_count_quiet(sj_path_line *node, uint64_t duration, uint64_t self)
 {
     if (duration - node->quiet_low >= node->quiet_count) {
         return false;
@@ -86,7 +131,9 @@ static inline bool sj_path_node_count_quiet(sj_path_node *node, uint64_t duratio
     node->calls++;
     node->total_ticks += duration;
     node->self_ticks += self;
-    node->quiet_bins[sj_histogram_bin(duration) - node->quiet_first]++;
+    uint64_t *bins = node->histogram.bins.octaves->count;
+    bins[sj_histogram_bin(duration) -
+         ((uint32_t)node->histogram.first_octave << SJ_HISTOGRAM_SUB_BITS)]++;
     return true;
 }
 
@@ -95,8 +142,9 @@ SJ_MUST_CHECK sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t node,
                                             uint64_t self);
 
 /* sj_path_nodes_add_sums adds the sums of another node, its histogram excepted;
- * sj_path_nodes_merge adds all. SJ_ENOMEM: the histogram is not added. */
-void sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t node, const sj_path_node *sums);
+ * sj_path_nodes_merge adds all. SJ_ENOMEM: some are not added. */
+SJ_MUST_CHECK sj_status sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t node,
+                                               const sj_path_node *sums);
 SJ_MUST_CHECK sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t node,
                                             const sj_path_node *sums);
 

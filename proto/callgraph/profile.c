@@ -8,8 +8,8 @@ static size_t bound_of(const sj_callgraph *graph)
 {
     size_t bytes = 2 * VARINT_BYTES;
     for (uint32_t i = 1; i < sj_callgraph_node_count(graph); i++) {
-        bytes += NODE_VARINTS * VARINT_BYTES +
-                 sj_histogram_encoded_bound(&sj_callgraph_node(graph, i)->histogram);
+        const sj_path_node node = sj_callgraph_node(graph, i);
+        bytes += NODE_VARINTS * VARINT_BYTES + sj_path_histogram_encoded_bound(&node.histogram);
     }
     return bytes;
 }
@@ -17,7 +17,7 @@ static size_t bound_of(const sj_callgraph *graph)
 static void write_node(sj_writer *writer, const sj_path_node *node, uint8_t *scratch,
                        size_t capacity)
 {
-    const size_t histogram = sj_histogram_encode(&node->histogram, scratch, capacity);
+    const size_t histogram = sj_path_histogram_encode(&node->histogram, scratch, capacity);
     sj_write_varint(writer, node->parent);
     sj_write_varint(writer, node->function);
     sj_write_varint(writer, node->calls);
@@ -44,7 +44,8 @@ sj_status sj_profile_encode(const sj_callgraph *graph, uint8_t **bytes, size_t *
     sj_write_varint(&writer, count - 1);
     for (uint32_t i = 1; i < count; i++) {
         /* Nodes are numbered from 1 behind the root: a node's number is 1 + its place. */
-        write_node(&writer, sj_callgraph_node(graph, i), made + bound, bound);
+        const sj_path_node node = sj_callgraph_node(graph, i);
+        write_node(&writer, &node, made + bound, bound);
     }
     *bytes = made;
     *size = sj_writer_used(&writer);
@@ -73,8 +74,8 @@ static sj_status read_node(sj_reader *reader, uint32_t place, sj_path_node *node
     node->parent = (uint32_t)parent;
     node->function = (uint32_t)function;
     return bytes == 0 ? SJ_OK
-                      : sj_histogram_decode((sj_slice){.data = histogram, .size = bytes},
-                                            &node->histogram);
+                      : sj_path_histogram_decode((sj_slice){.data = histogram, .size = bytes},
+                                                 &node->histogram);
 }
 
 sj_status sj_profile_decode(sj_slice bytes, sj_path_node **nodes, uint32_t *count)
@@ -111,7 +112,7 @@ sj_status sj_profile_decode(sj_slice bytes, sj_path_node **nodes, uint32_t *coun
 void sj_profile_free(sj_path_node *nodes, uint32_t count)
 {
     for (uint32_t i = 0; nodes != NULL && i < count; i++) {
-        sj_histogram_deinit(&nodes[i].histogram);
+        sj_path_histogram_deinit(&nodes[i].histogram);
     }
     free(nodes);
 }

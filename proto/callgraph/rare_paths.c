@@ -26,9 +26,9 @@ typedef struct folding_run {
 /* Roots, of threads and of rare paths, and the two levels below rare ones stay. */
 static bool always_stays(const sj_path_nodes *paths, uint32_t number)
 {
-    const sj_path_node *node = &paths->nodes[number];
-    const sj_path_node *parent = &paths->nodes[node->parent];
-    return node->parent == 0 || parent->rare || paths->nodes[parent->parent].rare;
+    const sj_path_line *node = &paths->nodes[number];
+    const sj_path_line *parent = &paths->nodes[node->parent];
+    return node->parent == 0 || parent->rare != 0 || paths->nodes[parent->parent].rare != 0;
 }
 
 static void weigh(folding_run *run)
@@ -41,7 +41,7 @@ static void weigh(folding_run *run)
         ticks += (double)old->nodes[i].self_ticks;
     }
     for (uint32_t i = old->count - 1; i > 0; i--) {
-        const sj_path_node *node = &old->nodes[i];
+        const sj_path_line *node = &old->nodes[i];
         const double own = (double)node->calls / calls + (double)node->self_ticks / ticks;
         double *weight = &run->weights[i];
         double *above = &run->weights[node->parent];
@@ -71,10 +71,10 @@ static void find_least(folding_run *run, uint32_t keep)
 }
 
 /* The node that a path is folded into; SJ_NO_NODE. */
-static uint32_t find_rare(folding_run *run, const sj_path_node *node)
+static uint32_t find_rare(folding_run *run, const sj_path_line *node)
 {
     const uint32_t caller = run->old->nodes[node->parent].function;
-    const bool is_apart = node->recursive && caller != node->function;
+    const bool is_apart = node->recursive != 0 && caller != node->function;
     uint32_t parent = sj_path_nodes_rare(&run->made, is_apart ? node->function : caller);
     if (is_apart && parent != SJ_NO_NODE) {
         parent = sj_path_nodes_child(&run->made, parent, caller);
@@ -85,14 +85,14 @@ static uint32_t find_rare(folding_run *run, const sj_path_node *node)
 
 static sj_status move_node(folding_run *run, uint32_t number)
 {
-    const sj_path_node *node = &run->old->nodes[number];
+    const sj_path_line *node = &run->old->nodes[number];
     const bool stays = run->weights[number] > run->least || isinf(run->weights[number]);
     uint32_t place;
     if (!stays) {
         place = find_rare(run, node);
         run->paths++;
         run->calls += node->calls;
-    } else if (node->rare) {
+    } else if (node->rare != 0) {
         place = sj_path_nodes_rare(&run->made, node->function);
     } else {
         place = sj_path_nodes_child(&run->made, run->moved[node->parent], node->function);
@@ -114,10 +114,11 @@ static sj_status move_sums(folding_run *run)
     }
     for (uint32_t i = 1; i < run->old->count; i++) {
         uint8_t *users = &run->users[run->moved[i]];
-        const sj_path_node *node = &run->old->nodes[i];
-        sj_path_nodes_add_sums(&run->made, run->moved[i], node);
-        if (node->cost != 0) {
-            SJ_TRY(sj_path_costs_add(&run->made, run->moved[i], &run->old->costs[node->cost - 1]));
+        const sj_path_node node = sj_path_nodes_get(run->old, i);
+        const sj_path_cost *cost = sj_path_costs_of(run->old, i);
+        SJ_TRY(sj_path_nodes_add_sums(&run->made, run->moved[i], &node));
+        if (cost != NULL) {
+            SJ_TRY(sj_path_costs_add(&run->made, run->moved[i], cost));
         }
         *users += *users < SHARED;
     }
@@ -129,14 +130,14 @@ static sj_status move_histograms(folding_run *run, sj_path_nodes *old)
 {
     for (uint32_t i = 1; i < old->count; i++) {
         if (run->users[run->moved[i]] == SHARED) {
-            SJ_TRY(sj_histogram_merge(&run->made.nodes[run->moved[i]].histogram,
-                                      &old->nodes[i].histogram));
+            SJ_TRY(sj_path_histogram_merge(&run->made.nodes[run->moved[i]].histogram,
+                                           &old->nodes[i].histogram));
         }
     }
     for (uint32_t i = 1; i < old->count; i++) {
         if (run->users[run->moved[i]] != SHARED) {
             run->made.nodes[run->moved[i]].histogram = old->nodes[i].histogram;
-            old->nodes[i].histogram = (sj_histogram){0};
+            old->nodes[i].histogram = (sj_path_histogram){0};
         }
     }
     return SJ_OK;

@@ -104,7 +104,7 @@ static uint64_t call_index_at(const replay *run, size_t top)
 /* A call that may be one of the longest of its function. */
 static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_slow_call *ended)
 {
-    sj_path_node *node = &run->graph->paths.nodes[number];
+    sj_path_line *node = &run->graph->paths.nodes[number];
     sj_slow_calls *slow = &run->graph->slow;
     if (ended->duration_ticks > sj_slow_calls_threshold(slow, node->function)) {
         sj_slow_call call = *ended;
@@ -114,7 +114,8 @@ static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_sl
         call.node = number;
         SJ_TRY(sj_slow_calls_add(slow, node->function, &call));
     }
-    node->slow_ticks = sj_slow_calls_threshold(slow, node->function);
+    const uint64_t threshold = sj_slow_calls_threshold(slow, node->function);
+    node->slow_ticks = threshold < UINT32_MAX ? (uint32_t)threshold : UINT32_MAX;
     return SJ_OK;
 }
 
@@ -229,12 +230,12 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     const uint64_t ticks = run->block->ticks[event];
     const sj_replay_frame frame = graph->stack[run->top];
     const uint32_t index = run->base + (uint32_t)run->top - 1;
-    sj_path_node *node = &graph->paths.nodes[run->node];
+    const uint32_t function = graph->paths.nodes[run->node].function;
     const uint32_t flags = frame.flags | sj_call_trust_flags(&run->trust, index);
     const uint64_t duration = ticks - frame.start;
     const uint64_t self = duration - frame.child;
-    node->unwound += ending == SJ_ENDING_UNWOUND;
-    node->untrusted += flags != 0 || ending == SJ_ENDING_TRUNCATED;
+    SJ_TRY(sj_path_nodes_count_odd(&graph->paths, run->node, ending == SJ_ENDING_UNWOUND,
+                                   flags != 0 || ending == SJ_ENDING_TRUNCATED));
     run->max_duration = duration > run->max_duration ? duration : run->max_duration;
     const sj_slow_call ended = {
         .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags};
@@ -248,7 +249,7 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
         run->behind_key = event + 1;
         run->key_top = run->top - 1;
     }
-    sj_call_trust_leave(&run->trust, index, node->function, ending);
+    sj_call_trust_leave(&run->trust, index, function, ending);
     run->top--;
     run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
     graph->stack[run->top].child += duration;
@@ -313,7 +314,7 @@ typedef struct walker {
     uint32_t node;
     uint64_t floor;                   /* the outline's */
     const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
-    sj_path_node *nodes;
+    sj_path_line *nodes;
     const uint32_t *table;
     uint32_t mask; /* of the table */
     /* the block's */
@@ -428,7 +429,7 @@ static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, 
         return leave_odd(run, at, event);
     }
     run->ending++;
-    at->nodes[at->node].unwound++;
+    SJ_TRY(sj_path_nodes_count_odd(&run->graph->paths, at->node, 1, 0));
     return leave(run, at, event, SJ_ENDING_UNWOUND);
 }
 

@@ -122,8 +122,8 @@ static double measure_blocks(const block_store *store, const size_t *order, size
         *stored_bytes = 0;
         for (uint32_t n = 1; n < *nodes; n++) {
             uint8_t buffer[1 << 14];
-            *stored_bytes += sj_histogram_encode(&sj_callgraph_node(graph, n)->histogram, buffer,
-                                                 sizeof(buffer));
+            const sj_path_node node = sj_callgraph_node(graph, n);
+            *stored_bytes += sj_path_histogram_encode(&node.histogram, buffer, sizeof(buffer));
         }
         sj_call_reader_free(reader);
         sj_callgraph_free(graph);

@@ -35,7 +35,7 @@ static void apply_twice(const sj_block *block)
     if (applied == SJ_OK && read == SJ_OK) {
         uint64_t calls = 0;
         for (uint32_t node = 1; node < sj_callgraph_node_count(graph); node++) {
-            calls += sj_callgraph_node(graph, node)->calls;
+            calls += sj_callgraph_node(graph, node).calls;
         }
         size_t late = summary.late_count;
         if (calls != summary.ended_calls || late > calls) {

@@ -479,7 +479,8 @@ static void store_graph(sqlite3 *database, const sj_callgraph *graph, int64_t se
                                "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,0,?13,x'')",
                                -1, &insert, NULL) == SQLITE_OK);
     for (uint32_t i = 1; i < sj_callgraph_node_count(graph); ++i) {
-        const sj_path_node *node = sj_callgraph_node(graph, i);
+        const sj_path_node of = sj_callgraph_node(graph, i);
+        const sj_path_node *node = &of;
         const int64_t integers[] = {session_id << 32 | i,
                                     session_id,
                                     session_id << 32 | node->parent,
@@ -498,10 +499,10 @@ static void store_graph(sqlite3 *database, const sj_callgraph *graph, int64_t se
         if (node->parent == 0) {
             sqlite3_bind_null(insert, 3);
         }
-        const size_t bound = sj_histogram_encoded_bound(&node->histogram);
+        const size_t bound = sj_path_histogram_encoded_bound(&node->histogram);
         uint8_t *blob = malloc(bound + 1);
-        sqlite3_bind_blob64(insert, 13, blob, sj_histogram_encode(&node->histogram, blob, bound),
-                            free);
+        sqlite3_bind_blob64(insert, 13, blob,
+                            sj_path_histogram_encode(&node->histogram, blob, bound), free);
         REQUIRE(sqlite3_step(insert) == SQLITE_DONE);
         sqlite3_reset(insert);
     }

@@ -9,6 +9,7 @@
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/ready.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -266,7 +267,8 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
 /* A plan that the recorder answered with. */
 typedef struct taken_plan {
     sj_link_plan head;
-    void *bytes; /* NULL: it cannot be read */
+    const char *path; /* of its file; NULL: it came itself */
+    void *bytes;      /* NULL: it cannot be read, or was not yet */
     size_t size_bytes;
     bool is_mapped;
 } taken_plan;
@@ -275,7 +277,7 @@ typedef struct taken_plan {
 static sj_status take_plan(const sj_link *link, taken_plan *plan)
 {
     static _Alignas(16) uint8_t room[SJ_LINK_PLAN_BYTES]; /* conversations exclude each other */
-    char path[MAX_PATH_BYTES];
+    static char path[MAX_PATH_BYTES];
     if (link->packet.payload_bytes < sizeof(plan->head)) {
         return SJ_ECORRUPT;
     }
@@ -293,9 +295,38 @@ static sj_status take_plan(const sj_link *link, taken_plan *plan)
     }
     memcpy(path, payload + sizeof(plan->head), bytes);
     path[bytes] = '\0';
-    plan->bytes = map_plan(path, &plan->size_bytes);
-    plan->is_mapped = plan->bytes != NULL;
+    plan->path = path;
     return SJ_OK;
+}
+
+/* Of a program that has begun, the stubs may be ready. */
+static bool apply_ready(const taken_plan *plan, plan_manner manner, module_entry *entry,
+                        sj_hooks_report *report)
+{
+    const sj_ready_place place = {.bias = entry->bias,
+                                  .text_low = entry->text_low,
+                                  .text_high = entry->text_high,
+                                  .first_function = plan->head.first_function};
+    return manner == PLAN_APPLY && plan->path != NULL && !entry->is_generated &&
+           sj_ready_apply(plan->path, &place, &entry->hooked, report);
+}
+
+static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entry,
+                        sj_hooks_report *report)
+{
+    if (plan->path != NULL) {
+        plan->bytes = map_plan(plan->path, &plan->size_bytes);
+        plan->is_mapped = plan->bytes != NULL;
+    }
+    const sj_status status = plan->bytes != NULL ? write_plan(&plan->head, manner, plan->bytes,
+                                                              plan->size_bytes, entry, report)
+                                                 : SJ_ENOTFOUND;
+    if (status != SJ_OK) {
+        report->hooked = 0;
+        report->failed = 0;
+    } else if (manner == PLAN_APPLY && plan->is_mapped && !entry->is_generated) {
+        sj_ready_keep(plan->path, plan->bytes, &entry->hooked, report);
+    }
 }
 
 /* Applies the plan that the recorder answered with, and reports the outcome; of generated code only
@@ -312,10 +343,8 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
         .failures = (sj_link_failure *)(void *)(payload + sizeof(sj_link_applied)),
         .failures_room = (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
                          sizeof(sj_link_failure)};
-    if (plan.bytes != NULL &&
-        write_plan(&plan.head, manner, plan.bytes, plan.size_bytes, entry, &report) != SJ_OK) {
-        report.hooked = 0;
-        report.failed = 0;
+    if (!apply_ready(&plan, manner, entry, &report)) {
+        write_taken(&plan, manner, entry, &report);
     }
     const uint32_t reported =
         report.failed < report.failures_room ? report.failed : report.failures_room;

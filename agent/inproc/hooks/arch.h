@@ -40,10 +40,11 @@ typedef struct sj_code_emitter {
                      * are no such calls (sj_hooks_expect_dispatch) */
     uint64_t shared[SJ_SHARED_PARTS]; /* from sj_code_emit_shared */
     bool measuring;
-    bool is_inline;   /* probes call nothing that they share: quicker, and larger (x86-64) */
-    bool frees_flags; /* the status flags need not be kept by the next probe (x86-64) */
-    bool too_far;     /* a displacement did not fit */
-    bool lacks_label; /* a label was needed before its place was known */
+    bool is_inline;       /* probes call nothing that they share: quicker, and larger (x86-64) */
+    bool frees_flags;     /* the status flags need not be kept by the next probe (x86-64) */
+    bool too_far;         /* a displacement did not fit */
+    bool lacks_label;     /* a label was needed before its place was known */
+    bool holds_addresses; /* what was emitted behind the trampolines is for this process only */
 } sj_code_emitter;
 
 /* The tail-call entry of a function: exits that jump to the function's start go there instead. */
@@ -129,6 +130,9 @@ void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint3
  * possible here or the target out of reach (`*too_far`). */
 bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const uint8_t *original,
                          uint32_t count, uint8_t *bytes, bool *too_far);
+
+/* sj_arch_thread_offset is where the recorder's data of a thread lies, from its thread pointer. */
+uint32_t sj_arch_thread_offset(void);
 
 /* sj_arch_find_return finds the return instruction of an empty function: bytes from `address` to
  * it, or -1 when the function does something or less than SJ_RETURN_ROOM_BYTES can be replaced

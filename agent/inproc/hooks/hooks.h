@@ -24,6 +24,7 @@ typedef struct sj_hooks_report {
     uint32_t stub_bytes;
     sj_link_failure *failures; /* room of the caller for the first of them */
     uint32_t failures_room;
+    bool is_movable; /* the stubs would do in another process that is laid out alike (ready.h) */
     uint8_t
         *marks; /* a byte for each function of the plan, set to 1 where it is hooked; NULL: none */
 } sj_hooks_report;

@@ -23,6 +23,7 @@ typedef struct sj_application {
     void *scratch;
     uint64_t scratch_bytes;
     bool prepare_only;
+    bool is_movable;                /* the stubs hold no address but in their trampolines */
     uint64_t patch_count;           /* of the functions to be hooked */
     const sj_hooks_heads *heads;    /* NULL: calls are recorded */
     struct sj_library_calls *calls; /* NULL: the plan has no imports */
@@ -76,6 +77,15 @@ bool sj_code_emit_dispatch(const sj_application *application, sj_code_emitter *e
                            uint32_t index);
 
 void sj_library_calls_free(sj_hooked_module *module);
+
+/* sj_stubs_emit_trampolines emits the trampolines that an area begins with, which alone hold
+ * addresses of the agent, and notes where they are. */
+void sj_stubs_emit_trampolines(sj_code_emitter *emitter);
+
+/* sj_hooks_write_change writes a change into the text. sj_hooks_are_special: entries have code of
+ * somebody's own, patches may not lie just anywhere, or calls are dispatched. */
+void sj_hooks_write_change(sj_hook_change *change);
+bool sj_hooks_are_special(void);
 
 /* sj_changes_add appends a change of `count` bytes at an address to what is known of a module. */
 sj_hook_change *sj_changes_add(sj_hooked_module *module, uint64_t address, const uint8_t *original,

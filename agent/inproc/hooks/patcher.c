@@ -46,6 +46,11 @@ void sj_hooks_avoid_page_crossings(void)
     avoids_page_crossings = true;
 }
 
+bool sj_hooks_are_special(void)
+{
+    return claim_count != 0 || avoids_page_crossings || sj_hooks_expects_dispatch();
+}
+
 static bool crosses_page(uint64_t address, uint32_t bytes)
 {
     return address / PAGE != (address + bytes - 1) / PAGE;
@@ -171,7 +176,7 @@ static void write_bytes(uint64_t address, const uint8_t *bytes, uint32_t count)
     sj_arch_sync_code(address, count);
 }
 
-static void write_change(sj_hook_change *change)
+void sj_hooks_write_change(sj_hook_change *change)
 {
     write_bytes(change->address, change->patched, change->bytes);
     change->written = 1;
@@ -199,11 +204,12 @@ static void patch_function(const sj_application *application, uint32_t index,
             change->function = application->heads != NULL ? application->heads->function
                                                           : sj_function_id(application, index);
             change->window = patches[i].window;
+            memcpy(change->original, patches[i].original, patches[i].window);
             if (application->heads != NULL) {
                 claim(address, patches[i].window);
             }
             if (!application->prepare_only) {
-                write_change(change);
+                sj_hooks_write_change(change);
             }
         }
     }
@@ -304,6 +310,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     note_functions(application, module);
     SJ_TRY(sj_stubs_build(application, module));
     report->stub_bytes = (uint32_t)module->stubs_bytes;
+    report->is_movable = application->is_movable;
     return patch_functions(application, module, report);
 }
 
@@ -437,7 +444,7 @@ sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t b
     }
     sj_hook_change *change = sj_changes_add(module, address, original, patch, bytes);
     if (!prepare_only) {
-        write_change(change);
+        sj_hooks_write_change(change);
         sj_text_close(&text);
     }
     return SJ_OK;

@@ -451,6 +451,18 @@ static void write_stub(sj_application *application, sj_code_emitter *emitter, ui
     emitter->lacks_label = false;
 }
 
+void sj_stubs_emit_trampolines(sj_code_emitter *emitter)
+{
+    emitter->slow_trampoline = emitter->at;
+    emitter->values_trampoline = emitter->at + VALUES_TRAMPOLINE;
+    emitter->jump_trampoline = emitter->at + JUMP_TRAMPOLINE;
+    sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    emitter->at = emitter->values_trampoline;
+    sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
+    emitter->at = emitter->jump_trampoline;
+    sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
+}
+
 sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
@@ -477,17 +489,9 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
         application->tail_call_entries[i] +=
             application->tail_call_entries[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
     }
-    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
-                               .slow_trampoline = (uint64_t)(uintptr_t)area,
-                               .values_trampoline = (uint64_t)(uintptr_t)area + VALUES_TRAMPOLINE,
-                               .jump_trampoline = (uint64_t)(uintptr_t)area + JUMP_TRAMPOLINE,
-                               .is_inline = sj_is_generated(application),
-                               .thunk = thunk};
-    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
-    emitter.at = emitter.values_trampoline;
-    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
-    emitter.at = emitter.jump_trampoline;
-    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
+    sj_code_emitter emitter = {
+        .at = (uint64_t)(uintptr_t)area, .is_inline = sj_is_generated(application), .thunk = thunk};
+    sj_stubs_emit_trampolines(&emitter);
     emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
     emitter.at = (uint64_t)(uintptr_t)area + AREA_START;
     sj_code_emit_shared(&emitter);
@@ -495,6 +499,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
         write_stub(application, &emitter, i);
     }
     sj_code_emit_tail_call_entries(application, &emitter);
+    application->is_movable = !emitter.holds_addresses && thunk == 0;
     module->stubs = area;
     module->stubs_bytes = bytes;
     sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #define CALLS_END_NS UINT64_C(1000000000)
@@ -30,18 +29,10 @@ sj_recorder_state sj_recorder;
 static const _Atomic uint32_t owns_none;
 const _Atomic uint32_t *sj_recorder_owns_slots = &owns_none;
 
-/* Beyond RLIMIT_FSIZE the arena's file would get the program a SIGXFSZ. */
-static bool may_be_large(uint64_t bytes)
-{
-    struct rlimit limit;
-    return SJ_SYS(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit, 0, 0) != 0 ||
-           limit.rlim_cur >= bytes;
-}
-
 /* Creates the file and maps it with chunks aligned; `*base` is the mapping. */
 static sj_status map_arena(const char *directory, const char *name, uint64_t bytes, uint8_t **base)
 {
-    if (!may_be_large(bytes)) {
+    if (!sj_sys_may_write(bytes)) {
         return SJ_ELIMIT;
     }
     const long folder = sj_sys_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);

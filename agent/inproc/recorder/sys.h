@@ -8,8 +8,10 @@
 
 #include SJ_ARCH_FILE(recorder, sys_call.h)
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define SJ_SYS(number, a, b, c, d, e, f)                                                           \
@@ -81,6 +83,15 @@ static inline uint32_t sj_sys_parent_pid(void)
 static inline uint32_t sj_sys_tid(void)
 {
     return (uint32_t)SJ_SYS(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+/* sj_sys_may_write: a file may have so many bytes. Beyond RLIMIT_FSIZE the program would get a
+ * SIGXFSZ. */
+static inline bool sj_sys_may_write(uint64_t bytes)
+{
+    struct rlimit limit;
+    return SJ_SYS(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit, 0, 0) != 0 ||
+           limit.rlim_cur >= bytes;
 }
 
 /* sj_sys_clock_ns reads a kernel clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID)

@@ -33,7 +33,7 @@ static void add_calls(sj_path_nodes *paths, uint32_t *random, uint32_t walks)
         }
         const uint64_t duration = next_random(random) % 5000;
         assert_int_equal(sj_path_nodes_count(paths, node, duration, duration / 2), SJ_OK);
-        paths->nodes[node].unwound += i % 3 == 0;
+        assert_int_equal(sj_path_nodes_count_odd(paths, node, i % 3 == 0, 0), SJ_OK);
         if (paths->nodes[node].function % 3 == 0) { /* some functions are measured */
             const bool is_nested = paths->nodes[node].recursive;
             const sj_path_cost cost = {.calls = 1,
@@ -49,7 +49,8 @@ static edge_sums sum_up(const sj_path_nodes *paths)
 {
     edge_sums sums = {0};
     for (uint32_t i = 1; i < paths->count; i++) {
-        const sj_path_node *node = &paths->nodes[i];
+        const sj_path_node copy = sj_path_nodes_get(paths, i);
+        const sj_path_node *node = &copy;
         const uint32_t caller = node->parent != 0 ? paths->nodes[node->parent].function : 0;
         const uint32_t edge = caller * (FUNCTIONS + 1) + node->function;
         assert_true(node->parent < i);
@@ -58,8 +59,8 @@ static edge_sums sum_up(const sj_path_nodes *paths)
         sums.self[edge] += node->self_ticks;
         sums.unwound[edge] += node->unwound;
         sums.outer_total[node->function] += node->recursive ? 0 : node->total_ticks;
-        if (node->cost != 0) {
-            const sj_path_cost *cost = &paths->costs[node->cost - 1];
+        const sj_path_cost *cost = sj_path_costs_of(paths, i);
+        if (cost != NULL) {
             assert_int_equal(cost->function, node->function);
             assert_int_equal(cost->known, 1U << SJ_COST_CPU_NS);
             sums.measured[node->function] += cost->calls;
@@ -118,8 +119,8 @@ static void test_sums_of_functions_and_edges_are_exact(void **state)
     check_histograms(&paths, &whole);
     uint64_t rare_calls = 0;
     for (uint32_t i = 1; i < paths.count; i++) {
-        const sj_path_node *node = &paths.nodes[i];
-        const sj_path_node *parent = &paths.nodes[node->parent];
+        const sj_path_line *node = &paths.nodes[i];
+        const sj_path_line *parent = &paths.nodes[node->parent];
         rare_calls += parent->rare || paths.nodes[parent->parent].rare ? node->calls : 0;
     }
     assert_int_equal(rare_calls, calls);
@@ -153,8 +154,8 @@ static void test_the_rarest_go(void **state)
     assert_int_equal(sj_path_nodes_fold_rare(&paths, 3, &folding), SJ_OK);
     assert_int_equal(folding.paths, 2);
     assert_int_equal(folding.calls, 3);
-    const sj_path_node *gone = &paths.nodes[folding.moved[rarer]];
-    const sj_path_node *stays = &paths.nodes[folding.moved[long_one]];
+    const sj_path_line *gone = &paths.nodes[folding.moved[rarer]];
+    const sj_path_line *stays = &paths.nodes[folding.moved[long_one]];
     assert_int_equal(gone->function, 5);
     assert_int_equal(paths.nodes[gone->parent].function, 4);
     assert_true(paths.nodes[gone->parent].rare);
@@ -184,9 +185,10 @@ static void test_rare_nodes_are_restored(void **state)
     assert_int_equal(sj_path_nodes_fold_rare(&paths, 50, &folding), SJ_OK);
     sj_path_folding_deinit(&folding);
     for (uint32_t i = 1; i < paths.count; i++) {
-        assert_int_equal(sj_path_nodes_restore(&restored, &paths.nodes[i]), SJ_OK);
-        if (paths.nodes[i].cost != 0) {
-            const sj_path_cost *cost = &paths.costs[paths.nodes[i].cost - 1];
+        const sj_path_node node = sj_path_nodes_get(&paths, i);
+        const sj_path_cost *cost = sj_path_costs_of(&paths, i);
+        assert_int_equal(sj_path_nodes_restore(&restored, &node), SJ_OK);
+        if (cost != NULL) {
             assert_int_equal(sj_path_costs_add(&restored, i, cost), SJ_OK);
         }
     }

@@ -83,6 +83,11 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
+uint32_t sj_arch_thread_offset(void)
+{
+    return cursor_offset();
+}
+
 /* The tag of a value is that of an entry with these bits of its last byte set. */
 enum {
     SHARED_ALIGNMENT = 64,
@@ -569,13 +574,16 @@ void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t
     put_displacement(emitter, &emitter->at, target);
 }
 
+/* By a distance, so that the code may lie elsewhere. What calls keeps nothing below the stack
+ * pointer. */
 void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
 {
     EMIT(&emitter->at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
-    EMIT(&emitter->at, 0xc7, 0x04, 0x24);             /* movl $low, (%rsp) */
-    put_32(&emitter->at, emitter->measuring, (uint32_t)address);
-    EMIT(&emitter->at, 0xc7, 0x44, 0x24, 0x04); /* movl $high, 4(%rsp) */
-    put_32(&emitter->at, emitter->measuring, (uint32_t)(address >> 32));
+    EMIT(&emitter->at, 0x50);                         /* push %rax */
+    EMIT(&emitter->at, 0x48, 0x8d, 0x05);             /* lea address(%rip), %rax */
+    put_displacement(emitter, &emitter->at, address);
+    EMIT(&emitter->at, 0x48, 0x89, 0x44, 0x24, 0x08); /* mov %rax, 8(%rsp) */
+    EMIT(&emitter->at, 0x58);                         /* pop %rax */
 }
 
 void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,

@@ -1,0 +1,346 @@
+/* Design notes
+ *
+ * Of a program that runs again and again each process makes the same stubs from the same plan. They
+ * lead to places of the module by distances, and the area lies in the same distance from the module
+ * where the address space is laid out alike; only the trampolines hold addresses, those of the
+ * agent. So the second process of a session writes its area and its changes into a file beside the
+ * plan, and those that follow map it, write the trampolines anew, compare the text and change it:
+ * without reading the plan, and without making a stub.
+ *
+ * The file is code: it has to belong to this user, who alone can write it. It is written under
+ * another name and renamed, so it is whole. */
+#include "agent/inproc/hooks/ready.h"
+
+#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+    PAGE = 4096,
+    PATH_BYTES = PAGE + 16,
+    OTHERS_WRITE = 022,
+    LARGEST_AREA = 1 << 21, /* larger ones get huge pages (near.c), which a file has not */
+    CHANGES_PER_PAGE = 4
+};
+
+#define READY_MAGIC UINT64_C(0x3159444145524a53) /* "SJREADY1" */
+
+/* What a file begins with; the changes follow, and from the next page on the area. */
+typedef struct ready_header {
+    uint64_t magic;
+    uint64_t plan_device, plan_inode, plan_bytes, plan_changed_s, plan_changed_ns;
+    uint64_t agent; /* the code that made it */
+    uint64_t bias;  /* of the process that made it */
+    uint64_t stubs; /* address there */
+    uint64_t stubs_bytes;
+    uint64_t text_low, text_high; /* offsets in the module: what is changed lies there */
+    uint32_t first_function;
+    uint32_t change_count;
+    uint32_t hooked;
+    uint32_t reserved;
+} ready_header;
+
+/* Distances in the agent, which differ between builds, and what probes know of a thread. */
+static uint64_t describe_agent(void)
+{
+    const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
+    const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
+                              (uint64_t)(uintptr_t)&sj_hooks_apply - here,
+                              (uint64_t)(uintptr_t)&sj_code_emit_shared - here,
+                              sj_arch_thread_offset()};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        sum = (sum ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    return sum;
+}
+
+static bool fill_key(const char *plan_path, uint32_t first_function, ready_header *key)
+{
+    struct stat plan;
+    if (SJ_SYS(SYS_newfstatat, AT_FDCWD, plan_path, &plan, 0, 0, 0) != 0) {
+        return false;
+    }
+    *key = (ready_header){.magic = READY_MAGIC,
+                          .plan_device = plan.st_dev,
+                          .plan_inode = plan.st_ino,
+                          .plan_bytes = (uint64_t)plan.st_size,
+                          .plan_changed_s = (uint64_t)plan.st_ctim.tv_sec,
+                          .plan_changed_ns = (uint64_t)plan.st_ctim.tv_nsec,
+                          .agent = describe_agent(),
+                          .first_function = first_function};
+    return true;
+}
+
+/* Paths of what is kept beside a plan, of the one thread that applies plans. */
+static char kept_path[PATH_BYTES];
+static char fresh_path[PATH_BYTES];
+
+static bool name_file(const char *plan_path, const char *suffix, char path[PATH_BYTES])
+{
+    const size_t used = strlen(plan_path);
+    const size_t more = strlen(suffix) + 1;
+    if (used + more > PATH_BYTES) {
+        return false;
+    }
+    memcpy(path, plan_path, used);
+    memcpy(path + used, suffix, more);
+    return true;
+}
+
+static uint64_t area_offset(const ready_header *header)
+{
+    const uint64_t end = sizeof(*header) + header->change_count * sizeof(sj_hook_change);
+    return (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static bool is_trusted(const struct stat *file)
+{
+    return S_ISREG(file->st_mode) && (file->st_mode & OTHERS_WRITE) == 0 &&
+           file->st_uid == (uint32_t)SJ_SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
+/* A file of ready stubs, its header and changes mapped. */
+typedef struct ready_file {
+    int descriptor; /* -1: none */
+    uint64_t mapped_bytes;
+    const ready_header *header;
+} ready_file;
+
+static void close_file(ready_file *file)
+{
+    if (file->header != NULL) {
+        (void)sj_sys_unmap((void *)(uintptr_t)file->header, file->mapped_bytes);
+    }
+    if (file->descriptor >= 0) {
+        (void)sj_sys_close(file->descriptor);
+    }
+}
+
+static bool is_made_for(const ready_header *header, const ready_header *key, uint64_t file_bytes)
+{
+    const size_t key_bytes = offsetof(ready_header, bias);
+    return memcmp(header, key, key_bytes) == 0 && header->first_function == key->first_function &&
+           header->change_count <= file_bytes / sizeof(sj_hook_change) &&
+           header->stubs_bytes <= LARGEST_AREA && header->stubs_bytes % PAGE == 0 &&
+           header->stubs_bytes != 0 && area_offset(header) + header->stubs_bytes == file_bytes;
+}
+
+static bool open_file(const char *plan_path, const ready_header *key, ready_file *file)
+{
+    struct stat status;
+    if (!name_file(plan_path, ".stubs", kept_path)) {
+        return false;
+    }
+    file->descriptor =
+        (int)sj_sys_open_at(AT_FDCWD, kept_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (file->descriptor < 0 || SJ_SYS(SYS_fstat, file->descriptor, &status, 0, 0, 0, 0) != 0 ||
+        !is_trusted(&status) || (uint64_t)status.st_size < sizeof(ready_header)) {
+        return false;
+    }
+    const uint64_t bytes = (uint64_t)status.st_size;
+    const ready_header *header =
+        sj_sys_map(NULL, bytes, PROT_READ, MAP_PRIVATE, file->descriptor, 0);
+    if (sj_sys_failed(header)) {
+        return false;
+    }
+    file->header = header;
+    file->mapped_bytes = bytes;
+    return is_made_for(header, key, bytes);
+}
+
+static void write_trampolines(uint8_t *area)
+{
+    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area};
+    sj_stubs_emit_trampolines(&emitter);
+}
+
+/* Maps the area where it has the distance from the module that it was made with. */
+static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *module)
+{
+    const ready_header *header = file->header;
+    const uint64_t place = header->stubs - header->bias + bias;
+    uint8_t *area =
+        sj_sys_map((void *)(uintptr_t)place, header->stubs_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_FIXED_NOREPLACE, file->descriptor, area_offset(header));
+    if (sj_sys_failed(area)) {
+        return false;
+    }
+    module->stubs = area;
+    module->stubs_bytes = header->stubs_bytes;
+    if ((uint64_t)(uintptr_t)area != place) {
+        return false;
+    }
+    write_trampolines(area);
+    sj_arch_sync_code(place, header->stubs_bytes);
+    return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;
+}
+
+static bool copy_changes(const ready_header *header, const sj_ready_place *place,
+                         sj_hooked_module *module)
+{
+    const sj_hook_change *kept = (const sj_hook_change *)(const void *)(header + 1);
+    module->changes_bytes = area_offset(header);
+    module->changes = sj_sys_allocate(module->changes_bytes);
+    if (module->changes == NULL) {
+        return false;
+    }
+    sj_sys_populate(module->changes, module->changes_bytes);
+    for (uint32_t i = 0; i < header->change_count; i++) {
+        sj_hook_change *change = &module->changes[i];
+        *change = kept[i];
+        change->address = kept[i].address - header->bias + place->bias;
+        change->written = 0;
+        if (change->window > SJ_PATCH_MAX_BYTES || change->bytes > change->window ||
+            change->address < place->text_low || change->address > place->text_high ||
+            place->text_high - change->address < change->window) {
+            return false;
+        }
+    }
+    module->change_count = header->change_count;
+    return true;
+}
+
+static bool is_text_as_planned(const sj_hooked_module *module)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < module->change_count && same; i++) {
+        const sj_hook_change *change = &module->changes[i];
+        same =
+            memcmp((const void *)(uintptr_t)change->address, change->original, change->window) == 0;
+    }
+    return same;
+}
+
+/* Where the plan's text lies; false: not within the module's. */
+static bool find_text(const ready_header *header, const sj_ready_place *place, uint64_t *low,
+                      uint64_t *high)
+{
+    *low = place->bias + header->text_low;
+    *high = place->bias + header->text_high;
+    return *low <= *high && *low >= place->text_low && *high <= place->text_high;
+}
+
+/* Opened first: most pages are copied to be written, and compared from the caches then. */
+static bool change_text(const ready_header *header, const sj_ready_place *place,
+                        sj_hooked_module *module)
+{
+    sj_text text;
+    uint64_t low;
+    uint64_t high;
+    if (!find_text(header, place, &low, &high) || sj_text_open(&text, low, high) != SJ_OK) {
+        return false;
+    }
+    if (module->change_count / CHANGES_PER_PAGE >= (high - low) / PAGE) {
+        sj_text_populate(&text);
+    }
+    const bool same = is_text_as_planned(module);
+    for (uint32_t i = 0; i < module->change_count && same; i++) {
+        sj_hooks_write_change(&module->changes[i]);
+    }
+    sj_text_close(&text);
+    return same;
+}
+
+bool sj_ready_apply(const char *plan_path, const sj_ready_place *place, sj_hooked_module *module,
+                    sj_hooks_report *report)
+{
+    ready_header key;
+    ready_file file = {.descriptor = -1};
+    if (sj_hooks_are_special() || sj_recorder_changes != NULL ||
+        !fill_key(plan_path, place->first_function, &key)) {
+        return false;
+    }
+    *module = (sj_hooked_module){.bias = place->bias, .first_function = place->first_function};
+    const bool applied =
+        open_file(plan_path, &key, &file) && map_area(&file, place->bias, module) &&
+        copy_changes(file.header, place, module) && change_text(file.header, place, module);
+    if (applied) {
+        report->hooked = file.header->hooked;
+        report->stub_bytes = (uint32_t)module->stubs_bytes;
+    } else {
+        sj_hooks_forget(module);
+    }
+    close_file(&file);
+    return applied;
+}
+
+/* Functions with values and receivers, and calls into libraries, have more in their stubs. */
+static bool may_be_kept(const sj_plan_header *plan, const sj_hooked_module *module,
+                        const sj_hooks_report *report)
+{
+    bool is_plain = report->is_movable && report->failed == 0 && module->calls == NULL &&
+                    module->stubs != NULL && module->stubs_bytes < LARGEST_AREA &&
+                    !sj_hooks_are_special() && sj_recorder_changes == NULL;
+    for (uint32_t i = 0; i < plan->function_count && is_plain; i++) {
+        const sj_plan_function *function = &sj_plan_functions(plan)[i];
+        is_plain = !sj_plan_has_values(function) && function->receiver == 0;
+    }
+    return is_plain;
+}
+
+static bool write_at(int file, const void *bytes, uint64_t count, uint64_t offset)
+{
+    return SJ_SYS(SYS_pwrite64, file, bytes, count, offset, 0, 0) == (long)count;
+}
+
+static bool write_file(int file, const ready_header *header, const sj_hooked_module *module)
+{
+    return write_at(file, header, sizeof(*header), 0) &&
+           write_at(file, module->changes, header->change_count * sizeof(*module->changes),
+                    sizeof(*header)) &&
+           write_at(file, module->stubs, header->stubs_bytes, area_offset(header));
+}
+
+/* The first process leaves an empty file; the file is empty until it is written. */
+static bool is_second(const char *path)
+{
+    struct stat status;
+    const long file =
+        sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file >= 0) {
+        (void)sj_sys_close((int)file);
+        return false;
+    }
+    return SJ_SYS(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW, 0, 0) == 0 &&
+           is_trusted(&status) && status.st_size == 0;
+}
+
+void sj_ready_keep(const char *plan_path, const void *plan, const sj_hooked_module *module,
+                   const sj_hooks_report *report)
+{
+    ready_header header;
+    if (!may_be_kept(plan, module, report) || !name_file(plan_path, ".stubs", kept_path) ||
+        !name_file(plan_path, ".stubs.new", fresh_path) || !is_second(kept_path) ||
+        !fill_key(plan_path, module->first_function, &header)) {
+        return;
+    }
+    header.bias = module->bias;
+    header.text_low = ((const sj_plan_header *)plan)->text_low;
+    header.text_high = ((const sj_plan_header *)plan)->text_high;
+    header.stubs = (uint64_t)(uintptr_t)module->stubs;
+    header.stubs_bytes = module->stubs_bytes;
+    header.change_count = module->change_count;
+    header.hooked = report->hooked;
+    if (!sj_sys_may_write(area_offset(&header) + header.stubs_bytes)) {
+        return;
+    }
+    const long file =
+        sj_sys_open_at(AT_FDCWD, fresh_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) { /* another one is at it */
+        return;
+    }
+    const bool is_whole = write_file((int)file, &header, module);
+    (void)sj_sys_close((int)file);
+    if (is_whole) {
+        (void)SJ_SYS(SYS_renameat2, AT_FDCWD, fresh_path, AT_FDCWD, kept_path, 0, 0);
+    } else {
+        (void)SJ_SYS(SYS_unlinkat, AT_FDCWD, fresh_path, 0, 0, 0, 0);
+    }
+}
