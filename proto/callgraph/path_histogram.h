@@ -9,8 +9,8 @@
 
 enum {
     SJ_PATH_BINS_WITHIN = 2,
-    SJ_PATH_BINS_MOST = 46,   /* of a list */
-    SJ_PATH_COUNT_MOST = 255, /* of a bin of a list */
+    SJ_PATH_BINS_MOST = 94,   /* of a list */
+    SJ_PATH_COUNT_MOST = 511, /* of a bin of a list */
     SJ_PATH_COUNT_BITS = 22
 };
 
