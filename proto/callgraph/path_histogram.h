@@ -9,8 +9,8 @@
 
 enum {
     SJ_PATH_BINS_WITHIN = 2,
-    SJ_PATH_BINS_MOST = 94,   /* of a list */
-    SJ_PATH_COUNT_MOST = 511, /* of a bin of a list */
+    SJ_PATH_BINS_MOST = 46,   /* of a list */
+    SJ_PATH_COUNT_MOST = 255, /* of a bin of a list */
     SJ_PATH_COUNT_BITS = 22
 };
 
@@ -29,6 +29,10 @@ typedef struct sj_path_histogram {
 /* sj_path_histogram_add counts `count` values; SJ_ENOMEM leaves it as it was. */
 SJ_MUST_CHECK sj_status sj_path_histogram_add(sj_path_histogram *histogram, uint64_t value,
                                               uint64_t count);
+
+/* sj_path_histogram_spread makes octaves of it, if it is none, in which counting is quickest.
+ * SJ_ENOMEM leaves it as it was. */
+SJ_MUST_CHECK sj_status sj_path_histogram_spread(sj_path_histogram *histogram);
 
 /* sj_path_histogram_merge adds all values of another one. SJ_ENOMEM: some of them. */
 SJ_MUST_CHECK sj_status sj_path_histogram_merge(sj_path_histogram *into,

@@ -7,6 +7,8 @@
 enum {
     FIRST_CAPACITY = 32,
     LINE_BYTES = 64,
+    SMALL_GRAPH = 1 << 13, /* nodes: there is memory for octaves of those that are called */
+    OFTEN = 32,
     FEW_NODES = 1 << 18 /* their table has room to spare: most paths are found at once */
 };
 
@@ -282,6 +284,9 @@ sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t number, uint64_t du
     node->total_ticks += duration;
     node->self_ticks += self;
     widen_range(&paths->rests[number], duration, duration);
+    if (paths->count < SMALL_GRAPH && node->calls >= OFTEN) {
+        SJ_TRY(sj_path_histogram_spread(&node->histogram));
+    }
     return sj_path_histogram_add(&node->histogram, duration, 1);
 }
 
