@@ -32,6 +32,7 @@ if (check.status !== 0) {
 const esbuild = require("esbuild");
 const outputs = [];
 const imported = {}; // scripts that each script needs to run
+const entries = {}; // of sources whose code comes when it is first shown: their scripts
 
 async function bundle(names, options) {
     const result = await esbuild.build({
@@ -50,9 +51,12 @@ async function bundle(names, options) {
         ...options,
     });
     outputs.push(...Object.keys(result.metafile.outputs).map((name) => path.basename(name)));
-    for (const [name, { imports }] of Object.entries(result.metafile.outputs)) {
+    for (const [name, { imports, entryPoint }] of Object.entries(result.metafile.outputs)) {
         const needed = imports.filter((part) => part.kind === "import-statement");
         imported[path.basename(name)] = needed.map((part) => path.basename(part.path));
+        if (entryPoint?.includes("/pages/")) {
+            entries[path.basename(entryPoint, ".tsx")] = path.basename(name);
+        }
     }
 }
 
@@ -72,12 +76,19 @@ await bundle(["app.tsx", "theme.css"], {
     define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
 });
 // The browser learns of all scripts of the first page at once, not of each from the one before.
-const needed = new Set();
-const add = (name) => imported[name]?.forEach((part) => needed.has(part) || (needed.add(part), add(part)));
-add(path.basename(nameOf("app.", ".js")));
+function neededBy(name, needed = new Set()) {
+    imported[name]?.forEach((part) => needed.has(part) || (needed.add(part), neededBy(part, needed)));
+    return needed;
+}
+const needed = neededBy(path.basename(nameOf("app.", ".js")));
 const preloads = [...needed].map((name) => `<link rel="modulepreload" href="/assets/${name}">`).join("\n");
+// And of those of the page that the address names: first_paint.ts.
+const ofPages = Object.fromEntries(
+    Object.entries(entries).map(([page, name]) => [page, [name, ...neededBy(name)].filter((part) => !needed.has(part))]),
+);
 const page = readFileSync(path.join(copy, "index.html"), "utf8")
     .replace("{{first}}", nameOf("first_paint.", ".js"))
+    .replace("{{scripts}}", JSON.stringify(ofPages))
     .replace("{{script}}", nameOf("app.", ".js"))
     .replace("{{preloads}}", preloads)
     .replace("{{style}}", nameOf("theme.", ".css"));

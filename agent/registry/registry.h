@@ -173,8 +173,10 @@ SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
                                                  const sj_plan_request *request,
                                                  sj_plan_answer *answer);
 
-/* sj_registry_wants_library_calls returns whether the selection of this moment asks for them. */
-bool sj_registry_wants_library_calls(sj_registry *registry);
+/* sj_registry_present_runtimes returns SJ_LINK_RUNTIME bits of the beginning with those that the
+ * selection of this moment asks for: calls of libraries, and whether runtimes that show their
+ * classes are asked for the system's, and for what classes descend from. Any thread. */
+uint32_t sj_registry_present_runtimes(sj_registry *registry, uint32_t runtimes);
 
 /* sj_registry_learn_class takes what a runtime of a process says of a class: its name and those of
  * its ancestors, nearest first, NUL-terminated. For classes that no file describes. SJ_ENOMEM. */

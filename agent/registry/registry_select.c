@@ -279,10 +279,17 @@ sj_status sj_registry_plan_imports(sj_registry *registry, const sj_plan_request 
     return status;
 }
 
-bool sj_registry_wants_library_calls(sj_registry *registry)
+uint32_t sj_registry_present_runtimes(sj_registry *registry, uint32_t runtimes)
 {
+    uint32_t changing = 0;
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const sj_runtime *runtime = sj_runtimes[i];
+        changing |= runtime->filters_classes ? runtime->system_bit | runtime->lineage_bit : 0;
+    }
     pthread_mutex_lock(&registry->mutex);
-    const bool wants = registry->options.selection->library_calls;
+    const sj_selection *selection = registry->options.selection;
+    const uint32_t wanted = sj_selection_runtime_bits(selection) & changing;
+    const uint32_t imports = selection->library_calls ? SJ_LINK_RUNTIME_LIBRARY_CALLS : 0;
     pthread_mutex_unlock(&registry->mutex);
-    return wants;
+    return (runtimes & ~changing) | wanted | imports;
 }

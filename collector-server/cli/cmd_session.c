@@ -189,19 +189,6 @@ static int run_export(session_request *request)
     return SJ_EXIT_OK;
 }
 
-static uint64_t count_sessions(sqlite3 *source)
-{
-    sqlite3_stmt *row = NULL;
-    uint64_t count = 0;
-    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
-                           &row, NULL) == SQLITE_OK &&
-        sqlite3_step(row) == SQLITE_ROW) {
-        count = (uint64_t)sqlite3_column_int64(row, 0);
-    }
-    sqlite3_finalize(row);
-    return count;
-}
-
 static int import_all(const session_request *request, sqlite3 *source, const char *path)
 {
     sqlite3_stmt *sessions = NULL;
@@ -213,7 +200,7 @@ static int import_all(const session_request *request, sqlite3 *source, const cha
                            -1, &sessions, NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_session, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(source));
     }
-    const sj_progress_work work = sj_progress_begin_list(count_sessions(source));
+    const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
     while (exit_code == SJ_EXIT_OK && sqlite3_step(sessions) == SQLITE_ROW) {
         int64_t copied;
         const int64_t session_id = sqlite3_column_int64(sessions, 0);

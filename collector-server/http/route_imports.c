@@ -208,20 +208,6 @@ static int stop_when_left(void *request)
     return !sj_answer_goes_on(request);
 }
 
-/* 0: it cannot be read. */
-static uint64_t count_sessions(sqlite3 *source)
-{
-    sqlite3_stmt *row = NULL;
-    uint64_t count = 0;
-    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
-                           &row, NULL) == SQLITE_OK &&
-        sqlite3_step(row) == SQLITE_ROW) {
-        count = (uint64_t)sqlite3_column_int64(row, 0);
-    }
-    sqlite3_finalize(row);
-    return count;
-}
-
 /* Copies every session that is not there yet; those before one that fails stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
@@ -236,7 +222,7 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
                         &sessions, &unsaid) != SJ_OK) {
         return sj_fail(error, SJ_EINVAL, NO_DATABASE);
     }
-    const sj_progress_work work = sj_progress_begin_list(count_sessions(source));
+    const sj_progress_work work = sj_progress_begin_list(sj_session_copy_count(source));
     while (status == SJ_OK && (step = sqlite3_step(sessions)) == SQLITE_ROW) {
         int64_t id = 0;
         status = sj_session_copy(path, sqlite3_column_int64(sessions, 0), target, &id, error);

@@ -448,3 +448,16 @@ sj_status sj_session_copy(const char *source_path, int64_t session_id, sqlite3 *
     *copied_id = copy.to;
     return status;
 }
+
+uint64_t sj_session_copy_count(sqlite3 *source)
+{
+    sqlite3_stmt *row = NULL;
+    uint64_t count = 0;
+    if (sqlite3_prepare_v2(source, "SELECT count(*) FROM sessions WHERE state <> 'removing'", -1,
+                           &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        count = (uint64_t)sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return count;
+}

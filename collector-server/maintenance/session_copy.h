@@ -22,4 +22,8 @@ SJ_MUST_CHECK sj_status sj_session_copy(const char *source_path, int64_t session
 SJ_MUST_CHECK sj_status sj_session_copy_check(const char *source_path, sqlite3 *target,
                                               sj_error *error);
 
+/* sj_session_copy_count returns how many sessions a database has to copy: those that are not being
+ * removed. 0: it cannot be read. */
+uint64_t sj_session_copy_count(sqlite3 *source);
+
 #endif

@@ -93,21 +93,25 @@ void sj_path_histogram_deinit(sj_path_histogram *histogram)
     *histogram = (sj_path_histogram){0};
 }
 
+sj_status sj_path_histogram_spread(sj_path_histogram *histogram)
+{
+    sj_histogram octaves = {0};
+    if (histogram->octave_count != 0 || histogram->list_count == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(add_list_to(histogram, &octaves));
+    sj_path_histogram_deinit(histogram);
+    own_octaves(histogram, &octaves);
+    return SJ_OK;
+}
+
 /* Makes octaves of a list and counts in them. */
 static sj_status add_in_octaves(sj_path_histogram *histogram, uint64_t value, uint64_t count)
 {
-    const bool is_list = histogram->octave_count == 0;
-    sj_histogram octaves = is_list ? (sj_histogram){0} : view_octaves(histogram);
-    sj_status status = is_list ? add_list_to(histogram, &octaves) : SJ_OK;
+    SJ_TRY(sj_path_histogram_spread(histogram));
+    sj_histogram octaves = view_octaves(histogram);
+    const sj_status status = sj_histogram_add(&octaves, value, count);
     if (status == SJ_OK) {
-        status = sj_histogram_add(&octaves, value, count);
-    }
-    if (is_list && status == SJ_OK) {
-        sj_path_histogram_deinit(histogram);
-    }
-    if (is_list && status != SJ_OK) {
-        sj_histogram_deinit(&octaves);
-    } else {
         own_octaves(histogram, &octaves);
     }
     return status;

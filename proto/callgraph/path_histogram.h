@@ -30,6 +30,10 @@ typedef struct sj_path_histogram {
 SJ_MUST_CHECK sj_status sj_path_histogram_add(sj_path_histogram *histogram, uint64_t value,
                                               uint64_t count);
 
+/* sj_path_histogram_spread makes octaves of it, if it is none, in which counting is quickest.
+ * SJ_ENOMEM leaves it as it was. */
+SJ_MUST_CHECK sj_status sj_path_histogram_spread(sj_path_histogram *histogram);
+
 /* sj_path_histogram_merge adds all values of another one. SJ_ENOMEM: some of them. */
 SJ_MUST_CHECK sj_status sj_path_histogram_merge(sj_path_histogram *into,
                                                 const sj_path_histogram *from);

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 32, LINE_BYTES = 64 };
+enum {
+    FIRST_CAPACITY = 32,
+    LINE_BYTES = 64,
+    SMALL_GRAPH = 1 << 13, /* nodes: there is memory for octaves of those that are called */
+    OFTEN = 32,
+    FEW_NODES = 1 << 18 /* their table has room to spare: most paths are found at once */
+};
 
 /* Rare nodes are roots beside those of the same functions. */
 static uint32_t key_parent(const sj_path_line *node)
@@ -17,7 +23,7 @@ static bool holds(const sj_path_line *node, uint32_t parent, uint32_t function)
     return node->function == function && key_parent(node) == parent;
 }
 
-/* The table has at least twice as many places as nodes, so a free one always ends the search. */
+/* The table has more places than nodes, so a free one always ends the search. */
 static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
     uint32_t place = sj_path_home(paths, parent, function);
@@ -59,24 +65,43 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     }
     paths->rests = rests;
     SJ_TRY(resize_u32(&paths->dirty, capacity));
-    uint32_t *table = calloc((size_t)capacity * 2, sizeof(*table));
+    paths->capacity = capacity;
+    return SJ_OK;
+}
+
+/* Doubles the table: twice as many places as nodes while these are few, and then at least four for
+ * three. */
+static sj_status grow_table(sj_path_nodes *paths)
+{
+    const uint32_t places = paths->table != NULL ? (paths->table_mask + 1) * 2 : 2 * FIRST_CAPACITY;
+    uint32_t *table = calloc(places, sizeof(*table));
     if (table == NULL) {
         return SJ_ENOMEM;
     }
     free(paths->table);
     paths->table = table;
-    paths->table_mask = capacity * 2 - 1;
-    paths->capacity = capacity;
+    paths->table_mask = places - 1;
+    paths->table_most = places / 2 <= FEW_NODES ? places / 2 : places / 4 * 3;
     for (uint32_t node = 1; node < paths->count; node++) {
-        table[find_place(paths, key_parent(&nodes[node]), nodes[node].function)] = node;
+        const sj_path_line *line = &paths->nodes[node];
+        table[find_place(paths, key_parent(line), line->function)] = node;
     }
     return SJ_OK;
+}
+
+/* Makes room for one more node. */
+static sj_status make_room(sj_path_nodes *paths)
+{
+    if (paths->count == paths->capacity) {
+        SJ_TRY(grow_nodes(paths));
+    }
+    return paths->count == paths->table_most ? grow_table(paths) : SJ_OK;
 }
 
 sj_status sj_path_nodes_init(sj_path_nodes *paths)
 {
     *paths = (sj_path_nodes){0};
-    SJ_TRY(grow_nodes(paths));
+    SJ_TRY(make_room(paths));
     paths->nodes[0] = (sj_path_line){0};
     paths->rests[0] = (sj_path_rest){.min_ticks = UINT64_MAX};
     paths->count = 1;
@@ -155,8 +180,7 @@ static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, ui
 /* SJ_NO_NODE: see sj_path_nodes_failure. */
 static uint32_t add_node(sj_path_nodes *paths, uint32_t parent, uint32_t function, bool rare)
 {
-    if (paths->count >= paths->most ||
-        (paths->count == paths->capacity && grow_nodes(paths) != SJ_OK)) {
+    if (paths->count >= paths->most || make_room(paths) != SJ_OK) {
         return SJ_NO_NODE;
     }
     const uint32_t place = find_place(paths, rare ? SJ_NO_NODE : parent, function);
@@ -260,6 +284,9 @@ sj_status sj_path_nodes_count(sj_path_nodes *paths, uint32_t number, uint64_t du
     node->total_ticks += duration;
     node->self_ticks += self;
     widen_range(&paths->rests[number], duration, duration);
+    if (paths->count < SMALL_GRAPH && node->calls >= OFTEN) {
+        SJ_TRY(sj_path_histogram_spread(&node->histogram));
+    }
     return sj_path_histogram_add(&node->histogram, duration, 1);
 }
 
@@ -343,9 +370,7 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     if (node->parent >= paths->count || node->function == 0 || (node->rare && node->parent != 0)) {
         return SJ_ECORRUPT;
     }
-    if (paths->count == paths->capacity) {
-        SJ_TRY(grow_nodes(paths));
-    }
+    SJ_TRY(make_room(paths));
     const uint32_t place =
         find_place(paths, node->rare ? SJ_NO_NODE : node->parent, node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;

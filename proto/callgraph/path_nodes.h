@@ -50,11 +50,12 @@ typedef struct sj_path_nodes {
     sj_path_line *nodes; /* [0] is the root; parents before children; aligned to lines */
     sj_path_rest *rests;
     uint32_t *dirty;
-    uint32_t *table; /* nodes by path, 0: free; open addressing: twice as many places as nodes */
+    uint32_t *table; /* nodes by path, 0: free; open addressing */
     uint32_t count;
     uint32_t capacity;
     uint32_t most; /* nodes that there may be */
     uint32_t table_mask;
+    uint32_t table_most; /* nodes that the table is for */
     uint32_t dirty_count;
     sj_function_histograms functions; /* sums over the nodes that are `folded` */
     sj_path_odd *odds;

@@ -280,6 +280,22 @@ test("the chart of a function's durations has the same numbers as a table", asyn
     await page.context().close();
 });
 
+test("numbers are written as Intl writes them, without it", () => {
+    const whole = new Intl.NumberFormat("en");
+    const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+    const age = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+    for (const value of [0, 7, 999, 1000, 9999, 1234567, 987654321012, 12.5, 1234.567, -4321]) {
+        assert.equal(format.count(value), whole.format(value));
+    }
+    for (const value of [9999, 10000, 12345, 85000, 99949, 99951, 999949, 999951, 1234567, 45678901, 999999999, 1.26e9, 987654321012, 3.21e12]) {
+        assert.equal(format.compact(value), value < 10000 ? whole.format(value) : short.format(value), String(value));
+    }
+    for (const [seconds, unit, value] of [[30, "second", 30], [60, "minute", 1], [3000, "minute", 50], [3600, "hour", 1], [80000, "hour", 22], [90000, "day", 1], [864000, "day", 10]]) {
+        assert.equal(format.ago("0", seconds * 1000), age.format(-value, unit));
+    }
+    assert.match(format.dateTime("1764172945000000000"), /^2[567] Nov 2025, \d\d:\d\d:25$/);
+});
+
 test("no page asked any other server for anything, or logged an error", () => {
     assert.ok(base);
     assert.deepEqual(foreign, []);

@@ -10,6 +10,7 @@ import { bin, clean, database, output, record, require, sql, start, stop } from 
 
 const WHOLE = 1;
 const FALLEN = 2; // with calls that never ended
+const VALUED = 3;
 let viewer; // serves speedscope's own files and the exports
 let address;
 let browser;
@@ -38,12 +39,14 @@ function exportAs(format, session, name) {
 
 before(async () => {
     clean();
-    assert.equal(record("whole", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
+    assert.equal(record("whole", [], "300", "0").status, 0);
     record("fallen", [], "crash");
+    assert.equal(record("valued", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
     await start();
     exportAs("folded", WHOLE, "paths.folded");
     exportAs("chrome-json", WHOLE, "trace.json");
     exportAs("chrome-json", FALLEN, "fallen.json");
+    exportAs("chrome-json", VALUED, "valued.json");
     viewer = http.createServer(serve);
     await new Promise((resolve) => viewer.listen(0, "127.0.0.1", resolve));
     address = `http://127.0.0.1:${viewer.address().port}/`;
@@ -85,9 +88,8 @@ for (const [name, file] of [["call paths", "paths.folded"], ["trace events", "tr
         const shown = await page.locator("tr").evaluateAll((rows) => rows.map((row) => row.textContent));
         const known = (await functionNames()).filter((row) => row.self_ns > 0);
         // Of trace events it shows one thread at a time: the first.
-        const [{ main }] = await sql(`SELECT t.name AS main FROM threads t WHERE session_id = ${WHOLE} AND is_main`);
         const inMain = new Set((await sql(`SELECT DISTINCT f.name FROM calls c JOIN functions f USING (function_id) JOIN threads t ON t.thread_id = c.thread_id
-            WHERE c.session_id = ${WHOLE} AND t.name = '${main}'`)).map((row) => row.name));
+            WHERE c.session_id = ${WHOLE} AND t.is_main`)).map((row) => row.name));
         for (const row of known.filter((one) => file === "paths.folded" || inMain.has(one.name))) {
             assert.ok(shown.some((text) => text.endsWith(row.name) || text.includes(row.name)), `${row.name} in ${shown.join(" | ")}`);
         }
@@ -192,8 +194,8 @@ for (const [name, session] of [["trace.json", WHOLE], ["fallen.json", FALLEN]]) 
 }
 
 test("values of a call are what its event says", async () => {
-    const given = traceOf("trace.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);
-    const values = await sql(`SELECT value FROM arguments WHERE session_id = ${WHOLE} AND position = 1 ORDER BY call_id`);
+    const given = traceOf("valued.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);
+    const values = await sql(`SELECT value FROM arguments WHERE session_id = ${VALUED} AND position = 1 ORDER BY call_id`);
     assert.deepEqual(given.map(({ args }) => Number(args.number)), values.map((row) => row.value));
 });
 

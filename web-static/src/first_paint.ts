@@ -1,4 +1,15 @@
 // Runs before the first paint, so that a chosen theme does not flash in the other one's colours.
 const chosen = localStorage.getItem("theme");
 document.documentElement.dataset["theme"] = chosen === "light" || chosen === "dark" ? chosen : "auto";
+
+// The scripts of the page that the address names come with those of every page, not after they have run.
+const [place = "", session] = location.pathname.slice(1).split("/");
+const page = session ? (new URLSearchParams(location.search).get("view") ?? "") : place === "timeline" ? "timelines" : place;
+const scripts = JSON.parse(document.currentScript?.dataset["scripts"] ?? "{}") as Record<string, string[]>;
+for (const name of Object.hasOwn(scripts, page) ? scripts[page]! : []) {
+    const link = document.createElement("link");
+    link.rel = "modulepreload";
+    link.href = `/assets/${name}`;
+    document.head.append(link);
+}
 export {};

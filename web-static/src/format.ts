@@ -1,4 +1,5 @@
-// Numbers as people read them.
+// Numbers as people read them. Not by Intl: a browser's first use of it reads its tables of all languages, which
+// takes longer than the first page.
 
 const units: readonly (readonly [number, string])[] = [
     [3600e9, "h"],
@@ -22,10 +23,11 @@ export function duration(ns: number | null | undefined): string {
     return `${Math.round(ns)} ns`;
 }
 
-const whole = new Intl.NumberFormat("en");
-
+// count separates thousands; means of counts have at most three decimals.
 export function count(value: number): string {
-    return whole.format(value);
+    const [whole, part] = String(Math.round(value * 1000) / 1000).split(".");
+    const parted = whole!.replace(/\B(?=(\d{3})+$)/g, ",");
+    return part ? `${parted}.${part}` : parted;
 }
 
 // counted is a number of things: "1 call", "2 calls".
@@ -33,13 +35,18 @@ export function counted(value: number, noun: string): string {
     return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
-const compactFormat = new Intl.NumberFormat("en", {
-    notation: "compact",
-    maximumFractionDigits: 1,
-});
-
+// compact is for counts of any size: "9,876", "12.3K", "1.2B".
 export function compact(value: number): string {
-    return value < 10000 ? whole.format(value) : compactFormat.format(value);
+    if (value < 10000) {
+        return count(value);
+    }
+    for (const [size, unit] of [[1e3, "K"], [1e6, "M"], [1e9, "B"]] as const) {
+        const tenths = Math.round((value * 10) / size);
+        if (tenths < 10000) {
+            return `${tenths / 10}${unit}`;
+        }
+    }
+    return `${count(Math.round((value * 10) / 1e12) / 10)}T`;
 }
 
 export function bytes(value: number): string {
@@ -76,25 +83,29 @@ export function fileName(path: string): string {
     return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+// dateTime is a moment by this browser's clock: "26 Nov 2026, 16:42:25".
 export function dateTime(realtimeNs: string): string {
-    return clock.format(new Date(Number(BigInt(realtimeNs) / 1000000n)));
+    const at = new Date(Number(BigInt(realtimeNs) / 1000000n));
+    const two = (value: number) => String(value).padStart(2, "0");
+    const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+    return `${at.getDate()} ${months[at.getMonth()]} ${at.getFullYear()}, ${time}`;
 }
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const before = (value: number, unit: string) => `${counted(Math.round(value), unit)} ago`;
 
 // ago says how long ago a moment was: "3 minutes ago".
 export function ago(realtimeNs: string, now = Date.now()): string {
     const seconds = (now - Number(BigInt(realtimeNs) / 1000000n)) / 1000;
     if (seconds < 60) {
-        return seconds < 10 ? "just now" : relative.format(-Math.round(seconds), "second");
+        return seconds < 10 ? "just now" : before(seconds, "second");
     }
     if (seconds < 3600) {
-        return relative.format(-Math.round(seconds / 60), "minute");
+        return before(seconds / 60, "minute");
     }
     if (seconds < 86400) {
-        return relative.format(-Math.round(seconds / 3600), "hour");
+        return before(seconds / 3600, "hour");
     }
-    return relative.format(-Math.round(seconds / 86400), "day");
+    return seconds < 1.5 * 86400 ? "yesterday" : before(seconds / 86400, "day");
 }

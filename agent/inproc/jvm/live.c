@@ -214,15 +214,18 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
     }
 }
 
+/* Where the system's classes are not wanted any more they are asked about once more. */
 static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
 {
-    sj_jvm.options.runtimes = sj_jvm.options.get_runtimes();
+    const uint32_t wanted = sj_jvm.options.get_runtimes();
+    sj_jvm.options.runtimes = wanted | (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM);
     if (sj_tracer_is_on()) {
         sj_tracer_follow_all(sj_jvm.jvmti, env, figures);
     } else {
         sj_jvm_follow_lineage(sj_jvm.jvmti);
         sj_retransform_chosen(sj_jvm.jvmti, env, false, figures);
     }
+    sj_jvm.options.runtimes = wanted;
 }
 
 /* Returns what the agent's state is to say. */

@@ -214,16 +214,14 @@ static void follow_loader(jvmtiEnv *jvmti, JNIEnv *env, jclass class, uint64_t n
     }
 }
 
-/* `may_be_known`: methods of the class, or of one that lay there before, may be among those that
- * are recorded. */
-static void follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class, bool may_be_known)
+void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
 {
     sj_class_facts facts;
     sj_jvm_loaded loaded;
     jmethodID *ids = NULL;
     jint count = 0;
     const bool is_asked_for = sj_class_facts_read(jvmti, env, class, &facts, &loaded);
-    if ((is_asked_for || may_be_known) &&
+    if ((is_asked_for || sj_jvm_has_gone_loader()) &&
         (*jvmti)->GetClassMethods(jvmti, class, &count, &ids) == JVMTI_ERROR_NONE) {
         bool is_wanted = false;
         if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
@@ -240,11 +238,6 @@ static void follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class, bool may_be_known
     sj_class_facts_free(jvmti, &facts);
 }
 
-void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
-{
-    follow(jvmti, env, class, sj_jvm_has_gone_loader());
-}
-
 void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
     jint count = 0;
@@ -254,7 +247,7 @@ void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     }
     for (jint i = 0; i < count; i++) {
         if (sj_class_is_prepared(jvmti, classes[i])) {
-            follow(jvmti, env, classes[i], true);
+            sj_tracer_follow(jvmti, env, classes[i]);
             figures->looked_at++;
         }
         (*env)->DeleteLocalRef(env, classes[i]);

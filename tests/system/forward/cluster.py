@@ -102,10 +102,22 @@ def a_shard_is_away(sojourn, nodes, labs):
         node.start()
 
 
-def questions_agree(sojourn, node, labs):
+def give_calls(lab, nodes, uuid):
+    """All calls of the first session; both replicas of its shard have them, as either may be asked."""
+    lab.forward("--session", "1", "calls", nodes[3].url)
+    count = lab.sojourn.sql(lab.database, "SELECT count(*) AS n FROM calls WHERE session_id = 1")[0]["n"]
+
+    def counts():
+        return [int(node.rows(f"SELECT count() FROM part_calls WHERE session = '{uuid}'")[0][0]) for node in nodes]
+    wait_for(lambda: f"{count} calls on both replicas, not {counts()}", lambda: counts() in ([count, count, 0, 0], [0, 0, count, count]),
+             SERVER_PATIENCE_S)
+
+
+def questions_agree(sojourn, nodes, labs):
+    node = nodes[3]
     for lab in labs:
         uuid = sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = 1")[0]["uuid"]
-        lab.forward("--session", "1", "calls", node.url)
+        give_calls(lab, nodes, uuid)
         for name, line in sorted(questions_of(sojourn, "--cluster", node.url).items()):
             if "(not for a cluster)" in line:
                 continue
@@ -149,7 +161,7 @@ def test(sojourn, arguments):
         for number in range(ROUNDS):
             one_round(number, nodes, networks, keeper, labs, dice)
         settle(nodes, labs)
-        questions_agree(sojourn, nodes[3], labs)
+        questions_agree(sojourn, nodes, labs)
         a_shard_is_away(sojourn, nodes, labs)
         settle(nodes, labs)
         print(f"{sums_there(nodes[1])['sessions'][0]} sessions of {LABS} labs on 2 x 2 nodes")

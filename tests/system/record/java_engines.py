@@ -128,21 +128,24 @@ def another_policy(sojourn, classes):
     check_accounts(sojourn, database)
 
 
-def no_system_any_more(sojourn, classes):
-    """A policy without classes of the system: what was recorded of them is so no more."""
-    database = sojourn.path("system.db")
+def the_systems_classes_come_and_go(sojourn, classes):
+    """Policies without classes of the system, with them, and without. Each line that is read ends a call, and the
+    next one waits for its line when the policy changes."""
     reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
-    program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, *LOSSLESS, *TRACED, "--libs",
-                                       "--function", reader, "--"], environment=sojourn.environment)
-    for _ in range(3):
-        program.tell("early", 1)
-    set_policy(sojourn, children(program.pid)[0], "--function", early)
-    for _ in range(4):
-        program.tell("early", 1)
-    program.finish()
-    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
-    check((found.get(reader), found.get(early)) == (4, 8), f"{found}")  # one waited for its line at the change
-    check_accounts(sojourn, database)
+    for engine in ("rewritten", "runtime"):
+        database = sojourn.path(f"system-{engine}.db")
+        program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, *LOSSLESS, "--java-engine",
+                                           engine, "--function", early, "--"], environment=sojourn.environment)
+        pid = children(program.pid)[0]
+        for options, times in ((None, 2), (["--libs", "--function", reader], 3), (["--function", early], 4)):
+            if options is not None:
+                set_policy(sojourn, pid, *options)
+            for _ in range(times):
+                program.tell("early", 1)
+        program.finish()
+        found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
+        check((found.get(reader), found.get(early)) == (3, 12), f"{engine}: {found}")
+        check_accounts(sojourn, database)
 
 
 def full_rings(sojourn, classes, number):
@@ -206,7 +209,7 @@ def test(sojourn, arguments):
     compiled(sojourn, classes, is_long)
     faults(sojourn, classes)
     another_policy(sojourn, classes)
-    no_system_any_more(sojourn, classes)
+    the_systems_classes_come_and_go(sojourn, classes)
     check(any(full_rings(sojourn, classes, number) for number in range(4)), "no ring was ever full")
     taken_out(sojourn, classes)
     in_a_running_program(sojourn, classes)

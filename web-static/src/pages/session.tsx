@@ -233,7 +233,7 @@ function Export({ session }: { session: Overview }) {
                 ))}
                 <li class="dim">
                     Without a network, <code>speedscope FILE</code> (npm) opens folded paths and trace events, and{" "}
-                    <code>chrome://tracing</code> trace events; see <code>man sojourn-export</code>.
+                    <code>chrome://tracing</code>, where the browser still has it, trace events; see <code>man sojourn-export</code>.
                 </li>
             </ul>
         </details>
