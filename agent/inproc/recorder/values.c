@@ -533,8 +533,22 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
     put_text(tag, at->stack, sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING), &text);
 }
 
-uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
-                            sj_value_registers *registers)
+/* is_idle: the one value of a call that there is to record is nobody's. Looked at before anything
+ * else, as most calls of functions meet none of the rules about them. */
+static bool is_idle(uint32_t function, uint32_t descriptors, uint64_t stack,
+                    const sj_value_registers *registers)
+{
+    const uint8_t descriptor = (uint8_t)descriptors;
+    uint64_t bits = 0;
+    return descriptors == descriptor && sj_value_kind_of(descriptor) != 0 &&
+           find_register(descriptor, function >> SJ_VALUE_SHIFT_BIT, stack, registers, &bits) &&
+           sj_recorder_is_idle(function & SJ_RECORD_FUNCTION_MASK, descriptor,
+                               sj_value_narrow(sj_value_kind_of(descriptor), bits));
+}
+
+static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint32_t descriptors,
+                                                        uint64_t stack,
+                                                        sj_value_registers *registers)
 {
     if (descriptors == 0) {
         return record_generated(function, stack, registers);
@@ -584,6 +598,14 @@ uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t st
     }
     sj_recorder_set_error(error);
     return outcome;
+}
+
+uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
+                            sj_value_registers *registers)
+{
+    return sj_recorder_changes != NULL && is_idle(function, descriptors, stack, registers)
+               ? (uint32_t)SJ_VALUES_KEPT
+               : record_values(function, descriptors, stack, registers);
 }
 
 void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *due)
