@@ -107,8 +107,8 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 100;
     const unsigned extra = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     pthread_t worker;
-    pthread_setname_np(pthread_self(),
-                       "worker"); /* inherited, so it has the name at its first call */
+    /* inherited: the thread has its name at its first call */
+    pthread_setname_np(pthread_self(), "worker");
     pthread_create(&worker, NULL, compute, &rounds);
     pthread_setname_np(pthread_self(), "recorded_progra");
     printf("%d\n", load_file(rounds, extra));
