@@ -99,7 +99,8 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
         atomic_fetch_add(&server->joined, 1);
     }
     sj_link_welcome welcome = server->options.welcome;
-    if (sj_registry_wants_library_calls(server->options.registry)) {
+    if (sj_registry_wants_library_calls(server->options.registry) &&
+        (welcome.runtimes & SJ_LINK_RUNTIME_COUNTING) == 0) {
         welcome.runtimes |= SJ_LINK_RUNTIME_LIBRARY_CALLS;
     }
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);

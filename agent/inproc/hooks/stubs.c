@@ -7,6 +7,7 @@
  */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
 #include "proto/base/cursor.h"
@@ -363,7 +364,8 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
     sj_code_emitter emitter = {.at = AREA_START,
                                .measuring = true,
                                .is_inline = sj_is_generated(application),
-                               .thunk = thunk};
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls()};
     sj_code_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
@@ -439,7 +441,8 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
                                .values_trampoline = (uint64_t)(uintptr_t)area + VALUES_TRAMPOLINE,
                                .jump_trampoline = (uint64_t)(uintptr_t)area + JUMP_TRAMPOLINE,
                                .is_inline = sj_is_generated(application),
-                               .thunk = thunk};
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls()};
     sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
     emitter.at = emitter.values_trampoline;
     sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_values_entry);
