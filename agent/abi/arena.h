@@ -32,8 +32,9 @@
 #include <stdint.h>
 
 enum {
-    SJ_ARENA_VERSION = 2,
-    SJ_ARENA_FIRST_VERSION = 1, /* without slots_begun: all slots are prepared at the start */
+    SJ_ARENA_VERSION = 3,
+    SJ_ARENA_COUNTING_VERSION = 3, /* from here on with sj_arena_counted_offset */
+    SJ_ARENA_FIRST_VERSION = 1,    /* without slots_begun: all slots are prepared at the start */
     SJ_CHUNK_BYTES = 64 * 1024,
     SJ_CHUNK_HEADER_BYTES = 4096,
     SJ_CHUNK_RECORDS = (SJ_CHUNK_BYTES - SJ_CHUNK_HEADER_BYTES) / 16,
@@ -205,7 +206,9 @@ typedef struct sj_arena_mark {
  *   SJ_ARENA_MARKS_OFFSET    sj_arena_mark[SJ_ARENA_MARKS]
  *   SJ_ARENA_HEADER_BYTES    sj_thread_slot[max_threads]
  *   sj_arena_chunk_offset()  chunks, thread by thread; after the last
- *                            of each thread its discard chunk (sparse: one page is ever used) */
+ *                            of each thread its discard chunk (sparse: one page is ever used)
+ *   sj_arena_counted_offset() a byte for each function whose calls short records can name, set by
+ *                            the consumer: 1, its calls are counted, and only some are timed */
 enum { SJ_ARENA_MARKS_OFFSET = 4096 };
 
 _Static_assert(sizeof(sj_arena_header) <= SJ_ARENA_MARKS_OFFSET, "header page");
@@ -234,9 +237,14 @@ static inline uint64_t sj_arena_discard_offset(uint32_t max_threads, uint32_t ch
            SJ_DISCARD_OFFSET;
 }
 
-static inline uint64_t sj_arena_bytes(uint32_t max_threads, uint32_t chunks_per_thread)
+static inline uint64_t sj_arena_counted_offset(uint32_t max_threads, uint32_t chunks_per_thread)
 {
     return sj_arena_chunk_offset(max_threads, chunks_per_thread, max_threads, 0);
+}
+
+static inline uint64_t sj_arena_bytes(uint32_t max_threads, uint32_t chunks_per_thread)
+{
+    return sj_arena_counted_offset(max_threads, chunks_per_thread) + SJ_CHUNK_BYTES;
 }
 
 #endif

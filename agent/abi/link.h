@@ -121,6 +121,8 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,   /* monitor: messages to freed Objective-C objects */
     SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,   /* monitor: methods whose code the program puts in */
     SJ_LINK_RUNTIME_MONO_LINES = 1048576, /* monitor: which lines of Mono methods run */
+    SJ_LINK_RUNTIME_COUNTING = 8388608, /* short records may be asked for: with none of the runtimes
+                                           and no IMPORTS */
     SJ_LINK_RUNTIME_JVM_LINEAGE = 2048, /* Java classes are asked about by what they descend from */
     SJ_LINK_RUNTIME_MONO_IN_PLACE = 2097152, /* methods are hooked in place, not by callbacks */
     SJ_LINK_RUNTIME_JVM_TRACER = 4194304     /* by the JVM's own tracing functions, not by classes

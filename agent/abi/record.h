@@ -10,7 +10,17 @@
  * A stub stores them as four plain stores (4 + 2 + 8 + 4 bytes, the last overlapping the third),
  * measured as cheap as one 8-byte record, because the clock instruction dominates.
  * A slot whose last word is 0 has not been written. Ticks are made 64-bit by the reader, which
- * drains at least every few seconds while 48 bits last 30 hours at 2.6 GHz. */
+ * drains at least every few seconds while 48 bits last 30 hours at 2.6 GHz.
+ *
+ * In place of one, four short records may stand: entries and exits without a clock, of functions
+ * whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
+ *
+ *   bits 29..31   5, so that the last of four is no tag of a record
+ *   bit  28       1: an exit
+ *   bits 16..27   stack: bits 3..14 of its distance to the base of the thread's own stack
+ *   bits  0..15   function id; 0: nothing, where the place had to be filled
+ *
+ * A place of which a part is taken is filled up before a whole record is written. */
 #ifndef SJ_AGENT_ABI_RECORD_H
 #define SJ_AGENT_ABI_RECORD_H
 
@@ -51,6 +61,27 @@ typedef enum sj_managed_stack {
  * that moment (a tail call), whose entry is the next thing to happen on this stack. Only what knows
  * the function jumped to sets it. It is 0 in an address. */
 enum { SJ_STACK_TAIL_CALL = 1 };
+
+/* In the stack of an entry or an exit: it was made without a clock, and its ticks say nothing. */
+enum { SJ_STACK_UNTIMED = 2 };
+
+/* Short records. They lie within SJ_SHORT_REACH_BYTES of the stack of the last entry or exit on the
+ * thread's own stack, as the thread knows it. A handler that interrupts a probe may have been last
+ * in the thread's order and not in its knowledge; the rest of the 32 KiB that the bits tell apart
+ * is for its frames. */
+enum {
+    SJ_SHORT_MARK = 5,
+    SJ_SHORT_MARK_BIT = 29,
+    SJ_SHORT_EXIT_BIT = 28,
+    SJ_SHORT_STACK_BIT = 16,
+    SJ_SHORT_FUNCTIONS = 1 << 16,
+    SJ_SHORT_BYTES = 4,
+    SJ_SHORTS = SJ_RECORD_BYTES / SJ_SHORT_BYTES,
+    SJ_SHORT_REACH_BYTES = 8 * 1024,
+    SJ_SHORT_WINDOW_BYTES = 32 * 1024,
+    SJ_STACK_ALIGNMENT = 8 /* compilers keep no more between functions of a file */
+};
+#define SJ_SHORT_FILLER ((uint32_t)SJ_SHORT_MARK << SJ_SHORT_MARK_BIT)
 
 /* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
  * its sj_value_note; its bytes follow, eight a record. */
@@ -102,6 +133,43 @@ static inline uint32_t sj_record_calls(uint32_t tag)
     return tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER ? 1 : 0;
 }
 
+/* sj_word_is_short: a word is a short record, or the last of a place that holds such. */
+static inline bool sj_word_is_short(uint32_t word)
+{
+    return word >> SJ_SHORT_MARK_BIT == SJ_SHORT_MARK;
+}
+
+static inline uint32_t sj_short_function(uint32_t word)
+{
+    return word & (SJ_SHORT_FUNCTIONS - 1);
+}
+
+static inline bool sj_short_is_exit(uint32_t word)
+{
+    return (word >> SJ_SHORT_EXIT_BIT & 1) != 0;
+}
+
+/* sj_short_base is where distances on a stack that ends at `stack_low` begin. */
+static inline uint64_t sj_short_base(uint64_t stack_low)
+{
+    return stack_low & ~(uint64_t)(SJ_STACK_ALIGNMENT - 1);
+}
+
+/* sj_short_distance completes the distance in a short record, which is near to `last`. */
+static inline uint64_t sj_short_distance(uint32_t word, uint64_t last)
+{
+    const uint64_t low = (word >> SJ_SHORT_STACK_BIT & 0xfff) * SJ_STACK_ALIGNMENT;
+    const uint64_t ahead = (low - last) & (SJ_SHORT_WINDOW_BYTES - 1);
+    return ahead < SJ_SHORT_WINDOW_BYTES / 2 ? last + ahead : last + ahead - SJ_SHORT_WINDOW_BYTES;
+}
+
+static inline uint32_t sj_record_word(const sj_record *record, uint32_t place)
+{
+    uint32_t word;
+    memcpy(&word, record->bytes + (size_t)place * SJ_SHORT_BYTES, sizeof(word));
+    return word;
+}
+
 static inline uint64_t sj_record_ticks48(const sj_record *record)
 {
     uint64_t word;
@@ -121,17 +189,23 @@ static inline bool sj_record_is_managed(uint64_t stack)
     return stack <= SJ_MANAGED_PASSED;
 }
 
+static inline bool sj_record_is_untimed(uint64_t stack)
+{
+    return !sj_record_is_managed(stack) && (stack & SJ_STACK_UNTIMED) != 0;
+}
+
 /* sj_record_is_tail_call: an exit with this stack was a tail call. */
 static inline bool sj_record_is_tail_call(uint64_t stack)
 {
     return !sj_record_is_managed(stack) && (stack & SJ_STACK_TAIL_CALL) != 0;
 }
 
-/* sj_record_frame is the stack of an entry or an exit without the mark of a tail call. */
+/* sj_record_frame is the stack of an entry or an exit without marks. */
 static inline uint64_t sj_record_frame(const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);
-    return sj_record_is_managed(stack) ? stack : stack & ~(uint64_t)SJ_STACK_TAIL_CALL;
+    return sj_record_is_managed(stack) ? stack
+                                       : stack & ~(uint64_t)(SJ_STACK_TAIL_CALL | SJ_STACK_UNTIMED);
 }
 
 static inline uint64_t sj_record_value(const sj_record *record)

@@ -11,6 +11,7 @@
 #include "agent/assembler/call_values.h"
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/stack_map.h"
+#include "agent/assembler/untimed_entry.h"
 #include "agent/assembler/value_queue.h"
 
 #include <stdlib.h>
@@ -27,7 +28,8 @@ typedef struct timed_record {
     uint64_t ticks;
     uint64_t stack;
     uint32_t tag;
-    bool jumps; /* an exit by a tail call */
+    bool jumps;      /* an exit by a tail call */
+    bool is_untimed; /* its time is an estimate */
 } timed_record;
 
 struct sj_assembler {
@@ -378,6 +380,9 @@ static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
     SJ_TRY(sj_record_is_managed(record->stack)
                ? sj_managed_enter(stream, &assembler->run, function, record->ticks)
                : sj_call_stack_enter(stream, function, record->stack, record->ticks));
+    if (record->is_untimed) {
+        sj_call_stack_mark_untimed(stream);
+    }
     return assembler->values.count == 0
                ? SJ_OK
                : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
@@ -512,6 +517,11 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
         timed_record record = {.ticks = sj_time_steps_floor(&assembler->run.steps, ticks),
                                .stack = sj_record_stack(&records[i]),
                                .tag = sj_record_tag(&records[i])};
+        if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER &&
+            !sj_record_is_managed(record.stack) && (record.stack & SJ_UNTIMED_ENTRY) != 0) {
+            record.stack -= SJ_UNTIMED_ENTRY;
+            record.is_untimed = true;
+        }
         if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE &&
             sj_record_is_tail_call(record.stack)) {
             record.stack -= SJ_STACK_TAIL_CALL;

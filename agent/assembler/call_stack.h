@@ -201,6 +201,13 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, 
     return SJ_OK;
 }
 
+/* sj_call_stack_mark_untimed: no clock was read at the entry of the call that was just opened. */
+static inline void sj_call_stack_mark_untimed(sj_call_stack *stream)
+{
+    stream->events[stream->event_count - 1].tail_call |= SJ_EVENT_UNTIMED;
+    stream->frames[stream->depth - 1].flags |= SJ_CALL_UNTIMED;
+}
+
 /* sj_call_stack_enter: calls at or below `stack` have ended, but for one at `stack` that has jumped
  * here; a new one opens. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,

@@ -8,6 +8,7 @@
 #include "agent/assembler/call_stack.h"
 
 #include "agent/assembler/tail_calls.h"
+#include "agent/assembler/untimed_entry.h"
 
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
@@ -39,7 +40,7 @@ static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uin
     frame->stack = stack;
     frame->left_ticks = 0;
     frame->function = function;
-    frame->flags = 0;
+    frame->flags = tail_call == SJ_EVENT_UNTIMED ? (uint32_t)SJ_CALL_UNTIMED : 0;
 }
 
 /* `outermost` is where the frames begin. */
@@ -145,12 +146,13 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
             break;
         }
         if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER of a function */
-            if (stack - low >= hot.room || hot.top == end) {
+            const uint64_t entered = stack & ~(uint64_t)SJ_UNTIMED_ENTRY;
+            if (entered - low >= hot.room || hot.top == end) {
                 break;
             }
-            hot.room = stack - low;
+            hot.room = entered - low;
             hot.ticks = ticks;
-            enter(&hot, tag, stack, 0);
+            enter(&hot, tag, entered, entered != stack ? SJ_EVENT_UNTIMED : 0);
             continue;
         }
         if (hot.top <= least || tag != leave_tag(hot.top - 1)) {

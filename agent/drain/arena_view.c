@@ -38,7 +38,10 @@ static sj_status read_geometry(int fd, sj_arena_view *view)
     view->max_threads = header.max_threads;
     view->counts_slots = header.version > SJ_ARENA_FIRST_VERSION;
     view->chunks_per_thread = header.chunks_per_thread;
-    view->bytes = sj_arena_bytes(header.max_threads, header.chunks_per_thread);
+    view->has_counted = header.version >= SJ_ARENA_COUNTING_VERSION;
+    view->bytes = view->has_counted
+                      ? sj_arena_bytes(header.max_threads, header.chunks_per_thread)
+                      : sj_arena_counted_offset(header.max_threads, header.chunks_per_thread);
     return (uint64_t)status.st_size >= view->bytes ? SJ_OK : SJ_ECORRUPT;
 }
 
@@ -123,6 +126,24 @@ uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint6
     return data_end;
 }
 
+uint8_t *sj_arena_view_counted(const sj_arena_view *view)
+{
+    return view->has_counted
+               ? view->base + sj_arena_counted_offset(view->max_threads, view->chunks_per_thread)
+               : NULL;
+}
+
+/* Short records in a place, the last of which may not be full. */
+static void count_shorts(const sj_record *place, uint64_t *calls, uint64_t *events)
+{
+    for (uint32_t i = 0; i < SJ_SHORTS; i++) {
+        const uint32_t word = sj_record_word(place, i);
+        const bool is_one = sj_word_is_short(word) && sj_short_function(word) != 0;
+        *events += is_one;
+        *calls += is_one && !sj_short_is_exit(word);
+    }
+}
+
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events)
 {
@@ -136,8 +157,12 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
     for (size_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
         const uint32_t tag = sj_arena_record_tag(&window[i]);
-        *events += tag != 0;
-        *calls += tag != 0 && tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+        if (tag == 0 || sj_word_is_short(tag)) {
+            count_shorts(&window[i], calls, events);
+            continue;
+        }
+        *events += 1;
+        *calls += tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
     }
 }
 

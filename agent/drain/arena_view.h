@@ -19,6 +19,7 @@ typedef struct sj_arena_view {
     uint32_t max_threads;
     uint32_t chunks_per_thread;
     bool counts_slots; /* the arena has `slots_begun` */
+    bool has_counted;  /* and sj_arena_view_counted */
 } sj_arena_view;
 
 /* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;
@@ -65,6 +66,19 @@ static inline uint32_t sj_arena_record_tag(const sj_record *record)
                                 memory_order_acquire);
 }
 
+/* sj_arena_place_is_written: a place holds a whole record, or short records in all of its parts. */
+static inline bool sj_arena_place_is_written(const sj_record *place)
+{
+    const uint32_t tag = sj_arena_record_tag(place);
+    bool is_written = tag != 0;
+    for (uint32_t i = 0; sj_word_is_short(tag) && i + 1 < SJ_SHORTS; i++) {
+        is_written =
+            is_written && atomic_load_explicit((const _Atomic uint32_t *)(const void *)place + i,
+                                               memory_order_acquire) != 0;
+    }
+    return is_written;
+}
+
 /* sj_arena_view_release gives a chunk that was read completely back to its thread: zeroes it, sets
  * its bit and wakes threads that wait for one. */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
@@ -85,6 +99,10 @@ static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low
 /* sj_arena_view_discarded counts what an ended thread dropped after it counted the last time. */
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);
+
+/* sj_arena_view_counted borrows the bytes that say of which functions calls are counted (arena.h);
+ * NULL: the arena has none. */
+uint8_t *sj_arena_view_counted(const sj_arena_view *view);
 
 /* sj_arena_view_wake wakes threads that wait for what was given back. */
 void sj_arena_view_wake(const sj_arena_view *view);

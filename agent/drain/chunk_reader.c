@@ -17,6 +17,15 @@ void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, ui
                                 .chunk = -1};
 }
 
+void sj_chunk_reader_deinit(sj_chunk_reader *reader)
+{
+    sj_call_filter_deinit(&reader->filter);
+    sj_receiver_rewriter_deinit(&reader->receivers);
+    sj_renamed_functions_deinit(&reader->renamed);
+    sj_untimed_records_free(reader->untimed);
+    reader->untimed = NULL;
+}
+
 static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
 {
     return sj_arena_view_slot(reader->view, reader->slot);
@@ -117,6 +126,32 @@ static void count_note(sj_chunk_reader *reader, const sj_record *record, uint32_
     }
 }
 
+sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_timing *timing)
+{
+    uint64_t low = 0;
+    uint64_t high = 0;
+    sj_arena_view_stack(slot_of(reader), &low, &high);
+    reader->timing = timing;
+    reader->untimed = sj_untimed_records_new(timing, low, high);
+    return reader->untimed != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+/* How many records a place has besides one. */
+static uint32_t count_shorts(const sj_record *place)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SJ_SHORTS; i++) {
+        count += sj_short_function(sj_record_word(place, i)) != 0;
+    }
+    return count - 1;
+}
+
+/* The last place of a thread that is gone may have been filled in part. */
+static bool is_partly_written(const sj_record *place)
+{
+    return sj_arena_record_tag(place) == 0 && sj_word_is_short(sj_record_word(place, 0));
+}
+
 /* copy_ready copies the written records from `from` on; the program could still change them. */
 static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, uint32_t from,
                            uint32_t limit)
@@ -127,6 +162,15 @@ static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, ui
         const uint32_t tag = sj_arena_record_tag(&records[at]);
         if (tag == 0) {
             break;
+        }
+        if (sj_word_is_short(tag)) {
+            if (!sj_arena_place_is_written(&records[at])) {
+                break;
+            }
+            reader->has_shorts = true;
+            others -= count_shorts(&records[at]);
+            reader->short_records += count_shorts(&records[at]) + 1;
+            continue;
         }
         if (tag >= (uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS) {
             count_note(reader, &records[at], tag);
@@ -141,7 +185,7 @@ static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, ui
 static bool has_unwritten(const sj_record *records, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (sj_arena_record_tag(&records[i]) == 0) {
+        if (!sj_arena_place_is_written(&records[i])) {
             return true;
         }
     }
@@ -210,7 +254,7 @@ static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, ui
 {
     const uint32_t end = is_closed ? limit : written_end(reader, limit);
     uint32_t next = reader->position;
-    while (next < end && sj_arena_record_tag(&records[next]) == 0) {
+    while (next < end && !sj_arena_place_is_written(&records[next])) {
         next++;
     }
     *skipped = next < end || is_closed;
@@ -218,6 +262,10 @@ static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, ui
         return SJ_OK;
     }
     const uint32_t count = next - reader->position;
+    SJ_TRY(sj_chunk_reader_settle_times(reader));
+    if (reader->untimed != NULL) {
+        sj_untimed_records_lost(reader->untimed);
+    }
     reader->torn += count;
     reader->unsent += count;
     reader->has_holes = true;
@@ -226,20 +274,65 @@ static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, ui
     return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, count, sj_clock_ticks());
 }
 
+/* pass hands records on that all have a time. */
+static sj_status pass(sj_chunk_reader *reader, sj_record *records, uint32_t count,
+                      uint64_t now_ticks)
+{
+    SJ_TRY(sj_renamed_functions_follow(&reader->renamed));
+    SJ_TRY(sj_renamed_functions_translate(&reader->renamed, records, count));
+    if (reader->has_values || !sj_receiver_rewriter_are_idle(&reader->receivers)) {
+        reader->has_values = false;
+        SJ_TRY(sj_receiver_rewriter_translate(&reader->receivers, records, &count, now_ticks));
+    }
+    return sj_call_filter_feed(&reader->filter, records, count, now_ticks);
+}
+
 /* feed hands the `ready` records of the buffer on. */
 static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
 {
     /* After the copy: no record may be later than the clock that extends it. */
     const uint64_t now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
-    uint32_t count = ready;
-    SJ_TRY(sj_renamed_functions_follow(&reader->renamed));
-    SJ_TRY(sj_renamed_functions_translate(&reader->renamed, reader->buffer, count));
-    if (reader->has_values || !sj_receiver_rewriter_are_idle(&reader->receivers)) {
-        reader->has_values = false;
-        SJ_TRY(
-            sj_receiver_rewriter_translate(&reader->receivers, reader->buffer, &count, now_ticks));
+    if (reader->has_shorts && reader->untimed == NULL) {
+        SJ_TRY(sj_chunk_reader_count(reader, NULL));
     }
-    return sj_call_filter_feed(&reader->filter, reader->buffer, count, now_ticks);
+    if (reader->untimed == NULL) {
+        return pass(reader, reader->buffer, ready, now_ticks);
+    }
+    sj_record *records = NULL;
+    size_t count = 0;
+    uint64_t undecided = 0;
+    SJ_TRY(sj_untimed_records_take(reader->untimed, reader->buffer, ready, now_ticks, &records,
+                                   &count, &undecided));
+    SJ_TRY(pass(reader, records, (uint32_t)count, now_ticks));
+    return undecided == 0
+               ? SJ_OK
+               : sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, undecided, now_ticks);
+}
+
+sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader)
+{
+    if (reader->untimed == NULL) {
+        return SJ_OK;
+    }
+    const uint64_t now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
+    sj_record *records = NULL;
+    size_t count = 0;
+    SJ_TRY(sj_untimed_records_settle(reader->untimed, sj_clock_ticks(), &records, &count));
+    return pass(reader, records, (uint32_t)count, now_ticks);
+}
+
+/* feed_part feeds a place that is filled in part, and whose thread is gone. */
+static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
+{
+    reader->buffer[0] = *place;
+    reader->has_shorts = true;
+    reader->unsent += count_shorts(place) + 1;
+    reader->feeding = 1;
+    SJ_TRY(feed(reader, 1));
+    reader->position++;
+    reader->records++;
+    reader->feeding = 0;
+    return SJ_OK;
 }
 
 /* read_chunk feeds what is readable of the current chunk; `*more` when another chunk follows. */
@@ -281,6 +374,11 @@ static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t
             reader->stalled_ns = now_ns;
         }
         bool skipped = false;
+        if (mode == SJ_READ_LAST && is_partly_written(&records[reader->position])) {
+            SJ_TRY(feed_part(reader, &records[reader->position]));
+            *count += 1;
+            continue;
+        }
         if (mode == SJ_READ_LAST || now_ns - reader->stalled_ns >= SJ_TORN_NS) {
             SJ_TRY(skip_hole(reader, records, limit, is_closed, &skipped));
             /* Nothing behind it: the thread is idle. Looked at again after as long. */

@@ -12,6 +12,7 @@
 #include "agent/drain/call_filter.h"
 #include "agent/drain/receiver_rewriter.h"
 #include "agent/drain/renamed_functions.h"
+#include "agent/drain/untimed_records.h"
 
 /* How long a hole may last before it counts as torn. */
 #define SJ_TORN_NS UINT64_C(2000000000)
@@ -29,18 +30,22 @@ typedef struct sj_chunk_reader {
     sj_renamed_functions renamed;
     sj_receiver_rewriter receivers;
     bool has_values; /* among the records at hand */
+    bool has_shorts; /* likewise */
     sj_call_filter filter;
-    sj_record *buffer;    /* SJ_CHUNK_RECORDS, shared by the readers of one drain */
-    uint64_t sequence;    /* of the chunk that is read, from 1 */
-    int chunk;            /* its number; -1: to be found */
-    uint32_t position;    /* records of it that are read */
-    uint32_t resume_at;   /* where to begin in the next chunk that is found */
-    bool has_holes;       /* some of them were skipped */
-    uint64_t stalled_ns;  /* since when the record at `position` is waited for; 0: not */
-    uint64_t kept_chunks; /* bits: read, closed, but with a hole */
+    sj_call_timing *timing;      /* borrowed; NULL: all calls are timed, as far as is known */
+    sj_untimed_records *untimed; /* NULL: no short record was met, and nobody asked */
+    sj_record *buffer;           /* SJ_CHUNK_RECORDS, shared by the readers of one drain */
+    uint64_t sequence;           /* of the chunk that is read, from 1 */
+    int chunk;                   /* its number; -1: to be found */
+    uint32_t position;           /* records of it that are read */
+    uint32_t resume_at;          /* where to begin in the next chunk that is found */
+    bool has_holes;              /* some of them were skipped */
+    uint64_t stalled_ns;         /* since when the record at `position` is waited for; 0: not */
+    uint64_t kept_chunks;        /* bits: read, closed, but with a hole */
     uint64_t records;
     uint64_t torn;
-    uint64_t noted_calls; /* drops that the thread itself reported in its stream */
+    uint64_t short_records; /* met so far */
+    uint64_t noted_calls;   /* drops that the thread itself reported in its stream */
     uint64_t noted_events;
     uint32_t feeding; /* records that are being fed behind `position` */
     uint64_t unsent;  /* events, fed or known to be lost, that the spool does not account for */
@@ -49,6 +54,17 @@ typedef struct sj_chunk_reader {
 
 void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
                           sj_assembler *assembler, sj_record *buffer);
+
+void sj_chunk_reader_deinit(sj_chunk_reader *reader);
+
+/* sj_chunk_reader_count makes that records teach `timing` (borrowed) how long calls last.
+ * SJ_ENOMEM.
+ */
+SJ_MUST_CHECK sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_timing *timing);
+
+/* sj_chunk_reader_settle_times feeds records that wait for the time of a later one: none comes.
+ * SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader);
 
 /* sj_chunk_reader_resume goes on at the slot's cursor. */
 void sj_chunk_reader_resume(sj_chunk_reader *reader);

@@ -50,6 +50,7 @@ typedef struct sj_drain_counters {
     uint64_t unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
     uint64_t agent_cpu_ns;                    /* of the agents, in starting, following and ending */
     uint64_t torn;
+    uint64_t short_records; /* among the records: without a clock */
     uint64_t waited_ticks;
     uint64_t salvaged_processes;          /* that died without an orderly end */
     uint64_t dumps;                       /* child sessions that the flight recorder shipped */

@@ -66,9 +66,21 @@ void sj_process_drain_free(sj_process_drain *process)
     }
     sj_unhooked_set_release(process->freed);
     free(process->times);
+    sj_call_timing_free(process->timing);
     sj_arena_view_close(&process->view);
     sj_tracked_process_close(&process->tracked);
     free(process);
+}
+
+static void choose_timing(sj_process_drain *process)
+{
+    const sj_drain_options *options = &process->shared->options;
+    if (process->timing == NULL && options->policy != NULL && options->policy->counts_calls) {
+        process->timing = sj_call_timing_new(&process->view, options->ns_per_tick);
+    }
+    if (process->timing != NULL) {
+        sj_call_timing_set_rules(process->timing, options->rules, true);
+    }
 }
 
 /* is_watched: a recording that keeps only its last seconds would grow by it, a drain on the
@@ -93,6 +105,7 @@ static sj_status open_arena(sj_process_drain *process)
     if (process->threads == NULL) {
         return SJ_ENOMEM;
     }
+    choose_timing(process);
     process->is_open = true;
     atomic_store(&sj_arena_view_header(&process->view)->consumer, (uint32_t)getpid());
     process->shared->ended.processes++;
@@ -344,6 +357,11 @@ sj_status sj_process_drain_catch_up(sj_process_drain *process, uint64_t now_ns)
 
 sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
 {
+    if (process->timing != NULL) {
+        const sj_drain_options *options = &process->shared->options;
+        sj_call_timing_set_rules(process->timing, options->rules,
+                                 options->policy != NULL && options->policy->counts_calls);
+    }
     for (uint32_t slot = 0; process->is_open && slot < process->view.max_threads; slot++) {
         if (process->threads[slot] != NULL) {
             SJ_TRY(sj_thread_drain_set_policy(process->threads[slot]));

@@ -288,6 +288,10 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
         }
         slot->cursor.thread = made->number;
         init_filter(made, slot);
+        if (process->timing != NULL) {
+            status =
+                status == SJ_OK ? sj_chunk_reader_count(&made->reader, process->timing) : status;
+        }
         sj_thread_drain_follow_name(made);
         made->reader.receivers.registry = process->shared->options.registry;
         made->reader.receivers.process = process->number;
@@ -310,9 +314,7 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
 void sj_thread_drain_free(sj_thread_drain *thread)
 {
     if (thread != NULL) {
-        sj_call_filter_deinit(&thread->reader.filter);
-        sj_receiver_rewriter_deinit(&thread->reader.receivers);
-        sj_renamed_functions_deinit(&thread->reader.renamed);
+        sj_chunk_reader_deinit(&thread->reader);
         sj_assembler_free(thread->assembler);
         free(thread->streams);
         free(thread);
@@ -462,6 +464,7 @@ sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned bl
 {
     const uint64_t now_ticks = sj_clock_ticks();
     SJ_TRY(end_watch(thread));
+    SJ_TRY(sj_chunk_reader_settle_times(&thread->reader));
     SJ_TRY(sj_call_filter_end(&thread->reader.filter, now_ticks));
     SJ_TRY(report_unnoted_drops(thread, now_ticks));
     SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
@@ -485,5 +488,6 @@ void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counte
     counters->lost_events += own.lost_events + own.refused_events;
     counters->dropped_events += atomic_load(&slot->dropped_events);
     counters->torn += thread->reader.torn;
+    counters->short_records += thread->reader.short_records;
     counters->waited_ticks += atomic_load(&slot->waited_ticks);
 }

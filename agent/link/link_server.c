@@ -99,7 +99,9 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
         atomic_fetch_add(&server->joined, 1);
     }
     sj_link_welcome welcome = server->options.welcome;
-    welcome.runtimes = sj_registry_present_runtimes(server->options.registry, welcome.runtimes);
+    if ((welcome.runtimes & SJ_LINK_RUNTIME_COUNTING) == 0) {
+        welcome.runtimes = sj_registry_present_runtimes(server->options.registry, welcome.runtimes);
+    }
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 

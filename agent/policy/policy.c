@@ -213,6 +213,22 @@ static sj_status read_resolution(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
+static sj_status read_clock(sj_policy_reader *reader, json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (text == NULL || (strcmp(text, "exact") != 0 && strcmp(text, "adaptive") != 0)) {
+        return sj_policy_fail(reader, false, "\"exact\" or \"adaptive\" is needed");
+    }
+    reader->policy->counts_calls = strcmp(text, "adaptive") == 0;
+    return SJ_OK;
+}
+
+static sj_status read_timed(sj_policy_reader *reader, json_t *value)
+{
+    return sj_policy_patterns(reader, value, reader->policy->timed, SJ_POLICY_TIMED,
+                              &reader->policy->timed_count);
+}
+
 static sj_status read_threads(sj_policy_reader *reader, json_t *value)
 {
     return sj_policy_patterns(reader, value, reader->policy->threads, SJ_POLICY_THREADS,
@@ -261,12 +277,11 @@ static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_calls(sj_policy_reader *reader, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"depth", read_depth},
-                                         {"minimum", read_minimum},
-                                         {"resolution", read_resolution},
-                                         {"threads", read_threads},
+    static const sj_policy_key keys[] = {{"depth", read_depth},           {"minimum", read_minimum},
+                                         {"resolution", read_resolution}, {"clock", read_clock},
+                                         {"timed", read_timed},           {"threads", read_threads},
                                          {"one_in", read_one_in}};
-    return sj_policy_object(reader, value, keys, 5);
+    return sj_policy_object(reader, value, keys, 7);
 }
 
 static sj_status read_interval(sj_policy_reader *reader, json_t *value)
@@ -436,6 +451,11 @@ static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
     SJ_TRY(check_imports(reader));
+    if (policy->counts_calls && policy->selection.library_calls) {
+        return sj_policy_fail(reader, false,
+                              "calls into libraries are all timed: remove \"library_calls\" or "
+                              "\"clock\": \"adaptive\"");
+    }
     for (size_t i = 0; i < policy->trigger_count; i++) {
         if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
             policy->mode != SJ_POLICY_FLIGHT) {
@@ -536,6 +556,7 @@ void sj_policy_free(sj_policy *policy)
     free(policy->document);
     sj_selection_free(&policy->selection);
     free_patterns(policy->threads, SJ_POLICY_THREADS);
+    free_patterns(policy->timed, SJ_POLICY_TIMED);
     for (size_t i = 0; i < SJ_POLICY_SAMPLED; i++) {
         sj_pattern_free(&policy->sampled[i].function);
     }

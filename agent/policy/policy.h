@@ -68,7 +68,7 @@ typedef struct sj_policy_sampling {
 } sj_policy_sampling;
 
 /* A pair of probes alone moves times by more than that. */
-enum { SJ_POLICY_RESOLUTION_NS = 10 };
+enum { SJ_POLICY_RESOLUTION_NS = 10, SJ_POLICY_TIMED = 32 };
 
 typedef struct sj_policy {
     char *document; /* the JSON text that it was read from; owned */
@@ -87,6 +87,9 @@ typedef struct sj_policy {
     size_t thread_count;
     sj_policy_sampling sampled[SJ_POLICY_SAMPLED];
     size_t sampled_count;
+    bool counts_calls;                 /* of short functions that are called a lot */
+    sj_pattern timed[SJ_POLICY_TIMED]; /* not of these */
+    size_t timed_count;
     uint64_t profile_interval_ns;
     uint64_t profile_window_ns; /* 0: until the end */
     uint64_t flight_before_ns;

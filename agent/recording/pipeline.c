@@ -27,6 +27,10 @@ enum {
     COLD_PROBE = 2
 };
 
+/* What a probe costs that writes a short record, beside one that reads the clock
+ * (tests/bench/adaptive.py). */
+#define SHORT_PROBE 0.4
+
 static sj_status make_session_id(sj_recording *recording, sj_error *error)
 {
     if (getrandom(recording->session.bytes, SJ_SESSION_ID_BYTES, 0) != SJ_SESSION_ID_BYTES) {
@@ -309,12 +313,18 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     return sj_drain_start(&drain, &recording->drain, error);
 }
 
-/* list_runtimes: what the agent does besides applying plans. Loops are watched in programs that
+/* list_runtimes: what the agent does besides applying plans. Short records leave no room for those
+ * of runtimes, whose probes know nothing of them. Loops are watched in programs that
  * were started with it only: what their calls were led through could not be taken out again. */
 static uint32_t list_runtimes(const sj_recording_options *options)
 {
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
                                sj_policy_watches_loops(options->policy);
+    const bool counts_calls = options->policy != NULL && options->policy->counts_calls;
+    if (counts_calls) {
+        return (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
+               (uint32_t)SJ_LINK_RUNTIME_COUNTING;
+    }
     return sj_selection_runtime_bits(&options->selection) |
            (watches_loops ? (uint32_t)SJ_LINK_RUNTIME_LOOPS : 0) |
            (options->selection.library_calls ? (uint32_t)SJ_LINK_RUNTIME_LIBRARY_CALLS : 0) |
@@ -328,6 +338,7 @@ static sj_status start_link(sj_recording *recording, const sj_pipeline_options *
                             sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
+    recording->may_count_calls = options->policy != NULL && options->policy->counts_calls;
     const sj_link_server_options link = {
         .runtime_directory = recording->runtime_directory,
         .welcome = {.session = recording->session,
@@ -483,9 +494,10 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     summary->calls = summary->writer.block_calls + summary->lost_calls;
     sj_empty_recording_explain(summary, recording->changes.policy, recording->rules,
                                summary->empty_because, sizeof(summary->empty_because));
+    const double probes = (double)(summary->drain.records + summary->lost_events) -
+                          (1 - SHORT_PROBE) * (double)summary->drain.short_records;
     summary->estimated_probe_ns =
-        (uint64_t)(sj_clock_call_ticks() * summary->ns_per_tick *
-                   (double)(summary->drain.records + summary->lost_events) / 2);
+        (uint64_t)(sj_clock_call_ticks() * summary->ns_per_tick * probes / 2);
     summary->cost = (sj_recording_cost){
         .cpu_ns = summary->traced_cpu_ns,
         .probe_cpu_ns = summary->estimated_probe_ns,

@@ -301,6 +301,14 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
     }
 }
 
+/* note_clock: the probes of a process time all calls, or may count some, from its start on. */
+static void note_clock(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
+{
+    if (policy->counts_calls && !recording->may_count_calls) {
+        note_problem(sums, "calls.clock: calls are counted only where recording began so");
+    }
+}
+
 /* change_zombies: processes that are not watched yet get the monitor of freed memory. */
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
@@ -484,6 +492,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     keep_libraries(recording, &policy->selection, &sums);
     keep_budget(policy, &sums);
     note_loops(recording, policy, &sums);
+    note_clock(recording, policy, &sums);
     change_zombies(recording, policy, &sums);
     sj_drain_suspend_budget(recording->drain);
     sj_policy_change_settle(recording, unmatched, sizeof(unmatched));

@@ -27,6 +27,7 @@ struct sj_function_rules {
     uint32_t matched_sampled;
     sj_rule_set matched_values;
     uint64_t matched_functions;
+    uint64_t matched_timed;
     uint64_t matched_excluded;
     uint64_t matched_sources;
     uint64_t matched_sources_excluded;
@@ -205,6 +206,9 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
         }
     }
     name_values(rules, function, symbol, language);
+    const uint64_t timed = matching_symbols(policy->timed, policy->timed_count, symbol);
+    rules->matched_timed |= timed;
+    rule->is_timed = timed != 0;
     for (size_t i = 0; i < policy->sampled_count; i++) {
         if (sj_pattern_matches_symbol(&policy->sampled[i].function, symbol)) {
             rule->one_in = policy->sampled[i].n;
@@ -421,7 +425,9 @@ static void visit_lists(const sj_function_rules *rules, void *context,
         {"source file", "sources", "include", selection->sources, selection->source_count,
          rules->matched_sources},
         {"source file", "sources", "exclude", selection->sources_excluded,
-         selection->sources_excluded_count, rules->matched_sources_excluded}};
+         selection->sources_excluded_count, rules->matched_sources_excluded},
+        {"function", "calls", "timed", rules->policy->timed, rules->policy->timed_count,
+         rules->matched_timed}};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         visit_list(&lists[i], context, visit);
     }

@@ -29,6 +29,7 @@ typedef enum sj_filter_reason {
 typedef struct sj_function_rule {
     uint32_t triggers; /* bits: places in the policy's list */
     uint32_t one_in;   /* 0, 1: all */
+    bool is_timed;     /* its calls are never counted without a clock */
     uint32_t values;   /* where its sj_ruled_values are; 0: no rule about values names it */
 } sj_function_rule;
 

@@ -72,6 +72,10 @@ static void print_filters(const sj_policy *policy)
     } else if (policy->resolution_ns != SJ_POLICY_RESOLUTION_NS) {
         printf("  %-10s %" PRIu64 " ns\n", "resolution", policy->resolution_ns);
     }
+    if (policy->counts_calls) {
+        printf("  %-10s %s\n", "clock", "adaptive: calls of short functions are counted");
+    }
+    print_patterns("timed", policy->timed, policy->timed_count);
     for (size_t i = 0; i < policy->sampled_count; i++) {
         printf("  %-10s 1 in %" PRIu32 " of %s\n", i == 0 ? "sampled" : "", policy->sampled[i].n,
                policy->sampled[i].function.text);

@@ -78,6 +78,7 @@ static char *make_sql(const report_request *request)
         sqlite3_str_appendall(sql, i == 0 ? "" : ", ");
         append_column(sql, request, request->selection.columns[i]);
     }
+    sqlite3_str_appendall(sql, request->query.format == SJ_RESULT_TABLE ? ", s.untimed_calls" : "");
     sqlite3_str_appendf(sql,
                         " FROM %s AS s LEFT JOIN functions AS f "
                         "ON f.function_id = s.function_id "
@@ -106,6 +107,10 @@ static int64_t count_shown(const report_request *request)
 static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
                                  "more; where CPU time was measured (record --cpu-time), all\n";
 
+static const char estimates_note[] =
+    "\n~ estimates: most calls were counted without a clock (--clock adaptive);\n"
+    "--columns calls,untimed,total,error,function shows how many, and the error\n";
+
 static const char costs_note[] =
     "no calls of a whole session were measured: record with --cpu-time\n"
     "FUNCTION or --memory FUNCTION, and report without --from, --thread\n"
@@ -132,6 +137,7 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     sj_terminal *terminal = &request->terminal;
     sj_error error = {0};
     int64_t shown = 0;
+    bool has_estimates = false;
     int result = SQLITE_DONE;
     if (request->all || request->limit > terminal->rows - OTHER_LINES) {
         sj_terminal_page(terminal);
@@ -140,9 +146,11 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
     if (header == SJ_OK) {
         while (!ferror(stdout) && (result = sqlite3_step(statement)) == SQLITE_ROW) {
             sj_report_row_print(&request->selection, terminal, request->query.wide, statement);
+            has_estimates |= sj_report_row_is_estimate(&request->selection, statement);
             shown++;
         }
     }
+    fputs(has_estimates ? estimates_note : "", stdout);
     if (result == SQLITE_DONE && request->costs && shown == 0) {
         fputs(costs_note, stdout);
     } else if (result == SQLITE_DONE && !request->costs && shown < summary->functions) {

@@ -100,6 +100,11 @@ static int print_indent(const tree_options *options, int64_t level)
     return left - used < LEAST_NAME / 2 ? LEAST_NAME / 2 : left - used;
 }
 
+/* Some of its function's calls were counted without a clock. */
+#define ESTIMATED                                                                                  \
+    "EXISTS (SELECT 1 FROM function_stats AS u WHERE u.session_id = ?1 AND u.function_id = "       \
+    "t.function_id AND u.untimed_calls > 0)"
+
 /* print_costs prints what the measured calls of a path have cost. */
 static void print_costs(const sj_tree_path *path)
 {
@@ -147,10 +152,19 @@ static void print_values(const tree_options *options, const sj_tree_path *path)
     }
 }
 
+/* ~ stands in front of estimates. */
+static const char *format_time(const sj_tree_path *path, int64_t ns,
+                               char text[SJ_DURATION_TEXT_BYTES + 1])
+{
+    text[0] = '~';
+    sj_format_duration(ns, text + path->is_estimate);
+    return text;
+}
+
 static void print_path(const tree_options *options, const sj_tree_path *path)
 {
-    char total[SJ_DURATION_TEXT_BYTES];
-    char self[SJ_DURATION_TEXT_BYTES];
+    char total[SJ_DURATION_TEXT_BYTES + 1];
+    char self[SJ_DURATION_TEXT_BYTES + 1];
     char calls[CALLS_TEXT_BYTES];
     char working[SJ_DURATION_TEXT_BYTES];
     char waiting[SJ_DURATION_TEXT_BYTES];
@@ -158,9 +172,9 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     const double percent = 100.0 * path->share;
     const bool hot = options->terminal.colour && percent >= 10.0;
     printf("%s%6.2f %%%s %10s ", hot ? "\033[1;33m" : "", percent, hot ? "\033[0m" : "",
-           sj_format_duration(path->total_ns, total));
+           format_time(path, path->total_ns, total));
     if (!options->narrow) {
-        printf("%10s %12s ", sj_format_duration(path->self_ns, self),
+        printf("%10s %12s ", format_time(path, path->self_ns, self),
                format_calls(options, path->calls, path->open_calls, calls));
     }
     if (options->waiting) {
@@ -282,7 +296,8 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .cpu_self_ns = sqlite3_column_int64(row, 10),
                           .has_memory = sqlite3_column_type(row, 11) != SQLITE_NULL,
                           .allocated_bytes = sqlite3_column_int64(row, 11),
-                          .net_bytes = sqlite3_column_int64(row, 12)};
+                          .net_bytes = sqlite3_column_int64(row, 12),
+                          .is_estimate = sqlite3_column_int64(row, 14) != 0};
 }
 
 /* print_paths prints the rows that are shown and adds up the others; those that may be folded are
@@ -384,13 +399,13 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
              table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
-                     "allocated_bytes, net_bytes, path_id "
-                     "FROM %s(?1, ?11, ?12, ?13) AS t"
+                     "allocated_bytes, net_bytes, path_id, " ESTIMATED
+                     " FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
                      "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
-                     "allocated_self_bytes FROM %s(?1, ?11, "
-                     "?12, ?13) WHERE share >= ?2 AND depth <= ?3",
+                     "allocated_self_bytes, " ESTIMATED " AS is_estimate FROM %s(?1, ?11, "
+                     "?12, ?13) AS t WHERE share >= ?2 AND depth <= ?3",
              options->physical ? "physical_tree" : "call_tree");
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {

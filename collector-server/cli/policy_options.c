@@ -29,6 +29,8 @@ static const policy_flag policy_flags[] = {{"module", "modules.include", NULL, t
                                            {"flight", "mode", "flight", false},
                                            {"minimum", "calls.minimum", NULL, false},
                                            {"resolution", "calls.resolution", NULL, false},
+                                           {"clock", "calls.clock", NULL, false},
+                                           {"timed", "calls.timed", NULL, true},
                                            {"when-full", "buffer.when_full", NULL, false},
                                            {"objc", "objc.technique", NULL, false},
                                            {"mono-engine", "mono.engine", NULL, false},
@@ -207,6 +209,13 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("resolution", "TIME",
                      "keep times in steps of about this (default 10ns), or \"exact\": every\n"
                      "tick of the clock, in two to three times the space"),
+    SJ_POLICY_OPTION("clock", "WHEN",
+                     "exact: time every call (default); adaptive: count the calls of short\n"
+                     "functions that are called a lot, and time some of them; what is an\n"
+                     "estimate then says so"),
+    SJ_POLICY_OPTION("timed", "GLOB",
+                     "with --clock adaptive: time every call of matching functions\n"
+                     "(repeatable)"),
     SJ_POLICY_OPTION("library-calls", NULL,
                      "also calls into libraries, as FILE!NAME: from the program and the\n"
                      "libraries that are recorded, through their import tables"),

@@ -21,6 +21,8 @@ static const sj_report_column all_columns[] = {
     {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 7, true},
     {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 11, true},
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
+    {"untimed", "s.untimed_calls", SJ_REPORT_COUNT, 10, NEVER, true},
+    {"error", "s.error_ns", SJ_REPORT_DURATION, 9, NEVER, true},
     {SJ_REPORT_WORKING, "working_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {SJ_REPORT_WAITING, "waiting_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {"cpu", "s.cpu_ns", SJ_REPORT_DURATION, 9, NEVER, false},
@@ -61,7 +63,8 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         if (column == NULL) {
             return sj_fail(error, SJ_EINVAL,
                            "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, working, waiting, cpu, cpu_self, allocations, "
+                           "p95, p99, untrusted, untimed, error, working, waiting, cpu, cpu_self, "
+                           "allocations, "
                            "allocated, allocated_self, frees, freed, net, module, source and "
                            "function, "
                            "not '%.*s'",

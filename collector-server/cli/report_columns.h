@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SJ_REPORT_COLUMNS_MAX = 28 };
+enum { SJ_REPORT_COLUMNS_MAX = 30 };
 
 /* The columns that waits.h is needed for. */
 #define SJ_REPORT_WORKING "working"

@@ -39,7 +39,10 @@ const char *sj_report_source(const sj_call_choice *choice)
                  "sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, "
                  "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted, NULL AS cpu_ns, "
                  "NULL AS cpu_self_ns, NULL AS allocations, NULL AS allocated_bytes, NULL AS "
-                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes "
+                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes, (SELECT "
+                 "u.untimed_calls FROM function_stats AS u WHERE u.session_id = ?1 AND "
+                 "u.function_id = a.function_id) AS untimed_calls, NULL AS sampled_calls, "
+                 "NULL AS error_ns "
                  "FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> 1, "
                  "w.value ->> 2, w.value ->> 0) AS a GROUP BY a.function_id "
                  "HAVING sum(a.calls) > 0)";
@@ -232,10 +235,18 @@ static void print_text(const char *text, int room, int padded)
     printf("%s%*s", fitted, padding > 0 ? padding : 0, "");
 }
 
-static void print_cell(const sj_report_column *column, const sj_terminal *terminal, int room,
-                       bool last, sqlite3_value *value)
+static void print_duration(int width, bool is_estimate, sqlite3_value *value)
 {
-    char duration[SJ_DURATION_TEXT_BYTES] = "";
+    char duration[SJ_DURATION_TEXT_BYTES + 1] = "~";
+    if (sqlite3_value_type(value) != SQLITE_NULL) {
+        sj_format_duration(sqlite3_value_int64(value), duration + is_estimate);
+    }
+    printf("%*s", width, sqlite3_value_type(value) != SQLITE_NULL ? duration : "");
+}
+
+static void print_cell(const sj_report_column *column, const sj_terminal *terminal, int room,
+                       bool last, bool is_estimate, sqlite3_value *value)
+{
     char bytes[SJ_BYTES_TEXT_BYTES] = "";
     const char *text = (const char *)sqlite3_value_text(value);
     const char *slash = text != NULL ? strrchr(text, '/') : NULL;
@@ -247,10 +258,7 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
         print_bar(sqlite3_value_double(value));
         break;
     case SJ_REPORT_DURATION:
-        if (text != NULL) {
-            sj_format_duration(sqlite3_value_int64(value), duration);
-        }
-        printf("%*s", column->width, duration);
+        print_duration(column->width, is_estimate, value);
         break;
     case SJ_REPORT_COUNT:
         printf("%*s", column->width, text != NULL ? text : "");
@@ -270,16 +278,23 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
     }
 }
 
+bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement)
+{
+    return sqlite3_column_count(statement) > (int)selection->count &&
+           sqlite3_column_int64(statement, (int)selection->count) != 0;
+}
+
 void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
                          bool wide, sqlite3_stmt *statement)
 {
+    const bool is_estimate = sj_report_row_is_estimate(selection, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
         /* a copy: a value of a row cannot be converted to text and read as a number in turn */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
         const int room = wide ? 0 : room_of(selection, terminal, i);
         if (value != NULL) {
-            print_cell(selection->columns[i], terminal, room, last, value);
+            print_cell(selection->columns[i], terminal, room, last, is_estimate, value);
         }
         sqlite3_value_free(value);
         fputs(last ? "\n" : " ", stdout);

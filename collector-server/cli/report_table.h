@@ -42,8 +42,13 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* sj_report_heading_print prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
+/* sj_report_row_is_estimate: the times of the row that `statement` stands on are estimates, as its
+ * value behind the selected columns, how many calls nobody timed, says. */
+bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
+
 /* sj_report_row_print prints the row that `statement` stands on: one value a selected column, in
- * their order. Names are cut to the terminal's width, unless `wide`. */
+ * their order; ~ stands in front of estimates. Names are cut to the terminal's width, unless
+ * `wide`. */
 void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
                          bool wide, sqlite3_stmt *statement);
 

@@ -1,10 +1,12 @@
 /* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. Every ended call is one
  * complete event ("X"), every open one a begin ("B"); times are microseconds with three decimals.
- * What was recorded of a call (values by name, errno, CPU time, memory) are its "args". Before the
- * calls stand the names of processes and threads ("M"). */
+ * A call whose times are estimates is of the category "estimate". What was recorded of a call
+ * (values by name, errno, CPU time, memory) are its "args". Before the calls stand the names of
+ * processes and threads ("M"). */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
+#include "proto/block/block.h"
 
 #include <stdbool.h>
 
@@ -36,6 +38,9 @@ static void write_event(event_list *events, sqlite3_stmt *row,
     const bool ended = sqlite3_column_type(row, 2) != SQLITE_NULL;
     fprintf(output, ",\"ph\":\"%c\",\"pid\":%lld,\"tid\":%lld", ended ? 'X' : 'B',
             (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 4));
+    if ((sqlite3_column_int64(row, 7) & SJ_CALL_UNTIMED) != 0) {
+        fputs(",\"cat\":\"estimate\"", output);
+    }
     write_us(output, "ts", sqlite3_column_int64(row, 1));
     if (ended) {
         write_us(output, "dur", sqlite3_column_int64(row, 2));
@@ -82,7 +87,8 @@ static sj_status write_calls(sqlite3 *database, int64_t session_id, event_list *
 {
     static const char sql[] =
         "SELECT f.name, c.start_ns, c.duration_ns, coalesce(p.pid, ?1), "
-        "coalesce(nullif(t.tid, 0), c.stream_id), c.function_id, c.call_id FROM calls AS c "
+        "coalesce(nullif(t.tid, 0), c.stream_id), c.function_id, c.call_id, c.flags FROM calls AS "
+        "c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
         "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "

@@ -7,7 +7,8 @@
  * brackets, values where they were recorded, else types. RESULT is the recorded result; 0 of a
  * function that returns nothing or whose result nobody asked for; ! when an exception or a jump
  * ended the call; ? when its end was lost; " errno:N" stands behind it where errno was recorded. A
- * call that is still open has no exit. Line ends and other control characters in texts become
+ * call that is still open has no exit. " ~" stands at the end of lines whose time is an estimate,
+ * as no clock was read at the call's entry. Line ends and other control characters in texts become
  * spaces.
  *
  * Design notes. Within a stream calls come by call id, which is the order of entry, and an exit is
@@ -16,21 +17,31 @@
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
 #include "proto/base/array.h"
+#include "proto/block/block.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_S INT64_C(1000000000)
+#define ESTIMATE " ~"
 
 typedef struct open_call {
     char *name; /* and, behind its end, the result; owned */
     int64_t depth, end_ns;
-    bool has_ended;
+    bool has_ended, is_estimate;
 } open_call;
 
 /* The columns of `calls_sql`. */
-enum { COLUMN_CALL, COLUMN_NAME, COLUMN_START, COLUMN_END, COLUMN_DEPTH, COLUMN_ENDING };
+enum {
+    COLUMN_CALL,
+    COLUMN_NAME,
+    COLUMN_START,
+    COLUMN_END,
+    COLUMN_DEPTH,
+    COLUMN_ENDING,
+    COLUMN_FLAGS
+};
 
 typedef struct line_stream {
     sqlite3_stmt *calls;
@@ -85,8 +96,10 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
     sj_function_line_make(&writer->values, sqlite3_column_int64(stream->calls, COLUMN_CALL),
                           (const char *)sqlite3_column_text(stream->calls, COLUMN_NAME),
                           ending != NULL ? ending : "", &line);
+    const bool is_estimate =
+        (sqlite3_column_int64(stream->calls, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0;
     write_start(writer, stream->next_ns, "enter", line.name);
-    fputc('\n', writer->output);
+    fputs(is_estimate ? ESTIMATE "\n" : "\n", writer->output);
     SJ_TRY(sj_array_reserve(&stream->open, &stream->capacity, stream->count, 1,
                             sizeof(*stream->open)));
     const size_t name_bytes = strlen(line.name) + 1;
@@ -99,6 +112,7 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
     memcpy(texts + name_bytes, line.result, result_bytes);
     stream->open[stream->count++] =
         (open_call){.name = texts,
+                    .is_estimate = is_estimate,
                     .depth = sqlite3_column_int64(stream->calls, COLUMN_DEPTH),
                     .end_ns = sqlite3_column_int64(stream->calls, COLUMN_END),
                     .has_ended = sqlite3_column_type(stream->calls, COLUMN_END) != SQLITE_NULL};
@@ -111,7 +125,8 @@ static void close_next(line_writer *writer, line_stream *stream)
 {
     const open_call *call = &stream->open[--stream->count];
     write_start(writer, stream->next_ns, "leave", call->name);
-    fprintf(writer->output, "ret:%s\n", call->name + strlen(call->name) + 1);
+    fprintf(writer->output, "ret:%s%s\n", call->name + strlen(call->name) + 1,
+            call->is_estimate ? ESTIMATE : "");
     free(call->name);
 }
 
@@ -157,7 +172,8 @@ static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stre
                              line_stream *stream)
 {
     static const char calls_sql[] =
-        "SELECT c.call_id, f.name, c.start_ns, c.end_ns, c.depth, c.ending FROM calls AS c "
+        "SELECT c.call_id, f.name, c.start_ns, c.end_ns, c.depth, c.ending, c.flags FROM calls AS "
+        "c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
     if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {

@@ -33,11 +33,13 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
         "s.min_ns, s.max_ns),"
         " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns),"
         " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns), s.untrusted,"
-        " coalesce(f.name, '(function ' || s.function_id || ')') FROM function_stats AS s"
+        " s.untimed_calls, s.error_ns, coalesce(f.name, '(function ' || s.function_id || ')') FROM "
+        "function_stats AS s"
         " LEFT JOIN functions AS f USING (function_id) WHERE s.session_id = ?1"
         " ORDER BY s.total_ns DESC, s.function_id";
-    static const char *const heads[] = {"calls",   "total_ns", "self_ns", "min_ns", "max_ns",
-                                        "mean_ns", "p50_ns",   "p95_ns",  "p99_ns", "untrusted"};
+    static const char *const heads[] = {"calls",  "total_ns",  "self_ns", "min_ns",
+                                        "max_ns", "mean_ns",   "p50_ns",  "p95_ns",
+                                        "p99_ns", "untrusted", "untimed", "error_ns"};
     enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
     sqlite3_stmt *row = NULL;
     int result;

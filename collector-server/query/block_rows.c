@@ -327,6 +327,9 @@ sj_status sj_block_rows_build(sj_block_rows *rows, const sj_block *block, bool t
     if (builder.next_row != rows->count) {
         return SJ_ECORRUPT;
     }
+    for (size_t row = 0; block->untimed != NULL && row < rows->count; row++) {
+        rows->flags[row] |= (uint8_t)(block->untimed[rows->symbols[row] + 1] * SJ_CALL_UNTIMED);
+    }
     rows->open_count = builder.top;
     for (size_t i = 0; builder.doubtful_depth != 0 && i < builder.top; ++i) {
         rows->flags[rows->open[i]] |=

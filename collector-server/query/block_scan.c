@@ -668,7 +668,7 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
     rows->selves[row] = leave->self_ticks;
     rows->lefts[row] = leave->left_ticks != 0 ? leave->left_ticks : rows->lefts[row];
     rows->endings[row] = (uint8_t)leave->ending;
-    rows->flags[row] = (uint8_t)leave->flags;
+    rows->flags[row] = (uint8_t)((rows->flags[row] & SJ_CALL_UNTIMED) | leave->flags);
 }
 
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve)

@@ -239,6 +239,16 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
+/* A difference of estimates that is less than twice its standard error decides nothing. */
+static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
+{
+    const double error = hypot(row->error_ns[0], row->error_ns[1]);
+    const double difference = fabs(row->self_ns[1] - row->self_ns[0]);
+    if (error > 0 && compare->options.of == SJ_COMPARE_TIME && difference < 2 * error) {
+        row->verdict = SJ_COMPARE_INCONCLUSIVE;
+    }
+}
+
 static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *tested, size_t *tests)
 {
     const int kinds = tests_of(compare);
@@ -281,6 +291,7 @@ static sj_status judge_all(sj_compare *compare)
             row->tests[by].p_adjusted = p_values[kinds * i + by];
         }
         judge(compare, row);
+        doubt_estimates(compare, row);
     }
     free(p_values);
     free(tested);
@@ -301,6 +312,7 @@ static sj_status compare_sides(sj_compare *compare, const sj_compare_side sides[
     }
     for (int side = 0; side < 2; ++side) {
         SJ_TRY(sj_compare_measure(compare, sides[side].database, side, error));
+        SJ_TRY(sj_compare_read_errors(compare, sides[side].database, side, error));
         SJ_TRY(count_lost(compare, &sides[side], side, error));
     }
     for (size_t i = 0; i < compare->count; ++i) {

@@ -43,4 +43,8 @@ SJ_MUST_CHECK sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent,
 SJ_MUST_CHECK sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side,
                                            sj_error *error);
 
+/* sj_compare_read_errors fills in the error_ns of the rows of a side. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int side,
+                                               sj_error *error);
+
 #endif

@@ -222,3 +222,28 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     sqlite3_finalize(statement);
     return status;
 }
+
+sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT f.symbol_key, s.error_ns FROM function_stats AS s JOIN functions AS f "
+        "USING (function_id) WHERE s.session_id = ?1 AND s.error_ns > 0";
+    sqlite3_stmt *statement;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    for (size_t i = 0; result == SQLITE_OK && i < compare->sets[side].count; ++i) {
+        sqlite3_bind_int64(statement, 1, compare->sets[side].samples[i].session_id);
+        while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+            const uint64_t key = (uint64_t)sqlite3_column_int64(statement, 0);
+            const double error_ns = sqlite3_column_double(statement, 1);
+            for (size_t row = 1; row < compare->count; ++row) {
+                double *most = &compare->rows[row].error_ns[side];
+                *most = compare->rows[row].symbol_key == key ? fmax(*most, error_ns) : *most;
+            }
+        }
+        result = result == SQLITE_DONE ? sqlite3_reset(statement) : result;
+    }
+    sqlite3_finalize(statement);
+    return result == SQLITE_OK ? SJ_OK
+                               : sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
+                                         sqlite3_errmsg(database));
+}

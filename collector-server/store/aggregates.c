@@ -10,6 +10,7 @@
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { STATE_MAX_BYTES = 64 + SJ_COST_STATE_BYTES };
@@ -110,6 +111,39 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
         costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
 }
 
+/* Errors of one flush and the next are independent of each other. */
+static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_estimate *estimate)
+{
+    int64_t function_id = 0;
+    SJ_TRY(find_function(run, function, &function_id));
+    SJ_TRY(sj_sql_bind(run->sql, SJ_SQL_ESTIMATE_GET, run->error, "ii", run->state->session_id,
+                       function_id));
+    const sj_status status = sj_sql_step(run->sql, SJ_SQL_ESTIMATE_GET, run->error);
+    const double before =
+        status == SJ_OK ? sqlite3_column_double(sj_sql_row(run->sql, SJ_SQL_ESTIMATE_GET), 0) : 0;
+    sj_sql_reset(run->sql, SJ_SQL_ESTIMATE_GET);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    const double ticks = sj_call_estimate_error(estimate);
+    const double more = (double)sj_ticks_span_ns(&run->state->clock, (uint64_t)(ticks + 0.5));
+    return sj_sql_run(run->sql, SJ_SQL_ESTIMATE_ADD, run->error, "iiuui", run->state->session_id,
+                      function_id, estimate->untimed, estimate->timed,
+                      (int64_t)(hypot(before, more) + 0.5));
+}
+
+static sj_status put_estimates(flush_run *run)
+{
+    const sj_call_estimate *estimate = NULL;
+    size_t place = 0;
+    uint32_t function = 0;
+    while ((estimate = sj_call_estimates_next(run->state->estimates, &place, &function)) != NULL) {
+        SJ_TRY(put_estimate(run, function, estimate));
+    }
+    sj_call_estimates_clear(run->state->estimates);
+    return SJ_OK;
+}
+
 static sj_status put_edge(flush_run *run, const sj_edge_totals *totals)
 {
     const sj_tick_clock *clock = &run->state->clock;
@@ -167,6 +201,7 @@ static sj_status put_graph(flush_run *run)
             state->functions[i].dirty = false;
         }
     }
+    SJ_TRY(put_estimates(run));
     for (size_t i = 0; i < state->edge_count; ++i) {
         if (state->edges[i].dirty) {
             SJ_TRY(put_edge(run, &state->edges[i]));

@@ -277,6 +277,9 @@ static sj_status replay_block(block_run *run)
         status = sj_callgraph_apply(state->graph, &run->block, sj_store_stack_frames, &stack,
                                     &run->summary);
     }
+    if (is_held && status == SJ_OK) {
+        status = sj_call_estimates_add(&state->estimates, &run->block);
+    }
     if (status == SJ_ELIMIT) { /* too many call paths: likewise */
         sj_store_invalidate(state);
         is_held = false;

@@ -54,6 +54,7 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t bl
     if (status == SJ_OK && block.header.kind == SJ_BLOCK_CALLS) {
         sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
         status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);
+        status = status == SJ_OK ? sj_call_estimates_add(&state->estimates, &block) : status;
         if (status == SJ_ELIMIT) {
             sj_fail(error, status, "it has more than %u call paths", (unsigned)state->most_paths);
         }

@@ -123,6 +123,8 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id, uin
 void sj_session_drop_graph(sj_session_state *state)
 {
     sj_callgraph_free(state->graph);
+    sj_call_estimates_free(state->estimates);
+    state->estimates = NULL;
     free(state->shadows);
     free(state->functions);
     free(state->edges);

@@ -7,6 +7,7 @@
 #ifndef SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
 #define SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
 
+#include "collector-server/store/call_estimates.h"
 #include "collector-server/store/sender.h"
 #include "collector-server/store/statements.h"
 #include "collector-server/store/ticks.h"
@@ -115,6 +116,7 @@ typedef struct sj_session_state {
     size_t edge_count, edge_capacity;
     sj_hash_map function_map;
     sj_hash_map edge_map;
+    sj_call_estimates *estimates; /* of what no row has; NULL: of nothing */
 } sj_session_state;
 
 /* sj_session_state_load makes the state of a stored session, which may have `most_paths` call

@@ -85,7 +85,10 @@ typedef enum sj_call_flag {
     SJ_CALL_BEFORE_RECORDING = 1 << 0, /* open when recording began, which counts as its start */
     SJ_CALL_GAP = 1 << 1,              /* a gap lies within: callees and self time incomplete */
     SJ_CALL_UNCERTAIN_DEPTH = 1 << 2,  /* entered after a gap whose open calls are unknown */
-    SJ_CALL_WAITED = 1 << 3            /* includes time that the thread waited for the drain */
+    SJ_CALL_WAITED = 1 << 3,           /* includes time that the thread waited for the drain */
+    /* Nothing is missing, but no clock was read at its entry: its times are estimates that lie
+     * between those of its timed neighbours. */
+    SJ_CALL_UNTIMED = 1 << 4
 } sj_call_flag;
 
 /* A call that was open at the start of a block. */
@@ -194,18 +197,20 @@ typedef enum sj_block_column {
     /* Older readers skip these: see block_tail_calls.c */
     SJ_COLUMN_JUMPED_FRAMES = 11, /* calls of the key-frame that have jumped, and when */
     SJ_COLUMN_TAIL_SYMBOLS = 12,  /* dictionary entries of ENTERs by a tail call */
-    SJ_COLUMN_VALUES = 13         /* see block_values.c */
+    SJ_COLUMN_VALUES = 13,        /* see block_values.c */
+    SJ_COLUMN_UNTIMED = 14        /* which calls are SJ_CALL_UNTIMED: see block_untimed.c */
 } sj_block_column;
 
 typedef enum sj_block_coding { SJ_CODING_RAW = 0, SJ_CODING_ZSTD = 1 } sj_block_coding;
 
 /* One event, as the encoder takes it and the decoder gives it. */
-enum { SJ_EVENT_LEAVE = 0 };
+enum { SJ_EVENT_LEAVE = 0, SJ_EVENT_UNTIMED = 1 << 16 };
 
 typedef struct sj_event {
     uint64_t ticks;
     uint32_t function;  /* SJ_EVENT_LEAVE, or the function id of an ENTER */
-    uint32_t tail_call; /* of an ENTER: 1 + `ended` of its sj_block_tail_call; 0: it is none */
+    uint32_t tail_call; /* of an ENTER: 1 + `ended` of its sj_block_tail_call; 0: it is none;
+                           plus SJ_EVENT_UNTIMED where its call is SJ_CALL_UNTIMED */
 } sj_event;
 
 /* What the encoder is given. All arrays are borrowed. */
@@ -248,7 +253,7 @@ typedef struct sj_block {
     sj_block_header header;
     const sj_stack_frame *frames; /* inline frames of the key-frame */
     size_t frame_count;
-    const uint32_t *functions; /* dictionary; entries differ in the function or in `tails` */
+    const uint32_t *functions; /* dictionary; entries differ in this, in `tails` or in `untimed` */
     size_t function_count;
     const uint16_t *symbols16; /* one an event: 0 LEAVE, else 1 + dictionary index; */
     const uint32_t *symbols32; /* exactly one of the two is set (32 when over 65,534 functions) */
@@ -260,7 +265,8 @@ typedef struct sj_block {
     const sj_block_value *values;
     size_t value_count;
     const sj_block_rules *rules;
-    const uint8_t *tails; /* by symbol: `tail_call` of its ENTERs; NULL: there is no tail call */
+    const uint8_t *tails;   /* by symbol: `tail_call` of its ENTERs; NULL: there is no tail call */
+    const uint8_t *untimed; /* by symbol: 1, its ENTERs are untimed; NULL: none is */
     const sj_block_tail_call *tail_calls; /* by event, with SJ_WANT_TAIL_CALLS */
     size_t tail_call_count;
     sj_block_depths depths;       /* when `is_checked` */

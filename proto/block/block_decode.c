@@ -20,6 +20,7 @@ struct sj_block_decoder {
     sj_value_columns *value_columns; /* NULL: not needed yet */
     sj_block_buffer tails;
     sj_block_buffer tail_calls;
+    sj_block_buffer untimed;
     sj_block_rules rules;
     sj_contexts contexts;
     sj_block_depths steps[SJ_BLOCK_MAX_STEPS];
@@ -60,6 +61,7 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
     free(decoder->value_columns);
     sj_block_buffer_deinit(&decoder->tails);
     sj_block_buffer_deinit(&decoder->tail_calls);
+    sj_block_buffer_deinit(&decoder->untimed);
     free(decoder);
 }
 
@@ -276,7 +278,10 @@ static sj_status decode_small_columns(sj_block_decoder *decoder, const stored_co
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_FUNCTIONS, &raw));
     SJ_TRY(decode_functions(decoder, raw, block));
     SJ_TRY(open_column(decoder, columns, SJ_COLUMN_TAIL_SYMBOLS, &raw));
-    return sj_tail_symbols_decode(raw, block->function_count, &decoder->tails, &block->tails);
+    SJ_TRY(sj_tail_symbols_decode(raw, block->function_count, &decoder->tails, &block->tails));
+    SJ_TRY(open_column(decoder, columns, SJ_COLUMN_UNTIMED, &raw));
+    return sj_untimed_decode(raw, block->function_count, (void *)decoder->frames.data,
+                             block->frame_count, &decoder->untimed, &block->untimed);
 }
 
 sj_status sj_block_decode(sj_block_decoder *decoder, sj_slice bytes, unsigned want, sj_block *block)

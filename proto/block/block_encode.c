@@ -32,7 +32,8 @@ struct sj_block_encoder {
     bool has_tail_calls;
     bool bad_tail_call;
     uint32_t functions[SJ_BLOCK_MAX_EVENTS];
-    uint8_t tails[1 + SJ_BLOCK_MAX_EVENTS]; /* by symbol */
+    uint8_t tails[1 + SJ_BLOCK_MAX_EVENTS];   /* by symbol */
+    uint8_t untimed[1 + SJ_BLOCK_MAX_EVENTS]; /* likewise */
     entry_slot slots[FUNCTION_SLOTS];
     uint8_t gaps[SJ_BLOCK_MAX_EVENTS];
     uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
@@ -127,9 +128,11 @@ static void begin_dictionary(sj_block_encoder *encoder)
 static void add_entry(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
 {
     const uint32_t function = (uint32_t)entry;
-    const uint32_t tail_call = (uint32_t)(entry >> 32);
+    const bool is_untimed = (entry >> 32 & SJ_EVENT_UNTIMED) != 0;
+    const uint32_t tail_call = (uint32_t)(entry >> 32) & ~(uint32_t)SJ_EVENT_UNTIMED;
     encoder->functions[encoder->function_count++] = function;
     encoder->tails[encoder->function_count] = (uint8_t)tail_call;
+    encoder->untimed[encoder->function_count] = is_untimed;
     encoder->has_tail_calls |= tail_call != 0;
     encoder->bad_tail_call |= function == SJ_EVENT_LEAVE || tail_call > SJ_BLOCK_MAX_TAIL_ENDED;
     *slot = (entry_slot){.entry = entry, .stamp = encoder->first_stamp + encoder->function_count};
@@ -300,6 +303,9 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
                            &encoder->columns[SJ_COLUMN_KEYFRAME]);
         sj_jumped_frames_encode(input->frames, frames, &encoder->columns[SJ_COLUMN_JUMPED_FRAMES]);
     }
+    sj_untimed_encode(encoder->untimed,
+                      header->kind == SJ_BLOCK_CALLS ? encoder->function_count : 0, input->frames,
+                      frames, &encoder->columns[SJ_COLUMN_UNTIMED]);
     if (input->ending_count != 0) {
         sj_endings_encode(input->endings, input->ending_count,
                           &encoder->columns[SJ_COLUMN_ENDINGS]);

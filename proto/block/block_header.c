@@ -121,6 +121,9 @@ size_t sj_block_column_limit(unsigned column, const sj_block_header *header, siz
         return (size_t)sj_block_inline_frames(header) * (SJ_VARINT_MAX_BYTES + SYMBOL_BYTES);
     case SJ_COLUMN_TAIL_SYMBOLS:
         return events * (SYMBOL_BYTES + 2);
+    case SJ_COLUMN_UNTIMED:
+        return SJ_VARINT_MAX_BYTES + events * SYMBOL_BYTES +
+               (size_t)sj_block_inline_frames(header) * SYMBOL_BYTES;
     default:
         return 0;
     }

@@ -10,7 +10,7 @@ enum {
     SJ_BLOCK_DIRECTORY_ENTRY_BYTES = 12,
     SJ_BLOCK_CRC_BYTES = 4,
     SJ_BLOCK_MAX_COLUMNS = 64,
-    SJ_BLOCK_KNOWN_COLUMNS = 14, /* one more than the highest id this version knows */
+    SJ_BLOCK_KNOWN_COLUMNS = 15, /* one more than the highest id this version knows */
     SJ_VARINT_MAX_BYTES = 10,
     SJ_VARINT32_MAX_BYTES = 5,
     SJ_BLOCK_MAX_TAIL_ENDED = 255 /* 1 + `ended` of a tail call, at most */
@@ -172,6 +172,18 @@ bool sj_tail_calls_check(const sj_block *block);
 
 /* sj_tail_calls_list lists the tail calls of a checked block in `buffer`. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_tail_calls_list(sj_block *block, sj_block_buffer *buffer);
+
+/* --- untimed calls: see block_untimed.c ---------------------------------------------------------
+ * A table `untimed` has a byte for each symbol: 1, the ENTERs that it stands for are untimed. */
+
+void sj_untimed_encode(const uint8_t *untimed, size_t function_count, const sj_stack_frame *frames,
+                       size_t frame_count, sj_writer *writer);
+
+/* sj_untimed_decode completes decoded frames, fills `buffer` and sets `*untimed` to it, unless
+ * there is nothing to decode. SJ_ECORRUPT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_untimed_decode(sj_slice bytes, size_t function_count,
+                                          sj_stack_frame *frames, size_t frame_count,
+                                          sj_block_buffer *buffer, const uint8_t **untimed);
 
 /* sj_block_inline_frames: how many frames the key-frame column holds, in either kind. */
 static inline uint32_t sj_block_inline_frames(const sj_block_header *header)

@@ -106,7 +106,7 @@ static uint64_t field_of(const sj_stack_frame *frame, frame_field field)
     case FIELD_CHILD_TICKS:
         return frame->child_ticks;
     case FIELD_FLAGS:
-        return frame->flags;
+        return frame->flags & ~(uint32_t)SJ_CALL_UNTIMED; /* another column says */
     case FIELDS:
         break;
     }

@@ -1,7 +1,7 @@
 #include "proto/callgraph/block_check.h"
 
-static const uint32_t KNOWN_CALL_FLAGS =
-    SJ_CALL_BEFORE_RECORDING | SJ_CALL_GAP | SJ_CALL_UNCERTAIN_DEPTH | SJ_CALL_WAITED;
+static const uint32_t KNOWN_CALL_FLAGS = SJ_CALL_BEFORE_RECORDING | SJ_CALL_GAP |
+                                         SJ_CALL_UNCERTAIN_DEPTH | SJ_CALL_WAITED | SJ_CALL_UNTIMED;
 
 static sj_status check_header(const sj_block *block)
 {

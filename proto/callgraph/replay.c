@@ -119,6 +119,19 @@ static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_sl
     return SJ_OK;
 }
 
+/* Whether the call at stack[top] was entered without a clock, as a flag. */
+static uint32_t untimed_flag(const replay *run, size_t top)
+{
+    const uint32_t place = run->graph->stack[top].place;
+    if (top <= run->key_top) {
+        return run->graph->key[place].flags & SJ_CALL_UNTIMED;
+    }
+    return run->block->untimed != NULL &&
+                   run->block->untimed[sj_block_symbol(run->block, place)] != 0
+               ? (uint32_t)SJ_CALL_UNTIMED
+               : 0;
+}
+
 /* Counts a call of any kind, which was at stack[top]. */
 static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t number, size_t top,
                                                       const sj_slow_call *ended)
@@ -126,7 +139,9 @@ static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t numb
     sj_path_nodes *paths = &run->graph->paths;
     SJ_TRY(sj_path_nodes_count(paths, number, ended->duration_ticks, ended->self_ticks));
     if (ended->duration_ticks > paths->nodes[number].slow_ticks) {
-        SJ_TRY(note_slow(run, number, top, ended));
+        sj_slow_call noted = *ended;
+        noted.flags |= untimed_flag(run, top);
+        SJ_TRY(note_slow(run, number, top, &noted));
     }
     sj_path_nodes_quieten(paths, number);
     return SJ_OK;
@@ -180,7 +195,7 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
                            .self_ticks = self,
                            .left_ticks = left < ticks ? left : ticks,
                            .ending = ending,
-                           .flags = flags};
+                           .flags = flags | (frame->flags & SJ_CALL_UNTIMED)};
     return SJ_OK;
 }
 
@@ -199,7 +214,7 @@ static void note_long(replay *run, size_t top, const sj_slow_call *ended)
                                       .function = run->block->functions[symbol - 1],
                                       .depth = run->base + (uint32_t)top - 1,
                                       .ending = ended->ending,
-                                      .flags = ended->flags});
+                                      .flags = ended->flags | untimed_flag(run, top)});
 }
 
 /* Adds what the call at stack[top] has cost, if the block says so. */
@@ -231,7 +246,8 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     const sj_replay_frame frame = graph->stack[run->top];
     const uint32_t index = run->base + (uint32_t)run->top - 1;
     const uint32_t function = graph->paths.nodes[run->node].function;
-    const uint32_t flags = frame.flags | sj_call_trust_flags(&run->trust, index);
+    const uint32_t flags =
+        (frame.flags & ~(uint32_t)SJ_CALL_UNTIMED) | sj_call_trust_flags(&run->trust, index);
     const uint64_t duration = ticks - frame.start;
     const uint64_t self = duration - frame.child;
     SJ_TRY(sj_path_nodes_count_odd(&graph->paths, run->node, ending == SJ_ENDING_UNWOUND,

@@ -1,8 +1,16 @@
 #include "tests/support/odd_program.h"
 
+#include "agent/assembler/untimed_entry.h"
+
 uint32_t odd_program_below(odd_program *made, uint32_t limit)
 {
     return (uint32_t)(trace_random(&made->random) >> 20) % limit;
+}
+
+/* Most entries of some functions are made without a clock. */
+static uint32_t untimed_mark(odd_program *made, uint32_t function)
+{
+    return function == 3 && odd_program_below(made, 4) != 0 ? SJ_UNTIMED_ENTRY : 0;
 }
 
 static sj_record enter_at(odd_program *made, uint32_t stack)
@@ -10,7 +18,8 @@ static sj_record enter_at(odd_program *made, uint32_t stack)
     const uint32_t function = 1 + odd_program_below(made, 5);
     made->functions[made->depth] = function;
     made->stacks[made->depth++] = stack;
-    return trace_record(SJ_RECORD_ENTER, function, stack, made->ticks);
+    return trace_record(SJ_RECORD_ENTER, function, stack + untimed_mark(made, function),
+                        made->ticks);
 }
 
 /* A call leaves by a jump; mostly, where it went is entered next. */

@@ -25,6 +25,11 @@ typedef enum sj_shared_part {
     SJ_SHARED_SECOND_RECEIVER,
     SJ_SHARED_TAIL_CALL,
     SJ_SHARED_TAIL_LEAVE, /* flags are free, as there */
+    /* of functions whose calls may be counted: */
+    SJ_SHARED_COUNTED_ENTER,
+    SJ_SHARED_COUNTED_LEAVE,
+    SJ_SHARED_COUNTED_ENTER_FREE_FLAGS,
+    SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS,
     SJ_SHARED_PARTS
 } sj_shared_part;
 
@@ -38,6 +43,7 @@ typedef struct sj_code_emitter {
     uint64_t jump_trampoline;   /* to sj_arch_jump_entry */
     uint64_t thunk; /* entries check whether a call that returns here has jumped to them; 0: there
                      * are no such calls (sj_hooks_expect_dispatch) */
+    bool counts_calls; /* short records are written (sj_recorder_counts_calls; x86-64) */
     uint64_t shared[SJ_SHARED_PARTS]; /* from sj_code_emit_shared */
     bool measuring;
     bool is_inline;       /* probes call nothing that they share: quicker, and larger (x86-64) */

@@ -46,14 +46,15 @@ typedef struct ready_header {
     uint32_t reserved;
 } ready_header;
 
-/* Distances in the agent, which differ between builds, and what probes know of a thread. */
+/* Distances in the agent, which differ between builds, what probes know of a thread, and whether
+ * they write short records. */
 static uint64_t describe_agent(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
     const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
                               (uint64_t)(uintptr_t)&sj_hooks_apply - here,
                               (uint64_t)(uintptr_t)&sj_code_emit_shared - here,
-                              sj_arch_thread_offset()};
+                              sj_arch_thread_offset(), sj_recorder_counts_calls()};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         sum = (sum ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);

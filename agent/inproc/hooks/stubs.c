@@ -7,6 +7,7 @@
  */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
 #include "proto/base/cursor.h"
@@ -406,7 +407,8 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
     sj_code_emitter emitter = {.at = AREA_START,
                                .measuring = true,
                                .is_inline = sj_is_generated(application),
-                               .thunk = thunk};
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls()};
     sj_code_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
@@ -489,8 +491,10 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
         application->tail_call_entries[i] +=
             application->tail_call_entries[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
     }
-    sj_code_emitter emitter = {
-        .at = (uint64_t)(uintptr_t)area, .is_inline = sj_is_generated(application), .thunk = thunk};
+    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
+                               .is_inline = sj_is_generated(application),
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls()};
     sj_stubs_emit_trampolines(&emitter);
     emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
     emitter.at = (uint64_t)(uintptr_t)area + AREA_START;

@@ -21,6 +21,44 @@ void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t e
     sj_recorder_add(&self->slot->dropped_events, events);
 }
 
+/* The words of a place with short records, if all of them are written. */
+static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
+{
+    uint64_t entered = 0;
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < SJ_SHORTS; i++) {
+        const uint32_t word = *(const volatile uint32_t *)(record + (uint64_t)i * SJ_SHORT_BYTES);
+        if (word == 0) {
+            return false;
+        }
+        found += sj_short_function(word) != 0;
+        entered += sj_short_function(word) != 0 && !sj_short_is_exit(word);
+    }
+    for (uint32_t i = 0; i < SJ_SHORTS; i++) {
+        *(volatile uint32_t *)(record + (uint64_t)i * SJ_SHORT_BYTES) = 0;
+    }
+    *calls += entered;
+    *events += found;
+    return true;
+}
+
+/* Counts and zeroes what a place of the window holds; false when it is not written yet. */
+static bool count_place(uint64_t record, uint64_t *calls, uint64_t *events)
+{
+    _Atomic uint32_t *tag_word = (_Atomic uint32_t *)(record + 12);
+    const uint32_t tag = atomic_load_explicit(tag_word, memory_order_relaxed);
+    if (sj_word_is_short(tag)) {
+        return count_shorts(record, calls, events);
+    }
+    if (tag == 0) {
+        return false;
+    }
+    *events += 1;
+    *calls += sj_record_calls(tag);
+    atomic_store_explicit(tag_word, 0, memory_order_relaxed);
+    return true;
+}
+
 void sj_recorder_count_window(sj_recorder_thread *self)
 {
     const uint64_t start = window_start(self);
@@ -29,13 +67,7 @@ void sj_recorder_count_window(sj_recorder_thread *self)
     self->window_low = start;
     for (uint32_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
         const uint64_t record = start + (uint64_t)i * SJ_RECORD_BYTES;
-        _Atomic uint32_t *tag_word = (_Atomic uint32_t *)(record + 12);
-        const uint32_t tag = atomic_load_explicit(tag_word, memory_order_relaxed);
-        if (tag != 0) {
-            events++;
-            calls += sj_record_calls(tag);
-            atomic_store_explicit(tag_word, 0, memory_order_relaxed);
-        } else if (record >= self->window_low) {
+        if (!count_place(record, &calls, &events)) {
             self->window_low = record + SJ_RECORD_BYTES;
         }
     }

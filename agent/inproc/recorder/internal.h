@@ -13,9 +13,10 @@ typedef struct sj_recorder_state {
     sj_arena_header *arena;      /* base of the mapping */
     uint64_t arena_bytes;
     sj_thread_slot *slots;
-    _Atomic uint32_t next_slot;   /* where the search for a free one begins */
-    _Atomic uint32_t is_confined; /* forked from a process that was: no arena says so here */
-    _Atomic uint32_t calling;     /* threads between sj_recorder_begin_calls and _end_calls */
+    _Atomic uint32_t next_slot;       /* where the search for a free one begins */
+    _Atomic uint32_t is_confined;     /* forked from a process that was: no arena says so here */
+    const uint8_t *counted_functions; /* in the arena; NULL: no calls are counted */
+    _Atomic uint32_t calling;         /* threads between sj_recorder_begin_calls and _end_calls */
 } sj_recorder_state;
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
@@ -82,17 +83,33 @@ void sj_recorder_arm_void(sj_recorder_thread *self, uint32_t records);
  * has a slot. */
 void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t events);
 
+/* sj_recorder_advance_aligned is sj_recorder_advance for a thread that writes short records. */
+uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes);
+
+/* sj_recorder_advance moves the cursor behind so many bytes of whole records and returns where they
+ * begin. */
+static inline uint64_t sj_recorder_advance(sj_recorder_thread *self, uint64_t bytes)
+{
+    return self->counting.span == 0 ? sj_arch_reserve(&self->cursor, bytes)
+                                    : sj_recorder_advance_aligned(self, bytes);
+}
+
+/* sj_recorder_begin_counting makes a thread that has claimed a slot one that counts calls, if the
+ * recording does. sj_recorder_forget_place makes its next record a whole one. */
+void sj_recorder_begin_counting(sj_recorder_thread *self);
+void sj_recorder_forget_place(sj_recorder_thread *self);
+
 /* sj_recorder_reserve gives the calling thread a record to write outside of a probe. */
 static inline uint64_t sj_recorder_reserve(uint32_t tag)
 {
-    const uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
 /* sj_recorder_reserve_at_once is that for a thread that must not wait. */
 static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
 {
-    const uint64_t address = sj_arch_reserve(&sj_recorder_self.cursor, SJ_RECORD_BYTES);
+    const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
     return sj_recorder_usable(address) ? address : sj_recorder_slow_at_once(tag);
 }
 

@@ -128,6 +128,10 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     sj_recorder.arena = (sj_arena_header *)base;
     sj_recorder.arena_bytes = bytes;
     sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
+    sj_recorder.counted_functions =
+        (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0
+            ? base + sj_arena_counted_offset(welcome->max_threads, welcome->chunks_per_thread)
+            : NULL;
     atomic_store(&sj_recorder.next_slot, 0);
     /* Pairs with the acquire load in the slow path's advance_cursor. */
     atomic_store_explicit(&sj_recorder.armed, 1, memory_order_release);
@@ -350,6 +354,7 @@ void sj_recorder_after_fork(void)
     self->slot = NULL;
     sj_recorder_memory_place = NULL;
     self->chunk = NULL;
+    self->counting.span = 0;
     self->is_forking = 0;
     self->drop_calls = 0;
     self->drop_events = 0;

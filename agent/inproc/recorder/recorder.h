@@ -24,6 +24,22 @@ typedef enum sj_thread_mode {
     SJ_MODE_EXEMPT = 5   /* the same, for good: the thread is Sojourn's own */
 } sj_thread_mode;
 
+/* Timed calls of counted functions that a thread may have open at a time. */
+enum { SJ_OPEN_SAMPLES = 8 };
+
+/* What the probes of counted functions keep per thread. */
+typedef struct sj_recorder_counting {
+    uint64_t base;            /* of the thread's own stack: sj_short_base */
+    uint64_t span;            /* of it; 0: no calls are counted */
+    uint64_t last;            /* distance of the last entry or exit on it */
+    const uint8_t *functions; /* of which calls are counted (arena.h); set unless span is 0 */
+    uint32_t random;
+    int32_t countdown; /* counted calls until one is timed */
+    uint32_t open_samples;
+    uint32_t unused;
+    uint64_t samples[SJ_OPEN_SAMPLES]; /* distances of those that are open and timed */
+} sj_recorder_counting;
+
 /* What the recorder keeps per thread. Zeroed is the right start. Only its thread touches it. */
 typedef struct sj_recorder_thread {
     uint64_t cursor; /* address of the next record; what the probes add to */
@@ -31,18 +47,19 @@ typedef struct sj_recorder_thread {
     uint32_t mode;   /* sj_thread_mode */
     sj_thread_slot *slot;
     sj_chunk_header *chunk;
-    uint64_t window_low;          /* first record of the armed window */
-    uint64_t parked;              /* the cursor while is_forking */
-    uint64_t drop_calls;          /* dropped and not yet in a note */
-    uint64_t drop_events;         /* likewise */
-    uint64_t waited_ticks;        /* likewise */
-    _Atomic uint64_t nested;      /* dropped by handlers: calls << 32 | events */
-    uint64_t seen_recycled;       /* slots, when the thread found none */
-    uint32_t wait_failed;         /* a wait timed out; no further one until a chunk is free */
-    uint32_t refusal_counted;     /* the thread is in threads_refused */
-    uint32_t is_forking;          /* between sj_recorder_park and sj_recorder_unpark */
-    uint64_t forked_in;           /* handler's frame that the fork lay in; 0: none */
-    bool has_own_stack;           /* the slot's bounds are of the thread's stack */
+    uint64_t window_low;      /* first record of the armed window */
+    uint64_t parked;          /* the cursor while is_forking */
+    uint64_t drop_calls;      /* dropped and not yet in a note */
+    uint64_t drop_events;     /* likewise */
+    uint64_t waited_ticks;    /* likewise */
+    _Atomic uint64_t nested;  /* dropped by handlers: calls << 32 | events */
+    uint64_t seen_recycled;   /* slots, when the thread found none */
+    uint32_t wait_failed;     /* a wait timed out; no further one until a chunk is free */
+    uint32_t refusal_counted; /* the thread is in threads_refused */
+    uint32_t is_forking;      /* between sj_recorder_park and sj_recorder_unpark */
+    uint64_t forked_in;       /* handler's frame that the fork lay in; 0: none */
+    bool has_own_stack;       /* the slot's bounds are of the thread's stack */
+    sj_recorder_counting counting;
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 
@@ -65,6 +82,9 @@ void sj_recorder_end(void);
 /* sj_recorder_disarm stops recording for good: threads run on at full speed, their records are
  * discarded. The reason is stored in the arena unless the arena belongs to a parent. Any thread. */
 void sj_recorder_disarm(sj_disarm_reason reason);
+
+/* sj_recorder_counts_calls: probes may write short records. */
+bool sj_recorder_counts_calls(void);
 
 /* sj_recorder_retire ends a recording whose probes stay in use: the arena stays mapped, further
  * records are discarded. Any thread. */

@@ -118,6 +118,7 @@ static bool open_chunk(sj_recorder_thread *self)
     /* Pairs with the consumer's acquire load that finds the chunk. */
     atomic_store_explicit(&chunk->sequence, sequence, memory_order_release);
     atomic_store_explicit(&slot->chunk_sequence, sequence, memory_order_release);
+    sj_recorder_forget_place(self);
     self->chunk = chunk;
     self->mode = SJ_MODE_CHUNK;
     self->wait_failed = 0;
@@ -192,7 +193,7 @@ static void put_nested_notes(sj_recorder_thread *self)
         at > SJ_CHUNK_BYTES - MAX_NOTES * SJ_RECORD_BYTES || self->waited_ticks != 0) {
         return;
     }
-    const uint64_t address = sj_arch_reserve(&self->cursor, UINT64_C(2) * SJ_RECORD_BYTES);
+    const uint64_t address = sj_recorder_advance(self, UINT64_C(2) * SJ_RECORD_BYTES);
     if ((address & (SJ_CHUNK_BYTES - 1)) >= SJ_CHUNK_HEADER_BYTES &&
         (address & (SJ_CHUNK_BYTES - 1)) <= SJ_CHUNK_BYTES - 2 * SJ_RECORD_BYTES) {
         collect_nested(self);
@@ -231,7 +232,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     if (self->is_forking) {
         self->cursor = is_forked_child() ? 0 : self->parked;
     }
-    uint64_t address = sj_arch_reserve(&self->cursor, SJ_RECORD_BYTES);
+    uint64_t address = sj_recorder_advance(self, SJ_RECORD_BYTES);
     while (!sj_recorder_usable(address)) {
         self->cursor = 0;
         if (!advance_cursor(self)) {
@@ -242,7 +243,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
         if (atomic_load_explicit(&self->nested, memory_order_relaxed) != 0) {
             put_nested_notes(self);
         }
-        address = sj_arch_reserve(&self->cursor, SJ_RECORD_BYTES);
+        address = sj_recorder_advance(self, SJ_RECORD_BYTES);
     }
     if (self->is_forking) {
         self->parked = self->cursor;

@@ -72,7 +72,9 @@ static void assert_same_rows(const sj_block *block, const sj_block_rows *left,
         assert_int_equal(left->depths[row], right->depth[row]);
         assert_int_equal(left->starts[row], right->start_ticks[row]);
         assert_int_equal(left->endings[row], right->ending[row]);
-        assert_int_equal(left->flags[row], right->flags[row]);
+        const bool is_untimed =
+            block->untimed != NULL && block->untimed[left->symbols[row] + 1] != 0;
+        assert_int_equal(left->flags[row], right->flags[row] | (is_untimed ? SJ_CALL_UNTIMED : 0));
         assert_same_parent(block, left, right, row);
         if (right->end_ticks[row] != SJ_CALL_NOT_ENDED) {
             assert_int_equal(left->ends[row], right->end_ticks[row]);

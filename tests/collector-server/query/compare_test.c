@@ -217,6 +217,24 @@ static void sums_and_typical_times_have_to_agree(void **state)
     }
 }
 
+static void differences_within_the_error_of_estimates_decide_nothing(void **state)
+{
+    (void)state;
+    add_runs(1.3, 5, 0.005); /* 6 ms and 7.8 ms */
+    run("INSERT INTO function_stats(session_id, function_id, calls, total_ns, self_ns, unwound, "
+        "untrusted, untimed_calls, error_ns) SELECT session_id, 6, 100, 0, 0, 0, 0, 90, 100000 "
+        "FROM sessions");
+    sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
+    assert_true(says(made, 6, SJ_COMPARE_SLOWER));
+    sj_compare_free(made);
+    run("UPDATE function_stats SET error_ns = 1000000");
+    made = compare("tag:side=odd", "tag:side=even", false);
+    assert_true(says(made, 6, SJ_COMPARE_INCONCLUSIVE));
+    assert_false(says(made, 6, SJ_COMPARE_SLOWER));
+    sj_compare_free(made);
+    run("DELETE FROM function_stats");
+}
+
 static void single_sessions_prove_nothing(void **state)
 {
     (void)state;
@@ -395,6 +413,7 @@ int main(void)
         cmocka_unit_test(equal_runs_raise_few_alarms),
         cmocka_unit_test(planted_slowdown_is_found_and_named),
         cmocka_unit_test(sums_and_typical_times_have_to_agree),
+        cmocka_unit_test(differences_within_the_error_of_estimates_decide_nothing),
         cmocka_unit_test(single_sessions_prove_nothing),
         cmocka_unit_test(functions_appear_and_vanish),
         cmocka_unit_test(sets_name_sessions),

@@ -76,7 +76,8 @@ static void streams_of_every_small_size_round_trip(void **state)
                                                .endings = 4,
                                                .gaps = events % 3,
                                                .values = events % 40,
-                                               .tail_calls = events % 3 == 0 ? events % 90 : 0});
+                                               .tail_calls = events % 3 == 0 ? events % 90 : 0,
+                                               .untimed = events % 5 == 0 ? events : 0});
         }
     }
 }
@@ -97,7 +98,8 @@ static void random_streams_round_trip(void **state)
                                            .endings = seed,
                                            .gaps = seed % 7,
                                            .values = seed % 90,
-                                           .tail_calls = seed % 5 * 20});
+                                           .tail_calls = seed % 5 * 20,
+                                           .untimed = seed % 4 * 30});
     }
 }
 

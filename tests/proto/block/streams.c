@@ -79,6 +79,20 @@ static void make_tail_calls(const stream_shape *shape, uint64_t *random, sj_even
     }
 }
 
+/* Most calls of some functions, as in programs whose short functions are counted. */
+static void make_untimed(const stream_shape *shape, uint64_t *random, sj_event *events,
+                         sj_stack_frame *frames)
+{
+    for (size_t i = 0; i < shape->events && shape->untimed != 0; i++) {
+        if (events[i].function % 3 == 1 && next_random(random) % 100 < shape->untimed) {
+            events[i].tail_call |= SJ_EVENT_UNTIMED;
+        }
+    }
+    for (uint32_t i = 0; i < shape->open_depth && shape->untimed != 0; i += 1 + i % 4) {
+        frames[i].flags |= SJ_CALL_UNTIMED;
+    }
+}
+
 static void make_endings(const stream_shape *shape, sj_block_input *input)
 {
     sj_block_ending *endings = calloc(shape->endings + 1, sizeof(*endings));
@@ -159,6 +173,7 @@ void stream_make(const stream_shape *shape, sj_block_input *input)
     make_frames(shape, &random, first_ticks, frames);
     make_events(shape, &random, first_ticks, events);
     make_tail_calls(shape, &random, events, frames);
+    make_untimed(shape, &random, events, frames);
     input->frames = frames;
     input->events = events;
     make_endings(shape, input);
@@ -182,10 +197,12 @@ static void check_events(const sj_block_input *input, const sj_block *block, uns
     size_t tail_calls = 0;
     for (size_t i = 0; i < block->header.event_count; i++) {
         const sj_event *event = &input->events[i];
-        if ((want & listed) == listed && event->tail_call != 0) {
+        const uint32_t tail_call = event->tail_call & ~(uint32_t)SJ_EVENT_UNTIMED;
+        const bool is_untimed = tail_call != event->tail_call;
+        if ((want & listed) == listed && tail_call != 0) {
             assert_true(tail_calls < block->tail_call_count);
             assert_int_equal(block->tail_calls[tail_calls].event, i);
-            assert_int_equal(block->tail_calls[tail_calls++].ended, event->tail_call - 1);
+            assert_int_equal(block->tail_calls[tail_calls++].ended, tail_call - 1);
         }
         calls += event->function != SJ_EVENT_LEAVE;
         if ((want & SJ_WANT_STRUCTURE) != 0) {
@@ -194,7 +211,8 @@ static void check_events(const sj_block_input *input, const sj_block *block, uns
             assert_true(symbol <= block->function_count);
             assert_int_equal(symbol == 0 ? SJ_EVENT_LEAVE : block->functions[symbol - 1],
                              event->function);
-            assert_int_equal(block->tails == NULL ? 0 : block->tails[symbol], event->tail_call);
+            assert_int_equal(block->tails == NULL ? 0 : block->tails[symbol], tail_call);
+            assert_int_equal(block->untimed == NULL ? 0 : block->untimed[symbol], is_untimed);
         }
         if ((want & SJ_WANT_TIMES) != 0) {
             assert_true(block->ticks[i] == event->ticks);

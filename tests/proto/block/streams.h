@@ -16,6 +16,7 @@ typedef struct stream_shape {
     size_t gaps;
     size_t values;
     uint32_t tail_calls; /* of 100 ENTERs */
+    uint32_t untimed;    /* of 100 ENTERs of each third function */
 } stream_shape;
 
 /* stream_make fills an input whose arrays it allocates; stream_free frees them. */

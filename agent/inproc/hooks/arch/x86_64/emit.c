@@ -1,44 +1,15 @@
-/* Design notes
- *
- * rdtsc dominates a probe: as long as a probe is short, its other instructions cost nothing, a call
- * included. So all probes of a module share one piece of code, to which each passes its tag. With
- * inline probes the stubs of a large program were five times as large, and no faster.
- *
- * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
- * red zone, which is dead at function entries and exits and which signal handlers do not touch. The
- * clock is read before the slot is reserved, so that slots are in the order of their events even if
- * a signal handler interrupts the probe. Flags go through lahf/seto and back through add/sahf, much
- * cheaper than pushf/popf.
- *
- * The memory that records go to lies in the drain's cache or in none, and a program that calls a
- * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
- * line holds four records. */
 #include "agent/abi/plan.h"
-#include "agent/abi/record.h"
-#include "agent/inproc/hooks/arch.h"
-#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/hooks/arch/x86_64/code.h"
 
 #include <elf.h>
 #include <stddef.h>
 #include <string.h>
-
-enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
 
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 uint16_t sj_arch_machine(void)
 {
     return EM_X86_64;
-}
-
-/* Inlined, so that constant counts become plain stores: a large program has 100,000 probes to be
- * written before it starts. */
-static inline void put_bytes(uint64_t *at, bool measuring, const void *bytes, uint32_t count)
-{
-    if (!measuring) {
-        memcpy((void *)(uintptr_t)*at, bytes, count);
-    }
-    *at += count;
 }
 
 void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count)
@@ -48,27 +19,6 @@ void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t
     }
 }
 
-static void put_32(uint64_t *at, bool measuring, uint32_t value)
-{
-    put_bytes(at, measuring, &value, sizeof(value));
-}
-
-/* Writes a displacement from the end of its own field. */
-static void put_displacement(sj_code_emitter *emitter, uint64_t *at, uint64_t target)
-{
-    const int64_t distance = (int64_t)(target - (*at + 4));
-    if (!emitter->measuring && distance != (int32_t)distance) {
-        emitter->too_far = true;
-    }
-    put_32(at, emitter->measuring, (uint32_t)distance);
-}
-
-#define EMIT(at, ...)                                                                              \
-    do {                                                                                           \
-        const uint8_t emit_bytes_[] = {__VA_ARGS__};                                               \
-        put_bytes((at), emitter->measuring, emit_bytes_, sizeof(emit_bytes_));                     \
-    } while (0)
-
 void sj_code_emit_trampoline(sj_code_emitter *emitter, uint64_t target)
 {
     EMIT(&emitter->at, 0xff, 0x25, 0, 0, 0, 0); /* jmp *0(%rip) */
@@ -76,82 +26,9 @@ void sj_code_emit_trampoline(sj_code_emitter *emitter, uint64_t target)
     put_32(&emitter->at, emitter->measuring, (uint32_t)(target >> 32));
 }
 
-static uint32_t cursor_offset(void)
-{
-    uint64_t thread_pointer;
-    __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
-    return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
-}
-
 uint32_t sj_arch_thread_offset(void)
 {
     return cursor_offset();
-}
-
-/* The tag of a value is that of an entry with these bits of its last byte set. */
-enum {
-    SHARED_ALIGNMENT = 64,
-    FETCH_BYTES_AHEAD = 512,
-    VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24)
-};
-_Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
-
-/* In a slow part: steps over the red zone, passes the tag in %rax, returns with the record in %rcx.
- */
-static void emit_slow_call(sj_code_emitter *emitter)
-{
-    uint64_t *at = &emitter->cold_at;
-    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
-    EMIT(at, 0x50);                                           /* push %rax */
-    EMIT(at, 0xe8);                                           /* call trampoline */
-    put_displacement(emitter, at, emitter->slow_trampoline);
-    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
-}
-
-/* The slow part: passes the tag, and reads the clock again, because the thread may have waited. It
- * goes on with what is emitted next. */
-static void emit_slow_part(sj_code_emitter *emitter, bool is_value)
-{
-    uint64_t *at = &emitter->cold_at;
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
-    if (is_value) {
-        EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
-    }
-    emit_slow_call(emitter);
-    EMIT(at, 0x0f, 0x31); /* rdtsc */
-}
-
-/* Saves what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
- * address lies at (%rsp) and its tag at -8(%rsp): the function's stack pointer is 8 above. Seen
- * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
-static void emit_save(sj_code_emitter *emitter)
-{
-    uint64_t *at = &emitter->at;
-    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf0); /* mov %rax, -16(%rsp) */
-    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xe8); /* mov %rcx, -24(%rsp) */
-    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
-    if (!emitter->frees_flags) {
-        EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
-        EMIT(at, 0x89, 0x44, 0x24, 0xd8); /* mov %eax, -40(%rsp) */
-    }
-}
-
-/* `at`: in the main line or in a slow part. */
-static void emit_give_back(sj_code_emitter *emitter, uint64_t *at)
-{
-    if (!emitter->frees_flags) {
-        EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
-        EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
-    }
-    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
-    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
-    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
-}
-
-static void emit_restore(sj_code_emitter *emitter, uint64_t *at)
-{
-    emit_give_back(emitter, at);
-    EMIT(at, 0xc3); /* ret */
 }
 
 /* If the call that jumps here returns to the thunk, its exit is recorded first. */
@@ -177,63 +54,17 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* The address of a slot in %rcx, and the carry flag clear; without a slot, a jump to the slow part
- * that is emitted next. */
-static void emit_try(sj_code_emitter *emitter)
-{
-    uint64_t *at = &emitter->at;
-    EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
-    EMIT(at, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
-    put_32(at, emitter->measuring, cursor_offset());
-    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
-    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
-    put_displacement(emitter, at, emitter->cold_at);
-}
-
-/* A slot for a value, or for an entry or exit: its address in %rcx. */
-static void emit_reserve(sj_code_emitter *emitter, bool is_value)
-{
-    emit_try(emitter);
-    emit_slow_part(emitter, is_value);
-    EMIT(&emitter->cold_at, OPCODE_JMP32);
-    put_displacement(emitter, &emitter->cold_at, emitter->at);
-}
-
-/* For the entry at %rcx: fetches what will be written a dozen calls later. Beyond the arena it does
- * nothing. */
-static void emit_fetch(sj_code_emitter *emitter)
-{
-    EMIT(&emitter->at, 0x0f, 0x0d, 0x89); /* prefetchw bytes(%rcx) */
-    put_32(&emitter->at, emitter->measuring, FETCH_BYTES_AHEAD);
-}
-
-/* `mark` is added to the stack address. */
-static void emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
-{
-    uint64_t *at = &emitter->at;
-    EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_reserve(emitter, false);
-    if (enters) {
-        emit_fetch(emitter);
-    }
-    EMIT(at, 0x89, 0x01);                                     /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);                         /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x54, 0x24, (uint8_t)(0x08 + mark)); /* lea 8(%rsp), %rdx */
-    EMIT(at, 0x48, 0x89, 0x51, 0x06);                         /* mov %rdx, 6(%rcx) */
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                         /* mov -8(%rsp), %eax */
-    EMIT(at, 0x89, 0x41, 0x0c);                               /* mov %eax, 12(%rcx) */
-}
-
 /* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
 static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 {
-    enum { VALUE_BYTES = 52 }; /* of the code that is jumped over */
+    /* of the code that is jumped over */
+    const uint8_t value_bytes = emitter->counts_calls ? 99 : 52;
     uint64_t *at = &emitter->at;
     EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
-    EMIT(at, 0x74, VALUE_BYTES + 6);                     /* jz */
+    EMIT(at, 0x74, (uint8_t)(value_bytes + 6));          /* jz */
     EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
-    EMIT(at, 0x75, VALUE_BYTES);                         /* jnz */
-    emit_reserve(emitter, true);                         /* 27 bytes */
+    EMIT(at, 0x75, value_bytes);                         /* jnz */
+    sj_code_emit_reserve(emitter, true);                 /* 27 bytes, or 74 */
     EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
     EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
     EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
@@ -245,25 +76,18 @@ static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
 
-static void begin_part(sj_code_emitter *emitter, sj_shared_part part)
-{
-    emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
-    emitter->shared[part] = emitter->at;
-    emit_save(emitter);
-}
-
 static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters,
                       receiver_kind receiver)
 {
-    begin_part(emitter, part);
+    sj_code_begin_part(emitter, part);
     if (enters) {
         emit_dispatch_check(emitter);
     }
     if (receiver != RECEIVER_NONE) {
         emit_receiver(emitter, receiver == RECEIVER_SECOND);
     }
-    emit_record(emitter, enters, part == SJ_SHARED_TAIL_LEAVE ? SJ_STACK_TAIL_CALL : 0);
-    emit_restore(emitter, &emitter->at);
+    sj_code_emit_record(emitter, enters, part == SJ_SHARED_TAIL_LEAVE ? SJ_STACK_TAIL_CALL : 0);
+    sj_code_emit_restore(emitter, &emitter->at);
 }
 
 /* Where the tags of the two records lie, from the stack pointer on. */
@@ -287,7 +111,7 @@ static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_c
 static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at)
 {
     EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
-    emit_restore(emitter, at);
+    sj_code_emit_restore(emitter, at);
 }
 
 /* Records an exit and an entry and returns with the carry flag clear. Without room for both it
@@ -297,25 +121,29 @@ static void emit_tail_call_part(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     uint64_t *cold_at = &emitter->cold_at;
-    begin_part(emitter, SJ_SHARED_TAIL_CALL);
+    sj_code_begin_part(emitter, SJ_SHARED_TAIL_CALL);
     EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
-    EMIT(at, 0x0f, 0x31);                   /* rdtsc */
-    emit_try(emitter);
-    emit_slow_part(emitter, false);
+    sj_code_emit_keep_place(emitter);
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+    sj_code_emit_try(emitter);
+    sj_code_emit_slow_part(emitter, false);
     emit_tail_call_record(emitter, cold_at, LEAVE_TAG_AT);
     EMIT(cold_at, 0xf9); /* stc */
     emit_tail_call_end(emitter, cold_at);
     emit_tail_call_record(emitter, at, LEAVE_TAG_AT);
-    emit_try(emitter);
+    sj_code_emit_try(emitter);
     EMIT(cold_at, 0xf9); /* stc */
     emit_tail_call_end(emitter, cold_at);
-    emit_fetch(emitter);
+    sj_code_emit_fetch(emitter);
     emit_tail_call_record(emitter, at, ENTER_TAG_AT);
     emit_tail_call_end(emitter, at);
 }
 
 void sj_code_emit_shared(sj_code_emitter *emitter)
 {
+    if (emitter->counts_calls) {
+        sj_code_emit_counted_parts(emitter);
+    }
     emitter->frees_flags = true;
     emit_part(emitter, SJ_SHARED_ENTER_FREE_FLAGS, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE_FREE_FLAGS, false, RECEIVER_NONE);
@@ -340,14 +168,14 @@ static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part par
     put_displacement(emitter, at, emitter->shared[part]);
 }
 
-/* The slow part of a slot, as emit_slow_part has it, for code that nothing has called: the tag is
- * known. */
+/* The slow part of a slot, as sj_code_emit_slow_part has it, for code that nothing has called: the
+ * tag is known. */
 static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool reads_clock)
 {
     uint64_t *at = &emitter->cold_at;
     EMIT(at, 0xb8); /* mov $tag, %eax */
     put_32(at, emitter->measuring, tag);
-    emit_slow_call(emitter);
+    sj_code_emit_slow_call(emitter);
     if (reads_clock) {
         EMIT(at, 0x0f, 0x31); /* rdtsc */
     }
@@ -358,19 +186,19 @@ static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool r
 static void emit_inline_probe(sj_code_emitter *emitter, uint32_t tag, bool enters)
 {
     uint64_t *at = &emitter->at;
-    emit_save(emitter);
+    sj_code_emit_save(emitter);
     EMIT(at, 0x0f, 0x31); /* rdtsc */
-    emit_try(emitter);
+    sj_code_emit_try(emitter);
     emit_inline_slow_part(emitter, tag, true);
     if (enters) {
-        emit_fetch(emitter);
+        sj_code_emit_fetch(emitter);
     }
     EMIT(at, 0x89, 0x01);             /* mov %eax, (%rcx) */
     EMIT(at, 0x66, 0x89, 0x51, 0x04); /* mov %dx, 4(%rcx) */
     EMIT(at, 0x48, 0x89, 0x61, 0x06); /* mov %rsp, 6(%rcx) */
     EMIT(at, 0xc7, 0x41, 0x0c);       /* movl $tag, 12(%rcx) */
     put_32(at, emitter->measuring, tag);
-    emit_give_back(emitter, at);
+    sj_code_emit_give_back(emitter, at);
 }
 
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
@@ -380,8 +208,11 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
         emit_inline_probe(emitter, tag, enters);
         return;
     }
-    const sj_shared_part keeping = enters ? SJ_SHARED_ENTER : SJ_SHARED_LEAVE;
-    const sj_shared_part freeing = enters ? SJ_SHARED_ENTER_FREE_FLAGS : SJ_SHARED_LEAVE_FREE_FLAGS;
+    const bool counts =
+        emitter->counts_calls && (tag & SJ_RECORD_FUNCTION_MASK) < SJ_SHORT_FUNCTIONS;
+    const sj_shared_part keeping = (counts ? SJ_SHARED_COUNTED_ENTER : SJ_SHARED_ENTER) + !enters;
+    const sj_shared_part freeing =
+        (counts ? SJ_SHARED_COUNTED_ENTER_FREE_FLAGS : SJ_SHARED_ENTER_FREE_FLAGS) + !enters;
     emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
 }
 
@@ -462,7 +293,7 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa8, 0x00, 0x00, 0x00); /* lea 168(%rsp), %rsp */
 }
 
-/* Of sj_value_registers: loads what a register held in front of emit_save into %rax. */
+/* Of sj_value_registers: loads what a register held in front of sj_code_emit_save into %rax. */
 static void emit_load(sj_code_emitter *emitter, uint32_t word)
 {
     enum { RDX = 2, RCX = 3, REALS = SJ_VALUE_REGISTERS, RESULT = 2 * SJ_VALUE_REGISTERS };
@@ -529,7 +360,7 @@ static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
 static void emit_plain_value(sj_code_emitter *emitter, uint32_t tag, const sj_plain_value *value)
 {
     uint64_t *at = &emitter->at;
-    emit_try(emitter);
+    sj_code_emit_try(emitter);
     emit_inline_slow_part(emitter, tag, false);
     emit_load(emitter, value->word);
     emit_widen(emitter, value->bytes, value->is_signed != 0);
@@ -545,11 +376,11 @@ static void emit_plain_value(sj_code_emitter *emitter, uint32_t tag, const sj_pl
 bool sj_code_emit_plain_values(sj_code_emitter *emitter, uint32_t function,
                                const sj_plain_value *values, uint32_t count)
 {
-    emit_save(emitter);
+    sj_code_emit_save(emitter);
     for (uint32_t i = 0; i < count; i++) {
         emit_plain_value(emitter, sj_record_make_tag(SJ_RECORD_VALUE, function), &values[i]);
     }
-    emit_give_back(emitter, &emitter->at);
+    sj_code_emit_give_back(emitter, &emitter->at);
     return true;
 }
 

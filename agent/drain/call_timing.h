@@ -1,0 +1,62 @@
+/* Call timing: of which functions of a process calls are counted rather than timed, decided by what
+ * their timed calls last (`calls.clock` of the policy). The probes read it in the arena. The
+ * drain's thread only.
+ *
+ * A function is counted when 512 of its calls came within a second and lasted at most
+ * SJ_SHORT_CALL_NS on average; its timed calls go on to say how long they last. It is timed again
+ * when they last twice as long, or when one call that nobody timed may have lasted SJ_LATE_CALL_NS
+ * or more; then 64 short calls are enough. Functions that a rule of the policy asks about are never
+ * counted. */
+#ifndef SJ_AGENT_DRAIN_CALL_TIMING_H
+#define SJ_AGENT_DRAIN_CALL_TIMING_H
+
+#include "agent/abi/record.h"
+#include "agent/drain/arena_view.h"
+#include "agent/registry/function_rules.h"
+
+enum { SJ_SHORT_CALL_NS = 2000, SJ_LATE_CALL_NS = 100000 };
+
+typedef struct sj_timed_function {
+    double mean_ticks; /* of its timed calls, while it is counted */
+    uint64_t ticks;    /* sum, of the calls of this window */
+    uint64_t since48;  /* when the window began */
+    uint32_t calls;    /* of the window; while it is counted: timed ones */
+    bool is_counted;
+} sj_timed_function;
+
+typedef struct sj_call_timing {
+    uint8_t *counted;               /* borrowed, SJ_SHORT_FUNCTIONS bytes */
+    const sj_function_rules *rules; /* borrowed, may be NULL */
+    bool is_off;                    /* all functions are timed */
+    double short_ticks;
+    uint64_t late_ticks;
+    uint64_t second_ticks;
+    sj_timed_function functions[SJ_SHORT_FUNCTIONS];
+} sj_call_timing;
+
+/* sj_call_timing_new decides for the arena of `view`, which outlives it. NULL: no memory, or the
+ * arena is of an agent that counts no calls. sj_call_timing_free, of NULL too, leaves all functions
+ * timed. */
+sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick);
+void sj_call_timing_free(sj_call_timing *timing);
+
+/* sj_call_timing_set_rules makes other rules hold: functions that they ask about are timed from now
+ * on; unless `counts`, all are. */
+void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *rules, bool counts);
+
+/* sj_call_timing_add takes what a call has lasted that was timed at both ends, the latter at
+ * `end48`; sj_call_timing_late says that one was not, and may have lasted SJ_LATE_CALL_NS. */
+void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t ticks, uint64_t end48);
+void sj_call_timing_late(sj_call_timing *timing, uint32_t function);
+
+/* sj_call_timing_mean is what a call of a function lasts on average, in ticks; negative: that is
+ * not known. */
+static inline double sj_call_timing_mean(const sj_call_timing *timing, uint32_t function)
+{
+    return timing != NULL && function < SJ_SHORT_FUNCTIONS &&
+                   timing->functions[function].mean_ticks > 0
+               ? timing->functions[function].mean_ticks
+               : -1;
+}
+
+#endif

@@ -1,0 +1,385 @@
+#include "agent/drain/untimed_records.h"
+
+#include "agent/assembler/untimed_entry.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
+
+enum {
+    MOST_WAITING = 1 << 16, /* records: then they get times although no timed record has come */
+    MOST_OPEN = 1 << 16,    /* timed calls that are followed */
+    TICKS_BYTES = 6
+};
+
+/* A call whose entry was timed. */
+typedef struct open_call {
+    uint64_t stack;
+    uint64_t ticks48;
+    uint32_t function;
+} open_call;
+
+/* A record that waits, and the time in front of it. */
+typedef struct waiting_record {
+    uint32_t record; /* its place among the output */
+    uint32_t owner; /* place + 1 among these of the entry whose call the time in front of it belongs
+                       to; 0: none of them */
+    uint32_t parts; /* of an entry: how many such times its own are */
+    bool is_whole;  /* its exit waits, too */
+    double ticks;   /* of an entry: what its call lasts; then what each of its parts does */
+} waiting_record;
+
+struct sj_untimed_records {
+    sj_call_timing *timing;
+    uint64_t base, span; /* of the thread's own stack */
+    uint64_t last;       /* distance of the last entry or exit there, */
+    bool knows_last;     /* if it is known */
+    bool knows_before;
+    uint64_t before48; /* time of the last timed record */
+    sj_record *output; /* those that have times, and from `ready` on those that wait */
+    size_t count, capacity, ready;
+    waiting_record *waiting; /* the untimed ones among the latter */
+    size_t waiting_count, waiting_capacity;
+    uint32_t *path; /* entries among the waiting that are open, while times are given */
+    size_t path_capacity;
+    open_call *open;
+    size_t open_count, open_capacity;
+};
+
+sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
+                                           uint64_t stack_high)
+{
+    sj_untimed_records *untimed = calloc(1, sizeof(*untimed));
+    if (untimed != NULL) {
+        untimed->timing = timing;
+        untimed->base = sj_short_base(stack_low);
+        untimed->span = stack_high > untimed->base ? stack_high - untimed->base : 0;
+    }
+    return untimed;
+}
+
+void sj_untimed_records_free(sj_untimed_records *untimed)
+{
+    if (untimed != NULL) {
+        free(untimed->output);
+        free(untimed->waiting);
+        free(untimed->path);
+        free(untimed->open);
+        free(untimed);
+    }
+}
+
+static uint32_t function_of(const sj_record *record)
+{
+    return sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
+}
+
+static bool is_of_kind(const sj_record *record, sj_record_kind kind)
+{
+    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == (uint32_t)kind;
+}
+
+static uint64_t ticks_between(uint64_t from48, uint64_t to48)
+{
+    const uint64_t ticks = (to48 - from48) & TICKS48_MASK;
+    return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* a clock that went back */
+}
+
+static void set_ticks(sj_record *record, uint64_t ticks48)
+{
+    memcpy(record->bytes, &ticks48, TICKS_BYTES);
+}
+
+/* --- what timed calls say ----------------------------------------------------------------------
+ */
+
+static void open_one(sj_untimed_records *untimed, const open_call *call)
+{
+    while (untimed->open_count != 0 &&
+           untimed->open[untimed->open_count - 1].stack <= call->stack) {
+        untimed->open_count--;
+    }
+    if (untimed->open_count == MOST_OPEN) {
+        untimed->open_count = 0;
+    }
+    untimed->open[untimed->open_count++] = *call;
+}
+
+static void close_one(sj_untimed_records *untimed, const open_call *exit)
+{
+    while (untimed->open_count != 0 && untimed->open[untimed->open_count - 1].stack < exit->stack) {
+        untimed->open_count--;
+    }
+    if (untimed->open_count == 0) {
+        return;
+    }
+    const open_call *call = &untimed->open[untimed->open_count - 1];
+    if (call->stack == exit->stack && call->function == exit->function) {
+        untimed->open_count--;
+        sj_call_timing_add(untimed->timing, call->function,
+                           ticks_between(call->ticks48, exit->ticks48), exit->ticks48);
+    }
+}
+
+/* follow takes note of a timed entry or exit. Calls without a clock need none: where one goes on
+ * beyond a timed record, its times are known as well as those of its neighbours. */
+static void follow(sj_untimed_records *untimed, const sj_record *record)
+{
+    const uint64_t stack = sj_record_stack(record);
+    if (untimed->timing == NULL || sj_record_is_managed(stack)) {
+        return;
+    }
+    const open_call call = {.stack = sj_record_frame(record),
+                            .ticks48 = sj_record_ticks48(record),
+                            .function = function_of(record)};
+    if (is_of_kind(record, SJ_RECORD_ENTER)) {
+        open_one(untimed, &call);
+    } else {
+        close_one(untimed, &call);
+    }
+}
+
+/* --- times ------------------------------------------------------------------------------------ */
+
+/* Finds out which of the waiting calls end among them, and what they last. Returns the sum of the
+ * times that are known so; `*unknown` is how many are not. */
+static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < untimed->waiting_count; i++) {
+        waiting_record *waiting = &untimed->waiting[i];
+        const sj_record *record = &untimed->output[waiting->record];
+        waiting->owner = depth != 0 ? untimed->path[depth - 1] + 1 : 0;
+        waiting->parts = 0;
+        waiting->is_whole = false;
+        waiting->ticks = 0;
+        if (waiting->owner != 0) {
+            untimed->waiting[waiting->owner - 1].parts++;
+        }
+        if (is_of_kind(record, SJ_RECORD_ENTER)) {
+            untimed->path[depth++] = (uint32_t)i;
+            continue;
+        }
+        waiting_record *entry = depth != 0 ? &untimed->waiting[untimed->path[depth - 1]] : NULL;
+        const sj_record *entered = entry != NULL ? &untimed->output[entry->record] : NULL;
+        if (entry == NULL || sj_record_frame(entered) != sj_record_frame(record) ||
+            function_of(entered) != function_of(record)) {
+            depth = 0; /* what is open here has no exit of its own, or none among these */
+            continue;
+        }
+        const double mean = sj_call_timing_mean(untimed->timing, function_of(record));
+        entry->is_whole = mean >= 0;
+        depth--;
+        /* So far `ticks` is what its callees last. */
+        const double lasts = mean > entry->ticks ? mean : entry->ticks;
+        if (depth != 0) {
+            untimed->waiting[untimed->path[depth - 1]].ticks += lasts;
+        }
+        entry->ticks = lasts - entry->ticks;
+        if (entry->parts != 1) {
+            entry->ticks /= entry->parts;
+        }
+    }
+    double known = 0;
+    *unknown = 1; /* behind the last */
+    for (size_t i = 0; i < untimed->waiting_count; i++) {
+        const uint32_t owner = untimed->waiting[i].owner;
+        const bool is_known = owner != 0 && untimed->waiting[owner - 1].is_whole;
+        known += is_known ? untimed->waiting[owner - 1].ticks : 0;
+        *unknown += !is_known;
+    }
+    return known;
+}
+
+/* A call among the waiting may have lasted for all the time that they have together. */
+static void tell_late(sj_untimed_records *untimed, uint64_t ticks)
+{
+    if (untimed->timing == NULL || ticks < untimed->timing->late_ticks) {
+        return;
+    }
+    for (size_t i = 0; i < untimed->waiting_count; i++) {
+        const sj_record *record = &untimed->output[untimed->waiting[i].record];
+        sj_call_timing_late(untimed->timing, function_of(record));
+    }
+}
+
+/* give_times gives the waiting records times before `until48`. `is_theirs`: nothing else is known
+ * to have taken time since the last timed record. */
+static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool is_theirs)
+{
+    if (untimed->waiting_count == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_array_reserve(&untimed->path, &untimed->path_capacity, 0, untimed->waiting_count,
+                            sizeof(*untimed->path)));
+    const uint64_t from48 = untimed->knows_before ? untimed->before48 : until48;
+    const double between = (double)ticks_between(from48, until48);
+    size_t unknown = 0;
+    const double known = find_known_times(untimed, &unknown);
+    const double scale = known > between ? between / known : 1;
+    const double rest = known < between ? (between - known) / (double)unknown : 0;
+    double at = 0;
+    for (size_t i = 0; i < untimed->waiting_count; i++) {
+        const uint32_t owner = untimed->waiting[i].owner;
+        const bool is_known = owner != 0 && untimed->waiting[owner - 1].is_whole;
+        at += is_known ? untimed->waiting[owner - 1].ticks * scale : rest;
+        at = at < between ? at : between;
+        set_ticks(&untimed->output[untimed->waiting[i].record],
+                  (from48 + (uint64_t)at) & TICKS48_MASK);
+    }
+    if (is_theirs) {
+        tell_late(untimed, (uint64_t)between);
+    }
+    untimed->waiting_count = 0;
+    return SJ_OK;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+/* A record without a clock, as the assembler takes it. */
+static sj_record untimed_record(const sj_record *record)
+{
+    sj_record marked = *record;
+    const bool enters = is_of_kind(record, SJ_RECORD_ENTER);
+    marked.bytes[TICKS_BYTES] &= (uint8_t)~SJ_STACK_UNTIMED;
+    marked.bytes[TICKS_BYTES] |= enters ? (uint8_t)SJ_UNTIMED_ENTRY : 0;
+    return marked;
+}
+
+/* There is room for it: see make_room. */
+static void put(sj_untimed_records *untimed, const sj_record *record, bool waits)
+{
+    if (waits) {
+        untimed->waiting[untimed->waiting_count++].record = (uint32_t)untimed->count;
+    }
+    untimed->output[untimed->count++] = waits ? untimed_record(record) : *record;
+}
+
+static sj_status make_room(sj_untimed_records *untimed, size_t places)
+{
+    SJ_TRY(sj_array_reserve(&untimed->output, &untimed->capacity, untimed->count,
+                            places * SJ_SHORTS, sizeof(*untimed->output)));
+    SJ_TRY(sj_array_reserve(&untimed->waiting, &untimed->waiting_capacity, untimed->waiting_count,
+                            places * SJ_SHORTS, sizeof(*untimed->waiting)));
+    return sj_array_reserve(&untimed->open, &untimed->open_capacity, untimed->open_count,
+                            places * SJ_SHORTS, sizeof(*untimed->open));
+}
+
+static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *undecided)
+{
+    if (sj_short_function(word) == 0) {
+        return;
+    }
+    if (!untimed->knows_last || !sj_word_is_short(word)) {
+        *undecided += 1;
+        return;
+    }
+    untimed->last = sj_short_distance(word, untimed->last);
+    const uint64_t stack = (untimed->base + untimed->last) | SJ_STACK_UNTIMED;
+    const uint32_t tag = sj_record_make_tag(
+        sj_short_is_exit(word) ? SJ_RECORD_LEAVE : SJ_RECORD_ENTER, sj_short_function(word));
+    sj_record record = {{0}};
+    memcpy(record.bytes + TICKS_BYTES, &stack, TICKS_BYTES);
+    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    put(untimed, &record, true);
+}
+
+static void keep_place(sj_untimed_records *untimed, const sj_record *record)
+{
+    const uint64_t distance = sj_record_frame(record) - untimed->base;
+    if (distance < untimed->span) {
+        untimed->last = distance;
+        untimed->knows_last = true;
+    }
+}
+
+static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record)
+{
+    const bool is_call = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS <= SJ_RECORD_LEAVE;
+    if (is_call) {
+        keep_place(untimed, record);
+    }
+    if (is_of_kind(record, SJ_RECORD_VALUE)) {
+        put(untimed, record, false); /* it goes with the record behind it */
+        return SJ_OK;
+    }
+    if (is_call && sj_record_is_untimed(sj_record_stack(record))) {
+        put(untimed, record, true);
+        return SJ_OK;
+    }
+    SJ_TRY(give_times(untimed, sj_record_ticks48(record), is_call));
+    untimed->before48 = sj_record_ticks48(record);
+    untimed->knows_before = true;
+    if (is_call) {
+        follow(untimed, record);
+    }
+    put(untimed, record, false);
+    untimed->ready = untimed->count;
+    return SJ_OK;
+}
+
+/* What was lent goes; what waits moves to the front. */
+static void drop_lent(sj_untimed_records *untimed)
+{
+    if (untimed->ready == 0) {
+        return;
+    }
+    memmove(untimed->output, untimed->output + untimed->ready,
+            (untimed->count - untimed->ready) * sizeof(*untimed->output));
+    for (size_t i = 0; i < untimed->waiting_count; i++) {
+        untimed->waiting[i].record -= (uint32_t)untimed->ready;
+    }
+    untimed->count -= untimed->ready;
+    untimed->ready = 0;
+}
+
+static sj_status settle(sj_untimed_records *untimed, uint64_t now_ticks)
+{
+    SJ_TRY(give_times(untimed, now_ticks & TICKS48_MASK, false));
+    untimed->before48 = now_ticks & TICKS48_MASK;
+    untimed->ready = untimed->count;
+    return SJ_OK;
+}
+
+sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *places,
+                                  size_t count, uint64_t now_ticks, sj_record **records,
+                                  size_t *record_count, uint64_t *undecided)
+{
+    drop_lent(untimed);
+    *undecided = 0;
+    SJ_TRY(make_room(untimed, count));
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t tag = sj_record_tag(&places[i]);
+        if (tag != 0 && !sj_word_is_short(tag)) {
+            SJ_TRY(take_whole(untimed, &places[i]));
+            continue;
+        }
+        for (uint32_t part = 0; part < SJ_SHORTS; part++) {
+            take_short(untimed, sj_record_word(&places[i], part), undecided);
+        }
+    }
+    if (untimed->waiting_count >= MOST_WAITING) {
+        SJ_TRY(settle(untimed, now_ticks));
+    }
+    *records = untimed->output;
+    *record_count = untimed->ready;
+    return SJ_OK;
+}
+
+sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
+                                    sj_record **records, size_t *record_count)
+{
+    drop_lent(untimed);
+    SJ_TRY(settle(untimed, now_ticks));
+    *records = untimed->output;
+    *record_count = untimed->ready;
+    return SJ_OK;
+}
+
+void sj_untimed_records_lost(sj_untimed_records *untimed)
+{
+    untimed->knows_last = false;
+    untimed->open_count = 0;
+}

@@ -1,0 +1,120 @@
+/* What the files that write probes for x86-64 share. Not for others. */
+#ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
+#define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
+
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <string.h>
+
+enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
+
+/* Inlined, so that constant counts become plain stores: a large program has 100,000 probes to be
+ * written before it starts. */
+static inline void put_bytes(uint64_t *at, bool measuring, const void *bytes, uint32_t count)
+{
+    if (!measuring) {
+        memcpy((void *)(uintptr_t)*at, bytes, count);
+    }
+    *at += count;
+}
+
+static inline void put_32(uint64_t *at, bool measuring, uint32_t value)
+{
+    put_bytes(at, measuring, &value, sizeof(value));
+}
+
+/* Writes a displacement from the end of its own field. */
+static inline void put_displacement(sj_code_emitter *emitter, uint64_t *at, uint64_t target)
+{
+    const int64_t distance = (int64_t)(target - (*at + 4));
+    if (!emitter->measuring && distance != (int32_t)distance) {
+        emitter->too_far = true;
+    }
+    put_32(at, emitter->measuring, (uint32_t)distance);
+}
+
+#define EMIT(at, ...)                                                                              \
+    do {                                                                                           \
+        const uint8_t emit_bytes_[] = {__VA_ARGS__};                                               \
+        put_bytes((at), emitter->measuring, emit_bytes_, sizeof(emit_bytes_));                     \
+    } while (0)
+
+static inline uint32_t offset_of(const void *thread_local)
+{
+    uint64_t thread_pointer;
+    __asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+    return (uint32_t)((uint64_t)(uintptr_t) thread_local - thread_pointer);
+}
+
+static inline uint32_t cursor_offset(void)
+{
+    return offset_of(&sj_recorder_self.cursor);
+}
+
+/* An instruction whose operand is a word of the thread's, at its end. */
+#define EMIT_OWN(at, word, ...)                                                                    \
+    do {                                                                                           \
+        EMIT((at), __VA_ARGS__);                                                                   \
+        put_32((at), emitter->measuring, offset_of(&sj_recorder_self.word));                       \
+    } while (0)
+
+/* A jump to what is not emitted yet: where its distance stands, for land. */
+static inline uint64_t emit_forward(sj_code_emitter *emitter, uint64_t *at, uint8_t condition)
+{
+    EMIT(at, 0x0f, condition);
+    *at += 4;
+    return *at - 4;
+}
+
+static inline void land(sj_code_emitter *emitter, uint64_t field, uint64_t target)
+{
+    put_displacement(emitter, &field, target);
+}
+
+enum { VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
+_Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
+
+/* In a slow part: steps over the red zone, passes the tag in %rax, returns with the record in %rcx.
+ */
+void sj_code_emit_slow_call(sj_code_emitter *emitter);
+
+/* The slow part: passes the tag, and reads the clock again, because the thread may have waited. It
+ * goes on with what is emitted next. */
+void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value);
+
+/* Saves what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
+ * address lies at (%rsp) and its tag at -8(%rsp): the function's stack pointer is 8 above. Seen
+ * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
+void sj_code_emit_save(sj_code_emitter *emitter);
+
+/* `at`: in the main line or in a slow part. sj_code_emit_restore returns, too. */
+void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at);
+void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at);
+
+/* The address of a slot in %rcx, and the carry flag clear; without a slot, a jump to the slow part
+ * that is emitted next. The clock in %rdx:%rax is kept. */
+void sj_code_emit_try(sj_code_emitter *emitter);
+
+/* A slot for a value, or for an entry or exit: its address in %rcx. */
+void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value);
+
+/* For the entry at %rcx: fetches what will be written a dozen calls later. Beyond the arena it does
+ * nothing. */
+void sj_code_emit_fetch(sj_code_emitter *emitter);
+
+/* Where short records are written: keeps the place of an entry or exit on the thread's own stack.
+ * %rax and the flags are lost. */
+void sj_code_emit_keep_place(sj_code_emitter *emitter);
+
+/* An entry or an exit with the clock; `mark` is added to the stack address. */
+void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark);
+
+/* Begins a part that probes share, at an address of its own. */
+void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part);
+
+/* The parts of functions whose calls may be counted. */
+void sj_code_emit_counted_parts(sj_code_emitter *emitter);
+
+#endif

@@ -1,0 +1,174 @@
+/* Design notes
+ *
+ * rdtsc dominates a probe: as long as a probe is short, its other instructions cost nothing, a call
+ * included. So all probes of a module share one piece of code, to which each passes its tag. With
+ * inline probes the stubs of a large program were five times as large, and no faster.
+ *
+ * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
+ * red zone, which is dead at function entries and exits and which signal handlers do not touch. The
+ * clock is read before the slot is reserved, so that slots are in the order of their events even if
+ * a signal handler interrupts the probe. Flags go through lahf/seto and back through add/sahf, much
+ * cheaper than pushf/popf.
+ *
+ * The memory that records go to lies in the drain's cache or in none, and a program that calls a
+ * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
+ * line holds four records. */
+#include "agent/inproc/hooks/arch/x86_64/code.h"
+
+enum { SHARED_ALIGNMENT = 64, FETCH_BYTES_AHEAD = 512 };
+
+void sj_code_emit_slow_call(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
+    EMIT(at, 0x50);                                           /* push %rax */
+    EMIT(at, 0xe8);                                           /* call trampoline */
+    put_displacement(emitter, at, emitter->slow_trampoline);
+    EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
+}
+
+void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
+    if (is_value) {
+        EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS); /* or $0xc0000000, %eax */
+    }
+    sj_code_emit_slow_call(emitter);
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+}
+
+void sj_code_emit_save(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf0); /* mov %rax, -16(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xe8); /* mov %rcx, -24(%rsp) */
+    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
+        EMIT(at, 0x89, 0x44, 0x24, 0xd8); /* mov %eax, -40(%rsp) */
+    }
+}
+
+void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at)
+{
+    if (!emitter->frees_flags) {
+        EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
+        EMIT(at, 0x04, 0x7f, 0x9e);       /* add $127, %al; sahf */
+    }
+    EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
+    EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
+}
+
+void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at)
+{
+    sj_code_emit_give_back(emitter, at);
+    EMIT(at, 0xc3); /* ret */
+}
+
+/* The rest of a place that short records have begun, from %rax to %rcx, is filled up. */
+static void emit_filler(sj_code_emitter *emitter, uint64_t back)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %eax */
+    EMIT(at, 0x74, 0x0f);                   /* jz behind the loop */
+    EMIT(at, 0xc7, 0x00);                   /* movl $filler, (%rax) */
+    put_32(at, emitter->measuring, SJ_SHORT_FILLER);
+    EMIT(at, 0x48, 0x83, 0xc0, 0x04); /* add $4, %rax */
+    EMIT(at, 0x48, 0x39, 0xc8);       /* cmp %rcx, %rax */
+    EMIT(at, 0x75, 0xf1);             /* jne */
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, back);
+}
+
+/* sj_code_emit_try where short records are written: see recorder/counting.c. The clock in %rdx:%rax
+ * is kept below what sj_code_emit_save has saved. */
+static void emit_aligned_try(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x89, 0x44, 0x24, 0xd0);                         /* mov %eax, -48(%rsp) */
+    EMIT(at, 0x89, 0x54, 0x24, 0xd4);                         /* mov %edx, -44(%rsp) */
+    EMIT_OWN(at, cursor, 0x64, 0x48, 0x8b, 0x04, 0x25);       /* mov %fs:cursor, %rax */
+    EMIT(at, 0x48, 0x8d, 0x48, 0x0f);                         /* lea 15(%rax), %rcx */
+    EMIT(at, 0x48, 0x83, 0xe1, 0xf0);                         /* and $-16, %rcx */
+    EMIT(at, 0x48, 0x83, 0xc1, 0x10);                         /* add $16, %rcx */
+    EMIT_OWN(at, cursor, 0x64, 0x48, 0x0f, 0xb1, 0x0c, 0x25); /* cmpxchg %rcx, %fs:cursor */
+    EMIT(at, 0x75, 0xdf);                                     /* jne */
+    EMIT(at, 0x48, 0x83, 0xe9, 0x10);                         /* sub $16, %rcx */
+    EMIT(at, 0x48, 0x39, 0xc8);                               /* cmp %rcx, %rax */
+    EMIT(at, 0x0f, 0x85);                                     /* jne filler */
+    put_displacement(emitter, at, emitter->cold_at);
+    emit_filler(emitter, *at);
+    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
+    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    put_displacement(emitter, at, emitter->cold_at);
+    EMIT(at, 0x8b, 0x44, 0x24, 0xd0); /* mov -48(%rsp), %eax */
+    EMIT(at, 0x8b, 0x54, 0x24, 0xd4); /* mov -44(%rsp), %edx */
+}
+
+void sj_code_emit_try(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    if (emitter->counts_calls) {
+        emit_aligned_try(emitter);
+        return;
+    }
+    EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
+    EMIT(at, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
+    put_32(at, emitter->measuring, cursor_offset());
+    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
+    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    put_displacement(emitter, at, emitter->cold_at);
+}
+
+void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value)
+{
+    sj_code_emit_try(emitter);
+    sj_code_emit_slow_part(emitter, is_value);
+    EMIT(&emitter->cold_at, OPCODE_JMP32);
+    put_displacement(emitter, &emitter->cold_at, emitter->at);
+}
+
+void sj_code_emit_fetch(sj_code_emitter *emitter)
+{
+    EMIT(&emitter->at, 0x0f, 0x0d, 0x89); /* prefetchw bytes(%rcx) */
+    put_32(&emitter->at, emitter->measuring, FETCH_BYTES_AHEAD);
+}
+
+void sj_code_emit_keep_place(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    if (!emitter->counts_calls) {
+        return;
+    }
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %rax */
+    EMIT_OWN(at, counting.base, 0x64, 0x48, 0x2b, 0x04, 0x25); /* sub %fs:base, %rax */
+    EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25); /* cmp %fs:span, %rax */
+    EMIT(at, 0x73, 0x09);                                      /* jae behind the next */
+    EMIT_OWN(at, counting.last, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax, %fs:last */
+}
+
+void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
+{
+    uint64_t *at = &emitter->at;
+    sj_code_emit_keep_place(emitter);
+    EMIT(at, 0x0f, 0x31); /* rdtsc */
+    sj_code_emit_reserve(emitter, false);
+    if (enters) {
+        sj_code_emit_fetch(emitter);
+    }
+    EMIT(at, 0x89, 0x01);                                     /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);                         /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, (uint8_t)(0x08 + mark)); /* lea 8(%rsp), %rdx */
+    EMIT(at, 0x48, 0x89, 0x51, 0x06);                         /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                         /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                               /* mov %eax, 12(%rcx) */
+}
+
+void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part)
+{
+    emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
+    emitter->shared[part] = emitter->at;
+    sj_code_emit_save(emitter);
+}

@@ -1,0 +1,51 @@
+/* Design notes
+ *
+ * The cursor of a thread that writes short records may stand in the middle of a place. Who wants a
+ * whole one takes what is left of it, too, in the same instruction, and fills that up: so every
+ * word is written by the one who took it, whatever handlers do in between, and places are complete
+ * as soon as anything follows them. */
+#include "agent/inproc/recorder/internal.h"
+
+/* No entry or exit lies within reach of it. */
+#define NOWHERE (UINT64_C(1) << 62)
+
+bool sj_recorder_counts_calls(void)
+{
+    return sj_recorder.counted_functions != NULL;
+}
+
+void sj_recorder_begin_counting(sj_recorder_thread *self)
+{
+    const sj_thread_slot *slot = self->slot;
+    self->counting.span = 0;
+    self->counting.last = NOWHERE;
+    self->counting.countdown = 0;
+    self->counting.open_samples = 0;
+    if (sj_recorder.counted_functions == NULL || !self->has_own_stack) {
+        return;
+    }
+    self->counting.base = sj_short_base(slot->stack_low);
+    self->counting.functions = sj_recorder.counted_functions;
+    self->counting.random = (uint32_t)slot->start_ticks | 1;
+    self->counting.span =
+        slot->stack_high > self->counting.base ? slot->stack_high - self->counting.base : 0;
+}
+
+void sj_recorder_forget_place(sj_recorder_thread *self)
+{
+    self->counting.last = NOWHERE;
+}
+
+uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes)
+{
+    const uint64_t mask = SJ_RECORD_BYTES - 1;
+    uint64_t from = self->cursor;
+    while (!__atomic_compare_exchange_n(&self->cursor, &from, ((from + mask) & ~mask) + bytes,
+                                        false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    const uint64_t address = (from + mask) & ~mask;
+    for (; from != address && sj_recorder_usable(from); from += SJ_SHORT_BYTES) {
+        *(volatile uint32_t *)from = SJ_SHORT_FILLER;
+    }
+    return address;
+}

@@ -1,0 +1,325 @@
+/* Records without a clock: what is known of them stays exact, and what is not lies where it can. */
+#include "agent/assembler/untimed_entry.h"
+#include "agent/drain/untimed_records.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_LOW UINT64_C(0x7ffe00000000)
+#define STACK_HIGH UINT64_C(0x7ffe00800000)
+#define TICKS_MASK ((UINT64_C(1) << 48) - 1)
+
+enum { MOST_RECORDS = 40000, MOST_DEPTH = 200, FUNCTIONS = 12, FRAME = 48 };
+
+static sj_record make_record(uint64_t ticks, sj_record_kind kind, uint32_t function, uint64_t stack)
+{
+    sj_record record = {{0}};
+    const uint32_t tag = sj_record_make_tag(kind, function);
+    memcpy(record.bytes, &ticks, 6);
+    memcpy(record.bytes + 6, &stack, 6);
+    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    return record;
+}
+
+static uint32_t make_short(bool is_exit, uint32_t function, uint64_t stack)
+{
+    const uint64_t distance = stack - sj_short_base(STACK_LOW);
+    return SJ_SHORT_FILLER | (uint32_t)is_exit << SJ_SHORT_EXIT_BIT |
+           (uint32_t)(distance / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | function;
+}
+
+/* Places as the probes fill them. */
+typedef struct places {
+    sj_record list[MOST_RECORDS];
+    size_t count;  /* begun ones */
+    uint32_t part; /* of the last: 0, it is complete */
+} places;
+
+static void put_word(places *to, uint32_t word)
+{
+    if (to->part == 0) {
+        to->list[to->count++] = (sj_record){{0}};
+    }
+    memcpy(to->list[to->count - 1].bytes + (size_t)to->part * SJ_SHORT_BYTES, &word, sizeof(word));
+    to->part = (to->part + 1) % SJ_SHORTS;
+}
+
+static void put_whole(places *to, sj_record record)
+{
+    while (to->part != 0) {
+        put_word(to, SJ_SHORT_FILLER);
+    }
+    to->list[to->count++] = record;
+}
+
+static sj_record exact[MOST_RECORDS];
+static bool is_untimed[MOST_RECORDS];
+static places mixed;
+static size_t exact_count;
+
+/* A random program: calls, their exits, and some that exceptions leave. Of its calls of functions
+ * up to `counted` about one in eight is timed; each keeps what it was at its entry. */
+static void run_program(unsigned seed, uint32_t counted)
+{
+    uint64_t stacks[MOST_DEPTH];
+    uint32_t functions[MOST_DEPTH];
+    bool untimed[MOST_DEPTH];
+    uint32_t depth = 0;
+    uint64_t ticks = 1000;
+    exact_count = 0;
+    mixed.count = 0;
+    mixed.part = 0;
+    srand(seed);
+    stacks[0] = sj_short_base(STACK_LOW) + (STACK_HIGH - STACK_LOW) / 2;
+    while (exact_count < MOST_RECORDS - 2 * MOST_DEPTH) {
+        ticks += (uint64_t)(rand() % 40);
+        const bool enters = depth == 0 || (depth + 1 < MOST_DEPTH && rand() % 2 == 0);
+        if (enters) {
+            const uint64_t below = (uint64_t)(1 + rand() % 600) * 8;
+            const uint64_t stack = depth == 0 ? stacks[0] : stacks[depth - 1] - below;
+            const uint32_t function = 1 + (uint32_t)rand() % FUNCTIONS;
+            stacks[depth] = stack;
+            functions[depth] = function;
+            /* A thread's first record is a whole one. */
+            untimed[depth] = exact_count != 0 && function <= counted && rand() % 8 != 0;
+            is_untimed[exact_count] = untimed[depth];
+            exact[exact_count++] = make_record(ticks, SJ_RECORD_ENTER, function, stack);
+            if (untimed[depth]) {
+                put_word(&mixed, make_short(false, function, stack));
+            } else {
+                put_whole(&mixed, exact[exact_count - 1]);
+            }
+            depth++;
+            continue;
+        }
+        depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1; /* two: the inner one has no exit */
+        is_untimed[exact_count] = untimed[depth];
+        exact[exact_count++] = make_record(ticks, SJ_RECORD_LEAVE, functions[depth], stacks[depth]);
+        if (untimed[depth] && rand() % 20 == 0) { /* out of reach, or at the end of a chunk */
+            put_whole(&mixed, make_record(0, SJ_RECORD_LEAVE, functions[depth],
+                                          stacks[depth] | SJ_STACK_UNTIMED));
+        } else if (untimed[depth]) {
+            put_word(&mixed, make_short(true, functions[depth], stacks[depth]));
+        } else {
+            put_whole(&mixed, exact[exact_count - 1]);
+        }
+    }
+    put_whole(&mixed, make_record(ticks, SJ_RECORD_ENTER, FUNCTIONS + 1, stacks[0]));
+    is_untimed[exact_count] = false;
+    exact[exact_count++] = make_record(ticks, SJ_RECORD_ENTER, FUNCTIONS + 1, stacks[0]);
+}
+
+static sj_record got[MOST_RECORDS];
+
+/* Takes the places in portions, as a drain does. */
+static size_t take_all(sj_untimed_records *untimed)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < mixed.count;) {
+        size_t portion = 1 + (size_t)rand() % 500;
+        portion = portion < mixed.count - at ? portion : mixed.count - at;
+        sj_record *records = NULL;
+        size_t given = 0;
+        uint64_t undecided = 0;
+        assert_int_equal(sj_untimed_records_take(untimed, mixed.list + at, portion, UINT64_MAX / 2,
+                                                 &records, &given, &undecided),
+                         SJ_OK);
+        assert_int_equal(undecided, 0);
+        memcpy(got + count, records, given * sizeof(*got));
+        count += given;
+        at += portion;
+    }
+    return count;
+}
+
+/* So counts, callers and totals of timed calls are those of an exact recording. */
+static void order_stacks_and_known_times_are_exact(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 40; seed++) {
+        run_program(seed, seed % FUNCTIONS);
+        sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+        assert_non_null(untimed);
+        assert_int_equal(take_all(untimed), exact_count);
+        uint64_t before = 0;
+        for (size_t i = 0; i < exact_count; i++) {
+            assert_int_equal(sj_record_tag(&got[i]), sj_record_tag(&exact[i]));
+            assert_int_equal(sj_record_frame(&got[i]), sj_record_frame(&exact[i]));
+            assert_true(sj_record_ticks48(&got[i]) >= before);
+            before = sj_record_ticks48(&got[i]);
+            const bool enters = sj_record_tag(&got[i]) <= SJ_RECORD_FUNCTION_MASK;
+            assert_int_equal(sj_record_stack(&got[i]) & 7,
+                             enters && is_untimed[i] ? SJ_UNTIMED_ENTRY : 0);
+            if (!is_untimed[i]) {
+                assert_int_equal(before, sj_record_ticks48(&exact[i]));
+            }
+        }
+        sj_untimed_records_free(untimed);
+    }
+}
+
+/* An arena of which only what is decided is looked at. */
+static uint8_t arena[8 * SJ_CHUNK_BYTES];
+static uint8_t *counted;
+
+static sj_call_timing *new_timing(void)
+{
+    const sj_arena_view view = {
+        .base = arena, .max_threads = 1, .chunks_per_thread = 1, .has_counted = true};
+    assert_true(sj_arena_bytes(1, 1) <= sizeof(arena));
+    memset(arena, 0, sizeof(arena));
+    counted = sj_arena_view_counted(&view);
+    sj_call_timing *timing = sj_call_timing_new(&view, 1.0);
+    assert_non_null(timing);
+    return timing;
+}
+
+static void add_calls(sj_call_timing *timing, uint32_t function, uint64_t ticks, int count)
+{
+    static uint64_t now;
+    for (int i = 0; i < count; i++) {
+        now += 1000;
+        sj_call_timing_add(timing, function, ticks, now & TICKS_MASK);
+    }
+}
+
+static void short_functions_with_many_calls_are_counted(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 3, 40, 511);
+    assert_int_equal(counted[3], 0);
+    add_calls(timing, 3, 40, 1);
+    assert_int_equal(counted[3], 1);
+    add_calls(timing, 4, 2 * SJ_SHORT_CALL_NS, 5000);
+    assert_int_equal(counted[4], 0);
+    for (int i = 0; i < 2000; i++) { /* 400 a second */
+        sj_call_timing_add(timing, 5, 40, (uint64_t)i * 2500000);
+    }
+    assert_int_equal(counted[5], 0);
+    sj_call_timing_free(timing);
+    assert_int_equal(counted[3], 0); /* nobody would read what nobody times */
+}
+
+static void what_turns_long_is_timed_again(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 3, 40, 512);
+    sj_call_timing_late(timing, 3);
+    assert_int_equal(counted[3], 0);
+    add_calls(timing, 3, 40, 64);
+    assert_int_equal(counted[3], 1);
+    add_calls(timing, 3, 100 * SJ_SHORT_CALL_NS, 100);
+    assert_int_equal(counted[3], 0);
+    add_calls(timing, 6, 40, 512);
+    assert_int_equal(counted[6], 1);
+    sj_call_timing_set_rules(timing, NULL, false);
+    assert_int_equal(counted[6], 0);
+    add_calls(timing, 6, 40, 5000);
+    assert_int_equal(counted[6], 0);
+    sj_call_timing_free(timing);
+}
+
+/* Gives ENTER 1, the short calls of 2 and LEAVE 1, `length` ticks apart; returns what the calls of
+ * 2 last altogether. */
+static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t length)
+{
+    const uint64_t stack = sj_short_base(STACK_LOW) + 64 * 1024;
+    uint64_t sum = 0;
+    mixed.count = 0;
+    mixed.part = 0;
+    put_whole(&mixed, make_record(5000, SJ_RECORD_ENTER, 1, stack));
+    for (uint32_t i = 0; i < calls; i++) {
+        put_word(&mixed, make_short(false, 2, stack - FRAME));
+        put_word(&mixed, make_short(true, 2, stack - FRAME));
+    }
+    put_whole(&mixed, make_record(5000 + length, SJ_RECORD_LEAVE, 1, stack));
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    assert_int_equal(take_all(untimed), 2 * calls + 2);
+    for (uint32_t i = 0; i < calls; i++) {
+        sum += sj_record_ticks48(&got[2 + 2 * i]) - sj_record_ticks48(&got[1 + 2 * i]);
+    }
+    sj_untimed_records_free(untimed);
+    return sum;
+}
+
+static void calls_last_as_long_as_the_timed_ones_where_there_is_room(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 2, 40, 512);
+    assert_int_equal(time_between(timing, 10, 1000), 400);
+    assert_int_equal(time_between(timing, 25, 1000), 1000);
+    assert_in_range(time_between(timing, 100, 1000), 900, 1000);
+    sj_call_timing_free(timing);
+}
+
+static void a_call_that_may_have_been_long_puts_its_function_back_on_the_clock(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 2, 40, 512);
+    (void)time_between(timing, 10, SJ_LATE_CALL_NS - 1);
+    assert_int_equal(counted[2], 1);
+    (void)time_between(timing, 10, SJ_LATE_CALL_NS);
+    assert_int_equal(counted[2], 0);
+    sj_call_timing_free(timing);
+}
+
+static void short_records_behind_what_is_missing_are_counted_as_lost(void **state)
+{
+    (void)state;
+    sj_record *records = NULL;
+    size_t count = 0;
+    uint64_t undecided = 0;
+    mixed.count = 0;
+    mixed.part = 0;
+    put_word(&mixed, make_short(false, 2, STACK_HIGH - 4096));
+    put_word(&mixed, make_short(true, 2, STACK_HIGH - 4096));
+    put_whole(&mixed, make_record(7, SJ_RECORD_ENTER, 1, STACK_HIGH - 4096));
+    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+    assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 100, &records,
+                                             &count, &undecided),
+                     SJ_OK);
+    assert_int_equal(undecided, 2);
+    assert_int_equal(count, 1);
+    sj_untimed_records_free(untimed);
+}
+
+static void what_waits_can_be_settled(void **state)
+{
+    (void)state;
+    const uint64_t stack = STACK_HIGH - 4096;
+    sj_record *records = NULL;
+    size_t count = 0;
+    uint64_t undecided = 0;
+    mixed.count = 0;
+    mixed.part = 0;
+    put_whole(&mixed, make_record(100, SJ_RECORD_ENTER, 1, stack));
+    put_word(&mixed, make_short(false, 2, stack - FRAME));
+    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+    assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 200, &records,
+                                             &count, &undecided),
+                     SJ_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(sj_untimed_records_settle(untimed, 200, &records, &count), SJ_OK);
+    assert_int_equal(count, 1);
+    assert_in_range(sj_record_ticks48(&records[0]), 100, 200);
+    sj_untimed_records_free(untimed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_stacks_and_known_times_are_exact),
+        cmocka_unit_test(short_functions_with_many_calls_are_counted),
+        cmocka_unit_test(what_turns_long_is_timed_again),
+        cmocka_unit_test(calls_last_as_long_as_the_timed_ones_where_there_is_room),
+        cmocka_unit_test(a_call_that_may_have_been_long_puts_its_function_back_on_the_clock),
+        cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
+        cmocka_unit_test(what_waits_can_be_settled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
