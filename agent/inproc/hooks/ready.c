@@ -13,6 +13,7 @@
 
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <fcntl.h>
