@@ -28,7 +28,7 @@ enum {
 
 typedef struct sj_callgraph sj_callgraph;
 
-/* Call paths that a session may have, some 150 bytes each. Programs have thousands, compilers
+/* Call paths that a session may have, some 165 bytes each. Programs have thousands, compilers
  * millions: those beyond the budget are folded between two blocks. The limit ends what folding
  * cannot make fit: a session that is made to have as many callers and callees. */
 enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };

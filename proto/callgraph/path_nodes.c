@@ -8,7 +8,7 @@ enum {
     FIRST_CAPACITY = 32,
     LINE_BYTES = 64,
     SMALL_GRAPH = 1 << 13, /* nodes: there is memory for octaves of those that are called */
-    OFTEN = 32,
+    OFTEN = 2,
     FEW_NODES = 1 << 18 /* their table has room to spare: most paths are found at once */
 };
 
