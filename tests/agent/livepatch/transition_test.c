@@ -228,6 +228,51 @@ static void a_process_without_an_agent_is_refused(void **state)
     sj_transition_report_deinit(&report);
 }
 
+/* renew renews HOOK, which is hooked and wanted, by `renewal`. */
+static sj_status renew(uint32_t function, sj_renewal renewal, bool asks_agents,
+                       sj_transition_report *report)
+{
+    uint8_t states[FUNCTIONS] = {0};
+    uint8_t renewed[FUNCTIONS] = {0};
+    const sj_function_states selection = {.states = states,
+                                          .count = FUNCTIONS,
+                                          .renewed = renewed,
+                                          .renewed_count = renewal != SJ_RENEWAL_NONE,
+                                          .asks_agents = asks_agents};
+    sj_error error = {0};
+    changes[1].written = 1;
+    states[HOOK] = SJ_FUNCTION_WANTED;
+    renewed[function] = (uint8_t)renewal;
+    return sj_transition_process(NULL, 1, getpid(), &selection, NULL, report, &error);
+}
+
+static void agents_are_asked_for_news_also_when_no_hook_is_missing(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_NONE, false, &report), SJ_OK);
+    assert_int_equal(requests, 0);
+    sj_transition_report_deinit(&report);
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_NONE, true, &report), SJ_OK);
+    assert_int_equal(requests, 1);
+    sj_transition_report_deinit(&report);
+    assert_int_equal(renew(UNPLANNED, SJ_RENEWAL_CALLER, false, &report), SJ_OK);
+    assert_int_equal(requests, 2);
+    assert_int_equal(report.stale_count, 0);
+    sj_transition_report_deinit(&report);
+}
+
+static void hooks_that_do_not_make_way_are_counted(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    changes[0] = (sj_hook_change){.function = STUCK, .written = 1};
+    assert_int_equal(renew(STUCK, SJ_RENEWAL_VALUES, false, &report), SJ_OK);
+    assert_int_equal(report.stale_count, 1);
+    assert_int_equal(changes[0].function, STUCK);
+    sj_transition_report_deinit(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +282,8 @@ int main(void)
                                set_up),
         cmocka_unit_test_setup(hooks_that_stay_are_counted, set_up),
         cmocka_unit_test_setup(a_process_without_an_agent_is_refused, set_up),
+        cmocka_unit_test_setup(agents_are_asked_for_news_also_when_no_hook_is_missing, set_up),
+        cmocka_unit_test_setup(hooks_that_do_not_make_way_are_counted, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
