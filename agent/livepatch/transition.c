@@ -42,12 +42,17 @@ static bool is_unwanted(void *context, const sj_hook_change *change)
             states->states[change->function] == SJ_FUNCTION_MANAGED_UNWANTED);
 }
 
-/* is_renewed: the hooks of a function record less of it than is wanted now. */
+/* records_more: hooks that a function had before record less of it than is wanted now. */
+static bool records_more(const sj_function_states *states, uint32_t id)
+{
+    return states->renewed_count != 0 && id < states->count &&
+           (states->renewed[id] & SJ_RENEWAL_VALUES) != 0;
+}
+
 static bool is_renewed(void *context, const sj_hook_change *change)
 {
     const sj_function_states *states = context;
-    return states->renewed_count != 0 && change->is_slot == 0 && change->function < states->count &&
-           states->renewed[change->function] != 0;
+    return change->is_slot == 0 && records_more(states, change->function);
 }
 
 /* count_functions returns the number of ids that the agent's tables and the states may name. */
@@ -84,11 +89,13 @@ static uint8_t *mark_functions(const transition *self, bool written)
 static bool is_complete(const sj_function_states *states, const uint8_t *prepared)
 {
     for (uint32_t id = 1; id < states->count; id++) {
-        if (states->states[id] == SJ_FUNCTION_WANTED && prepared[id] == 0) {
+        const bool is_caller =
+            states->renewed_count != 0 && (states->renewed[id] & SJ_RENEWAL_CALLER) != 0;
+        if (is_caller || (states->states[id] == SJ_FUNCTION_WANTED && prepared[id] == 0)) {
             return false;
         }
     }
-    return !states->other_modules;
+    return !states->other_modules && !states->asks_agents;
 }
 
 /* prepare_missing lets the agent make the hooks that it lacks. */
@@ -269,6 +276,15 @@ static bool has_slots(const transition *self, bool wanted)
     return false;
 }
 
+/* count_stale counts the functions whose hooks were to make way and are still in the text. */
+static void count_stale(const transition *self, const uint8_t *written)
+{
+    const sj_function_states *states = self->states;
+    for (uint32_t id = 1; written != NULL && id < states->count; id++) {
+        self->report->stale_count += records_more(states, id) && written[id] != 0;
+    }
+}
+
 /* forget_renewed gives up the hooks that are out of the text: the agent makes others. */
 static sj_status forget_renewed(transition *self)
 {
@@ -287,6 +303,7 @@ static sj_status forget_renewed(transition *self)
             }
         }
     }
+    count_stale(self, written);
     free(written);
     return status;
 }
@@ -299,7 +316,7 @@ static sj_status record_renewed(const transition *self)
     uint8_t *written = mark_functions(self, true);
     size_t count = 0;
     for (uint32_t id = 1; renewed != NULL && written != NULL && id < states->count; id++) {
-        if (states->renewed[id] != 0 && written[id] != 0) {
+        if (records_more(states, id) && written[id] != 0) {
             renewed[count++] = id;
         }
     }

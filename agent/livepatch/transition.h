@@ -15,8 +15,9 @@ typedef struct sj_transition_report {
     uint32_t *missed;    /* that are wanted and have no hooks, ascending; also of modules that are
                             not mapped; owned by the report. Of a success only */
     size_t missed_count;
-    size_t kept_count; /* functions that are not wanted and could not be unhooked */
-    bool is_unsure;    /* a thread waits in the loader, which may lead a call past its hook */
+    size_t kept_count;  /* functions that are not wanted and could not be unhooked */
+    size_t stale_count; /* that record what they did before: their hooks could not make way */
+    bool is_unsure;     /* a thread waits in the loader, which may lead a call past its hook */
 } sj_transition_report;
 
 /* sj_transition_process makes the process number `process` of the session, whose pid is `pid`, obey

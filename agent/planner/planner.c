@@ -191,7 +191,7 @@ static sj_status add_values(sj_plan_header *header, sj_function_values add, void
         if (memcmp(places, function->values, sizeof(places)) != 0) {
             memcpy(function->values, places, sizeof(places));
             function->receiver = 0;
-            marks[i] = 1;
+            marks[i] |= 1;
             (*count)++;
         }
     }

@@ -35,7 +35,9 @@ typedef struct change_sums {
     size_t freed;
     size_t refused;      /* functions that are wanted and could not be hooked */
     size_t kept;         /* that are not and could not be unhooked */
+    size_t stale;        /* that go on recording what they did before */
     size_t unsure;       /* processes in which a call may have been led past its hook */
+    size_t failed;       /* processes that have not followed, and live */
     uint64_t stopped_ns; /* the longest stop of one process */
 } change_sums;
 
@@ -130,6 +132,7 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
+        sums->failed++;
     }
     bool is_joined = false;
     if (status == SJ_OK && sj_live_runtimes_are_joined(pid) &&
@@ -145,6 +148,7 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     sums->freed += report.freed_count;
     sums->refused += reported;
     sums->kept += report.kept_count;
+    sums->stale += report.stale_count;
     sums->unsure += report.is_unsure;
     sums->stopped_ns = report.stopped_ns > sums->stopped_ns ? report.stopped_ns : sums->stopped_ns;
     sj_transition_report_deinit(&report);
@@ -264,7 +268,9 @@ static sj_status begin_changes(sj_recording *recording, const sj_policy *policy,
     if (recording->values == NULL && sj_value_rules_new(&recording->values) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    return sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error);
+    SJ_TRY(sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error));
+    recording->changes.is_unsure = true; /* agents that have joined look for it */
+    return SJ_OK;
 }
 
 static bool same_buffers(const sj_policy *left, const sj_policy *right)
@@ -355,7 +361,16 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
     if (sums->kept != 0) {
         note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");
     }
-    recording->changes.is_unsure = sums->unsure != 0;
+    if (sums->stale != 0) {
+        note_problem(sums,
+                     "values: some functions do what they did before, a thread stands in their "
+                     "hooks; the next policy tries again");
+    }
+    const bool is_followed = sums->stale == 0 && sums->failed == 0;
+    if (is_followed) {
+        sj_registry_settle_renewed(recording->registry);
+    }
+    recording->changes.is_unsure = sums->unsure != 0 || !is_followed;
     if (sums->unsure != 0) {
         note_problem(sums, "modules.library_calls: a thread waits for another that loads a module; "
                            "what it calls first may stay unrecorded until the next policy");
@@ -452,6 +467,7 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
+    states.asks_agents = recording->changes.is_unsure;
     replace_changes(recording, changing, sums); /* nothing refuses the policy any more */
     sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);

@@ -94,34 +94,70 @@ static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_t
     atomic_store(&shared->is_on, 1);
 }
 
+/* map_new makes a file of zeros of the table's size and maps it, or leaves nothing. Returns 0, else
+ * errno. */
+static int map_new(const char *path, sj_changes **shared)
+{
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) {
+        return errno;
+    }
+    /* With its blocks: where there is no room for them, writing through the mapping is SIGBUS. */
+    int reason = posix_fallocate(file, 0, sizeof(sj_changes));
+    void *mapped = MAP_FAILED;
+    if (reason == 0) {
+        mapped = mmap(NULL, sizeof(sj_changes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        reason = mapped == MAP_FAILED ? errno : 0;
+    }
+    close(file);
+    if (reason != 0) {
+        unlink(path);
+        return reason;
+    }
+    *shared = mapped;
+    return 0;
+}
+
+static void free_table(sj_changes_table *table)
+{
+    if (table->shared != NULL) {
+        munmap(table->shared, sizeof(*table->shared));
+    }
+    sj_value_rules_free(table->rules);
+    sj_value_rules_free(table->current);
+    pthread_mutex_destroy(&table->mutex);
+    free(table);
+}
+
+/* Agents that join meanwhile find a whole table or none. */
 sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                const char *program, double ns_per_tick, sj_changes_table **table,
                                sj_error *error)
 {
+    char final[PATH_MAX];
     char path[PATH_MAX];
     sj_changes_table *made = calloc(1, sizeof(*made));
-    const int written = snprintf(path, sizeof(path), "%s/" SJ_CHANGES_NAME, runtime_directory);
+    snprintf(final, sizeof(final), "%s/" SJ_CHANGES_NAME, runtime_directory);
+    const int written =
+        snprintf(path, sizeof(path), "%s/" SJ_CHANGES_NAME ".new", runtime_directory);
     if (made == NULL || written < 0 || (size_t)written >= sizeof(path)) {
         free(made);
         return sj_fail(error, SJ_ENOMEM, "no room for the table of changes");
     }
     pthread_mutex_init(&made->mutex, NULL);
-    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    void *shared = MAP_FAILED;
-    if (file >= 0 && ftruncate(file, sizeof(sj_changes)) == 0) {
-        shared = mmap(NULL, sizeof(sj_changes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    }
-    const int reason = errno;
-    if (file >= 0) {
-        close(file);
-    }
-    if (shared == MAP_FAILED) {
-        free(made);
+    const int reason = map_new(path, &made->shared);
+    if (reason != 0) {
+        free_table(made);
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(reason));
     }
-    made->shared = shared;
     snprintf(made->shared->program, sizeof(made->shared->program), "%s", program);
     fill(made, rules, ns_per_tick);
+    if (rename(path, final) != 0) {
+        const int refused = errno;
+        unlink(path);
+        free_table(made);
+        return sj_fail(error, SJ_EIO, "cannot rename %s: %s", path, strerror(refused));
+    }
     *table = made;
     return SJ_OK;
 }
@@ -132,11 +168,7 @@ void sj_changes_table_free(sj_changes_table *table)
         return;
     }
     sj_changes_table_stop(table);
-    munmap(table->shared, sizeof(*table->shared));
-    sj_value_rules_free(table->rules);
-    sj_value_rules_free(table->current);
-    pthread_mutex_destroy(&table->mutex);
-    free(table);
+    free_table(table);
 }
 
 /* changing_of leaves of rules those that change something. */

@@ -217,7 +217,7 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
 }
 
 /* mark_callers marks functions that rules name as callers which have come since: the agent learns
- * where they lie with their hooks. */
+ * where they lie from a plan, hooked or not. */
 static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan, uint8_t *marks,
                          uint32_t *count)
 {
@@ -230,7 +230,7 @@ static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan
             is_fresh = is_fresh || (rules->items[j].is_fresh && rules->items[j].changes);
         }
         *count += is_fresh && marks[i] == 0;
-        marks[i] |= is_fresh;
+        marks[i] |= is_fresh ? SJ_RENEWAL_CALLER : SJ_RENEWAL_NONE;
     }
 }
 

@@ -39,9 +39,16 @@ SJ_MUST_CHECK sj_status sj_module_plan_make(const sj_module_plan_options *option
 SJ_MUST_CHECK sj_status sj_module_plan_select(const sj_module_plan_options *options,
                                               bool wants_module, sj_plan *plan, bool *changed);
 
+/* Why hooks of a function that were made before are not those that are wanted now. */
+typedef enum sj_renewal {
+    SJ_RENEWAL_NONE = 0,
+    SJ_RENEWAL_VALUES = 1, /* its plan records more of it */
+    SJ_RENEWAL_CALLER = 2  /* rules name it as a caller; agents learn where from a plan */
+} sj_renewal;
+
 /* sj_module_plan_add_values adds to a plan what rules ask for that came after it was made: never of
- * methods whose receivers are not known in it, nor of imports. Sets the byte of each function in
- * `marks` that has more now or is a caller that a rule newly asks about, and counts them.
+ * methods whose receivers are not known in it, nor of imports. Marks (sj_renewal) each function
+ * in `marks` that has more now or is a caller that a rule newly asks about, and counts them.
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
                                                   sj_plan *plan, uint8_t *marks, uint32_t *count);

@@ -36,6 +36,7 @@ void sj_registry_free(sj_registry *registry)
         }
     }
     free(registry->modules);
+    free(registry->renewed);
     free(registry->mappings);
     for (size_t i = 0; i < registry->container_count; i++) {
         free(registry->containers[i].wanted);

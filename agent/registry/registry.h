@@ -8,6 +8,7 @@
 #include "agent/policy/selection.h"
 #include "agent/registry/function_index.h"
 #include "agent/registry/function_rules.h"
+#include "agent/registry/module_plan.h"
 #include "agent/runtimes/class_table.h"
 #include "agent/session/frame_writer.h"
 
@@ -131,9 +132,11 @@ typedef enum sj_function_state {
 typedef struct sj_function_states {
     uint8_t *states; /* [count] sj_function_state; ids from `count` on are of later modules */
     uint32_t count;
-    bool other_modules; /* modules that were excluded may be wanted now */
-    uint8_t *renewed;   /* [count] 1: a plan records more of it than hooks that were made before */
-    uint32_t renewed_count;
+    bool other_modules;     /* modules that were excluded may be wanted now */
+    bool asks_agents;       /* agents look for news, also those whose hooks seem complete */
+    uint8_t *renewed;       /* [count] sj_renewal, as bits; of earlier selections, too, until
+                               sj_registry_settle_renewed */
+    uint32_t renewed_count; /* 0: none */
 } sj_function_states;
 
 void sj_function_states_deinit(sj_function_states *states);
@@ -145,6 +148,10 @@ void sj_function_states_deinit(sj_function_states *states);
  * anew, or only some modules are. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
+
+/* sj_registry_settle_renewed: all processes have followed the last selection. Else the next one has
+ * its renewed functions as well. */
+void sj_registry_settle_renewed(sj_registry *registry);
 
 /* sj_registry_report_missed reports to the collector that functions (ids, ascending) which are
  * wanted could not be hooked in a process, as far as it has their modules; `*reported` is how many

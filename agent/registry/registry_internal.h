@@ -124,6 +124,8 @@ struct sj_registry {
     size_t renamed_capacity;
     sj_registry_counters counters;
     uint64_t reviewed; /* process that may ask for more functions; 0: none */
+    uint8_t *renewed;  /* [renewed_count] sj_renewal: what not all processes have followed; owned */
+    uint32_t renewed_count;
     const uint8_t *prepared;
     uint32_t prepared_count;
 };

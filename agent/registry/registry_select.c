@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* count_marks notes how the functions of a module stand now, in place of how they stood. */
 static void count_marks(sj_registry *registry, sj_registry_module *entry,
@@ -104,6 +105,41 @@ void sj_function_states_deinit(sj_function_states *states)
     *states = (sj_function_states){0};
 }
 
+/* take_renewed lets `states` begin with what processes have not followed yet. */
+static void take_renewed(const sj_registry *registry, sj_function_states *states)
+{
+    for (uint32_t id = 0; id < registry->renewed_count; id++) {
+        states->renewed[id] = registry->renewed[id];
+        states->renewed_count += registry->renewed[id] != 0;
+    }
+}
+
+/* keep_renewed notes what processes are to follow, also of a selection that has failed: plans that
+ * it had written before do not show it a second time. */
+static sj_status keep_renewed(sj_registry *registry, const sj_function_states *states)
+{
+    uint8_t *renewed = states->renewed_count != 0 ? calloc(states->count, 1) : NULL;
+    if (states->renewed_count != 0 && renewed == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (renewed != NULL) {
+        memcpy(renewed, states->renewed, states->count);
+    }
+    free(registry->renewed);
+    registry->renewed = renewed;
+    registry->renewed_count = renewed != NULL ? states->count : 0;
+    return SJ_OK;
+}
+
+void sj_registry_settle_renewed(sj_registry *registry)
+{
+    pthread_mutex_lock(&registry->mutex);
+    free(registry->renewed);
+    registry->renewed = NULL;
+    registry->renewed_count = 0;
+    pthread_mutex_unlock(&registry->mutex);
+}
+
 sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                              sj_function_rules *rules, sj_function_states *states)
 {
@@ -117,6 +153,9 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
             (selection->library_calls && !registry->options.selection->library_calls) ||
             !sj_selection_same_modules(registry->options.selection, selection)};
     status = states->states != NULL && states->renewed != NULL ? SJ_OK : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        take_renewed(registry, states);
+    }
     for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
         /* Methods that a runtime named have no plan: they stay as they are. */
         if (registry->modules[i].plan_path[0] != '\0') {
@@ -125,6 +164,10 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
     }
     for (size_t i = 0; i < registry->container_count && status == SJ_OK; i++) {
         status = sj_registry_select_container(registry, i, selection, rules, states->states);
+    }
+    if (states->renewed != NULL) {
+        const sj_status kept = keep_renewed(registry, states);
+        status = status == SJ_OK ? kept : status;
     }
     if (status == SJ_OK) {
         registry->options.selection = selection;
@@ -215,6 +258,18 @@ static bool is_missing(void *context, const char *name, uint64_t offset, uint32_
     return is_one;
 }
 
+/* has_new_callers: agents learn from a plan of the module where these lie. */
+static bool has_new_callers(const sj_registry *registry, const sj_registry_module *entry)
+{
+    const uint32_t end = entry->first_function + entry->function_count;
+    for (uint32_t id = entry->first_function; id < end && id < registry->renewed_count; id++) {
+        if ((registry->renewed[id] & SJ_RENEWAL_CALLER) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* write_missing writes the plan of what is missing beside the module's own. */
 static sj_status write_missing(const sj_registry *registry, const sj_registry_module *entry,
                                char *path, size_t capacity)
@@ -229,7 +284,7 @@ static sj_status write_missing(const sj_registry *registry, const sj_registry_mo
     if (status == SJ_OK) {
         status = sj_plan_select(&plan, is_missing, &missing, NULL);
     }
-    if (status == SJ_OK && missing.count == 0) {
+    if (status == SJ_OK && missing.count == 0 && !has_new_callers(registry, entry)) {
         status = SJ_EUNSUPPORTED;
     }
     if (status == SJ_OK) {

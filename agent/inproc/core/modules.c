@@ -10,6 +10,7 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/ready.h"
+#include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -490,11 +491,12 @@ static module_entry *entry_for_more(const sj_link_module *module)
     return first;
 }
 
-/* The next transition asks again for what this one could not hook: unused entries would pile up. */
+/* The next transition asks again for what this one could not hook: unused entries would pile up.
+ * One that callers are noted for has its use without hooks. */
 static void drop_unused(module_entry *entry)
 {
     uint32_t same = 0;
-    if (entry == NULL || entry->hooked.change_count != 0) {
+    if (entry == NULL || entry->hooked.change_count != 0 || sj_recorder_has_noted(&entry->hooked)) {
         return;
     }
     for (uint32_t i = 0; i < entry_count; i++) {

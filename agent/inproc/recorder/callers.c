@@ -52,6 +52,18 @@ void sj_recorder_forget_functions(const void *owner)
     }
 }
 
+bool sj_recorder_has_noted(const void *owner)
+{
+    const uint32_t count = atomic_load_explicit(&caller_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        if (callers[i].owner == owner &&
+            atomic_load_explicit(&callers[i].low, memory_order_relaxed) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t sj_recorder_function_at(uint64_t address)
 {
     const uint32_t count = atomic_load_explicit(&caller_count, memory_order_acquire);

@@ -12,6 +12,9 @@ bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t byt
                                const void *owner);
 void sj_recorder_forget_functions(const void *owner);
 
+/* sj_recorder_has_noted: functions are noted for an owner. One thread at a time. */
+bool sj_recorder_has_noted(const void *owner);
+
 /* sj_recorder_function_at returns the noted function that an address lies in, 0: none.
  * Async-signal-safe. */
 uint32_t sj_recorder_function_at(uint64_t address);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 sj_changes *sj_recorder_changes;
@@ -36,6 +37,20 @@ static bool is_of_this_program(const sj_changes *changes)
     return bytes > 0 && changes->program[bytes] == '\0';
 }
 
+/* map_whole maps a file that is as large as the table: behind the end of a shorter one, reading
+ * would end the program. The recorder gives the file its name when it is complete. */
+static sj_changes *map_whole(int file)
+{
+    struct stat status;
+    if (SJ_SYS(SYS_fstat, file, &status, 0, 0, 0, 0) != 0 ||
+        status.st_size < (off_t)sizeof(sj_changes)) {
+        return NULL;
+    }
+    sj_changes *mapped =
+        sj_sys_map(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return sj_sys_failed(mapped) ? NULL : mapped;
+}
+
 void sj_recorder_map_changes(const char *directory)
 {
     const long folder = sj_sys_open_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -48,11 +63,9 @@ void sj_recorder_map_changes(const char *directory)
     if (file < 0) {
         return;
     }
-    /* The recorder has made the file of this size before it listened. */
-    sj_changes *mapped =
-        sj_sys_map(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
+    sj_changes *mapped = map_whole((int)file);
     (void)sj_sys_close((int)file);
-    if (sj_sys_failed(mapped)) {
+    if (mapped == NULL) {
         return;
     }
     if (mapped->magic != SJ_CHANGES_MAGIC || !is_of_this_program(mapped)) {

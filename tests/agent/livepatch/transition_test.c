@@ -7,6 +7,7 @@
 #include "tests/support/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { UNHOOK = 2, HOOK = 3, UNPLANNED = 4, STUCK = 5, FUNCTIONS = 6 };
@@ -16,6 +17,7 @@ static sj_remote_table table;
 static unsigned requests;
 static unsigned reviews; /* that have begun and not ended */
 static sj_status request_answer;
+static uint32_t planned; /* what the agent makes a hook of when it is asked */
 static bool finds_agent;
 
 sj_status __wrap_sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
@@ -30,6 +32,17 @@ void __wrap_sj_tracee_close(sj_tracee *target);
 void __wrap_sj_tracee_close(sj_tracee *target)
 {
     (void)target;
+}
+
+/* The process is the test itself. */
+sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
+                                 size_t size);
+sj_status __wrap_sj_tracee_write(const sj_tracee *target, uint64_t address, const void *bytes,
+                                 size_t size)
+{
+    (void)target;
+    memmove((void *)(uintptr_t)address, bytes, size);
+    return SJ_OK;
 }
 
 void __wrap_sj_tracee_resume_all(sj_tracee *target);
@@ -75,7 +88,8 @@ sj_status __wrap_sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agen
     (void)target;
     (void)agent;
     for (size_t i = 0; i < table.module.change_count; i++) {
-        if (wants(context, &changes[i]) && changes[i].function != STUCK) {
+        const uint32_t function = changes[i].function;
+        if (function != STUCK && function != SJ_HOOK_REPLACED && wants(context, &changes[i])) {
             changes[i].written = on;
         }
     }
@@ -107,7 +121,6 @@ sj_status __wrap_sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, siz
     return SJ_OK;
 }
 
-/* The agent plans UNPLANNED when it is asked. */
 sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
                                       size_t thread, const char *function);
 sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
@@ -120,7 +133,7 @@ sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *
     assert_int_equal(reviews, 1);
     requests++;
     if (request_answer == SJ_OK) {
-        changes[2] = (sj_hook_change){.function = UNPLANNED};
+        changes[2] = (sj_hook_change){.function = planned};
         table.module.change_count = 3;
     }
     return request_answer;
@@ -134,7 +147,7 @@ void __wrap_sj_registry_begin_review(sj_registry *registry, uint64_t process,
     (void)registry;
     (void)process;
     (void)count;
-    assert_int_equal(prepared[HOOK], 1);
+    assert_int_equal(prepared[HOOK], changes[1].function == HOOK);
     reviews++;
 }
 
@@ -154,6 +167,7 @@ static int set_up(void **state)
     requests = 0;
     reviews = 0;
     request_answer = SJ_OK;
+    planned = UNPLANNED;
     finds_agent = true;
     return 0;
 }
@@ -228,6 +242,70 @@ static void a_process_without_an_agent_is_refused(void **state)
     sj_transition_report_deinit(&report);
 }
 
+/* renew renews `function` by `renewal`; HOOK is wanted. */
+static sj_status renew(uint32_t function, sj_renewal renewal, bool asks_agents,
+                       sj_transition_report *report)
+{
+    uint8_t states[FUNCTIONS] = {0};
+    uint8_t renewed[FUNCTIONS] = {0};
+    const sj_function_states selection = {.states = states,
+                                          .count = FUNCTIONS,
+                                          .renewed = renewed,
+                                          .renewed_count = renewal != SJ_RENEWAL_NONE,
+                                          .asks_agents = asks_agents};
+    sj_error error = {0};
+    states[HOOK] = SJ_FUNCTION_WANTED;
+    renewed[function] = (uint8_t)renewal;
+    return sj_transition_process(NULL, 1, getpid(), &selection, NULL, report, &error);
+}
+
+static void agents_are_asked_for_news_also_when_no_hook_is_missing(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_NONE, false, &report), SJ_OK);
+    assert_int_equal(requests, 0);
+    sj_transition_report_deinit(&report);
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_NONE, true, &report), SJ_OK);
+    assert_int_equal(requests, 1);
+    sj_transition_report_deinit(&report);
+    assert_int_equal(renew(UNPLANNED, SJ_RENEWAL_CALLER, false, &report), SJ_OK);
+    assert_int_equal(requests, 2);
+    assert_int_equal(report.stale_count, 0);
+    sj_transition_report_deinit(&report);
+}
+
+static void hooks_that_do_not_make_way_are_counted(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    changes[0] = (sj_hook_change){.function = STUCK, .written = 1};
+    changes[1].written = 1;
+    assert_int_equal(renew(STUCK, SJ_RENEWAL_VALUES, false, &report), SJ_OK);
+    assert_int_equal(report.stale_count, 1);
+    assert_int_equal(changes[0].function, STUCK);
+    sj_transition_report_deinit(&report);
+}
+
+static void a_renewal_that_has_failed_halfway_is_made_up_for(void **state)
+{
+    sj_transition_report report;
+    (void)state;
+    table.module.changes = changes;
+    changes[1].written = 1;
+    planned = HOOK;
+    request_answer = SJ_ETIMEDOUT;
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_VALUES, false, &report), SJ_ETIMEDOUT);
+    assert_int_equal(changes[1].function, SJ_HOOK_REPLACED);
+    assert_int_equal(changes[1].written, 0);
+    sj_transition_report_deinit(&report);
+    request_answer = SJ_OK;
+    assert_int_equal(renew(HOOK, SJ_RENEWAL_VALUES, false, &report), SJ_OK);
+    assert_int_equal(report.hooked_count, 1);
+    assert_int_equal(changes[2].written, 1);
+    sj_transition_report_deinit(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +315,9 @@ int main(void)
                                set_up),
         cmocka_unit_test_setup(hooks_that_stay_are_counted, set_up),
         cmocka_unit_test_setup(a_process_without_an_agent_is_refused, set_up),
+        cmocka_unit_test_setup(agents_are_asked_for_news_also_when_no_hook_is_missing, set_up),
+        cmocka_unit_test_setup(hooks_that_do_not_make_way_are_counted, set_up),
+        cmocka_unit_test_setup(a_renewal_that_has_failed_halfway_is_made_up_for, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

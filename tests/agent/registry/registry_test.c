@@ -179,6 +179,84 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     sj_selection_free(&none);
 }
 
+/* late_rules makes a list to which one rule came late, about argument 1 of main called by set_up.
+ */
+static sj_value_rules *late_rules(void)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"values\": [{\"function\": \"main\", \"argument\": 1, \"as\": \"int\", "
+        "\"change\": {\"set\": 1}, \"when\": [{\"caller\": \"set_up\"}]}]}";
+    sj_policy policy;
+    sj_error error = {0};
+    sj_value_rules *rules = NULL;
+    assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "t", &policy, &error), SJ_OK);
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    assert_int_equal(sj_value_rules_add_missing(rules, policy.selection.values, NULL, NULL), SJ_OK);
+    sj_policy_free(&policy);
+    return rules;
+}
+
+static void count_renewals(const sj_function_states *states, uint32_t *values, uint32_t *callers)
+{
+    *values = *callers = 0;
+    for (uint32_t id = 0; id < states->count; id++) {
+        *values += (states->renewed[id] & SJ_RENEWAL_VALUES) != 0;
+        *callers += (states->renewed[id] & SJ_RENEWAL_CALLER) != 0;
+    }
+}
+
+static void what_a_selection_renews_stays_so_until_it_is_settled(void **state)
+{
+    const fixture *f = *state;
+    char path[PATH_MAX];
+    char aside[PATH_MAX];
+    uint32_t values = 0;
+    uint32_t callers = 0;
+    sj_plan_answer first = {0};
+    sj_plan_answer second = {0};
+    sj_function_states states = {0};
+    sj_selection late = {.values = late_rules()};
+    const sj_link_module module = {
+        .bias = BIAS, .is_main = 1, .build_id = {11}, .build_id_bytes = 20};
+    const sj_link_module other = {
+        .bias = 2 * BIAS, .is_main = 1, .build_id = {12}, .build_id_bytes = 20};
+    own_path(path);
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(process, &module, path);
+    const sj_plan_request of_other = request_for(process, &other, "/proc/self/exe");
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &first), SJ_OK);
+    assert_int_equal(sj_registry_plan_module(f->registry, &of_other, &second), SJ_OK);
+    /* The first module's plan is written, the second one's cannot be. */
+    snprintf(aside, sizeof(aside), "%s/aside", f->directory);
+    assert_int_equal(rename(second.plan_path, aside), 0);
+    assert_int_not_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
+    sj_function_states_deinit(&states);
+    assert_int_equal(rename(aside, second.plan_path), 0);
+    for (int i = 0; i < 2; i++) { /* the second time, after processes that have not followed */
+        assert_int_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
+        assert_true(states.renewed_count != 0);
+        count_renewals(&states, &values, &callers);
+        assert_int_equal(values, 2); /* main of both modules */
+        assert_int_equal(callers, 2);
+        sj_function_states_deinit(&states);
+    }
+    assert_int_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
+    /* Nothing lacks hooks, but the plan says where the caller lies. */
+    memset(states.states, 1, states.count);
+    sj_registry_begin_review(f->registry, process, states.states, states.count);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &first), SJ_OK);
+    sj_registry_settle_renewed(f->registry);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &first), SJ_EUNSUPPORTED);
+    sj_registry_end_review(f->registry);
+    sj_function_states_deinit(&states);
+    assert_int_equal(sj_registry_select(f->registry, &late, NULL, &states), SJ_OK);
+    assert_int_equal(states.renewed_count, 0);
+    sj_function_states_deinit(&states);
+    assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
+    sj_function_states_deinit(&states);
+    sj_value_rules_free(late.values);
+}
+
 static void methods_of_a_runtime_become_functions_of_a_group(void **state)
 {
     const fixture *f = *state;
@@ -305,6 +383,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             another_selection_moves_marks_and_a_review_gives_what_is_missing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_selection_renews_stays_so_until_it_is_settled,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rules about functions that the running program did not begin with: they are obeyed, changed and taken
-out without a restart, launched and attached, while threads are in those functions; rule_hits has each. What
+out without a restart, launched and attached, while threads are in those functions; rule_hits has each. So are
+rules about values that are recorded already, from callers that are not recorded, and after a failure. What
 cannot begin late is said, rule by rule.
 
 late_rules.py BUILD_FOLDER
@@ -96,6 +97,18 @@ OPEN = {"name": "deny", "function": "late_open", "argument": 1, "as": "int", "ch
 SIZE = {"name": "small", "function": "late_size", "result": True, "as": "long", "change": {"set": 7}}
 FROM = {**OPEN, "name": "from", "when": [{"caller": "late_outer"}]}
 WAIT = {"name": "waits", "function": "late_wait", "result": True, "as": "int", "change": {"set": 1}}
+RECORDS = {"function": "late_open", "argument": 1, "as": "int"}
+# Traces all threads of a process until its input ends.
+SEIZE = """
+import ctypes, os, sys
+PTRACE_SEIZE = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+for tid in os.listdir(f"/proc/{sys.argv[1]}/task"):
+    if libc.ptrace(PTRACE_SEIZE, int(tid), None, None) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+print("seized", flush=True)
+sys.stdin.read()
+"""
 NUMBERS = {"name": "numbers", "function": "late_many", "signature": "(a:int, b:int, c:int) -> int"}
 
 
@@ -219,6 +232,71 @@ def test_attached(sojourn, program):
     print(f"attached: {hits(sojourn, database)}, {len(by_call)} calls with values")
 
 
+def test_recorded_before(sojourn, program):
+    """Of a value that is recorded already no hook changes: the process learns of the first rule that changes calls
+    all the same."""
+    database = sojourn.path("recorded.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--policy",
+                     write_policy(sojourn, "records", [RECORDS], functions={"include": ["late_*"]}), "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        answer = set_policy(sojourn, pid, "--policy",
+                            write_policy(sojourn, "changes", [RECORDS, OPEN], functions={"include": ["late_*"]}))
+        check(not answer["not_applied"], f"a rule about a recorded value: {answer}")
+        goes_on(target, 1, "calls whose argument was recorded and that are denied now")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+
+
+def test_unwanted_caller(sojourn, program):
+    """Where a caller lies the process learns also when nothing of its module lacks a hook."""
+    database = sojourn.path("caller.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_open", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        for name, rule, column in (("any", OPEN, 1), ("from", FROM, 3)):
+            answer = set_policy(sojourn, pid, "--policy",
+                                write_policy(sojourn, name, [rule], functions={"include": ["late_open"]}))
+            check(not answer["not_applied"], f"{name}: {answer}")
+            goes_on(target, column, f"{name}: calls that are denied")
+        stands(target, 1, "a call from elsewhere")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+
+
+def test_failed_before(sojourn, program):
+    """A process that cannot be stopped does not follow, which is said; the same policy tries again."""
+    database = sojourn.path("failed.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_*", "--", program],
+                    env=sojourn.environment).ready()
+    tracer = None
+    try:
+        pid = children(target.pid)[0]
+        policy = write_policy(sojourn, "again", [SIZE])
+        tracer = subprocess.Popen([sys.executable, "-c", SEIZE, str(pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  text=True)
+        check(tracer.stdout.readline() == "seized\n", "the threads could not be seized")
+        answer = set_policy(sojourn, pid, "--policy", policy)
+        check(answer["not_applied"], f"under another tracer: {answer}")
+        tracer.communicate()
+        answer = set_policy(sojourn, pid, "--policy", policy)
+        check(not answer["not_applied"] and answer["processes"] == 1, f"again: {answer}")
+        goes_on(target, 2, "sizes that are changed at the second attempt")
+        check(set_policy(sojourn, pid, "--policy", policy)["processes"] == 0, "a third one goes over the hooks")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        if tracer is not None and tracer.poll() is None:
+            tracer.kill()
+        target.kill()
+    check_accounts(sojourn, database)
+
+
 def test_refused(sojourn, program):
     """Each reason with its rule; and nothing without the machine's permission."""
     database = sojourn.path("refused.db")
@@ -252,6 +330,9 @@ def test(sojourn, arguments):
                    text=True, check=True)
     test_launched(sojourn, program)
     test_attached(sojourn, program)
+    test_recorded_before(sojourn, program)
+    test_unwanted_caller(sojourn, program)
+    test_failed_before(sojourn, program)
     test_refused(sojourn, program)
 
 

@@ -1,0 +1,61 @@
+/* The table of changes appears whole or not at all. */
+#include "agent/registry/changes_table.h"
+
+#include "tests/support/check.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SMALL_BYTES = 4096 };
+
+static bool has(const char *directory, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return access(path, F_OK) == 0;
+}
+
+static void a_table_that_cannot_be_made_leaves_no_file(void **state)
+{
+    (void)state;
+    char directory[] = "/dev/shm/sj-changes-XXXXXX";
+    char path[PATH_MAX];
+    struct stat status;
+    struct rlimit before;
+    sj_changes_table *table = NULL;
+    sj_value_rules *rules = NULL;
+    sj_error error = {0};
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit small = {.rlim_cur = SMALL_BYTES, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(sj_changes_table_new(directory, rules, "/bin/true", 1, &table, &error),
+                     SJ_EIO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_false(has(directory, SJ_CHANGES_NAME));
+    assert_false(has(directory, SJ_CHANGES_NAME ".new"));
+    /* The next attempt has no trace of it. */
+    assert_int_equal(sj_changes_table_new(directory, rules, "/bin/true", 1, &table, &error), SJ_OK);
+    assert_false(has(directory, SJ_CHANGES_NAME ".new"));
+    snprintf(path, sizeof(path), "%s/" SJ_CHANGES_NAME, directory);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, sizeof(sj_changes));
+    sj_changes_table_free(table);
+    sj_value_rules_free(rules);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_that_cannot_be_made_leaves_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
