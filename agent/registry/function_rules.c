@@ -139,14 +139,16 @@ static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matc
     return changing;
 }
 
-/* is_quiet returns whether all rules about a function change calls under a condition on the value
- * that each is about: values that meet none of these are nobody's. */
-static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched)
+/* is_quiet returns whether all rules about a function can change its calls, under a condition on
+ * the value that each is about: values that meet none of these are nobody's. */
+static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
+                     const sj_rule_set *changing)
 {
     bool is_quiet = !sj_rule_set_is_empty(matched);
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &values->items[i];
-        is_quiet = is_quiet && rule->changes && rule->own.comparison != SJ_VALUE_ALWAYS;
+        is_quiet = is_quiet && rule->changes && rule->own.comparison != SJ_VALUE_ALWAYS &&
+                   sj_rule_set_has(changing, i);
     }
     return is_quiet;
 }
@@ -174,7 +176,8 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     if (rules->changes != NULL) {
         const sj_rule_set changing = changing_of(rules, &values.values, language);
         sj_changes_table_add(rules->changes, function, &changing, &values.called_from,
-                             is_quiet(all, &values.values), language == SJ_LINK_LANGUAGE_JVM);
+                             is_quiet(all, &values.values, &changing),
+                             language == SJ_LINK_LANGUAGE_JVM);
     }
 }
 
