@@ -70,6 +70,35 @@ static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *r
     return false;
 }
 
+/* has_text_of: of the same text, a rule asks for no more than another one. */
+static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
+{
+    const bool is_sized = rule->length_place != 0 || rule->filled != 0;
+    return rule->limit <= other->limit &&
+           (!is_sized ||
+            (other->length_place == rule->length_place && other->filled == rule->filled &&
+             other->filled_place == rule->filled_place));
+}
+
+/* wants_more_text: probes have been made that record the rule's text, but shorter, or by another
+ * length. */
+static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *rule)
+{
+    bool is_recorded = false;
+    for (size_t i = 0; i < rules->count; i++) {
+        const sj_value_rule *other = &rules->items[i];
+        if (other->is_fresh || other->descriptor != rule->descriptor ||
+            !same_text(other->function.text, rule->function.text)) {
+            continue;
+        }
+        if (has_text_of(other, rule)) {
+            return false;
+        }
+        is_recorded = true;
+    }
+    return is_recorded;
+}
+
 /* obstacle_of says why a rule cannot begin in a program that runs; NULL: it can. */
 static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule *rule)
 {
@@ -85,11 +114,13 @@ static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule 
     if (strchr(rule->function.text, '!') != NULL) {
         return "calls into libraries have the values that they had at the beginning";
     }
-    return !rule->is_cpu && counts_otherwise(rules, rule)
-               ? "signatures and numbers of arguments count differently: rules of a function go "
-                 "one "
-                 "way"
-               : NULL;
+    if (wants_more_text(rules, rule)) {
+        return "an earlier rule has said how much of this text is recorded";
+    }
+    if (!rule->is_cpu && counts_otherwise(rules, rule)) {
+        return "signatures and numbers of arguments count differently: a function has one sort";
+    }
+    return NULL;
 }
 
 static sj_status copy_pattern(sj_pattern *pattern)

@@ -151,8 +151,8 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
                          uint8_t *descriptors, size_t used, size_t capacity);
 
 /* sj_value_rules_count_crowded notes a function in whose places what one of the rules about it is
- * about found no room: rules that are written alike are counted when they are read, others meet at
- * the function only. */
+ * about found no room, or a text is recorded shorter than the rule asks, or by another length:
+ * rules that are written alike are counted when they are read, others meet at the function only. */
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 

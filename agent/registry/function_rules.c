@@ -216,8 +216,8 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* visit_untyped tells of functions whose values are not recorded: nothing is known of them, or
- * other rules have taken their places. */
+/* visit_untyped tells of functions whose values are not recorded as they are to be: nothing is
+ * known of them, or other rules have taken their places. */
 static void visit_untyped(const sj_value_rules *values, void *context,
                           void (*visit)(void *context, const char *text))
 {
@@ -226,8 +226,9 @@ static void visit_untyped(const sj_value_rules *values, void *context,
         const uint32_t crowded = atomic_load(&values->crowded[i]);
         if (crowded != 0) {
             snprintf(text, sizeof(text),
-                     "rule '%s': %u functions have as many values as can be recorded without it; "
-                     "narrower patterns, or fewer values, make room",
+                     "rule '%s': %u functions have as many values as can be recorded without it, "
+                     "or less of its text is recorded, for another rule; narrower patterns, or "
+                     "fewer values, make room",
                      values->items[i].name, crowded);
             visit(context, text);
         }
