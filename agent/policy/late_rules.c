@@ -42,18 +42,22 @@ static bool is_alike(const sj_value_rule *left, const sj_value_rule *right)
                                                              : sj_value_rule_same(left, right));
 }
 
-/* is_there: as many of the rules are like number `of` of `wanted` as that and those before it. */
-static bool is_there(const sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
+/* find_alike returns the rule that is number `of` of `wanted`: of those like it, the one that as
+ * many precede as there. NULL: it is missing. */
+static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
 {
     const sj_value_rule *like = &wanted->items[of];
     size_t missing = 0;
     for (size_t i = 0; i <= of; i++) {
         missing += is_alike(&wanted->items[i], like) ? 1 : 0;
     }
-    for (size_t i = 0; i < rules->count && missing != 0; i++) {
+    for (size_t i = 0; i < rules->count; i++) {
         missing -= is_alike(&rules->items[i], like) ? 1 : 0;
+        if (missing == 0) {
+            return &rules->items[i];
+        }
     }
-    return missing == 0;
+    return NULL;
 }
 
 /* counts_otherwise: rules of the same function count its arguments by registers, this one by a
@@ -145,10 +149,8 @@ static sj_status own_patterns(sj_value_rule *rule)
 
 static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
 {
-    const size_t row = rules->count != 0 ? rules->items[rules->count - 1].row + 1 : 0;
     sj_value_rule *added = &rules->items[rules->count];
     *added = *rule;
-    added->row = row;
     added->came_late = true;
     added->is_fresh = true;
     const sj_status status = own_patterns(added);
@@ -169,8 +171,14 @@ sj_status
 sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, void *context,
                            void (*refuse)(void *context, const char *rule, const char *why))
 {
+    for (size_t i = 0; i < rules->count; i++) {
+        rules->items[i].is_former = true;
+    }
     for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
-        if (is_there(rules, wanted, i)) {
+        sj_value_rule *alike = find_alike(rules, wanted, i);
+        if (alike != NULL) {
+            alike->is_former = false;
+            alike->row = wanted->items[i].row;
             continue;
         }
         const char *why = obstacle_of(rules, &wanted->items[i]);

@@ -431,6 +431,18 @@ static void visit_lists(const sj_function_rules *rules, void *context,
     }
 }
 
+/* is_first_of_row: a signature makes several rules of one pattern, and those of earlier policies
+ * are in the list, too. */
+static bool is_first_of_row(const sj_value_rules *values, size_t rule)
+{
+    for (size_t i = 0; i < rule; i++) {
+        if (!values->items[i].is_former && values->items[i].row == values->items[rule].row) {
+            return false;
+        }
+    }
+    return !values->items[rule].is_former;
+}
+
 void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *context,
                                       void (*visit)(void *context, const sj_unmatched *unmatched))
 {
@@ -448,8 +460,7 @@ void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *cont
     }
     const sj_value_rules *values = policy->selection.values;
     for (size_t i = 0; values != NULL && i < values->count; i++) {
-        const bool is_first = i == 0 || values->items[i - 1].row != values->items[i].row;
-        if (is_first && !sj_rule_set_has(&rules->matched_values, i)) {
+        if (is_first_of_row(values, i) && !sj_rule_set_has(&rules->matched_values, i)) {
             const sj_unmatched unmatched = {
                 .kind = "function",
                 .pattern = &values->items[i].function,
