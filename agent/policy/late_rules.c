@@ -42,18 +42,22 @@ static bool is_alike(const sj_value_rule *left, const sj_value_rule *right)
                                                              : sj_value_rule_same(left, right));
 }
 
-/* is_there: as many of the rules are like number `of` of `wanted` as that and those before it. */
-static bool is_there(const sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
+/* find_alike returns the rule that is number `of` of `wanted`: of those like it, the one that as
+ * many precede as there. NULL: it is missing. */
+static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
 {
     const sj_value_rule *like = &wanted->items[of];
     size_t missing = 0;
     for (size_t i = 0; i <= of; i++) {
         missing += is_alike(&wanted->items[i], like) ? 1 : 0;
     }
-    for (size_t i = 0; i < rules->count && missing != 0; i++) {
+    for (size_t i = 0; i < rules->count; i++) {
         missing -= is_alike(&rules->items[i], like) ? 1 : 0;
+        if (missing == 0) {
+            return &rules->items[i];
+        }
     }
-    return missing == 0;
+    return NULL;
 }
 
 /* counts_otherwise: rules of the same function count its arguments by registers, this one by a
@@ -68,6 +72,35 @@ static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *r
         }
     }
     return false;
+}
+
+/* has_text_of: of the same text, a rule asks for no more than another one. */
+static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
+{
+    const bool is_sized = rule->length_place != 0 || rule->filled != 0;
+    return rule->limit <= other->limit &&
+           (!is_sized ||
+            (other->length_place == rule->length_place && other->filled == rule->filled &&
+             other->filled_place == rule->filled_place));
+}
+
+/* wants_more_text: probes have been made that record the rule's text, but shorter, or by another
+ * length. */
+static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *rule)
+{
+    bool is_recorded = false;
+    for (size_t i = 0; i < rules->count; i++) {
+        const sj_value_rule *other = &rules->items[i];
+        if (other->is_fresh || other->descriptor != rule->descriptor ||
+            !same_text(other->function.text, rule->function.text)) {
+            continue;
+        }
+        if (has_text_of(other, rule)) {
+            return false;
+        }
+        is_recorded = true;
+    }
+    return is_recorded;
 }
 
 /* obstacle_of says why a rule cannot begin in a program that runs; NULL: it can. */
@@ -85,11 +118,13 @@ static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule 
     if (strchr(rule->function.text, '!') != NULL) {
         return "calls into libraries have the values that they had at the beginning";
     }
-    return !rule->is_cpu && counts_otherwise(rules, rule)
-               ? "signatures and numbers of arguments count differently: rules of a function go "
-                 "one "
-                 "way"
-               : NULL;
+    if (wants_more_text(rules, rule)) {
+        return "an earlier rule has said how much of this text is recorded";
+    }
+    if (!rule->is_cpu && counts_otherwise(rules, rule)) {
+        return "signatures and numbers of arguments count differently: a function has one sort";
+    }
+    return NULL;
 }
 
 static sj_status copy_pattern(sj_pattern *pattern)
@@ -114,10 +149,8 @@ static sj_status own_patterns(sj_value_rule *rule)
 
 static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
 {
-    const size_t row = rules->count != 0 ? rules->items[rules->count - 1].row + 1 : 0;
     sj_value_rule *added = &rules->items[rules->count];
     *added = *rule;
-    added->row = row;
     added->came_late = true;
     added->is_fresh = true;
     const sj_status status = own_patterns(added);
@@ -138,8 +171,14 @@ sj_status
 sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, void *context,
                            void (*refuse)(void *context, const char *rule, const char *why))
 {
+    for (size_t i = 0; i < rules->count; i++) {
+        rules->items[i].is_former = true;
+    }
     for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
-        if (is_there(rules, wanted, i)) {
+        sj_value_rule *alike = find_alike(rules, wanted, i);
+        if (alike != NULL) {
+            alike->is_former = false;
+            alike->row = wanted->items[i].row;
             continue;
         }
         const char *why = obstacle_of(rules, &wanted->items[i]);

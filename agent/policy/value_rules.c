@@ -318,15 +318,21 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
     return true;
 }
 
-/* is_listed looks for a place whose value is recorded: not for one that only tells a length. */
+/* find_listed looks for a place whose value is recorded: not for one that only tells a length.
+ * `used`: there is none. */
+static size_t find_listed(const uint8_t *descriptors, size_t used, uint8_t place)
+{
+    size_t at = 0;
+    while (at < used &&
+           (descriptors[at] != place || (at != 0 && sj_place_is_size(descriptors[at - 1])))) {
+        at++;
+    }
+    return at;
+}
+
 static bool is_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
-    for (size_t i = 0; i < used; i++) {
-        if (descriptors[i] == place && (i == 0 || !sj_place_is_size(descriptors[i - 1]))) {
-            return true;
-        }
-    }
-    return false;
+    return find_listed(descriptors, used, place) < used;
 }
 
 /* limit_in_force returns the limit that texts behind the listed places have. */
@@ -405,6 +411,16 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
     }
 }
 
+/* has_text returns whether a listed text is as long as the rule asks, by the length that it names.
+ */
+static bool has_text(const sj_value_rule *rule, const uint8_t *places, size_t listed)
+{
+    const uint8_t size = rule->filled != 0 ? rule->filled : (uint8_t)SJ_PLACE_LENGTH;
+    const uint8_t from = rule->filled != 0 ? rule->filled_place : rule->length_place;
+    return limit_in_force(places, listed) >= rule->limit &&
+           (from == 0 || (listed >= 2 && places[listed - 2] == size && places[listed - 1] == from));
+}
+
 /* has_place returns whether what a rule is about is in the places of a function. */
 static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -412,7 +428,8 @@ static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_
     const uint8_t own = rule->is_cpu ? (uint8_t)SJ_PLACE_CPU_ENTRY
                         : is_errno   ? (uint8_t)SJ_PLACE_ERRNO
                                      : rule->descriptor;
-    bool has = own == 0 || is_listed(places, SJ_PLACES_PER_FUNCTION, own);
+    const size_t listed = find_listed(places, SJ_PLACES_PER_FUNCTION, own);
+    bool has = own == 0 || (listed < SJ_PLACES_PER_FUNCTION && has_text(rule, places, listed));
     if (rule->is_memory) {
         has = has && is_listed(places, SJ_PLACES_PER_FUNCTION, SJ_PLACE_MEMORY_ENTRY);
     }

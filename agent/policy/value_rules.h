@@ -49,6 +49,7 @@ typedef struct sj_value_rule {
     bool changes;   /* what `change` says is done when it is met */
     bool came_late; /* it was added while the recording ran */
     bool is_fresh;  /* and no plan that was there has been looked at for it yet */
+    bool is_former; /* of an earlier policy: the present one has none like it */
     sj_value_change change;
 } sj_value_rule;
 
@@ -89,9 +90,10 @@ bool sj_value_rule_same_place(const sj_value_rule *left, const sj_value_rule *ri
  * change does not matter. NULL is the empty list. */
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others);
 
-/* sj_value_rules_add_missing adds to a list that a recording uses what it lacks of `wanted`: places
- * of rules stay what they are. `refuse` is told of each rule that cannot be added, and why. One
- * thread; others may read the list meanwhile. SJ_ENOMEM. */
+/* sj_value_rules_add_missing adds to a list that a recording uses what it lacks of `wanted`, the
+ * rules of the present policy (NULL: none): places of rules stay what they are, and those of
+ * earlier policies become former ones. `refuse` is told of each rule that cannot be added, and why.
+ * One thread; others may read the list meanwhile. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
                                                    const sj_value_rules *wanted, void *context,
                                                    void (*refuse)(void *context, const char *rule,
@@ -151,8 +153,8 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
                          uint8_t *descriptors, size_t used, size_t capacity);
 
 /* sj_value_rules_count_crowded notes a function in whose places what one of the rules about it is
- * about found no room: rules that are written alike are counted when they are read, others meet at
- * the function only. */
+ * about found no room, or a text is recorded shorter than the rule asks, or by another length:
+ * rules that are written alike are counted when they are read, others meet at the function only. */
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,
                                   const uint8_t places[SJ_PLACES_PER_FUNCTION]);
 

@@ -140,14 +140,16 @@ static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matc
     return changing;
 }
 
-/* is_quiet returns whether all rules about a function change calls under a condition on the value
- * that each is about: values that meet none of these are nobody's. */
-static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched)
+/* is_quiet returns whether all rules about a function can change its calls, under a condition on
+ * the value that each is about: values that meet none of these are nobody's. */
+static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
+                     const sj_rule_set *changing)
 {
     bool is_quiet = !sj_rule_set_is_empty(matched);
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &values->items[i];
-        is_quiet = is_quiet && rule->changes && rule->own.comparison != SJ_VALUE_ALWAYS;
+        is_quiet = is_quiet && rule->changes && rule->own.comparison != SJ_VALUE_ALWAYS &&
+                   sj_rule_set_has(changing, i);
     }
     return is_quiet;
 }
@@ -175,7 +177,8 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     if (rules->changes != NULL) {
         const sj_rule_set changing = changing_of(rules, &values.values, language);
         sj_changes_table_add(rules->changes, function, &changing, &values.called_from,
-                             is_quiet(all, &values.values), language == SJ_LINK_LANGUAGE_JVM);
+                             is_quiet(all, &values.values, &changing),
+                             language == SJ_LINK_LANGUAGE_JVM);
     }
 }
 
@@ -217,8 +220,8 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* visit_untyped tells of functions whose values are not recorded: nothing is known of them, or
- * other rules have taken their places. */
+/* visit_untyped tells of functions whose values are not recorded as they are to be: nothing is
+ * known of them, or other rules have taken their places. */
 static void visit_untyped(const sj_value_rules *values, void *context,
                           void (*visit)(void *context, const char *text))
 {
@@ -227,8 +230,9 @@ static void visit_untyped(const sj_value_rules *values, void *context,
         const uint32_t crowded = atomic_load(&values->crowded[i]);
         if (crowded != 0) {
             snprintf(text, sizeof(text),
-                     "rule '%s': %u functions have as many values as can be recorded without it; "
-                     "narrower patterns, or fewer values, make room",
+                     "rule '%s': %u functions have as many values as can be recorded without it, "
+                     "or less of its text is recorded, for another rule; narrower patterns, or "
+                     "fewer values, make room",
                      values->items[i].name, crowded);
             visit(context, text);
         }
@@ -433,6 +437,18 @@ static void visit_lists(const sj_function_rules *rules, void *context,
     }
 }
 
+/* is_first_of_row: a signature makes several rules of one pattern, and those of earlier policies
+ * are in the list, too. */
+static bool is_first_of_row(const sj_value_rules *values, size_t rule)
+{
+    for (size_t i = 0; i < rule; i++) {
+        if (!values->items[i].is_former && values->items[i].row == values->items[rule].row) {
+            return false;
+        }
+    }
+    return !values->items[rule].is_former;
+}
+
 void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *context,
                                       void (*visit)(void *context, const sj_unmatched *unmatched))
 {
@@ -450,8 +466,7 @@ void sj_function_rules_each_unmatched(const sj_function_rules *rules, void *cont
     }
     const sj_value_rules *values = policy->selection.values;
     for (size_t i = 0; values != NULL && i < values->count; i++) {
-        const bool is_first = i == 0 || values->items[i - 1].row != values->items[i].row;
-        if (is_first && !sj_rule_set_has(&rules->matched_values, i)) {
+        if (is_first_of_row(values, i) && !sj_rule_set_has(&rules->matched_values, i)) {
             const sj_unmatched unmatched = {
                 .kind = "function",
                 .pattern = &values->items[i].function,

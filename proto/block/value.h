@@ -89,8 +89,8 @@ enum {
     SJ_PLACE_WORDS = 13,      /* likewise: the next is no place but a number of words, which are
                                  recorded as a text where the place behind it leads to */
     SJ_PLACE_FILLED = 14,     /* likewise: the next place holds the address of a buffer that the
-                                 function     fills; the text behind it is recorded at the exit, and its
-                                 result, a     number of 64 bits, is how many bytes it has */
+                                 function fills; the text behind it is recorded at the exit, and its
+                                 result, a number of 64 bits, is how many bytes it has */
     SJ_PLACE_FILLED_INT = 15, /* likewise, of 32 bits */
     SJ_PLACE_MOST_WORDS = SJ_VALUE_TEXT_MOST / 8 < 255 ? SJ_VALUE_TEXT_MOST / 8 : 255,
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */

@@ -19,7 +19,6 @@
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum { MAX_MODULES = 16384, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
@@ -200,18 +199,17 @@ static void free_entry(module_entry *entry)
     first_free = place < first_free ? place : first_free;
 }
 
-/* Maps a plan file for reading; NULL when it cannot be. */
-static void *map_plan(const char *path, size_t *size_bytes)
+/* Maps a plan file for reading, and says which it is; NULL when it cannot be. */
+static void *map_plan(const char *path, sj_ready_plan *identity)
 {
-    struct stat status;
     const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (file < 0) {
         return NULL;
     }
     void *bytes = NULL;
-    if (SJ_SYS(SYS_fstat, file, &status, 0, 0, 0, 0) == 0 && status.st_size > 0) {
-        *size_bytes = (size_t)status.st_size;
-        bytes = sj_sys_map(NULL, *size_bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, (int)file, 0);
+    if (sj_ready_identify((int)file, identity) && identity->bytes > 0) {
+        bytes =
+            sj_sys_map(NULL, identity->bytes, PROT_READ, MAP_PRIVATE | MAP_POPULATE, (int)file, 0);
         bytes = sj_sys_failed(bytes) ? NULL : bytes;
     }
     (void)sj_sys_close((int)file);
@@ -268,8 +266,9 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
 /* A plan that the recorder answered with. */
 typedef struct taken_plan {
     sj_link_plan head;
-    const char *path; /* of its file; NULL: it came itself */
-    void *bytes;      /* NULL: it cannot be read, or was not yet */
+    const char *path;   /* of its file; NULL: it came itself */
+    sj_ready_plan file; /* that was mapped */
+    void *bytes;        /* NULL: it cannot be read, or was not yet */
     size_t size_bytes;
     bool is_mapped;
 } taken_plan;
@@ -316,7 +315,8 @@ static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entr
                         sj_hooks_report *report)
 {
     if (plan->path != NULL) {
-        plan->bytes = map_plan(plan->path, &plan->size_bytes);
+        plan->bytes = map_plan(plan->path, &plan->file);
+        plan->size_bytes = plan->file.bytes;
         plan->is_mapped = plan->bytes != NULL;
     }
     const sj_status status = plan->bytes != NULL ? write_plan(&plan->head, manner, plan->bytes,
@@ -326,7 +326,7 @@ static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entr
         report->hooked = 0;
         report->failed = 0;
     } else if (manner == PLAN_APPLY && plan->is_mapped && !entry->is_generated) {
-        sj_ready_keep(plan->path, plan->bytes, &entry->hooked, report);
+        sj_ready_keep(plan->path, &plan->file, plan->bytes, &entry->hooked, report);
     }
 }
 

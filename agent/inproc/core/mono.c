@@ -346,8 +346,7 @@ static void report_no_methods(void)
     static bool is_reported;
     sj_link_no_methods lacking;
     if (!is_reported && sj_mono_is_lacking(&lacking)) {
-        is_reported = true;
-        (void)sj_conversation_ask(tell_no_methods, &lacking);
+        is_reported = sj_conversation_ask(tell_no_methods, &lacking);
     }
 }
 

@@ -35,7 +35,7 @@ enum {
 /* What a file begins with; the changes follow, and from the next page on the area. */
 typedef struct ready_header {
     uint64_t magic;
-    uint64_t plan_device, plan_inode, plan_bytes, plan_changed_s, plan_changed_ns;
+    sj_ready_plan plan;
     uint64_t agent; /* the code that made it */
     uint64_t bias;  /* of the process that made it */
     uint64_t stubs; /* address there */
@@ -63,20 +63,42 @@ static uint64_t describe_agent(void)
     return sum;
 }
 
-static bool fill_key(const char *plan_path, uint32_t first_function, ready_header *key)
+static sj_ready_plan describe_plan(const struct stat *file)
 {
-    struct stat plan;
-    if (SJ_SYS(SYS_newfstatat, AT_FDCWD, plan_path, &plan, 0, 0, 0) != 0) {
+    return (sj_ready_plan){.device = file->st_dev,
+                           .inode = file->st_ino,
+                           .bytes = (uint64_t)file->st_size,
+                           .changed_s = (uint64_t)file->st_ctim.tv_sec,
+                           .changed_ns = (uint64_t)file->st_ctim.tv_nsec};
+}
+
+bool sj_ready_identify(int file, sj_ready_plan *plan)
+{
+    struct stat status;
+    if (SJ_SYS(SYS_fstat, file, &status, 0, 0, 0, 0) != 0) {
         return false;
     }
-    *key = (ready_header){.magic = READY_MAGIC,
-                          .plan_device = plan.st_dev,
-                          .plan_inode = plan.st_ino,
-                          .plan_bytes = (uint64_t)plan.st_size,
-                          .plan_changed_s = (uint64_t)plan.st_ctim.tv_sec,
-                          .plan_changed_ns = (uint64_t)plan.st_ctim.tv_nsec,
+    *plan = describe_plan(&status);
+    return true;
+}
+
+static ready_header make_key(const sj_ready_plan *plan, uint32_t first_function)
+{
+    return (ready_header){.magic = READY_MAGIC,
+                          .plan = *plan,
                           .agent = describe_agent(),
                           .first_function = first_function};
+}
+
+/* Of the plan that the path leads to now: nothing of it was read yet. */
+static bool find_key(const char *plan_path, uint32_t first_function, ready_header *key)
+{
+    struct stat status;
+    if (SJ_SYS(SYS_newfstatat, AT_FDCWD, plan_path, &status, 0, 0, 0) != 0) {
+        return false;
+    }
+    const sj_ready_plan plan = describe_plan(&status);
+    *key = make_key(&plan, first_function);
     return true;
 }
 
@@ -256,7 +278,7 @@ bool sj_ready_apply(const char *plan_path, const sj_ready_place *place, sj_hooke
     ready_header key;
     ready_file file = {.descriptor = -1};
     if (sj_hooks_are_special() || sj_recorder_changes != NULL ||
-        !fill_key(plan_path, place->first_function, &key)) {
+        !find_key(plan_path, place->first_function, &key)) {
         return false;
     }
     *module = (sj_hooked_module){.bias = place->bias, .first_function = place->first_function};
@@ -300,8 +322,23 @@ static bool write_file(int file, const ready_header *header, const sj_hooked_mod
            write_at(file, module->stubs, header->stubs_bytes, area_offset(header));
 }
 
-/* The first process leaves an empty file; the file is empty until it is written. */
-static bool is_second(const char *path)
+/* keeps_plan returns whether what is kept was made of this plan: by any agent, so that two builds
+ * do not replace each other's. */
+static bool keeps_plan(const char *path, const ready_header *key)
+{
+    ready_header kept;
+    const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (file < 0) {
+        return false;
+    }
+    const bool is_read = sj_sys_read((int)file, &kept, sizeof(kept)) == (long)sizeof(kept);
+    (void)sj_sys_close((int)file);
+    return is_read && memcmp(&kept, key, offsetof(ready_header, agent)) == 0;
+}
+
+/* The first process leaves an empty file; the file is empty until it is written. What is kept of a
+ * plan that has been replaced is as good as empty. */
+static bool is_second(const char *path, const ready_header *key)
 {
     struct stat status;
     const long file =
@@ -311,16 +348,47 @@ static bool is_second(const char *path)
         return false;
     }
     return SJ_SYS(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW, 0, 0) == 0 &&
-           is_trusted(&status) && status.st_size == 0;
+           is_trusted(&status) && !keeps_plan(path, key);
 }
 
-void sj_ready_keep(const char *plan_path, const void *plan, const sj_hooked_module *module,
-                   const sj_hooks_report *report)
+/* Each process has a name of its own: a killed one leaves its file, which hinders nobody. */
+static bool name_fresh_file(const char *plan_path)
 {
-    ready_header header;
+    enum { SUFFIX_BYTES = 24, BASE = 10 };
+    static const char start[] = ".stubs.";
+    char suffix[SUFFIX_BYTES];
+    size_t at = sizeof(suffix) - 1;
+    suffix[at] = '\0';
+    uint32_t number = (uint32_t)SJ_SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    do {
+        suffix[--at] = (char)('0' + number % BASE);
+        number /= BASE;
+    } while (number != 0);
+    at -= sizeof(start) - 1;
+    memcpy(suffix + at, start, sizeof(start) - 1);
+    return name_file(plan_path, suffix + at, fresh_path);
+}
+
+static void write_kept(const ready_header *header, const sj_hooked_module *module)
+{
+    const long file =
+        sj_sys_open_at(AT_FDCWD, fresh_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) {
+        return;
+    }
+    const bool is_whole = write_file((int)file, header, module);
+    (void)sj_sys_close((int)file);
+    if (!is_whole || SJ_SYS(SYS_renameat2, AT_FDCWD, fresh_path, AT_FDCWD, kept_path, 0, 0) != 0) {
+        (void)SJ_SYS(SYS_unlinkat, AT_FDCWD, fresh_path, 0, 0, 0, 0);
+    }
+}
+
+void sj_ready_keep(const char *plan_path, const sj_ready_plan *file, const void *plan,
+                   const sj_hooked_module *module, const sj_hooks_report *report)
+{
+    ready_header header = make_key(file, module->first_function);
     if (!may_be_kept(plan, module, report) || !name_file(plan_path, ".stubs", kept_path) ||
-        !name_file(plan_path, ".stubs.new", fresh_path) || !is_second(kept_path) ||
-        !fill_key(plan_path, module->first_function, &header)) {
+        !name_fresh_file(plan_path) || !is_second(kept_path, &header)) {
         return;
     }
     header.bias = module->bias;
@@ -330,19 +398,7 @@ void sj_ready_keep(const char *plan_path, const void *plan, const sj_hooked_modu
     header.stubs_bytes = module->stubs_bytes;
     header.change_count = module->change_count;
     header.hooked = report->hooked;
-    if (!sj_sys_may_write(area_offset(&header) + header.stubs_bytes)) {
-        return;
-    }
-    const long file =
-        sj_sys_open_at(AT_FDCWD, fresh_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) { /* another one is at it */
-        return;
-    }
-    const bool is_whole = write_file((int)file, &header, module);
-    (void)sj_sys_close((int)file);
-    if (is_whole) {
-        (void)SJ_SYS(SYS_renameat2, AT_FDCWD, fresh_path, AT_FDCWD, kept_path, 0, 0);
-    } else {
-        (void)SJ_SYS(SYS_unlinkat, AT_FDCWD, fresh_path, 0, 0, 0, 0);
+    if (sj_sys_may_write(area_offset(&header) + header.stubs_bytes)) {
+        write_kept(&header, module);
     }
 }

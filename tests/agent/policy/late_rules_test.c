@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #define OPEN "\"function\": \"f\", \"argument\": 1, \"as\": \"int\""
+#define PATH "\"function\": \"f\", \"argument\": 1, \"as\": \"string\""
+#define ALL_PATHS "\"function\": \"f*\", \"argument\": 1, \"as\": \"string\""
+#define FIXED "an earlier rule has said how much of this text is recorded\n"
 #define RETURNS "\"change\": {\"return\": -1}"
 
 static sj_value_rules *rules_of(const char *values)
@@ -96,6 +99,68 @@ static void test_what_cannot_begin_late_is_said(void **state)
     sj_value_rules_free(rules);
 }
 
+static void test_more_of_a_text_does_not_begin_late(void **state)
+{
+    char said[1024];
+    (void)state;
+    sj_value_rules *rules =
+        rules_of("{" PATH "}, {\"function\": \"h\", \"signature\": \"(to:str[256], n:int)\"}");
+    add(rules, "{\"name\": \"long\", " PATH ", \"text_bytes\": 512}", said);
+    assert_string_equal(said, "long: " FIXED);
+    add(rules,
+        "{\"name\": \"sized\", \"function\": \"h\", \"signature\": \"(to:bytes[n], n:int)\"}",
+        said);
+    assert_string_equal(said, "sized: " FIXED);
+    const size_t count = rules->count;
+    add(rules, "{\"name\": \"short\", \"function\": \"h\", \"signature\": \"(to:str[128])\"}",
+        said);
+    assert_string_equal(said, "");
+    /* No probe has been made for either. */
+    add(rules,
+        "{\"name\": \"a\", \"function\": \"g\", \"argument\": 1, \"as\": \"string\"}, {\"name\": "
+        "\"b\", \"function\": \"g\", \"argument\": 1, \"as\": \"string\", \"text_bytes\": 512}",
+        said);
+    assert_string_equal(said, "");
+    assert_int_equal(rules->count, count + 3);
+    sj_value_rules_free(rules);
+}
+
+/* list_late lists what the first rule asks for, then the last one, as for a program that runs. */
+static uint32_t crowded_of_late(const char *first, const char *late)
+{
+    char said[1024];
+    uint8_t places[SJ_PLACES_PER_FUNCTION];
+    sj_rule_set set = {0};
+    sj_value_rules *rules = rules_of(first);
+    sj_rule_set_add(&set, 0);
+    sj_value_rules_list(rules, &set, places, 0, SJ_PLACES_PER_FUNCTION);
+    add(rules, late, said);
+    assert_string_equal(said, "");
+    assert_int_equal(rules->count, 2);
+    const uint8_t *end = memchr(places, 0, sizeof(places));
+    sj_rule_set_remove(&set, 0);
+    sj_rule_set_add(&set, 1);
+    sj_value_rules_list(rules, &set, places, (size_t)(end - places), SJ_PLACES_PER_FUNCTION);
+    sj_value_rules_count_crowded(rules, &set, places);
+    const uint32_t crowded = atomic_load(&rules->crowded[1]);
+    sj_value_rules_free(rules);
+    return crowded;
+}
+
+static void test_more_of_a_text_is_counted_where_patterns_meet(void **state)
+{
+    (void)state;
+    assert_int_equal(crowded_of_late("{" PATH "}", "{" ALL_PATHS ", \"text_bytes\": 512}"), 1);
+    assert_int_equal(crowded_of_late("{" PATH "}", "{" ALL_PATHS "}"), 0);
+    assert_int_equal(
+        crowded_of_late("{" PATH ", \"text_bytes\": 512}", "{" ALL_PATHS ", \"text_bytes\": 256}"),
+        0);
+    assert_int_equal(
+        crowded_of_late("{" PATH ", \"text_bytes\": 256}", "{" ALL_PATHS ", \"text_bytes\": 512}"),
+        1);
+    assert_int_equal(crowded_of_late("{" OPEN "}", "{" ALL_PATHS ", \"text_bytes\": 512}"), 0);
+}
+
 static void test_there_is_an_end_of_places(void **state)
 {
     char said[1024];
@@ -115,8 +180,10 @@ static void test_there_is_an_end_of_places(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_places_stay),
-                                       cmocka_unit_test(test_what_cannot_begin_late_is_said),
-                                       cmocka_unit_test(test_there_is_an_end_of_places)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places_stay), cmocka_unit_test(test_what_cannot_begin_late_is_said),
+        cmocka_unit_test(test_more_of_a_text_does_not_begin_late),
+        cmocka_unit_test(test_more_of_a_text_is_counted_where_patterns_meet),
+        cmocka_unit_test(test_there_is_an_end_of_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Buffers that functions fill: what is in them when the call returns, as long as its result says, is what
 the program says of its own; of functions with 32 and 64 bits of result, that fail, call themselves, run in
-threads and handlers, and of calls into the C library.
+threads and handlers, and of calls into the C library. Nothing behind a buffer is recorded where the result
+is more than the buffer has.
 
 value_buffers.py BUILD_FOLDER
 """
@@ -17,6 +18,7 @@ SOURCE = """#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #ifdef __clang__
 #define KEPT __attribute__((noinline, used))
@@ -85,6 +87,12 @@ int main(void)
     say("read", ends[0], read(ends[0], piped, 9), piped);
     say("read", ends[0], read(ends[0], piped, sizeof(piped)), piped);
     say("read", -1, read(-1, piped, sizeof(piped)), piped);
+    struct { char buffer[4], behind[60]; } cut;
+    memset(cut.behind, '!', sizeof(cut.behind));
+    if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) != 0 || send(ends[1], piped, 40, 0) != 40 ||
+        recv(ends[0], cut.buffer, sizeof(cut.buffer), MSG_TRUNC) != 40) {
+        return 2;
+    }
     return 0;
 }
 """
@@ -104,7 +112,7 @@ def test_program(sojourn, compiler, level):
     program, database = sojourn.path("buffers"), sojourn.path(f"{compiler}{level}.db")
     subprocess.run([compiler, f"-O{level}", "-w", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE,
                    text=True, check=True)
-    done, _ = sojourn.record([program], database, ["--library-calls", "--prototypes", "libc", "--value", FILL, "--value", SHORT, "--value", "!read"],
+    done, _ = sojourn.record([program], database, ["--library-calls", "--prototypes", "libc", "--value", FILL, "--value", SHORT, "--value", "!read", "--value", "!recv"],
                              text=True)
     check(done.returncode == 0, f"it ended with {done.returncode}: {done.stderr}")
     check_accounts(sojourn, database)
@@ -122,6 +130,9 @@ def test_program(sojourn, compiler, level):
     check(len(names) == 1, f"calls of read: {names}")
     reads = recorded(sojourn, database, names[0], 1, 2)
     check(reads == sorted(said["read"]), f"{reads}, {said['read']}")
+    behind = sojourn.sql(database, """SELECT a.value FROM arguments AS a JOIN calls AS c USING (session_id, call_id)
+        JOIN functions AS f USING (function_id) WHERE f.name GLOB '*!recv' AND a.position = 2""")
+    check(len(behind) == 1 and "!" not in str(behind[0]["value"]), f"behind the buffer of a packet that was cut: {behind}")
     return len(fills) + len(reads)
 
 

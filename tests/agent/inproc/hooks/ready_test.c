@@ -57,15 +57,29 @@ static void take_out(void)
     CHECK(memcmp(text + OFFSET, sample_bytes, sizeof(sample_bytes)) == 0);
 }
 
-/* What a process does that finds no ready stubs. */
-static void apply_plan(void)
+static sj_ready_plan identify_plan(void)
+{
+    sj_ready_plan file;
+    const int plan_file = open(plan_path, O_RDONLY | O_CLOEXEC);
+    CHECK(plan_file >= 0 && sj_ready_identify(plan_file, &file) && close(plan_file) == 0);
+    return file;
+}
+
+/* What a process does that finds no ready stubs, and has mapped `file`. */
+static void apply_plan_of(const sj_ready_plan *file)
 {
     begin_report();
     CHECK(sj_hooks_apply(&plan, sizeof(plan), (uint64_t)(uintptr_t)text, FIRST_FUNCTION, &module,
                          &report) == SJ_OK);
     CHECK(report.hooked == 1 && report.is_movable);
-    sj_ready_keep(plan_path, &plan, &module, &report);
+    sj_ready_keep(plan_path, file, &plan, &module, &report);
     take_out();
+}
+
+static void apply_plan(void)
+{
+    const sj_ready_plan file = identify_plan();
+    apply_plan_of(&file);
 }
 
 static bool apply_ready(uint32_t first_function)
@@ -176,6 +190,54 @@ static void follow_the_plan(const char *directory)
     expect_nothing(FIRST_FUNCTION);
     write_file(plan_path, &plan, sizeof(plan)); /* a policy makes it anew */
     expect_nothing(FIRST_FUNCTION);
+    apply_plan();
+    CHECK(apply_ready(FIRST_FUNCTION));
+    take_out();
+}
+
+/* Between mapping a plan and keeping its stubs a policy may put another one in its place. */
+static void keep_of_replaced_plan(const char *directory)
+{
+    char other_path[140];
+    begin(directory);
+    apply_plan();
+    const sj_ready_plan mapped = identify_plan();
+    snprintf(other_path, sizeof(other_path), "%s.other", plan_path);
+    write_file(other_path, &plan, sizeof(plan));
+    CHECK(rename(other_path, plan_path) == 0);
+    apply_plan_of(&mapped);
+    expect_nothing(FIRST_FUNCTION);
+    apply_plan();
+    CHECK(apply_ready(FIRST_FUNCTION));
+    take_out();
+}
+
+static void test_stubs_are_kept_for_the_plan_that_was_mapped(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_of_replaced_plan), 0);
+}
+
+static void keep_after_killed(const char *directory)
+{
+    char left_path[160];
+    begin(directory);
+    apply_plan();
+    snprintf(left_path, sizeof(left_path), "%s.new", kept_path);
+    write_file(left_path, "", 0);
+    snprintf(left_path, sizeof(left_path), "%s.%d", kept_path, (int)getpid() + 1);
+    write_file(left_path, "", 0);
+    apply_plan();
+    CHECK(apply_ready(FIRST_FUNCTION));
+    take_out();
+    snprintf(left_path, sizeof(left_path), "%s.%d", kept_path, (int)getpid());
+    CHECK(access(left_path, F_OK) != 0);
+}
+
+static void test_what_a_killed_process_left_hinders_nobody(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_after_killed), 0);
 }
 
 static void test_another_plan_makes_it_useless(void **state)
@@ -221,6 +283,8 @@ int main(void)
         cmocka_unit_test(test_the_third_process_uses_what_the_second_kept),
         cmocka_unit_test(test_what_does_not_fit_is_not_used),
         cmocka_unit_test(test_another_plan_makes_it_useless),
+        cmocka_unit_test(test_stubs_are_kept_for_the_plan_that_was_mapped),
+        cmocka_unit_test(test_what_a_killed_process_left_hinders_nobody),
         cmocka_unit_test(test_damaged_headers_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
