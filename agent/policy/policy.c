@@ -446,6 +446,25 @@ static sj_status check_imports(sj_policy_reader *reader)
     return SJ_OK;
 }
 
+static sj_status check_budget(sj_policy_reader *reader)
+{
+    const sj_selection *selection = &reader->policy->selection;
+    /* The budget counts and frees functions; by receiver there would be many of one. */
+    if (sj_selection_has_receivers(selection)) {
+        return sj_policy_fail(reader, false,
+                              "receivers are not recorded under a budget: remove one of the two");
+    }
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        const sj_runtime *runtime = sj_runtimes[i];
+        if (selection->runtimes[i].in_place && runtime->budget_obstacle != NULL) {
+            return sj_policy_fail(
+                reader, false, "\"engine\": \"%s\" keeps no budget, as %s: remove one of the two",
+                runtime->engines[1], runtime->budget_obstacle);
+        }
+    }
+    return SJ_OK;
+}
+
 /* check_whole finds what is wrong only together. */
 static sj_status check_whole(sj_policy_reader *reader)
 {
@@ -475,12 +494,7 @@ static sj_status check_whole(sj_policy_reader *reader)
             "values are not recorded of calls that wait for a \"minimum\": remove "
             "one of the two");
     }
-    /* The budget counts and frees functions; by receiver there would be many of one. */
-    if (policy->budget_percent > 0 && sj_selection_has_receivers(&policy->selection)) {
-        return sj_policy_fail(reader, false,
-                              "receivers are not recorded under a budget: remove one of the two");
-    }
-    return SJ_OK;
+    return policy->budget_percent > 0 ? check_budget(reader) : SJ_OK;
 }
 
 static void set_defaults(sj_policy *policy)

@@ -97,8 +97,9 @@ typedef struct sj_runtime {
     uint32_t lines_bit;    /* where it tells which lines run; 0: it cannot */
     uint32_t in_place_bit; /* for the second of its engines: its code, or its own tracing functions,
                               are hooked in place; 0: it has one engine */
-    const char *engines[2]; /* what a policy calls them: the default, the second */
-    uint32_t lineage_bit;   /* what is added when its classes are chosen by ancestor */
+    const char *engines[2];      /* what a policy calls them: the default, the second */
+    const char *budget_obstacle; /* why the second keeps no budget; NULL: it does */
+    uint32_t lineage_bit;        /* what is added when its classes are chosen by ancestor */
     const char *const *endings;
 
     /* Its filter chooses classes before they have methods: a policy's "system" is a list of

@@ -27,6 +27,7 @@ const sj_runtime sj_runtime_jvm = {
     .lineage_bit = SJ_LINK_RUNTIME_JVM_LINEAGE,
     .in_place_bit = SJ_LINK_RUNTIME_JVM_TRACER,
     .engines = {"rewritten", "runtime"},
+    .budget_obstacle = "the JVM calls its tracing functions for methods that are not recorded, too",
     .filters_classes = true,
     .is_system_class = is_system_class,
 };

@@ -36,6 +36,8 @@ static void test_mistakes_are_named_with_their_place(void **state)
         {"{\"policy\": 1, \"objc\": {\"subclass_of\": []}}", "did you mean \"subclasses_of\"?"},
         {"{\"policy\": 1, \"budget\": \"3%\", \"objc\": {\"receivers\": true}}",
          "not recorded under a budget"},
+        {"{\"policy\": 1, \"budget\": \"3%\", \"java\": {\"engine\": \"runtime\"}}",
+         "\"runtime\" keeps no budget"},
         {"{\"policy\": 1, \"objc\": {\"system\": 0}}", "t:1:34: true or false"},
         {"{\"policy\": 1, \"functions\": {\"include\": [\"a\",\n \"/(/\"]}}",
          "t:2:2: \"/(/\" is no regular expression"},
