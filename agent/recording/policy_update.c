@@ -241,7 +241,7 @@ static sj_status add_values(sj_recording *recording, sj_selection *selection, ch
     if (!sj_value_rules_have_records(wanted, recording->values)) {
         note_problem(sums, "values: what has been recorded so far stays recorded");
     }
-    if (wanted != NULL &&
+    if (recording->values != NULL &&
         sj_value_rules_add_missing(recording->values, wanted, sums, note_refused) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -494,6 +494,8 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     sj_value_rules *changing = sj_value_rules_share(policy->selection.values);
     sj_status allowed = begin_changes(recording, policy, error);
     if (allowed == SJ_OK) {
+        /* While the rules in the list are those of the present policy. */
+        sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
         allowed = add_values(recording, &policy->selection, &sums, error);
     }
     if (allowed != SJ_OK) {
@@ -511,7 +513,6 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     note_clock(recording, policy, &sums);
     change_zombies(recording, policy, &sums);
     sj_drain_suspend_budget(recording->drain);
-    sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
     const sj_status status = replace(recording, policy, rules, changing, &sums, error);
     sj_value_rules_free(changing);
     sj_drain_resume_budget(recording->drain);

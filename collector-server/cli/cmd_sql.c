@@ -206,8 +206,8 @@ const sj_command sj_command_sql = {
         "...; calls (every call), call_aggregate(session_id, from_ns, to_ns),\n"
         "call_groups('session,function,...'),\n"
         "descendants(call_id), ancestors(call_id), siblings(call_id), sequence(call_id, call_id),\n"
-        "contains(session_id, f, g), intervals_intersect(session_id, f, g), "
-        "concurrency(session_id, f),\n"
+        "contains(session_id, f, g [, from_ns, to_ns]), intervals_intersect(session_id, f, g),\n"
+        "concurrency(session_id, f [, since_ns, until_ns]),\n"
         "call_tree(session_id), flame(session_id),\n"
         "physical_tree(session_id), session_set(sessions), diff_functions(a, b), diff_tree(a, b).\n"
         "Ctrl-C stops a query.\n",

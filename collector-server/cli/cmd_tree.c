@@ -124,9 +124,7 @@ static void print_text(const char *text, int room)
 {
     const bool is_cut = room > 1 && sj_text_width(text) > room;
     const size_t bytes = is_cut ? sj_text_cut(text, room - 1) : strlen(text);
-    for (size_t i = 0; i < bytes; i++) {
-        putchar((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? '?' : text[i]);
-    }
+    sj_text_write(stdout, text, bytes);
     puts(is_cut ? "\xe2\x80\xa6" : "");
 }
 
@@ -192,8 +190,9 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     room -= has_tag && room != 0 ? tag : 0;
     fputs(sj_function_name_fit(known, room, name), stdout);
     if (has_tag) {
-        printf(" %s[%s]%s", options->terminal.colour ? "\033[2m" : "", path->module,
-               options->terminal.colour ? "\033[0m" : "");
+        fputs(options->terminal.colour ? " \033[2m[" : " [", stdout);
+        sj_text_write(stdout, path->module, strlen(path->module));
+        fputs(options->terminal.colour ? "]\033[0m" : "]", stdout);
     }
     putchar('\n');
     if (options->values != NULL) {
@@ -446,9 +445,10 @@ static int print_threads(tree_options *options, sqlite3 *database, int64_t sessi
     }
     sqlite3_bind_int64(row, 1, session_id);
     while (exit_code == SJ_EXIT_OK && !ferror(stdout) && sqlite3_step(row) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(row, 2);
+        char name[SJ_FUNCTION_NAME_BYTES];
         printf("%sthread %s: %s, tid %lld\n", more ? "\n" : "",
-               (const char *)sqlite3_column_text(row, 0), name,
+               (const char *)sqlite3_column_text(row, 0),
+               sj_function_name_fit((const char *)sqlite3_column_text(row, 2), 0, name),
                (long long)sqlite3_column_int64(row, 1));
         options->choice.thread = (const char *)sqlite3_column_text(row, 0);
         exit_code = print_chosen(options, database, session_id);

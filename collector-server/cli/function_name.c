@@ -43,15 +43,6 @@ static name_parts split_name(const char *name)
     return parts;
 }
 
-static void clean_controls(char *text)
-{
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            *text = '?';
-        }
-    }
-}
-
 /* Bytes to leave out on the left so that at most `columns` are left. */
 static size_t skip_left(const char *text, int columns)
 {
@@ -61,7 +52,7 @@ static size_t skip_left(const char *text, int columns)
 const char *sj_function_name_fit(const char *name, int columns, char text[SJ_FUNCTION_NAME_BYTES])
 {
     snprintf(text, SJ_FUNCTION_NAME_BYTES, "%s", name);
-    clean_controls(text);
+    sj_text_clean(text);
     if (columns <= 0 || sj_text_width(text) <= columns) {
         return text;
     }

@@ -41,7 +41,6 @@ static void write_markdown(FILE *output, const char *text)
     }
 }
 
-/* Control characters would move the cursor or paint the terminal: they are shown as '?'. */
 static void write_cell(const sj_result_writer *writer, const char *text, int column, bool last)
 {
     if (writer->widths[column] < 0) {
@@ -56,10 +55,7 @@ static void write_cell(const sj_result_writer *writer, const char *text, int col
     if (writer->numeric[column]) {
         fprintf(writer->output, "%*s", padding > 0 ? padding : 0, "");
     }
-    for (size_t i = 0; i < bytes; ++i) {
-        const unsigned char byte = (unsigned char)text[i];
-        fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, writer->output);
-    }
+    sj_text_write(writer->output, text, bytes);
     if (cut) {
         fputs("\xe2\x80\xa6", writer->output);
     }

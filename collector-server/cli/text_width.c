@@ -2,29 +2,54 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-/* One character: its bytes, and the columns it takes. Bytes that are not UTF-8 stand alone. */
-static size_t measure_character(const char *text, int *width)
+enum { NO_CHARACTER = 0x110000 }; /* behind the last one of Unicode */
+
+/* The first byte of a character says how many it has; 0: none begins so. */
+static size_t length_of(unsigned char first)
 {
+    return first < 0x80   ? 1
+           : first < 0xc2 ? 0
+           : first < 0xe0 ? 2
+           : first < 0xf0 ? 3
+           : first < 0xf5 ? 4
+                          : 0;
+}
+
+/* read_character returns how many bytes the first character of a text has. Bytes that are not UTF-8
+ * stand alone, as NO_CHARACTER. */
+static size_t read_character(const char *text, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *bytes = (const unsigned char *)text;
-    size_t length = bytes[0] < 0x80   ? 1
-                    : bytes[0] < 0xc2 ? 0
-                    : bytes[0] < 0xe0 ? 2
-                    : bytes[0] < 0xf0 ? 3
-                    : bytes[0] < 0xf5 ? 4
-                                      : 0;
-    uint32_t code = length < 2 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
+    const size_t length = length_of(bytes[0]);
+    *code = length < 2 ? bytes[0] : bytes[0] & (0xffu >> (length + 1));
     for (size_t i = 1; i < length; ++i) {
         if ((bytes[i] & 0xc0) != 0x80) {
-            length = 0;
-            break;
+            *code = NO_CHARACTER;
+            return 1;
         }
-        code = code << 6 | (bytes[i] & 0x3f);
+        *code = *code << 6 | (bytes[i] & 0x3f);
     }
-    if (length == 0) {
-        *width = 1;
+    const bool is_surrogate = *code >= 0xd800 && *code < 0xe000;
+    if (length == 0 || *code < least[length] || is_surrogate || *code > 0x10ffff) {
+        *code = NO_CHARACTER;
         return 1;
     }
+    return length;
+}
+
+static bool is_shown(uint32_t code)
+{
+    return code >= 0x20 && (code < 0x7f || code >= 0xa0) && code != NO_CHARACTER;
+}
+
+/* One character: its bytes, and the columns it takes. */
+static size_t measure_character(const char *text, int *width)
+{
+    uint32_t code;
+    const size_t length = read_character(text, &code);
     const bool combining = code >= 0x300 && code < 0x370;
     const bool doubled = (code >= 0x1100 && code < 0x1160) || (code >= 0x2e80 && code < 0xa4d0) ||
                          (code >= 0xac00 && code < 0xd7a4) || (code >= 0xf900 && code < 0xfb00) ||
@@ -57,4 +82,35 @@ size_t sj_text_cut(const char *text, int width)
         used += length;
     }
     return used;
+}
+
+void sj_text_write(FILE *file, const char *text, size_t bytes)
+{
+    size_t length;
+    for (size_t i = 0; i < bytes; i += length) {
+        uint32_t code;
+        length = read_character(text + i, &code);
+        if (is_shown(code) && length <= bytes - i) {
+            fwrite(text + i, 1, length, file);
+        } else {
+            fputc('?', file);
+        }
+    }
+}
+
+void sj_text_clean(char *text)
+{
+    char *to = text;
+    size_t length;
+    for (; *text != '\0'; text += length) {
+        uint32_t code;
+        length = read_character(text, &code);
+        if (is_shown(code)) {
+            memmove(to, text, length);
+            to += length;
+        } else {
+            *to++ = '?';
+        }
+    }
+    *to = '\0';
 }

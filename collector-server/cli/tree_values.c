@@ -1,7 +1,9 @@
 /* Design notes
  *
  * A path is a chain of functions, and calls come in the order of their entries: one walk with a
- * stack of those that are open finds each call's path. Values come in the same order beside it. */
+ * stack of those that are open finds each call's path. Values come in the same order beside it.
+ * Values may be long: a line shows the beginning of them, and a hash of all their bytes says which
+ * calls had the same. */
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
@@ -11,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define ELLIPSIS "\xe2\x80\xa6"
 
 enum { DIFFERENT_MOST = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
 
@@ -34,10 +38,17 @@ struct sj_tree_values {
     int64_t left_out;
 };
 
+/* A list of values: as much of it as is shown, and what tells the whole of it from others. */
+typedef struct value_list {
+    char text[TEXT_BYTES];
+    uint64_t bytes; /* of all; more than there is room for: the text ends with an ellipsis */
+    uint64_t hash;  /* of all */
+} value_list;
+
 /* The values of one call as text. */
 typedef struct value_text {
-    char arguments[TEXT_BYTES];
-    char results[TEXT_BYTES];
+    value_list arguments;
+    value_list results;
 } value_text;
 
 void sj_tree_values_free(sj_tree_values *values)
@@ -124,11 +135,52 @@ static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql
     return result == SQLITE_DONE ? SJ_OK : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
 }
 
-/* append adds to a list of values; what does not fit is cut. */
-static void append(char list[TEXT_BYTES], const char *name, const char *sign, const char *text)
+/* FNV-1a */
+static uint64_t hash_on(uint64_t hash, const void *data, size_t bytes)
 {
-    const size_t used = strlen(list);
-    snprintf(list + used, TEXT_BYTES - used, "%s%s%s%s", used != 0 ? ", " : "", name, sign, text);
+    for (const uint8_t *byte = data; bytes != 0; byte++, bytes--) {
+        hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static void clear(value_list *list)
+{
+    list->text[0] = '\0';
+    list->bytes = 0;
+    list->hash = UINT64_C(0xcbf29ce484222325);
+}
+
+/* cut_short ends a text that has no more room with an ellipsis, behind a whole character. */
+static void cut_short(char text[TEXT_BYTES])
+{
+    size_t end = TEXT_BYTES - sizeof(ELLIPSIS);
+    while (end > 0 && ((uint8_t)text[end] & 0xc0) == 0x80) {
+        end--;
+    }
+    memcpy(text + end, ELLIPSIS, sizeof(ELLIPSIS));
+}
+
+static void append_text(value_list *list, const char *text)
+{
+    const size_t bytes = strlen(text);
+    list->hash = hash_on(list->hash, text, bytes);
+    if (list->bytes < TEXT_BYTES) {
+        snprintf(list->text + list->bytes, TEXT_BYTES - list->bytes, "%s", text);
+        if (list->bytes + bytes >= TEXT_BYTES) {
+            cut_short(list->text);
+        }
+    }
+    list->bytes += bytes;
+}
+
+/* append adds a value to a list. */
+static void append(value_list *list, const char *name, const char *sign, const char *text)
+{
+    append_text(list, list->bytes != 0 ? ", " : "");
+    append_text(list, name);
+    append_text(list, sign);
+    append_text(list, text);
 }
 
 static void take_value(const sj_tree_values *values, int64_t function_id, sqlite3_stmt *row,
@@ -139,11 +191,11 @@ static void take_value(const sj_tree_values *values, int64_t function_id, sqlite
     const char *value = (const char *)sqlite3_column_text(row, 3);
     if (position == 0) {
         const bool is_named = strcmp(kind, "errno") == 0 || strcmp(kind, "thrown") == 0;
-        append(text->results, is_named ? kind : "", is_named ? " " : "", value);
+        append(&text->results, is_named ? kind : "", is_named ? " " : "", value);
         return;
     }
     const uint32_t name = find(&values->names, (uint64_t)function_id, (uint32_t)position);
-    append(text->arguments, name != 0 ? values->name_texts[name - 1] : "", name != 0 ? "=" : "",
+    append(&text->arguments, name != 0 ? values->name_texts[name - 1] : "", name != 0 ? "=" : "",
            value);
 }
 
@@ -154,8 +206,8 @@ static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t f
 {
     int64_t position = -1;
     char kind[16] = "";
-    text->arguments[0] = '\0';
-    text->results[0] = '\0';
+    clear(&text->arguments);
+    clear(&text->results);
     while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) < call_id) {
         *result = sqlite3_step(row);
     }
@@ -172,27 +224,27 @@ static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t f
     return position >= 0;
 }
 
-/* FNV-1a */
-static uint64_t hash_of(const char *text)
+static uint64_t hash_of(const value_text *text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text != '\0'; text++) {
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    }
+    const uint64_t parts[] = {text->arguments.hash, text->arguments.bytes, text->results.hash,
+                              text->results.bytes};
+    const uint64_t hash = hash_on(text->arguments.hash, parts, sizeof(parts));
     return hash != 0 ? hash : 1;
 }
 
 /* item_of finds or makes the line of a path's calls with these values; NULL: no memory, or there
  * are too many. */
-static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text)
+static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text,
+                               uint64_t hash)
 {
-    uint64_t hash = hash_of(text);
+    uint64_t key = hash;
     uint32_t place;
-    while ((place = find(&values->texts, hash, path)) != 0) {
-        if (strcmp(values->items[place - 1].text, text) == 0) {
+    while ((place = find(&values->texts, key, path)) != 0) {
+        const sj_path_values *item = &values->items[place - 1];
+        if (item->hash == hash && strcmp(item->text, text) == 0) {
             return &values->items[place - 1];
         }
-        hash++; /* another text with the same hash */
+        key++; /* of another text */
     }
     if (values->count == DIFFERENT_MOST ||
         sj_array_reserve(&values->items, &values->capacity, values->count, 1,
@@ -200,20 +252,21 @@ static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char
         return NULL;
     }
     char *copy = strdup(text);
-    if (copy == NULL || put(&values->texts, hash, path, values->count + 1) != SJ_OK) {
+    if (copy == NULL || put(&values->texts, key, path, values->count + 1) != SJ_OK) {
         free(copy);
         return NULL;
     }
-    values->items[values->count] = (sj_path_values){.path_id = values->paths[path], .text = copy};
+    values->items[values->count] =
+        (sj_path_values){.path_id = values->paths[path], .text = copy, .hash = hash};
     return &values->items[values->count++];
 }
 
 static void count_call(sj_tree_values *values, uint32_t path, const value_text *text, int64_t ns)
 {
     char whole[2 * TEXT_BYTES + 8];
-    snprintf(whole, sizeof(whole), "(%s)%s%s", text->arguments,
-             text->results[0] != '\0' ? " = " : "", text->results);
-    sj_path_values *item = path != 0 ? item_of(values, path, whole) : NULL;
+    snprintf(whole, sizeof(whole), "(%s)%s%s", text->arguments.text,
+             text->results.bytes != 0 ? " = " : "", text->results.text);
+    sj_path_values *item = path != 0 ? item_of(values, path, whole, hash_of(text)) : NULL;
     if (item == NULL) {
         values->left_out++;
         return;

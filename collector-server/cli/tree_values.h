@@ -12,7 +12,9 @@
 /* Calls of one path with the same values. */
 typedef struct sj_path_values {
     int64_t path_id;
-    char *text; /* as a call is written: (path='/etc/hosts', flags=0) = 3 */
+    char *text; /* as a call is written: (path='/etc/hosts', flags=0) = 3; of arguments or results
+                 * with 1,024 bytes or more the beginning and an ellipsis */
+    uint64_t hash; /* of the whole text */
     int64_t calls;
     int64_t total_ns; /* of those that ended */
 } sj_path_values;

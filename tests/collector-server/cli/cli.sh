@@ -26,6 +26,8 @@ for command in record attach tree sql device mark policy trigger functions flush
     says 0 1 "Examples:" "$sojourn" help "$command"
     [ "$(grep -c '^  sojourn ' 1.txt)" -ge 2 ] || fail "$command: two examples at least"
 done
+says 0 1 'contains(session_id, f, g \[, from_ns, to_ns\])' "$sojourn" sql --help
+says 0 1 'concurrency(session_id, f \[, since_ns, until_ns\])' "$sojourn" sql --help
 says 125 2 "name the program" "$sojourn" record
 says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
 says 125 2 "needs a value" "$sojourn" record --wait

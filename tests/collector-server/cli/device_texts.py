@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Names that devices send cannot paint the terminal of who reads about stalls and zombies.
+"""Names that devices send cannot paint the terminal of who reads about stalls, zombies and threads.
 
 device_texts.py BUILD_FOLDER
 """
@@ -72,8 +72,18 @@ def painted_zombies(sojourn):
         check("?[31m" + name in done.stdout, f"{name} is not told: {done.stdout}")
 
 
+def painted_tree(sojourn):
+    database = sojourn.path("tree.db")
+    sojourn.record([sojourn.path("program")], database)
+    with sqlite3.connect(database) as store:
+        store.execute("UPDATE threads SET name = ?", (PAINT + "\u009b31mthread",))
+    done = sojourn.run(["tree", "--by-thread", database], capture_output=True, text=True)
+    check(done.returncode == 0 and "?[31m?31mthread" in done.stdout, f"painted: {done}")
+
+
 def test(sojourn, _arguments):
     painted_stalls(sojourn)
+    painted_tree(sojourn)
     painted_zombies(sojourn)
 
 

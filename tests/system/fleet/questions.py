@@ -4,6 +4,7 @@ says how it is run; the shell runs statements from standard input; hostile SQL i
 
 questions.py BUILD_FOLDER QUERIES_FOLDER SAMPLES_GLOB
 """
+import collections
 import contextlib
 import glob
 import json
@@ -11,13 +12,14 @@ import os
 import pty
 import re
 import select
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, check, children, main, wait_for
 
 
 def header(path, key):
@@ -333,11 +335,68 @@ int main(void) { outer(); return 0; }
     check({row["function"] for row in rows if row["duration_ns"] is None} >= {"main", "outer", "inner"}, f"open: {rows}")
 
 
+def recorded_ones_run(sojourn):
+    """What runs in a session that is being recorded, and what ran when its recorder was killed, runs at that moment."""
+    source, program, database = (sojourn.path(name) for name in ("stays.c", "stays", "stays.db"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""#include <unistd.h>
+__attribute__((noinline)) static void inner(int x) { if (x == 5000) { char c; (void)!read(0, &c, 1); } }
+__attribute__((noinline)) static void outer(void) { for (int i = 0; i <= 5000; i++) inner(i); }
+int main(void) { outer(); return 0; }
+""")
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", program],
+                                env=sojourn.environment, stdin=subprocess.PIPE)
+
+    def running():
+        last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls WHERE session_id = 1")[0]["ns"]
+        rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
+        return sorted((row["depth"], row["function"], row["duration_ns"]) for row in rows)
+
+    wanted = [(0, "main", None), (1, "outer", None), (2, "inner", None)]
+    wait_for("all calls are stored", lambda: sojourn.sql_once_made(
+        database, "SELECT 1 FROM sessions WHERE stored_calls >= 5003"))
+    check(running() == wanted, f"recorded: {running()}")
+    pid, = children(recorder.pid)
+    recorder.kill()
+    recorder.wait()
+    os.kill(pid, signal.SIGKILL)
+    recorder.stdin.close()
+    check(running() == wanted, f"its recorder killed: {running()}")
+
+
+def add_containers(calls):
+    """To each call, in the order of their ids, the names of all that were called in it: `within`, with their numbers."""
+    by_id = {row["call_id"]: row for row in calls}
+    for row in calls:
+        row["within"] = collections.Counter()
+        above = by_id.get(row["parent_id"])
+        while above is not None:
+            above["within"][row["name"]] += 1
+            above = by_id.get(above["parent_id"])
+
+
+def containing_is_right(calls, asked):
+    """`containing` in a window of time against the calls and their callers."""
+    add_containers(calls)
+    pairs = collections.Counter((row["name"], name) for row in calls for name in row["within"] if name != row["name"])
+    (outer, inner), _ = pairs.most_common(1)[0]
+    starts = sorted(row["start_ns"] for row in calls if row["name"] == outer)
+    window = starts[len(starts) // 4], starts[len(starts) // 2]
+    wanted = {row["call_id"]: row["within"][inner] for row in calls
+              if row["name"] == outer and window[0] <= row["start_ns"] <= window[1] and row["within"][inner] > 0}
+    told = asked("containing", window, f"outer={outer}", f"inner={inner}", "limit=1000000")
+    check({row["call_id"]: row["inner_calls"] for row in told} == wanted,
+          f"containing: {inner} in {outer}: {told[:3]}, {len(told)} rows, not {len(wanted)}")
+    check(1 < len(wanted) < pairs[outer, inner], f"{len(wanted)} of {pairs[outer, inner]} calls of {outer} with {inner}")
+
+
 def costly_ones_have_windows(sojourn, database, paths):
     """A question that looks at every call of a function says so, and takes a window of time: by default everything, and
     otherwise what the calls that were entered in it add up to."""
-    calls = sojourn.sql_rows(database, "SELECT call_id, stream_id, start_ns, end_ns, name FROM calls JOIN functions "
+    calls = sojourn.sql_rows(database, "SELECT call_id, parent_id, stream_id, start_ns, end_ns, name FROM calls JOIN functions "
                              "USING (function_id) WHERE session_id = 2 ORDER BY call_id")
+    everything = calls
     names = [row["name"] for row in calls]
     name = max(set(names), key=names.count)
     calls = [row for row in calls if row["name"] == name]
@@ -346,20 +405,19 @@ def costly_ones_have_windows(sojourn, database, paths):
     inside = [row for row in calls if window[0] <= row["start_ns"] <= window[1]]
     check(2 < len(inside) < len(calls), f"{len(inside)} of {len(calls)} calls of {name}")
 
-    def asked(question, *parameters):
+    def asked(question, window, *parameters):
         words = [word for one in (*parameters, f"from_ns={window[0]}", f"to_ns={window[1]}") for word in ("--param", one)]
         return json.loads(sql(sojourn, ["--query", question, "--json", *words, database]).stdout)
 
     gaps = [two["start_ns"] - one["end_ns"] for one, two in zip(inside, inside[1:])
             if one["stream_id"] == two["stream_id"] and one["end_ns"] is not None]
-    told = asked("time_between_calls", f"function={name}")[0]
+    told = asked("time_between_calls", window, f"function={name}")[0]
     check(told["gaps"] == sum(gap >= 0 for gap in gaps), f"gaps: {told}, not {len(gaps)}")
-    told = asked("concurrent", f"function={name}")
-    ended = [row["end_ns"] - row["start_ns"] for row in inside if row["end_ns"] is not None]
-    check(len(ended) < len(inside) or sum(row["running"] * row["total_ns"] for row in told) == sum(ended),
-          f"concurrent: {told}, not {sum(ended)} ns")
-    told = asked("containing", f"outer={name}", f"inner={name}", "limit=1000000")
-    check({row["call_id"] for row in told} <= {row["call_id"] for row in inside}, f"containing: {told[:3]}")
+    told = asked("concurrent", window, f"function={name}")
+    check(all(row["end_ns"] is not None for row in inside), f"calls of {name} that did not end: {inside[:3]}")
+    took = sum(row["end_ns"] - row["start_ns"] for row in inside)
+    check(sum(row["running"] * row["total_ns"] for row in told) == took > 0, f"concurrent: {told}, not {took} ns")
+    containing_is_right(everything, asked)
     costly = [path for path in paths if any(re.search("fewer calls (is|are) faster", line) for line in header(path, "parameter"))]
     check(len(costly) == 3, f"{costly}")
     for path in paths:
@@ -390,6 +448,7 @@ def test(sojourn, arguments):
     plans_are_narrow(sojourn, database, paths)
     costly_ones_have_windows(sojourn, database, paths)
     open_ones_run(sojourn)
+    recorded_ones_run(sojourn)
     from_python(sojourn, database, paths)
     hostile(sojourn, database)
     shell(sojourn, database)

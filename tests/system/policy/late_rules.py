@@ -322,6 +322,26 @@ def test_refused(sojourn, program):
         target.kill()
 
 
+def test_gone(sojourn, program):
+    """A pattern that matches nothing is told of the policy that has it, and not of a later one without values."""
+    database = sojourn.path("gone.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        with open(sojourn.path("bare.json"), "w", encoding="utf-8") as file:
+            json.dump({"policy": 1}, file)
+        for path in (write_policy(sojourn, "gone", [{"function": "late_nowhere", "cpu": True}]),
+                     sojourn.path("bare.json"), write_policy(sojourn, "none", [])):
+            set_policy(sojourn, pid, "--policy", path)
+            goes_on(target, 0, "calls by themselves")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
+    check(["late_nowhere" in text for text in told] == [False, True, False, False], f"told: {told}")
+
+
 def test(sojourn, arguments):
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     permit(sojourn, ["return", "errno", "set"])
@@ -334,6 +354,7 @@ def test(sojourn, arguments):
     test_unwanted_caller(sojourn, program)
     test_failed_before(sojourn, program)
     test_refused(sojourn, program)
+    test_gone(sojourn, program)
 
 
 if __name__ == "__main__":
