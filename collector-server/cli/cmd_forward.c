@@ -204,7 +204,8 @@ static int show_status(forward_request *request, const char *url)
         status = sj_forwarder_account(forwarder, &account, &error);
     }
     if (status == SJ_OK) {
-        status = sj_clickhouse_explain(sj_forwarder_target(forwarder), line, sizeof(line), &error);
+        status = sj_clickhouse_explain(sj_forwarder_target(forwarder), UINT64_MAX, line,
+                                       sizeof(line), &error);
     }
     sj_forwarder_close(forwarder);
     if (status != SJ_OK) {
@@ -249,7 +250,7 @@ static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t 
 }
 
 static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char **sets, int count,
-                                size_t *fetched, sj_error *error)
+                                size_t *fetched, uint64_t *answered, sj_error *error)
 {
     int64_t chosen[SJ_SESSION_SET_MAX_SAMPLES];
     size_t chosen_count = 0;
@@ -269,7 +270,7 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
 
 /* write_copy makes the output, which is not there afterwards when that fails. */
 static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
-                            int count, size_t *fetched, sj_error *error)
+                            int count, size_t *fetched, uint64_t *answered, sj_error *error)
 {
     sqlite3 *copy = NULL;
     if (access(request->output, F_OK) == 0) {
@@ -278,13 +279,14 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
     }
     sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);
     if (status == SJ_OK) {
-        status = fetch_sessions(target, copy, sets, count, fetched, error);
+        status = fetch_sessions(target, copy, sets, count, fetched, answered, error);
     }
     if (status == SJ_OK &&
         sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK) {
         status = sj_fail(error, SJ_EIO, "cannot end the copy: %s", sqlite3_errmsg(copy));
     }
     sqlite3_close(copy);
+    SJ_TRY(sj_clickhouse_count_shards(target, answered, error));
     if (status != SJ_OK) {
         (void)unlink(request->output);
     }
@@ -300,10 +302,10 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
     request->cluster.url = url;
     sj_status status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
     if (status == SJ_OK) {
-        status = write_copy(request, target, sets, count, &fetched, &error);
+        status = write_copy(request, target, sets, count, &fetched, &answered, &error);
     }
     if (status == SJ_OK) {
-        status = sj_clickhouse_explain(target, line, sizeof(line), &error);
+        status = sj_clickhouse_explain(target, answered, line, sizeof(line), &error);
     }
     if (status == SJ_OK && request->as_json) {
         (void)sj_json_output(&sj_command_forward,
@@ -328,6 +330,7 @@ static int send_calls(forward_request *request, const char *url)
     sj_status status = sj_database_choose(request->database, &database, &error);
     if (status == SJ_OK) {
         status = sj_session_choose(database, request->session, &session_id, &error);
+    uint64_t answered = 0;
     }
     if (status == SJ_OK) {
         status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
