@@ -155,6 +155,33 @@ static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64
     }
 }
 
+/* warn_of_tables: which tables the lab's owner keeps back, only what was given tells. */
+static sj_status warn_of_tables(const forward_request *request, sj_forwarder *forwarder,
+                                sj_error *error)
+{
+    char list[512];
+    SJ_TRY(sj_forwarder_left_out(forwarder, list, sizeof(list), error));
+    if (request->cluster.tables == NULL && list[0] != '\0') {
+        fprintf(stderr,
+                "sojourn forward: warning: sessions were given without the tables %s; without "
+                "--tables, as the collector's --forward-tables, all are owed with all tables\n",
+                list);
+    }
+    return SJ_OK;
+}
+
+/* warn_before_sending leaves it to the senders to say what fails. */
+static void warn_before_sending(const forward_request *request, const char *url)
+{
+    forward_request asked = *request;
+    sj_forwarder *forwarder = NULL;
+    sj_error ignored;
+    if (open_forwarder(&asked, url, &forwarder, &ignored) == SJ_OK) {
+        (void)!warn_of_tables(request, forwarder, &ignored);
+    }
+    sj_forwarder_close(forwarder);
+}
+
 static int send_owed(const forward_request *request, const char *url)
 {
     /* The fewer parts a server gets, the less it writes and merges: half of its time by 2.5 times
@@ -164,6 +191,7 @@ static int send_owed(const forward_request *request, const char *url)
     bool is_started[SENDERS];
     const sender *failed = NULL;
     uint64_t given = 0;
+    warn_before_sending(request, url);
     _Atomic uint64_t steps = 0;
     const sj_progress_work work = sj_progress_begin(STEPS_A_SESSION * count_owed(request, url));
     for (unsigned i = 0; i < SENDERS; ++i) {
@@ -200,6 +228,9 @@ static int show_status(forward_request *request, const char *url)
     sj_error error = {0};
     char line[512];
     sj_status status = open_forwarder(request, url, &forwarder, &error);
+    if (status == SJ_OK) {
+        status = warn_of_tables(request, forwarder, &error);
+    }
     if (status == SJ_OK) {
         status = sj_forwarder_account(forwarder, &account, &error);
     }
@@ -255,6 +286,7 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
     int64_t chosen[SJ_SESSION_SET_MAX_SAMPLES];
     size_t chosen_count = 0;
     SJ_TRY(sj_forward_clickhouse.check(target, error));
+    SJ_TRY(sj_clickhouse_count_shards(target, answered, error));
     SJ_TRY(sj_cluster_copy_sessions(target, copy, NULL, error));
     SJ_TRY(choose_sessions(copy, sets, count, chosen, SJ_SESSION_SET_MAX_SAMPLES, &chosen_count,
                            error));
@@ -286,7 +318,6 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
         status = sj_fail(error, SJ_EIO, "cannot end the copy: %s", sqlite3_errmsg(copy));
     }
     sqlite3_close(copy);
-    SJ_TRY(sj_clickhouse_count_shards(target, answered, error));
     if (status != SJ_OK) {
         (void)unlink(request->output);
     }
@@ -299,6 +330,7 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
     sj_error error = {0};
     char line[512];
     size_t fetched = 0;
+    uint64_t answered = 0;
     request->cluster.url = url;
     sj_status status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
     if (status == SJ_OK) {
@@ -330,7 +362,6 @@ static int send_calls(forward_request *request, const char *url)
     sj_status status = sj_database_choose(request->database, &database, &error);
     if (status == SJ_OK) {
         status = sj_session_choose(database, request->session, &session_id, &error);
-    uint64_t answered = 0;
     }
     if (status == SJ_OK) {
         status = sj_forward_clickhouse.open(&request->cluster, &target, &error);

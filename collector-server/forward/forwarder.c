@@ -484,6 +484,27 @@ sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *acco
     uint64_t given[4] = {0};
     *account = (sj_forward_account){0};
     SJ_TRY(count_all(forwarder,
+sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
+                                sj_error *error)
+{
+    /* By bytes: a name may be no UTF-8. */
+    static const char sql[] =
+        "SELECT iif(place = 0, '', substr(content, place + length(' without '))) FROM (SELECT"
+        " content, instr(content, CAST(' without [\"' AS BLOB)) AS place FROM (SELECT CAST(content"
+        " AS BLOB) AS content FROM forwarded_sessions WHERE target = ?1 AND content <> ''"
+        " ORDER BY forwarded_realtime_ns DESC LIMIT 1))";
+    sqlite3_stmt *row = NULL;
+    list[0] = '\0';
+    if (sqlite3_prepare_v2(forwarder->reader, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(forwarder->reader, error);
+    }
+    sqlite3_bind_text(row, 1, forwarder->name, -1, SQLITE_STATIC);
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        snprintf(list, capacity, "%s", (const char *)sqlite3_column_text(row, 0));
+    }
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(forwarder->reader, error);
+}
+
                      "SELECT count(*) FROM (SELECT " CONTENT " AS content, f.content AS given FROM"
                      " sessions AS s LEFT JOIN" GIVEN " WHERE" READY ") WHERE content IS NOT given",
                      &changed, error));
