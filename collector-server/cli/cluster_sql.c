@@ -176,17 +176,30 @@ static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **answer, bo
     char *filled = NULL;
     SJ_TRY(sj_forward_clickhouse.check(sql->target, error));
     SJ_TRY(fill(sql, text, &filled, error));
-    const sj_status status =
-        sj_cluster_ask(sql->target, filled, &sql->limits, answer, is_cut, error);
+    sj_status status = sj_clickhouse_count_shards(sql->target, &sql->answered, error);
+    if (status == SJ_OK) {
+        status = sj_cluster_ask(sql->target, filled, &sql->limits, answer, is_cut, error);
+    }
     free(filled);
     return status;
+}
+
+/* say_engine fails when nobody knows whether the rows are all. */
+static int say_engine(const sj_cluster_sql *sql, int code)
+{
+    char line[512];
+    sj_error error = {0};
+    if (sj_clickhouse_explain(sql->target, sql->answered, line, sizeof(line), &error) != SJ_OK) {
+        return sj_command_error(sql->command, SJ_EXIT_FAILED,
+                                "which shards answered is not known: %s", error.text);
+    }
+    fprintf(stderr, "sojourn %s: %s\n", sql->command->name, line);
+    return code;
 }
 
 static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
 {
     sqlite3_stmt *rows = NULL;
-    char line[512];
-    sj_error error = {0};
     if (sqlite3_prepare_v2(answer, "SELECT * FROM answer", -1, &rows, NULL) != SQLITE_OK) {
         return sj_command_error(sql->command, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(answer));
     }
@@ -197,10 +210,7 @@ static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
     if (sql->note[0] != '\0') {
         fprintf(stderr, "sojourn %s: %s\n", sql->command->name, sql->note);
     }
-    if (sj_clickhouse_explain(sql->target, line, sizeof(line), &error) == SJ_OK) {
-        fprintf(stderr, "sojourn %s: %s\n", sql->command->name, line);
-    }
-    return code;
+    return say_engine(sql, code);
 }
 
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question)

@@ -16,10 +16,12 @@ typedef struct sj_cluster_sql {
     const sj_shipped_query *question;
     char held[2][512]; /* values that were made; the second: the session */
     char note[128];    /* about the answer; "": none */
+    uint64_t answered; /* shards, before the question */
 } sj_cluster_sql;
 
 /* sj_cluster_sql_run runs a statement, or the question of that name; one of them is NULL. Says on
- * standard error which engine answered. Returns an exit code, after a message when it failed. */
+ * standard error which engine answered, and fails when that is not known. Returns an exit code,
+ * after a message when it failed. */
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question);
 
 /* sj_cluster_sql_list prints the names of the questions. */

@@ -155,6 +155,33 @@ static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64
     }
 }
 
+/* warn_of_tables: which tables the lab's owner keeps back, only what was given tells. */
+static sj_status warn_of_tables(const forward_request *request, sj_forwarder *forwarder,
+                                sj_error *error)
+{
+    char list[512];
+    SJ_TRY(sj_forwarder_left_out(forwarder, list, sizeof(list), error));
+    if (request->cluster.tables == NULL && list[0] != '\0') {
+        fprintf(stderr,
+                "sojourn forward: warning: sessions were given without the tables %s; without "
+                "--tables, as the collector's --forward-tables, all are owed with all tables\n",
+                list);
+    }
+    return SJ_OK;
+}
+
+/* warn_before_sending leaves it to the senders to say what fails. */
+static void warn_before_sending(const forward_request *request, const char *url)
+{
+    forward_request asked = *request;
+    sj_forwarder *forwarder = NULL;
+    sj_error ignored;
+    if (open_forwarder(&asked, url, &forwarder, &ignored) == SJ_OK) {
+        (void)!warn_of_tables(request, forwarder, &ignored);
+    }
+    sj_forwarder_close(forwarder);
+}
+
 static int send_owed(const forward_request *request, const char *url)
 {
     /* The fewer parts a server gets, the less it writes and merges: half of its time by 2.5 times
@@ -164,6 +191,7 @@ static int send_owed(const forward_request *request, const char *url)
     bool is_started[SENDERS];
     const sender *failed = NULL;
     uint64_t given = 0;
+    warn_before_sending(request, url);
     _Atomic uint64_t steps = 0;
     const sj_progress_work work = sj_progress_begin(STEPS_A_SESSION * count_owed(request, url));
     for (unsigned i = 0; i < SENDERS; ++i) {
@@ -201,10 +229,14 @@ static int show_status(forward_request *request, const char *url)
     char line[512];
     sj_status status = open_forwarder(request, url, &forwarder, &error);
     if (status == SJ_OK) {
+        status = warn_of_tables(request, forwarder, &error);
+    }
+    if (status == SJ_OK) {
         status = sj_forwarder_account(forwarder, &account, &error);
     }
     if (status == SJ_OK) {
-        status = sj_clickhouse_explain(sj_forwarder_target(forwarder), line, sizeof(line), &error);
+        status = sj_clickhouse_explain(sj_forwarder_target(forwarder), UINT64_MAX, line,
+                                       sizeof(line), &error);
     }
     sj_forwarder_close(forwarder);
     if (status != SJ_OK) {
@@ -249,11 +281,12 @@ static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t 
 }
 
 static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char **sets, int count,
-                                size_t *fetched, sj_error *error)
+                                size_t *fetched, uint64_t *answered, sj_error *error)
 {
     int64_t chosen[SJ_SESSION_SET_MAX_SAMPLES];
     size_t chosen_count = 0;
     SJ_TRY(sj_forward_clickhouse.check(target, error));
+    SJ_TRY(sj_clickhouse_count_shards(target, answered, error));
     SJ_TRY(sj_cluster_copy_sessions(target, copy, NULL, error));
     SJ_TRY(choose_sessions(copy, sets, count, chosen, SJ_SESSION_SET_MAX_SAMPLES, &chosen_count,
                            error));
@@ -269,7 +302,7 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
 
 /* write_copy makes the output, which is not there afterwards when that fails. */
 static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
-                            int count, size_t *fetched, sj_error *error)
+                            int count, size_t *fetched, uint64_t *answered, sj_error *error)
 {
     sqlite3 *copy = NULL;
     if (access(request->output, F_OK) == 0) {
@@ -278,7 +311,7 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
     }
     sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);
     if (status == SJ_OK) {
-        status = fetch_sessions(target, copy, sets, count, fetched, error);
+        status = fetch_sessions(target, copy, sets, count, fetched, answered, error);
     }
     if (status == SJ_OK &&
         sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK) {
@@ -297,13 +330,14 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
     sj_error error = {0};
     char line[512];
     size_t fetched = 0;
+    uint64_t answered = 0;
     request->cluster.url = url;
     sj_status status = sj_forward_clickhouse.open(&request->cluster, &target, &error);
     if (status == SJ_OK) {
-        status = write_copy(request, target, sets, count, &fetched, &error);
+        status = write_copy(request, target, sets, count, &fetched, &answered, &error);
     }
     if (status == SJ_OK) {
-        status = sj_clickhouse_explain(target, line, sizeof(line), &error);
+        status = sj_clickhouse_explain(target, answered, line, sizeof(line), &error);
     }
     if (status == SJ_OK && request->as_json) {
         (void)sj_json_output(&sj_command_forward,

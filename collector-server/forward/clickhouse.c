@@ -680,21 +680,30 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
     return status;
 }
 
-/* count_shards counts those of the cluster and those of them that answer. */
-static sj_status count_shards(sj_forward_target *target, uint64_t *all, uint64_t *answering,
-                              sj_error *error)
+/* count_all_shards counts those of the cluster, whether they answer or not. */
+static sj_status count_all_shards(sj_forward_target *target, uint64_t *all, sj_error *error)
 {
     char sql[160];
-    char *answer = NULL;
-    size_t size = 0;
-    *all = *answering = 1;
+    *all = 1;
     if (target->cluster[0] == '\0') {
         return SJ_OK;
     }
     snprintf(sql, sizeof(sql),
              "SELECT uniqExact(shard_num) FROM system.clusters WHERE cluster = '%s'",
              target->cluster);
-    SJ_TRY(ask_number(target, sql, all, error));
+    return ask_number(target, sql, all, error);
+}
+
+sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answering,
+                                     sj_error *error)
+{
+    char sql[160];
+    char *answer = NULL;
+    size_t size = 0;
+    *answering = 1;
+    if (target->cluster[0] == '\0') {
+        return SJ_OK;
+    }
     snprintf(sql, sizeof(sql), "SELECT count() FROM %s.shards", target->database);
     SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
     *answering = strtoull(answer, NULL, 10);
@@ -732,14 +741,16 @@ static sj_status append_left_out(sj_forward_target *target, char *line, size_t c
     return SJ_OK;
 }
 
-sj_status sj_clickhouse_explain(sj_forward_target *target, char *line, size_t capacity,
-                                sj_error *error)
+sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered, char *line,
+                                size_t capacity, sj_error *error)
 {
     char *answer = NULL;
     size_t size = 0;
     uint64_t all = 0;
     uint64_t answering = 0;
-    SJ_TRY(count_shards(target, &all, &answering, error));
+    SJ_TRY(count_all_shards(target, &all, error));
+    SJ_TRY(sj_clickhouse_count_shards(target, &answering, error));
+    answering = answered < answering ? answered : answering;
     SJ_TRY(sj_clickhouse_ask(target,
                              "SELECT version(), toString(count()), toString(uniqExact(lab)) "
                              "FROM sessions",

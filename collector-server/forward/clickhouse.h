@@ -42,9 +42,15 @@ SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char 
                                           const char *settings, int64_t timeout_ms, char **answer,
                                           size_t *size, sj_error *error);
 
+/* sj_clickhouse_count_shards counts the shards that answer now; 1 where the tables are of one node.
+ * To be asked before questions, for sj_clickhouse_explain. As sj_clickhouse_ask. */
+SJ_MUST_CHECK sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answering,
+                                                   sj_error *error);
+
 /* sj_clickhouse_explain says in one line which server answers, and for how many labs and sessions;
- * which of its shards are away, and which tables some labs do not give. */
-SJ_MUST_CHECK sj_status sj_clickhouse_explain(sj_forward_target *target, char *line,
-                                              size_t capacity, sj_error *error);
+ * how many of its shards are away, or were before (`answered`: the number of those that did), and
+ * which tables some labs do not give. */
+SJ_MUST_CHECK sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered,
+                                              char *line, size_t capacity, sj_error *error);
 
 #endif

@@ -25,6 +25,7 @@ struct sj_cluster_mirror {
     sj_forward_target *target;
     sqlite3 *database;
     char seen[PRINT_BYTES];      /* what the sessions there add up to */
+    bool is_torn;                /* shards came or went while they were read */
     int64_t most_sessions;       /* that are listed, the newest */
     char newest[PRINT_BYTES];    /* the condition of those; empty: all are listed */
     pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
@@ -91,7 +92,8 @@ static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
              mirror->newest);
     SJ_TRY(sj_cluster_ask_into(mirror->target, sql, &limits, mirror->database, &is_cut, error));
     return run(mirror,
-               "DELETE FROM temp.changed; DELETE FROM temp.gone;"
+               "DELETE FROM temp.changed; DELETE FROM temp.gone; DELETE FROM temp.answer_size;"
+               "INSERT INTO temp.answer_size SELECT count(*) FROM temp.answer;"
                "INSERT INTO temp.changed SELECT a.session, a.version, 0 FROM temp.answer AS a"
                " LEFT JOIN temp.mirrored AS m ON m.session = a.session"
                " WHERE m.version IS NOT a.version;"
@@ -180,16 +182,46 @@ static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t va
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
 }
 
-/* note_seen: a shard may have gone away since the list was read; then it is read again. */
-static sj_status note_seen(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
+/* find_less finds out whether the list, or what was read by it, lacks sessions that were counted
+ * before. */
+static sj_status find_less(sj_cluster_mirror *mirror, const char *seen, bool *is_less,
+                           sj_error *error)
+{
+    const int64_t counted = strtoll(seen, NULL, 10);
+    const int64_t most = mirror->most_sessions;
+    SJ_TRY(find_row(mirror, "SELECT 1 FROM temp.answer_size WHERE sessions < ?1",
+                    counted < most ? counted : most, is_less, error));
+    return *is_less ? SJ_OK
+                    : find_row(mirror,
+                               "SELECT 1 FROM temp.changed WHERE taken = ?1 AND session NOT IN"
+                               " (SELECT session FROM temp.mirrored)",
+                               1, is_less, error);
+}
+
+/* forget_seen: at the next look the list is read again, whatever the sessions add up to. */
+static void forget_seen(sj_cluster_mirror *mirror)
+{
+    snprintf(mirror->seen, PRINT_BYTES, "less than it was");
+}
+
+/* note_seen: a shard may have been away for some of the questions only. Then what was read by them
+ * may lack marks and builds, too, and is read again at the next look. */
+static sj_status note_seen(sj_cluster_mirror *mirror, const char *seen, uint64_t answered,
+                           sj_error *error)
 {
     bool is_less = false;
-    SJ_TRY(find_row(mirror,
-                    "SELECT 1 FROM temp.changed WHERE taken = ?1 AND session NOT IN"
-                    " (SELECT session FROM temp.mirrored)",
-                    1, &is_less, error));
-    snprintf(mirror->seen, PRINT_BYTES, "%s", is_less ? "less than it was" : seen);
-    return SJ_OK;
+    uint64_t answering = 0;
+    SJ_TRY(find_less(mirror, seen, &is_less, error));
+    SJ_TRY(sj_clickhouse_count_shards(mirror->target, &answering, error));
+    mirror->is_torn = is_less || answering != answered;
+    if (!mirror->is_torn) {
+        snprintf(mirror->seen, PRINT_BYTES, "%s", seen);
+        return SJ_OK;
+    }
+    forget_seen(mirror);
+    return run(mirror,
+               "DELETE FROM temp.mirrored WHERE session IN (SELECT session FROM temp.changed)",
+               error);
 }
 
 static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
@@ -212,18 +244,43 @@ static void say_engine(sj_cluster_mirror *mirror, const char *before, const char
     pthread_mutex_unlock(&mirror->engine_lock);
 }
 
-static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
+/* follow_once: `*answered` is how many shards did so before. */
+static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_error *error)
 {
     char seen[PRINT_BYTES];
-    SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
+    SJ_TRY(sj_clickhouse_count_shards(mirror->target, answered, error));
     SJ_TRY(read_seen(mirror, seen, error));
-    if (strcmp(seen, mirror->seen) != 0) {
-        SJ_TRY(find_newest(mirror, seen, error));
-        SJ_TRY(take_changes(mirror, error));
-        SJ_TRY(note_seen(mirror, seen, error));
+    if (strcmp(seen, mirror->seen) == 0) {
+        return SJ_OK;
     }
+    sj_status status = find_newest(mirror, seen, error);
+    if (status == SJ_OK) {
+        status = take_changes(mirror, error);
+    }
+    if (status == SJ_OK) {
+        status = note_seen(mirror, seen, *answered, error);
+    }
+    if (status != SJ_OK && mirror->seen[0] != '\0') { /* some may have been removed by then */
+        forget_seen(mirror);
+    }
+    return status;
+}
+
+static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
+{
     char line[ENGINE_BYTES];
-    SJ_TRY(sj_clickhouse_explain(mirror->target, line, sizeof(line), error));
+    uint64_t answered = 0;
+    SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
+    SJ_TRY(follow_once(mirror, &answered, error));
+    if (mirror->is_torn) { /* once more: a command has no next look */
+        SJ_TRY(follow_once(mirror, &answered, error));
+    }
+    SJ_TRY(sj_clickhouse_explain(mirror->target, answered, line, sizeof(line), error));
+    if (mirror->is_torn) {
+        const size_t used = strlen(line);
+        snprintf(line + used, sizeof(line) - used,
+                 "; INCOMPLETE: shards came or went while the sessions were read");
+    }
     if (mirror->newest[0] != '\0') {
         const size_t used = strlen(line);
         snprintf(line + used, sizeof(line) - used, "; the newest %lld are looked at",
@@ -314,6 +371,7 @@ static sj_status open_parts(sj_cluster_mirror *mirror, const sj_forward_options 
     SJ_TRY(run(mirror,
                "CREATE TEMP TABLE mirrored(session TEXT PRIMARY KEY, version TEXT);"
                "CREATE TEMP TABLE changed(session TEXT PRIMARY KEY, version TEXT, taken INTEGER);"
+               "CREATE TEMP TABLE answer_size(sessions INTEGER);"
                "CREATE TEMP TABLE gone(session_id INTEGER PRIMARY KEY, session TEXT);"
                "CREATE TEMP TABLE modules_gone(module_id INTEGER PRIMARY KEY)",
                error));

@@ -24,18 +24,19 @@ enum {
     BATCH_SESSIONS = 256,
     BATCH_BYTES = 16 << 20, /* where nobody says else */
     ID_BYTES = 16,
-    CONTENT_BYTES = 1024,
+    CONTENT_BYTES = 4096,
     SKIPPED_MAX = 256
 };
 
 /* What a session is, as far as the cluster has it: when this differs it is given again. Begins with
- * the version of what is given. */
+ * the version of what is given. Has to fit into CONTENT_BYTES, so that the name and the tags are
+ * cut by bytes: at most 2,000 of them, some 200 of numbers, and a list of tables. */
 #define CONTENT                                                                                    \
     "printf('4 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
     " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
-    " WHERE session_id = s.session_id), 0)) || substr(coalesce(s.name, '') || ' ' ||"              \
-    " coalesce(s.tags, ''), 1, 500) || iif(?5 = '[]', '', ' without ' || ?5)"
+    " WHERE session_id = s.session_id), 0)) || CAST(substr(CAST(coalesce(s.name, '') || ' ' ||"    \
+    " coalesce(s.tags, '') AS BLOB), 1, 2000) AS TEXT) || iif(?5 = '[]', '', ' without ' || ?5)"
 #define READY                                                                                      \
     " s.state NOT IN ('recording', 'removing') AND s.aggregates_valid_before_block IS NULL"        \
     " AND s.quarantine_reason IS NULL"
@@ -58,6 +59,7 @@ typedef struct owed_session {
     int64_t session_id; /* 0: it was removed */
     uint8_t uuid[ID_BYTES];
     char content[CONTENT_BYTES];
+    size_t content_bytes;
     uint64_t version;
     int64_t started_realtime_ns;
     uint64_t rows, bytes;
@@ -197,7 +199,12 @@ static void take_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
                            .version = (uint64_t)sqlite3_column_int64(row, 3),
                            .started_realtime_ns = sqlite3_column_int64(row, 4)};
     memcpy(owed->uuid, uuid, ID_BYTES);
-    snprintf(owed->content, sizeof(owed->content), "%s", (const char *)sqlite3_column_text(row, 2));
+    const char *content = (const char *)sqlite3_column_text(row, 2);
+    const size_t bytes = (size_t)sqlite3_column_bytes(row, 2);
+    owed->content_bytes = bytes < CONTENT_BYTES ? bytes : CONTENT_BYTES;
+    if (content != NULL) { /* NULL: no memory */
+        memcpy(owed->content, content, owed->content_bytes);
+    }
     forwarder->batch_count++;
 }
 
@@ -354,7 +361,7 @@ static sj_status note_one(sj_forwarder *forwarder, sqlite3_stmt *insert, const o
     sqlite3_bind_text(insert, 1, forwarder->name, -1, SQLITE_STATIC);
     sqlite3_bind_blob(insert, 2, owed->uuid, ID_BYTES, SQLITE_STATIC);
     sqlite3_bind_int64(insert, 3, (sqlite3_int64)version);
-    sqlite3_bind_text(insert, 4, owed->content, -1, SQLITE_STATIC);
+    sqlite3_bind_text(insert, 4, owed->content, (int)owed->content_bytes, SQLITE_STATIC);
     sqlite3_bind_int64(insert, 5, (sqlite3_int64)owed->rows);
     sqlite3_bind_int64(insert, 6, (sqlite3_int64)owed->bytes);
     sqlite3_bind_int64(insert, 7, (sqlite3_int64)sj_forward_newer_than(0));
@@ -475,6 +482,27 @@ static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *n
     }
     sqlite3_finalize(row);
     return status;
+}
+
+sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
+                                sj_error *error)
+{
+    /* By bytes: a name may be no UTF-8. */
+    static const char sql[] =
+        "SELECT iif(place = 0, '', substr(content, place + length(' without '))) FROM (SELECT"
+        " content, instr(content, CAST(' without [\"' AS BLOB)) AS place FROM (SELECT CAST(content"
+        " AS BLOB) AS content FROM forwarded_sessions WHERE target = ?1 AND content <> ''"
+        " ORDER BY forwarded_realtime_ns DESC LIMIT 1))";
+    sqlite3_stmt *row = NULL;
+    list[0] = '\0';
+    if (sqlite3_prepare_v2(forwarder->reader, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(forwarder->reader, error);
+    }
+    sqlite3_bind_text(row, 1, forwarder->name, -1, SQLITE_STATIC);
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        snprintf(list, capacity, "%s", (const char *)sqlite3_column_text(row, 0));
+    }
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(forwarder->reader, error);
 }
 
 sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,

@@ -32,6 +32,11 @@ SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *se
 SJ_MUST_CHECK sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,
                                              sj_error *error);
 
+/* sj_forwarder_left_out reads which tables the sessions that were given last were given without, as
+ * a JSON array, "" for none: another choice makes all sessions owed. Needs no cluster. */
+SJ_MUST_CHECK sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
+                                              sj_error *error);
+
 /* sj_forwarder_target is that of the forwarder, borrowed. */
 sj_forward_target *sj_forwarder_target(sj_forwarder *forwarder);
 

@@ -1,4 +1,5 @@
-/* The forwarder counts what it has read and sent of the sessions that are owed. */
+/* The forwarder counts what it has read and sent of the sessions that are owed, and owes none for
+ * ever. */
 #include "collector-server/forward/forwarder.h"
 #include "collector-server/store/database.h"
 
@@ -6,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -113,8 +115,69 @@ static void test_each_session_is_two_steps(void **unused)
     rmdir(folder);
 }
 
+static void change(const char *path, const char *sql)
+{
+    sqlite3 *database = NULL;
+    sj_error error = {0};
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_WRITE, &database, &error), SJ_OK);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
+/* give_all gives what is owed with such a choice of tables, and checks that nothing is afterwards.
+ */
+static uint64_t give_all(const char *path, const char *tables, const char *left_out)
+{
+    const sj_forward_options options = {.url = "test", .tables = tables};
+    sj_forwarder *forwarder = NULL;
+    sj_forward_account account;
+    char list[512];
+    sj_error error = {0};
+    uint64_t sent = 0;
+    uint64_t again = 0;
+    assert_int_equal(sj_forwarder_open(path, &taking_all, &options, &forwarder, &error), SJ_OK);
+    assert_int_equal(sj_forwarder_round(forwarder, &sent, &error), SJ_OK);
+    assert_int_equal(sj_forwarder_account(forwarder, &account, &error), SJ_OK);
+    assert_int_equal(account.owed, 0);
+    assert_int_equal(sj_forwarder_round(forwarder, &again, &error), SJ_OK);
+    assert_int_equal(again, 0);
+    assert_int_equal(sj_forwarder_left_out(forwarder, list, sizeof(list), &error), SJ_OK);
+    assert_int_equal(strncmp(list, left_out, strlen(left_out)), 0);
+    assert_int_equal(list[0] == '\0', left_out[0] == '\0');
+    sj_forwarder_close(forwarder);
+    return sent;
+}
+
+/* Names of 400 and tags of 3,000 characters of three bytes, and text that is no UTF-8. */
+static void test_long_names_are_given_once(void **unused)
+{
+    char folder[] = "/tmp/sj_forwarder_XXXXXX";
+    char path[64];
+    (void)unused;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/lab.db", folder);
+    make_database(path);
+    change(path, "UPDATE sessions SET name = replace(hex(zeroblob(200)), '0', char(8364))");
+    assert_int_equal(give_all(path, NULL, ""), SESSIONS);
+    assert_int_equal(give_all(path, "marks,commands", "[\"call_edges\",\"call_paths\""), SESSIONS);
+    assert_int_equal(give_all(path, "gaps,commands", "[\"call_edges\",\"call_paths\""), SESSIONS);
+    change(path, "UPDATE sessions SET tags = '{\"a\":\"' || replace(hex(zeroblob(1500)), '0',"
+                 " char(8364)) || '\"}' WHERE session_id <= 2");
+    change(path, "UPDATE sessions SET name = CAST(x'c0' || zeroblob(9000) AS TEXT)"
+                 " WHERE session_id = 3");
+    change(path, "UPDATE sessions SET name = CAST(replace(hex(zeroblob(4500)), '0', x'80') AS"
+                 " TEXT) WHERE session_id = 4");
+    assert_int_equal(give_all(path, "gaps,commands", "["), 4);
+    change(path, "UPDATE sessions SET name = 'other' WHERE session_id = 1");
+    assert_int_equal(give_all(path, "gaps,commands", "["), 1);
+    assert_int_equal(give_all(path, NULL, ""), SESSIONS);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_session_is_two_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_session_is_two_steps),
+                                       cmocka_unit_test(test_long_names_are_given_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,13 @@ from served_pages import Pages
 from sojourn_testing import check, main, wait_for
 
 
+def quiet(lab, *words):
+    """What `forward` says where nothing is owed."""
+    done = lab.sojourn.run(["forward", "--database", lab.database, *words], capture_output=True, text=True)
+    check(done.returncode == 0 and " 0 owed" in done.stdout, f"forward {words}: {done}")
+    return done.stderr
+
+
 def some_tables(sojourn, node, labs):
     """A lab that gives marks only, beside what goes always; it says so, and gives the rest when it is asked to."""
     lab = labs[0]
@@ -30,7 +37,12 @@ def some_tables(sojourn, node, labs):
     answers(sojourn, "--cluster", node.url, "SELECT 1", says="; some labs do not give call_edges, call_paths, commands, coverage, ")
     done = sojourn.run(["report", "--cluster", node.url], capture_output=True, text=True)
     check(done.returncode == 0 and "do not give call_edges" in done.stderr, f"report: {done.stderr}")
-    lab.forward("send", node.url, says=f"{lab.sums('sessions')[0]} sessions were sent")
+    warning = 'warning: sessions were given without the tables ["call_edges",'
+    lab.forward("status", node.url, says=warning)
+    check("warning" not in quiet(lab, "--tables", "marks", "status", node.url), "a warning beside --tables")
+    sent = lab.forward("send", node.url, says=warning)
+    check(f"{lab.sums('sessions')[0]} sessions were sent" in sent, f"send: {sent}")
+    check("warning" not in quiet(lab, "status", node.url), "a warning when all tables were given")
     check_equal(node, labs)
     check(node.rows("SELECT count() FROM left_out") == [["0"]], "tables are still said to be left out")
 

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Two shards, and one of them is away: what the other has is answered as before, by questions, commands and pages, and
-each answer says that it is partial; what is away is no empty answer. When it is back, all is there again.
+each answer says that it is partial; what is away is no empty answer. When it is back, all is there again. Nor does a shard
+go unnoticed that is away for one question only.
 
 partial_cluster.py BUILD_FOLDER
 """
+import http.server
 import json
 import os
 import signal
+import sqlite3
 import sys
+import threading
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node, lasting_port
@@ -34,6 +40,9 @@ def fill(nodes, lab):
     """Sessions on both shards: which one a session is on, its identity decides."""
     for number in range(MOST):
         lab.record("throw" if number % 2 else "return", "--name", f"number {number}")
+        with sqlite3.connect(lab.database) as database:
+            database.execute("INSERT INTO marks(session_id, number, name, is_end, at_ns, source) "
+                             "SELECT max(session_id), 900, 'phase', 0, 1, 'cli' FROM sessions")
         lab.forward("send", nodes[0].url)
         if min(len(sessions_of(node)) for node in nodes) >= LEAST:
             return
@@ -97,6 +106,92 @@ def pages_answer_in_part(pages, nodes, here, away):
     return listed
 
 
+LIST, COUNT, MARKS = "toString(version) AS version FROM sessions", "FROM sojourn.shards", "FROM marks"
+LEFT_OUT = "FROM left_out"
+
+
+class Blinking(http.server.ThreadingHTTPServer):
+    """A way to a node, on which questions that say `words` are asked of the node's own shard only, the next `times`."""
+
+    def __init__(self, node):
+        super().__init__(("127.0.0.1", 0), Question)
+        self.node, self.url = node, f"http://127.0.0.1:{self.server_address[1]}"
+        self.short, self.refused = {}, ""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def changed(self, question):
+        for words, times in self.short.items():
+            if words in question and times > 0:
+                self.short[words] -= 1
+                if words == COUNT:
+                    return question.replace(COUNT, "FROM system.one")
+                return question.replace("FROM sessions", "FROM part_sessions").replace("FROM marks", "FROM part_marks")
+        return question
+
+
+class Question(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):  # pylint: disable=invalid-name
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        names = {name: text for name, text in self.headers.items() if name.startswith("X-")}
+        asked = urllib.request.Request(self.server.node.url + self.path, self.server.changed(body).encode(), names)
+        try:
+            if self.server.refused and self.server.refused in body:
+                self.send_error(503)
+                return
+            with urllib.request.urlopen(asked) as answer:
+                text = answer.read()
+            self.send_response(200)
+        except urllib.error.HTTPError as refused:
+            text = refused.read()
+            self.send_response(refused.code)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_words):
+        pass
+
+
+def is_whole(done):
+    return done.returncode == 0 and "INCOMPLETE" not in done.stderr
+
+
+def a_blink_is_noticed(sojourn, node, away):
+    """A shard is away for one question only: it is asked again once, or the answer says so."""
+    way = Blinking(node)
+    report = ["report", "--session", away, "--cluster", way.url]
+    for short in ({LIST: 1}, {MARKS: 1, COUNT: 1}):
+        way.short = short
+        done = sojourn.run(report, capture_output=True, text=True)
+        check(is_whole(done) and not any(short.values()), f"{short}: {done}")
+    way.short = {LIST: 2}
+    said(sojourn, way.url, *report[:3], code=3, says="INCOMPLETE: shards came or went while the sessions were read")
+    way.short = {COUNT: 1}
+    answers(sojourn, "--cluster", way.url, "SELECT count() FROM sessions", says=PARTIAL)
+    check(is_whole(sojourn.run(["sql", "--cluster", way.url, "SELECT 1"], capture_output=True, text=True)), "one that is whole")
+    way.refused = LEFT_OUT
+    answers(sojourn, "--cluster", way.url, "SELECT count() FROM sessions", code=1, says="which shards answered is not known: ")
+    way.refused = ""
+    for short in ({MARKS: 1, COUNT: 1}, {LIST: 2}):
+        pages_follow_a_blink(sojourn, way, node, short)
+    way.shutdown()
+    way.server_close()
+
+
+def pages_follow_a_blink(sojourn, way, node, short):
+    """Marks that a question lacked, and sessions that two lists lacked, are there after the next look."""
+    every = {row[0] for row in node.rows("SELECT session FROM sessions")}
+    marks = int(node.rows("SELECT count() FROM marks")[0][0])
+    way.short = short
+    pages = Pages(sojourn, "--cluster", way.url)
+    try:
+        wait_for("all sessions are listed", lambda: set(pages.listed()) == every and not any(short.values()))
+        wait_for("it is whole", lambda: "INCOMPLETE" not in pages.get("health")["engine"])
+        check(pages.rows("SELECT count(*) AS n FROM marks") == [{"n": marks}] and marks > 1, f"not {marks} marks")
+    finally:
+        pages.stop()
+
+
 def test(sojourn, _arguments):
     ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
     ports = [lasting_port(), lasting_port()]
@@ -111,6 +206,7 @@ def test(sojourn, _arguments):
         fill(nodes, lab)
         here, away = (sorted(sessions_of(node)) for node in nodes)
         whole = numbers_of(sojourn, url, here, "answered by ClickHouse")
+        a_blink_is_noticed(sojourn, nodes[0], away[0])
         pages = Pages(sojourn, "--cluster", url)
         listed = pages_answer_in_part(pages, nodes, here, away)
         commands_answer_in_part(sojourn, url, here, away, whole)
