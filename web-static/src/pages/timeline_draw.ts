@@ -9,7 +9,7 @@ const FOOT = 8;
 
 export interface Picture {
     tracks: readonly Track[]; // the pinned ones first
-    pinned: number; // so many of them stay where they are when the others scroll
+    pinned: number; // so many of them stay where they are when the others scroll (keptOf)
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     view: Window;
@@ -27,6 +27,11 @@ function heightOf(track: Track): number {
 
 export function heightOfAll(tracks: readonly Track[]): number {
     return RULER + tracks.reduce((sum, track) => sum + heightOf(track), 0);
+}
+
+// keptOf says how many pinned tracks stay in place: none where the others would have less than a quarter of the height.
+export function keptOf(tracks: readonly Track[], pinned: number, height: number): number {
+    return heightOfAll(tracks.slice(0, pinned)) <= (height * 3) / 4 ? pinned : 0;
 }
 
 interface Place {
