@@ -21,6 +21,7 @@ typedef struct sort_key {
 #define MEAN                                                                                       \
     "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
     " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
+#define UNTIMED "coalesce(x.untimed_calls, 0) AS untimed_calls"
 /* The middle of a bin may lie outside of what was measured. */
 #define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
 
@@ -43,7 +44,8 @@ static const char rows_sql[] =
     " AS mean_ns, x.min_ns, x.max_ns, " QUANTILE("0.5") " AS p50_ns, " QUANTILE(
         "0.9") " AS p90_ns, " QUANTILE("0.95") " AS p95_ns, " QUANTILE("0.99") " AS p99_ns,"
                                                                                " x.unwound, "
-                                                                               "x.untrusted"
+                                                                               "x.untrusted,"
+                                                                               " " UNTIMED
                                                                                " FROM (SELECT "
                                                                                "x.function_id AS "
                                                                                "id, row_number() "

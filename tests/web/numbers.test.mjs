@@ -2,18 +2,22 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts,
+    base, change, checkPanel, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const WHOLE = 1;
 const FALLEN = 2;
 const KILLED = 3; // with two threads
+const ADAPTIVE = 5; // its times are estimates
+const GAPPED = 4; // killed, without the first block of its main thread
 
 before(async () => {
     clean();
     assert.equal(record("whole", [], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
     assert.equal(record("killed", [], "300", "0").status, 0);
+    assert.equal(record("gapped", [], "20000", "0").status, 0); // more calls than a block holds
+    assert.equal(record("adaptive", ["--clock", "adaptive"], "20000", "0").status, 0);
     await start();
     change(`INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)
         SELECT r.report_id, e.number, e.event, e.owners, r.tid, 0, e.function FROM zombie_reports r,
@@ -34,7 +38,11 @@ before(async () => {
             (${WHOLE}, 1, 4500, 0, 'slow_call', 'spin', 1234567, 'dump', 3), (${WHOLE}, 2, 4600, 1, 'rate', 'spin', 4321, 'mark', 0);
         INSERT INTO filtered_calls SELECT ${WHOLE}, min(function_id), 'depth', 98765, 4567890 FROM function_stats WHERE session_id = ${WHOLE};
         UPDATE sessions SET lost_calls = 5 WHERE session_id = ${FALLEN};
-        UPDATE sessions SET state = 'killed' WHERE session_id = ${KILLED}`);
+        UPDATE sessions SET state = 'killed' WHERE session_id IN (${KILLED}, ${GAPPED});
+        DELETE FROM blocks WHERE kind = 1 AND first_call = 0 AND stream_id = (SELECT stream_id FROM streams s
+            JOIN threads t USING (thread_id) WHERE s.session_id = ${GAPPED} AND t.is_main);
+        UPDATE streams SET calls = (SELECT sum(b.call_count) FROM blocks b WHERE b.stream_id = streams.stream_id AND b.kind = 1)
+            WHERE session_id = ${GAPPED}`);
 });
 
 after(stop);
@@ -138,6 +146,32 @@ test("the table of functions: every column", async () => {
     await page.context().close();
 });
 
+test("times of calls that were counted without a clock are said to be estimates", async () => {
+    const { duration } = format;
+    const rows = await sql(`SELECT f.name, s.function_id, s.calls, s.self_ns, s.total_ns, coalesce(s.untimed_calls, 0) AS untimed, (SELECT sum(p.total_ns) / max(sum(p.calls), 1)
+        FROM call_paths p WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns
+        FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND s.calls > 0`);
+    assert.ok(rows.some((row) => row.untimed > 0) && rows.some((row) => row.untimed === 0), JSON.stringify(rows));
+    for (const chosen of ["", "&area=0-100000000000"]) {
+        const page = await openPage(`/sessions/${ADAPTIVE}?view=functions${chosen}`);
+        await page.locator("[role=grid] .rows .mono").first().waitFor();
+        const shown = await grid(page, "grid");
+        for (const row of rows) {
+            const [, self, total, , mean] = shown.find(([name]) => name.startsWith(row.name));
+            const sign = row.untimed > 0 ? "~" : "";
+            assert.deepEqual([self.includes("~"), total, mean], [row.untimed > 0, sign + duration(row.total_ns), sign + duration(row.mean_ns)], row.name);
+        }
+        await page.context().close();
+    }
+    for (const [which, sign] of [["c.flags & 16", "~"], ["NOT c.flags & 16", ""]]) {
+        const [call] = await sql(`SELECT call_id, duration_ns, self_ns FROM calls c WHERE session_id = ${ADAPTIVE} AND ${which} AND duration_ns > 0 LIMIT 1`);
+        const page = await openPage(`/sessions/${ADAPTIVE}?view=timeline&call=${call.call_id}`);
+        await page.getByRole("region", { name: "Selected call" })
+            .getByText(`${sign}${duration(call.duration_ns)}, ${sign}${duration(call.self_ns)} of it itself`, { exact: true }).waitFor();
+        await page.context().close();
+    }
+});
+
 test("the call tree: the outermost calls and what they called", async () => {
     const { compact, duration, percent } = format;
     const page = await openPage(`/sessions/${WHOLE}?view=tree`);
@@ -229,6 +263,25 @@ test("a killed session: the last hundred calls of each thread", async () => {
     ]);
     const threads = await sql(`SELECT name FROM threads WHERE session_id = ${KILLED}`);
     assert.deepEqual(threads.map(({ name }) => rows.filter((row) => row[0] === name).length), [100, 100]);
+    await page.context().close();
+});
+
+test("the last hundred calls of a thread are those, whatever was lost before", async () => {
+    const { duration } = format;
+    const streams = await sql(`SELECT s.stream_id, s.calls, t.name, (SELECT max(call_id) + 1 - (s.stream_id << 38) FROM calls c
+        WHERE c.stream_id = s.stream_id) AS numbered FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${GAPPED}`);
+    assert.ok(streams.some((stream) => stream.numbered >= stream.calls + 100), JSON.stringify(streams));
+    const wanted = [];
+    for (const { stream_id: stream, name } of streams) {
+        const calls = await sql(`SELECT c.depth, f.name, c.start_ns, c.duration_ns, c.ending FROM calls c JOIN functions f USING (function_id)
+            WHERE c.stream_id = ${stream} ORDER BY c.call_id DESC LIMIT 100`);
+        assert.equal(calls.length, 100);
+        wanted.push(...calls.map((row) => [name, String(row.depth), row.name, duration(row.start_ns), duration(row.duration_ns), row.ending]));
+    }
+    const page = await openPage(`/sessions/${GAPPED}?view=overview`);
+    const panel = page.getByRole("region", { name: "Last calls, at most 100 of each thread, latest first", exact: true });
+    const sorted = (rows) => rows.map((row) => row.join(" | ")).sort();
+    await comesTo(async () => sorted(await texts(panel.locator("tbody tr"))), sorted(wanted));
     await page.context().close();
 });
 

@@ -395,12 +395,15 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
         }
         await (what === "progress" && isHeld ? route.fulfill({ json: { part: 0.42 } }) : route.continue());
     });
+    const said = await page.locator(".page > div > span[role=status]").elementHandle(); // there before it says anything
+    assert.equal(await said.textContent(), "");
     await page.locator("input[type=file]").setInputFiles(other);
-    await page.getByText("other.db: its sessions are being copied, 42.0 %").waitFor();
+    await page.getByText("Importing other.db: its sessions are being copied, 42.0 %").waitFor();
+    assert.equal(await said.textContent(), "Importing other.db:");
     assert.equal(await page.getByRole("progressbar").getAttribute("value"), "0.42");
     isHeld = false;
     copy();
-    await page.getByText(/Session \d+ was imported\./).waitFor();
+    await comesTo(async () => /^Session \d+ was imported\.$/.test(await said.textContent()), true);
     await page.getByRole("link", { name: "from afar" }).waitFor();
     const [row] = await sql("SELECT session_id, stored_calls FROM sessions WHERE name = 'from afar'");
     assert.ok(row.stored_calls > 20);

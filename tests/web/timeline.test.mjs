@@ -142,6 +142,39 @@ test("a pinned track stays in sight, in the address, while the others scroll", a
     await page.context().close();
 });
 
+test("pinned tracks that would leave no room for the others scroll with them", async () => {
+    const [{ id }] = await sql(`SELECT stream_id AS id FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${VALUED} AND NOT t.is_main`);
+    const page = await openPage(`/sessions/${VALUED}?view=timeline&pins=${id}`, { viewport: { width: 1280, height: 300 } });
+    await drawn(page);
+    await page.locator(".tracks").evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    await comesTo(async () => {
+        await page.locator(".timeline canvas").hover({ position: { x: 300 + (Date.now() % 7), y: 150 } });
+        return (await page.locator(".timeline > p").textContent()).startsWith("recorded_progra: ");
+    }, true);
+    await page.context().close();
+});
+
+test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is pinned no more", async () => {
+    const [{ id }] = await sql(`SELECT stream_id AS id FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${VALUED} AND t.is_main`);
+    const page = await openPage(`/sessions/${VALUED}?view=timeline&streams=${id}`);
+    await drawn(page);
+    const summary = page.locator(".threads summary", { hasText: "threads" });
+    await comesTo(() => summary.textContent(), "1 of 2 threads");
+    await summary.click();
+    const pin = page.getByRole("button", { name: "Pin worker", exact: true });
+    await pin.click();
+    await comesTo(() => summary.textContent(), "2 threads");
+    assert.deepEqual([await pin.getAttribute("aria-pressed"), await pin.textContent()], ["true", "pin"]);
+    await comesTo(async () => {
+        await page.locator(".timeline canvas").hover({ position: { x: 900 + (Date.now() % 7), y: 34 + 20 + 9 } });
+        return (await page.locator(".timeline > p").textContent()).startsWith("worker: ");
+    }, true);
+    await page.getByRole("checkbox", { name: /^worker / }).uncheck();
+    await comesTo(() => summary.textContent(), "1 of 2 threads");
+    assert.equal(new URL(page.url()).searchParams.has("pins"), false);
+    await page.context().close();
+});
+
 test("W S A D, wheel and drag move, zoom and select; the address keeps it all", async () => {
     const { count, duration } = format;
     const [span] = await sql(

@@ -159,6 +159,40 @@ test("sessions are aligned by a mark or by their beginnings; one without the mar
     await page.context().close();
 });
 
+const image = (page) =>
+    page.locator(".timeline canvas").evaluate((canvas) => Array.from(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)));
+
+test("a mark's line goes through the tracks of its session only, wherever those are pinned", async () => {
+    const [{ id }] = await sql(`SELECT stream_id AS id FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${TABLET} AND NOT t.is_main`);
+    const mark = `session_id = ${TABLET} AND number = 91`;
+    const page = await openPage(`/timeline?sessions=${PHONE},${TABLET}&align=start&pins=${id}`, { viewport: { width: 1280, height: 1200 } });
+    const look = async () => {
+        await drawn(page);
+        let seen = await image(page);
+        await comesTo(async () => {
+            const before = seen;
+            await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+            seen = await image(page);
+            return seen.length > 100000 && seen.every((pixel, at) => pixel === before[at]);
+        }, true);
+        return seen;
+    };
+    const without = await look();
+    change(`INSERT INTO marks (session_id, number, name, is_end, at_ns, source) SELECT ${TABLET}, 91, 'here', 0,
+        (min(first_enter_ns) + max(last_leave_ns)) / 2, 'app' FROM streams WHERE session_id = ${TABLET}`);
+    await page.reload();
+    const wide = await page.locator(".timeline canvas").evaluate((canvas) => canvas.width);
+    const differing = async () => (await look()).flatMap((pixel, at) => (pixel !== without[at] && at / wide > 36 ? [at] : []));
+    await comesTo(async () => (await differing()).length > 50, true);
+    const spots = (await differing()).filter((_, index) => index % 9 === 0);
+    for (const at of spots) {
+        await page.locator(".timeline canvas").hover({ position: { x: at % wide, y: Math.floor(at / wide) } });
+        await comesTo(async () => (await page.locator(".timeline > p").textContent()).split(" · ")[0], "tablet");
+    }
+    change(`DELETE FROM marks WHERE ${mark}`);
+    await page.context().close();
+});
+
 test("an area's sums, a call's details and the selected device are of the right session", async () => {
     const { count, duration } = format;
     const places = await offsets([PHONE, TABLET]);

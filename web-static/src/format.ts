@@ -23,6 +23,9 @@ export function duration(ns: number | null | undefined): string {
     return `${Math.round(ns)} ns`;
 }
 
+// What "~" in front of a time means.
+export const ESTIMATE = "estimate: calls counted without a clock";
+
 // count separates thousands; means of counts have at most three decimals.
 export function count(value: number): string {
     const [whole, part] = String(Math.round(value * 1000) / 1000).split(".");

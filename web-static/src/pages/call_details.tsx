@@ -1,7 +1,7 @@
 // One call: where it stands, what it was given, who called it.
 import { Fragment } from "preact";
 import { useSql } from "../answers";
-import { bytes, count, duration } from "../format";
+import { bytes, count, duration, ESTIMATE } from "../format";
 import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
 import { Problem } from "../widgets/small";
@@ -74,6 +74,8 @@ const doubts: readonly (readonly [number, string])[] = [
     [8, "its thread waited for the recorder while it ran"],
 ];
 
+const UNTIMED = 16; // SJ_CALL_UNTIMED
+
 function doubtsOf(flags: number): string[] {
     return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
 }
@@ -123,6 +125,8 @@ export function CallDetails({ session, call }: { session: string; call: string }
         return <p class="dim">{about.value ? `There is no call ${call}.` : "Loading…"}</p>;
     }
     const doubt = doubtsOf(known.flags);
+    const isEstimate = (known.flags & UNTIMED) !== 0;
+    const time = (ns: number | null) => `${isEstimate ? "~" : ""}${duration(ns)}`;
     return (
         <section class="card panel call-details" aria-label="Selected call">
             <div class="title-line">
@@ -134,9 +138,9 @@ export function CallDetails({ session, call }: { session: string; call: string }
             </div>
             <dl class="facts">
                 <dt>Took</dt>
-                <dd>
-                    {known.duration_ns === null ? "not ended" : duration(known.duration_ns)}
-                    {known.self_ns === null ? "" : `, ${duration(known.self_ns)} of it itself`}
+                <dd title={isEstimate ? ESTIMATE : undefined}>
+                    {known.duration_ns === null ? "not ended" : time(known.duration_ns)}
+                    {known.self_ns === null ? "" : `, ${time(known.self_ns)} of it itself`}
                 </dd>
                 {known.cpu_ns === null ? null : (
                     <>

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
-import { compact, count, duration, fileName, percent } from "../format";
+import { compact, count, duration, ESTIMATE, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
 import { Bar, Problem } from "../widgets/small";
 import { consoleAddress } from "../answers";
@@ -32,6 +32,11 @@ function Spread({ row }: { row: FunctionRow }) {
             <span class="body" style={range(row.p50_ns, row.p95_ns)} />
         </span>
     );
+}
+
+// A sum of times, or a mean: ~ in front of it where calls were counted without a clock.
+function Estimable({ row, ns }: { row: FunctionRow; ns: number | null }) {
+    return row.untimed_calls > 0 && ns !== null ? <span title={ESTIMATE}>~{duration(ns)}</span> : <>{duration(ns)}</>;
 }
 
 function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
@@ -80,7 +85,9 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                 <>
                     <Bar part={row.self_ns} whole={sessionSelf} />
                     <span>{percent(row.self_ns, sessionSelf)}</span>
-                    <span class="value">{duration(row.self_ns)}</span>
+                    <span class="value">
+                        <Estimable row={row} ns={row.self_ns} />
+                    </span>
                 </>
             ),
         },
@@ -90,7 +97,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                 row.calls === 0 ? (
                     <span title="no end of a call is known: open, or lost">no end</span>
                 ) : (
-                    duration(row.total_ns)
+                    <Estimable row={row} ns={row.total_ns} />
                 ),
         },
         {
@@ -100,7 +107,10 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
             sortable: true,
             cell: (row) => <span title={count(row.calls)}>{compact(row.calls)}</span>,
         },
-        time("mean", "Mean", "mean duration of a call", (row) => row.mean_ns),
+        {
+            ...time("mean", "Mean", "mean duration of a call", (row) => row.mean_ns),
+            cell: (row) => <Estimable row={row} ns={row.mean_ns} />,
+        },
         time("min", "Min", "shortest call", (row) => row.min_ns),
         time("p50", "p50", "half of the calls were shorter", (row) => row.p50_ns),
         time("p95", "p95", "95 % of the calls were shorter", (row) => row.p95_ns),

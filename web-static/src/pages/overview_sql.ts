@@ -41,11 +41,22 @@ JOIN streams s USING (stream_id) LEFT JOIN threads t USING (thread_id)
 LEFT JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY t.is_main DESC, o.stream_id, o.depth DESC`;
 
-export const LAST_SQL = `SELECT t.name AS thread, c.call_id, c.depth, f.name, c.start_ns, c.duration_ns, c.ending
-FROM streams s JOIN calls c ON c.call_id BETWEEN (s.stream_id << 38) + max(s.calls - 100, 0)
-     AND (s.stream_id << 38) + s.calls - 1
-LEFT JOIN threads t ON t.thread_id = s.thread_id LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY c.start_ns DESC LIMIT 3000`;
+// Call ids count lost calls too: the blocks say where the last hundred that are stored begin.
+export const LAST_SQL = `WITH counted AS (
+    SELECT s.stream_id, s.thread_id, b.first_call,
+           sum(b.call_count) OVER (PARTITION BY b.stream_id ORDER BY b.first_call DESC) - b.call_count AS later_calls
+    FROM streams s JOIN blocks b USING (stream_id)
+    WHERE s.session_id = :session AND b.kind = 1 AND b.quarantined IS NULL),
+begins AS (
+    SELECT stream_id, thread_id, (stream_id << 38) + min(first_call) AS call_id
+    FROM counted WHERE later_calls < 100 GROUP BY stream_id),
+numbered AS (
+    SELECT b.thread_id, c.call_id, c.depth, c.function_id, c.start_ns, c.duration_ns, c.ending,
+           row_number() OVER (PARTITION BY c.stream_id ORDER BY c.call_id DESC) AS nth
+    FROM begins b CROSS JOIN calls c ON c.stream_id = b.stream_id AND c.call_id >= b.call_id)
+SELECT t.name AS thread, n.call_id, n.depth, f.name, n.start_ns, n.duration_ns, n.ending
+FROM numbered n LEFT JOIN threads t USING (thread_id) LEFT JOIN functions f USING (function_id)
+WHERE n.nth <= 100 ORDER BY n.start_ns DESC LIMIT 3000`;
 
 export function threadsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}

@@ -12,7 +12,8 @@ function wholeSql(chosen: Selection): string {
         `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
     return `SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.total_ns / nullif(s.calls, 0) AS mean_ns,
        s.min_ns, s.max_ns, ${quantile("0.5")} AS p50_ns, ${quantile("0.9")} AS p90_ns,
-       ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns, s.unwound, s.untrusted
+       ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns, s.unwound, s.untrusted,
+       coalesce(s.untimed_calls, 0) AS untimed_calls
 FROM function_stats s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 WHERE s.session_id = :session AND ${matches(chosen, "f.name")}`;
 }
@@ -29,7 +30,9 @@ function partSql(chosen: Selection): string {
 SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.duration_ns / nullif(s.calls, 0) AS mean_ns, s.min_ns, s.max_ns,
        ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
        ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
-       0 AS unwound, 0 AS untrusted
+       0 AS unwound, 0 AS untrusted,
+       (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
+        WHERE u.session_id = :session AND u.function_id = s.function_id) AS untimed_calls
 FROM sums s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN spread h ON h.function_id = s.function_id WHERE ${matches(chosen, "f.name")}`;
 }

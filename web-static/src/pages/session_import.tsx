@@ -9,7 +9,8 @@ const PIECE_BYTES = 96 * 1024;
 const LOOK_MS = 300;
 
 interface Shown {
-    text: string;
+    text: string; // said when it changes: beginning and end
+    step?: string; // how far it is, only shown
     isBad?: boolean;
     part?: number; // of the work that is done
     stop?: () => void;
@@ -24,7 +25,8 @@ function hexOf(piece: Uint8Array): string {
 async function send(file: File, id: string, ending: AbortController): Promise<void> {
     for (let offset = 0; offset < file.size; offset += PIECE_BYTES) {
         state.value = {
-            text: `${file.name}: ${bytes(offset)} of ${bytes(file.size)} sent`,
+            text: `Importing ${file.name}:`,
+            step: `${bytes(offset)} of ${bytes(file.size)} sent`,
             part: offset / file.size,
             stop: () => ending.abort(),
         };
@@ -44,7 +46,8 @@ async function follow(file: File, id: string, ending: AbortController, copied: P
         part = await api.import({ do: "progress", import: id }).then((answer) => answer.part, () => part);
         if (!isCopied) {
             state.value = {
-                text: `${file.name}: its sessions are being copied, ${percent(part, 1)}`,
+                text: `Importing ${file.name}:`,
+                step: `its sessions are being copied, ${percent(part, 1)}`,
                 part,
                 stop: () => ending.abort(),
             };
@@ -93,20 +96,19 @@ export function takeDrop(event: DragEvent): void {
     }
 }
 
-// What an import does, wherever the file came from.
+// What an import does, wherever the file came from. What a screen reader says is there before its text.
 export function ImportState() {
     const shown = state.value;
-    if (!shown) {
-        return null;
-    }
     return (
-        <p role="status" class={`banner ${shown.isBad ? "warn" : "neutral"}`}>
-            {shown.text}{" "}
-            {shown.part === undefined ? null : <progress aria-label="Part that is done" max={1} value={shown.part} />}{" "}
-            <button type="button" class="quiet" onClick={shown.stop ?? (() => (state.value = null))}>
-                {shown.stop ? "Stop" : "Hide"}
-            </button>
-        </p>
+        <div class={shown ? `banner ${shown.isBad ? "warn" : "neutral"}` : "unsaid"}>
+            <span role="status">{shown?.text}</span> {shown?.step}{" "}
+            {shown?.part === undefined ? null : <progress aria-label="Part that is done" max={1} value={shown.part} />}{" "}
+            {shown ? (
+                <button type="button" class="quiet" onClick={shown.stop ?? (() => (state.value = null))}>
+                    {shown.stop ? "Stop" : "Hide"}
+                </button>
+            ) : null}
+        </div>
     );
 }
 

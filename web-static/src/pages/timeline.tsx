@@ -12,7 +12,7 @@ import { Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
 import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
-import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
+import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
 
 const TRACKS_MAX = 24;
 const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
@@ -170,7 +170,7 @@ function shownStreams(streams: readonly Stream[]): Stream[] {
     const chosen = (wanted.length > 0 ? wanted : selectedStreams(streams))
         .map((id) => streams.find((stream) => String(stream.stream_id) === id))
         .filter((stream) => stream !== undefined);
-    return chosen.length > 0 ? chosen : streams.slice(0, TRACKS_MAX);
+    return withPinned(chosen.length > 0 ? chosen : streams.slice(0, TRACKS_MAX), streams);
 }
 
 export function TimelineView({ session, changes }: { session: Overview; changes: number }) {

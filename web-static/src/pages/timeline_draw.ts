@@ -9,7 +9,7 @@ const FOOT = 8;
 
 export interface Picture {
     tracks: readonly Track[]; // the pinned ones first
-    pinned: number; // so many of them stay where they are when the others scroll
+    pinned: number; // so many of them stay where they are when the others scroll (keptOf)
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     view: Window;
@@ -27,6 +27,11 @@ function heightOf(track: Track): number {
 
 export function heightOfAll(tracks: readonly Track[]): number {
     return RULER + tracks.reduce((sum, track) => sum + heightOf(track), 0);
+}
+
+// keptOf says how many pinned tracks stay in place: none where the others would have less than a quarter of the height.
+export function keptOf(tracks: readonly Track[], pinned: number, height: number): number {
+    return heightOfAll(tracks.slice(0, pinned)) <= (height * 3) / 4 ? pinned : 0;
 }
 
 interface Place {
@@ -100,19 +105,18 @@ function drawRuler(context: CanvasRenderingContext2D, picture: Picture, colours:
     ticks.forEach(({ x, label }) => context.fillText(label, x + 3, 9));
 }
 
-// From the first of a session's tracks to its last.
-function reachOf(places: readonly Place[], session: number): { top: number; bottom: number } {
-    const own = places.filter(({ track }) => track.stream.session_id === session);
-    return {
-        top: Math.min(...own.map(({ top }) => top - HEAD)),
-        bottom: Math.max(...own.map(({ top, track }) => top + track.rows * ROW + FOOT)),
-    };
+// Where a session's tracks are seen: others may lie between them.
+function seenOf(places: readonly Place[], session: number): { top: number; bottom: number }[] {
+    return places
+        .filter(({ track }) => track.stream.session_id === session)
+        .map(({ track, top, least }) => ({ top: Math.max(20, least, top - HEAD), bottom: top - HEAD + heightOf(track) }))
+        .filter(({ top, bottom }) => bottom > top);
 }
 
 // The names of marks stand where there is room for them.
 function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: readonly Place[], colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
-    const reaches = new Map<number, { top: number; bottom: number }>();
+    const known = new Map<number, ReturnType<typeof seenOf>>();
     let free = 0;
     context.fillStyle = colours.accent;
     for (const mark of picture.marks) {
@@ -120,11 +124,10 @@ function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: 
         if (x < 0 || x > picture.width) {
             continue;
         }
-        const reach = reaches.get(mark.session_id) ?? reachOf(places, mark.session_id);
-        reaches.set(mark.session_id, reach);
-        const top = Math.max(20, reach.top);
+        const seen = known.get(mark.session_id) ?? seenOf(places, mark.session_id);
+        known.set(mark.session_id, seen);
         context.globalAlpha = mark.is_end ? 0.4 : 0.9;
-        context.fillRect(x, top, 1, Math.max(0, Math.min(picture.height, reach.bottom) - top));
+        seen.forEach(({ top, bottom }) => context.fillRect(x, top, 1, bottom - top));
         context.globalAlpha = 1;
         if (x >= free && !mark.is_end) {
             const name = mark.name.slice(0, 40);
@@ -191,7 +194,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture, colour
         context.fillRect(0, heightOfAll(picture.tracks.slice(0, picture.pinned)) - 2, picture.width, 1);
     }
     drawRuler(context, picture, colours);
-    drawMarks(context, picture, places, colours);
+    drawMarks(context, picture, seen, colours);
     drawSelected(context, picture, colours);
 }
 

@@ -8,7 +8,7 @@ import { selection } from "../selection";
 import { looks } from "../store";
 import { RowTable } from "../widgets/panel";
 import { type CallBar, type GapMark, type Mark, type Stream, type Track, trackName } from "./timeline_data";
-import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, type Picture } from "./timeline_draw";
+import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
 const TWIN_ROWS_OF_TRACK = 20; // at least
@@ -214,13 +214,14 @@ function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Pictur
 }
 
 export function TimelineCanvas(properties: CanvasProperties) {
-    const { bounds, view, show, tracks, pinned, gaps, marks, selected, width, setWidth, isCurrent } = properties;
+    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
     const canvas = useRef<HTMLCanvasElement>(null);
     const box = useRef<HTMLDivElement>(null);
     const drag = useRef<Drag | null>(null);
     const [band, setBand] = useState<Window | null>(null);
     const [said, setSaid] = useState("");
     const { height, scroll } = useSeen(box, setWidth);
+    const pinned = keptOf(tracks, properties.pinned, height);
     const parameters = route.value.parameters;
     const areas = band ? [band] : selected;
     const call = parameters.get("call");
@@ -325,6 +326,12 @@ function pins(): string[] {
     return (route.value.parameters.get("pins") ?? "").split(",").filter((id) => id !== "");
 }
 
+// withPinned adds those that are pinned to the streams that are shown.
+export function withPinned(shown: readonly Stream[], streams: readonly Stream[]): Stream[] {
+    const wanted = new Set(pins());
+    return [...shown, ...streams.filter((stream) => wanted.has(String(stream.stream_id)) && !shown.includes(stream))];
+}
+
 export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned: number } {
     const wanted = new Set(pins());
     const isPinned = ({ stream }: Track) => wanted.has(String(stream.stream_id));
@@ -345,7 +352,7 @@ function Pin({ stream }: { stream: Stream }) {
             title="keep it in sight, above the others"
             onClick={() => setParameters({ pins: (isOn ? known.filter((one) => one !== id) : [...known, id]).join(",") }, true)}
         >
-            {isOn ? "pinned" : "pin"}
+            pin
         </button>
     );
 }
@@ -356,7 +363,11 @@ export function Threads({ streams, shown }: { streams: readonly Stream[]; shown:
         const next = chosen.has(stream.stream_id)
             ? shown.filter((other) => other !== stream)
             : [...shown, stream];
-        setParameters({ streams: next.map((other) => other.stream_id).join(",") });
+        const kept = pins().filter((id) => id !== String(stream.stream_id)); // what is hidden is pinned no more
+        setParameters({
+            streams: next.map((other) => other.stream_id).join(","),
+            ...(chosen.has(stream.stream_id) ? { pins: kept.join(",") } : {}),
+        });
     };
     return (
         <details class="threads">

@@ -12,7 +12,7 @@ import { SqlPanel } from "../widgets/panel";
 import { Chip, Problem } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
-import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView } from "./timeline_view";
+import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
 
 const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
@@ -93,7 +93,7 @@ function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
         seen.set(id, (seen.get(id) ?? 0) + 1);
         return seen.get(id)! <= each;
     });
-    return chosen.length > 0 ? chosen : first;
+    return withPinned(chosen.length > 0 ? chosen : first, streams);
 }
 
 function placeAll(places: readonly Place[], streams: readonly Stream[]): Shown[] {
