@@ -1,6 +1,5 @@
 /* Records in, blocks out: each test feeds a short story and reads back the blocks. */
 #include "agent/assembler/assembler.h"
-#include "agent/assembler/untimed_entry.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -29,21 +28,15 @@ static story open_story(void)
     return made;
 }
 
-static void open_counting(story *told, uint32_t block_events, bool has_untimed_exits)
+static void open_with(story *told, uint32_t block_events)
 {
     const sj_assembler_options options = {.stack_low = LOW,
                                           .stack_high = TOP,
                                           .start_ticks = told->ticks,
                                           .block_events = block_events,
-                                          .has_untimed_exits = has_untimed_exits,
                                           .encoder = told->encoder};
     const sj_assembler_sink sink = block_store_sink(&told->store);
     assert_int_equal(sj_assembler_new(&options, &sink, &told->assembler), SJ_OK);
-}
-
-static void open_with(story *told, uint32_t block_events)
-{
-    open_counting(told, block_events, false);
 }
 
 static void feed_at(story *told, sj_record_kind kind, uint32_t function, uint64_t stack,
@@ -173,58 +166,6 @@ static void test_nested_calls_return(void **state)
     finish(&told, false);
     assert_told(&told, 1, "+1 +2 - +3 - - | ");
     assert_int_equal(told.store.own_streams, 1);
-    close_story(&told);
-}
-
-/* Of each block of a stream which calls are SJ_CALL_UNTIMED: functions of the key-frame, then, +,
- * of entries. */
-static void assert_untimed(const story *told, const char *expected)
-{
-    char text[TEXT_BYTES] = "";
-    size_t at = 0;
-    sj_block_decoder *decoder;
-    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
-    for (size_t i = 0; i < told->store.count; i++) {
-        const stored_block *stored = &told->store.blocks[i];
-        const sj_slice bytes = {.data = stored->data, .size = stored->size};
-        sj_block block;
-        assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
-        for (size_t frame = 0; frame < block.frame_count; frame++) {
-            if ((block.frames[frame].flags & SJ_CALL_UNTIMED) != 0) {
-                at += (size_t)snprintf(text + at, sizeof(text) - at, "%u ",
-                                       block.frames[frame].function);
-            }
-        }
-        for (uint32_t event = 0; event < block.header.event_count; event++) {
-            const uint32_t symbol = block.symbols16[event];
-            if (symbol != 0 && block.untimed != NULL && block.untimed[symbol] != 0) {
-                at += (size_t)snprintf(text + at, sizeof(text) - at, "+%u ",
-                                       block.functions[symbol - 1]);
-            }
-        }
-        at += (size_t)snprintf(text + at, sizeof(text) - at, "| ");
-    }
-    sj_block_decoder_free(decoder);
-    assert_string_equal(text, expected);
-}
-
-static void test_an_untimed_exit_marks_its_call_wherever_that_began(void **state)
-{
-    (void)state;
-    story told = open_story();
-    open_counting(&told, 0, true);
-    enter(&told, 1, TOP - 104);
-    enter(&told, 2, TOP - 200);
-    enter(&told, 2, TOP - 304);
-    leave(&told, 2, (TOP - 304) | SJ_UNTIMED_EXIT);
-    enter(&told, 4, TOP - 304);
-    assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
-    enter(&told, 3, TOP - 400); /* has no exit */
-    leave(&told, 2, (TOP - 200) | SJ_UNTIMED_EXIT);
-    leave(&told, 1, TOP - 104);
-    finish(&told, false);
-    assert_told(&told, 1, "+1 +2 +2 - +4 | +3 ~ ~ - - | ");
-    assert_untimed(&told, "+2 | 2 | ");
     close_story(&told);
 }
 
@@ -817,7 +758,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nested_calls_return),
-        cmocka_unit_test(test_an_untimed_exit_marks_its_call_wherever_that_began),
         cmocka_unit_test(test_a_throw_unwinds_what_it_skips),
         cmocka_unit_test(test_recursion_that_throws_to_its_own_outer_frame),
         cmocka_unit_test(test_a_longjmp_shows_at_the_next_entry),
