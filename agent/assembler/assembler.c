@@ -41,6 +41,7 @@ struct sj_assembler {
     sj_call_stack *current; /* the one that the thread is on */
     sj_stack_map foreign;
     uint32_t foreign_limit;
+    bool has_untimed_exits;
     uint64_t gap_serial;
     sj_gap last_gap;  /* what gap_serial counts, for stacks that learn later */
     bool gap_pending; /* a gap whose end is not known yet */
@@ -85,6 +86,7 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->start_ticks = options->start_ticks;
     made->last_ticks = keep_time(made, options->start_ticks);
     made->foreign_limit = MAX_FOREIGN_STACKS;
+    made->has_untimed_exits = options->has_untimed_exits;
     *assembler = made;
     return SJ_OK;
 }
@@ -404,6 +406,9 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
     const uint64_t returned = assembler->context.counters.returned;
     const uint64_t thrown = assembler->context.counters.thrown;
     SJ_TRY(make_value_room(assembler));
+    if (record->is_untimed) {
+        sj_call_stack_mark_untimed_exit(stream, function, record->stack);
+    }
     SJ_TRY(
         sj_record_is_managed(record->stack)
             ? sj_managed_leave(stream, function, record->stack, record->ticks)
@@ -494,6 +499,15 @@ static inline size_t take_ordinary(sj_assembler *assembler, const sj_record *rec
     return taken;
 }
 
+static void take_exit_marks(const sj_assembler *assembler, timed_record *record)
+{
+    record->jumps = sj_record_is_tail_call(record->stack);
+    record->stack -= record->jumps ? SJ_STACK_TAIL_CALL : 0;
+    record->is_untimed = assembler->has_untimed_exits && !sj_record_is_managed(record->stack) &&
+                         (record->stack & SJ_UNTIMED_EXIT) != 0;
+    record->stack -= record->is_untimed ? SJ_UNTIMED_EXIT : 0;
+}
+
 sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
                             uint64_t now_ticks)
 {
@@ -522,10 +536,8 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
             record.stack -= SJ_UNTIMED_ENTRY;
             record.is_untimed = true;
         }
-        if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE &&
-            sj_record_is_tail_call(record.stack)) {
-            record.stack -= SJ_STACK_TAIL_CALL;
-            record.jumps = true;
+        if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE) {
+            take_exit_marks(assembler, &record);
         }
         assembler->context.counters.records++;
         SJ_TRY(take_record(assembler, &record));

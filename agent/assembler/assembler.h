@@ -67,6 +67,7 @@ typedef struct sj_assembler_options {
     uint32_t block_events;     /* cut after so many; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
     uint32_t clock_step;       /* ticks that the clock advances by, as far as is known; 0: 1 */
     uint32_t kept_step;        /* times are rounded down to multiples of it; 0: kept as they are */
+    bool has_untimed_exits;    /* exits may bear SJ_UNTIMED_EXIT; else it is part of an address */
     sj_block_encoder *encoder; /* borrowed, shared by assemblers of one drain thread */
     const sj_value_rules *value_rules; /* borrowed; what `value` of the sink answers about */
 } sj_assembler_options;

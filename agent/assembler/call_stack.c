@@ -536,3 +536,44 @@ void sj_call_stack_trim(sj_call_stack *stream)
         stream->event_capacity = 0;
     }
 }
+
+/* entry_of returns the event that opened frame `place`; NULL: it is in an earlier block. */
+static sj_event *entry_of(const sj_call_stack *stream, uint32_t place)
+{
+    uint32_t left = stream->depth - place; /* entries of open calls up to it */
+    uint32_t closed = 0;
+    for (uint32_t i = stream->event_count; i > 0; i--) {
+        sj_event *event = &stream->events[i - 1];
+        if (event->function == SJ_EVENT_LEAVE) {
+            closed++;
+        } else if (closed != 0) {
+            closed--;
+        } else if (--left == 0) {
+            return event->function == stream->frames[place].function ? event : NULL;
+        }
+    }
+    return NULL;
+}
+
+void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, uint64_t stack)
+{
+    uint32_t place = stream->depth;
+    while (place > 0 && stream->frames[place - 1].stack < stack) {
+        place--; /* these have ended without an exit */
+    }
+    if (place == 0 || stream->frames[place - 1].stack != stack ||
+        stream->frames[place - 1].function != function) {
+        return;
+    }
+    sj_stack_frame *frame = &stream->frames[--place];
+    sj_event *entry = entry_of(stream, place);
+    frame->flags |= SJ_CALL_UNTIMED;
+    if (entry != NULL) {
+        entry->tail_call |= SJ_EVENT_UNTIMED;
+    }
+    const uint32_t outer = stream->header.stack_frames;
+    if (entry == NULL && !stream->rootless && place >= outer && place < stream->header.open_depth &&
+        stream->key[place - outer].call_index == frame->call_index) {
+        stream->key[place - outer].flags |= SJ_CALL_UNTIMED;
+    }
+}

@@ -208,6 +208,10 @@ static inline void sj_call_stack_mark_untimed(sj_call_stack *stream)
     stream->frames[stream->depth - 1].flags |= SJ_CALL_UNTIMED;
 }
 
+/* sj_call_stack_mark_untimed_exit: no clock is read at the exit, to come next, of the open call of
+ * this function at `stack`. Does nothing when there is none. */
+void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, uint64_t stack);
+
 /* sj_call_stack_enter: calls at or below `stack` have ended, but for one at `stack` that has jumped
  * here; a new one opens. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,

@@ -169,6 +169,7 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
         .start_ticks = slot->start_ticks,
         .clock_step = shared->clock_step,
         .kept_step = shared->kept_step,
+        .has_untimed_exits = thread->process->timing != NULL,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
     };

@@ -123,6 +123,20 @@ static void close_one(sj_untimed_records *untimed, const open_call *exit)
     }
 }
 
+/* leaves_timed returns whether an exit without a clock ends a call whose entry was timed. */
+static bool leaves_timed(sj_untimed_records *untimed, const sj_record *exit)
+{
+    const uint64_t stack = sj_record_frame(exit);
+    while (untimed->open_count != 0 && untimed->open[untimed->open_count - 1].stack < stack) {
+        untimed->open_count--;
+    }
+    const open_call *call =
+        untimed->open_count != 0 ? &untimed->open[untimed->open_count - 1] : NULL;
+    const bool leaves = call != NULL && call->stack == stack && call->function == function_of(exit);
+    untimed->open_count -= leaves;
+    return leaves;
+}
+
 /* follow takes note of a timed entry or exit. Calls without a clock need none: where one goes on
  * beyond a timed record, its times are known as well as those of its neighbours. */
 static void follow(sj_untimed_records *untimed, const sj_record *record)
@@ -239,12 +253,14 @@ static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool 
 /* --- records ---------------------------------------------------------------------------------- */
 
 /* A record without a clock, as the assembler takes it. */
-static sj_record untimed_record(const sj_record *record)
+static sj_record untimed_record(sj_untimed_records *untimed, const sj_record *record)
 {
     sj_record marked = *record;
-    const bool enters = is_of_kind(record, SJ_RECORD_ENTER);
+    const int mark = is_of_kind(record, SJ_RECORD_ENTER) ? SJ_UNTIMED_ENTRY
+                     : leaves_timed(untimed, record)     ? SJ_UNTIMED_EXIT
+                                                         : 0;
     marked.bytes[TICKS_BYTES] &= (uint8_t)~SJ_STACK_UNTIMED;
-    marked.bytes[TICKS_BYTES] |= enters ? (uint8_t)SJ_UNTIMED_ENTRY : 0;
+    marked.bytes[TICKS_BYTES] |= (uint8_t)mark;
     return marked;
 }
 
@@ -254,7 +270,7 @@ static void put(sj_untimed_records *untimed, const sj_record *record, bool waits
     if (waits) {
         untimed->waiting[untimed->waiting_count++].record = (uint32_t)untimed->count;
     }
-    untimed->output[untimed->count++] = waits ? untimed_record(record) : *record;
+    untimed->output[untimed->count++] = waits ? untimed_record(untimed, record) : *record;
 }
 
 static sj_status make_room(sj_untimed_records *untimed, size_t places)

@@ -6,7 +6,8 @@
  * is not as much, all such calls are shortened alike. Calls that reach beyond a timed record have
  * each end somewhere between the timed records around it.
  *
- * Entries without a clock get SJ_UNTIMED_ENTRY in their stacks. One a thread; the drain's thread
+ * Entries without a clock get SJ_UNTIMED_ENTRY in their stacks, and exits SJ_UNTIMED_EXIT whose
+ * entries had one. One a thread; the drain's thread
  * only. */
 #ifndef SJ_AGENT_DRAIN_UNTIMED_RECORDS_H
 #define SJ_AGENT_DRAIN_UNTIMED_RECORDS_H

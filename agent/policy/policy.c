@@ -5,6 +5,7 @@
  * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
 #include "agent/policy/policy.h"
 
+#include "agent/abi/machine.h"
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy_reader.h"
 #include "proto/base/units.h"
@@ -465,16 +466,41 @@ static sj_status check_budget(sj_policy_reader *reader)
     return SJ_OK;
 }
 
+/* check_clock: what has probes that write whole records only is not recorded where calls are
+ * counted, nor is freed memory watched. */
+static sj_status check_clock(sj_policy_reader *reader)
+{
+    const sj_policy *policy = reader->policy;
+    const sj_zombie_settings *zombies = &policy->zombies;
+    const char *runtime = sj_selection_names_methods(&policy->selection);
+    if (!policy->counts_calls) {
+        return SJ_OK;
+    }
+    if (policy->selection.library_calls) {
+        return sj_policy_fail(reader, false,
+                              "calls into libraries are all timed: remove \"library_calls\" or "
+                              "\"clock\": \"adaptive\"");
+    }
+    if (runtime != NULL) {
+        return sj_policy_fail(reader, false,
+                              "with \"clock\": \"adaptive\" methods of %s are not recorded: remove "
+                              "what is said of them or the clock",
+                              runtime);
+    }
+    if (zombies->one_in != 0 || zombies->counts != 0 || zombies->objects.is_on != 0) {
+        return sj_policy_fail(reader, false,
+                              "with \"clock\": \"adaptive\" freed memory is not watched: remove "
+                              "\"zombies\" or the clock");
+    }
+    return SJ_OK;
+}
+
 /* check_whole finds what is wrong only together. */
 static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
     SJ_TRY(check_imports(reader));
-    if (policy->counts_calls && policy->selection.library_calls) {
-        return sj_policy_fail(reader, false,
-                              "calls into libraries are all timed: remove \"library_calls\" or "
-                              "\"clock\": \"adaptive\"");
-    }
+    SJ_TRY(check_clock(reader));
     for (size_t i = 0; i < policy->trigger_count; i++) {
         if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
             policy->mode != SJ_POLICY_FLIGHT) {
@@ -553,14 +579,18 @@ static void free_patterns(sj_pattern *patterns, size_t count)
     }
 }
 
-size_t sj_policy_missed(const sj_policy *policy, const char *texts[SJ_POLICY_MISSED])
+size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
+                        const char *texts[SJ_POLICY_MISSED])
 {
     size_t count = 0;
-    if (sj_policy_watches_loops(policy)) {
+    if (attached && sj_policy_watches_loops(policy)) {
         texts[count++] = SJ_POLICY_LOOPS_UNSEEN;
     }
-    if (policy->selection.library_calls) {
+    if (attached && policy->selection.library_calls) {
         texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
+    }
+    if (policy->counts_calls && (foreign || SJ_MACHINE_COUNTS_CALLS == 0)) {
+        texts[count++] = SJ_POLICY_CLOCK_EXACT;
     }
     return count;
 }

@@ -294,6 +294,48 @@ static bool names_any(const sj_selection *selection, const char *const *endings)
     return false;
 }
 
+/* Of Java's, whose names are not told from others' without a descriptor: "Class.method(I)V". */
+static bool is_of_descriptor(const char *name)
+{
+    const size_t dot = strcspn(name, ".(");
+    return name[dot] == '.' && strchr(name + dot, '(') != NULL;
+}
+
+static const char *runtime_of_pattern(const sj_pattern *pattern)
+{
+    size_t place = 0;
+    if (sj_runtime_of_method(pattern->text, &place)) {
+        return sj_runtimes[place]->monitor_bit != 0 ? sj_runtimes[place]->name : NULL;
+    }
+    return is_of_descriptor(pattern->text) ? sj_runtimes[SJ_LINK_LANGUAGE_JVM]->name : NULL;
+}
+
+static bool asks_for_classes(const sj_runtime *runtime, const sj_runtime_selection *selection)
+{
+    const sj_class_filter *classes = &selection->classes;
+    return selection->dispatch || (runtime->monitor_bit != 0 &&
+                                   (selection->lines || selection->in_place ||
+                                    classes->class_count != 0 || classes->selector_count != 0 ||
+                                    classes->ancestor_count != 0 || classes->loader_count != 0));
+}
+
+const char *sj_selection_names_methods(const sj_selection *selection)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < SJ_RUNTIMES && name == NULL; i++) {
+        name =
+            asks_for_classes(sj_runtimes[i], &selection->runtimes[i]) ? sj_runtimes[i]->name : NULL;
+    }
+    for (size_t i = 0; i < selection->function_count && name == NULL; i++) {
+        name = runtime_of_pattern(&selection->functions[i]);
+    }
+    const size_t rules = selection->values != NULL ? selection->values->count : 0;
+    for (size_t i = 0; i < rules && name == NULL; i++) {
+        name = runtime_of_pattern(&selection->values->items[i].function);
+    }
+    return name;
+}
+
 uint32_t sj_selection_runtime_bits(const sj_selection *selection)
 {
     uint32_t bits = sj_selection_dispatch_bits(selection);

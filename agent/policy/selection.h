@@ -102,6 +102,10 @@ bool sj_selection_wants_method_in(const sj_selection *selection, sj_link_languag
 bool sj_selection_has_receivers(const sj_selection *selection);
 bool sj_selection_needs_classes(const sj_selection *selection);
 
+/* sj_selection_names_methods returns the name of a runtime of whose methods that have no functions
+ * in a file something is asked for by name; NULL: of none. */
+const char *sj_selection_names_methods(const sj_selection *selection);
+
 /* sj_selection_dispatch_bits returns the bits of sj_link_runtime of the runtimes whose methods are
  * recorded where they are dispatched; 0: none. */
 uint32_t sj_selection_dispatch_bits(const sj_selection *selection);

@@ -313,6 +313,15 @@ static void note_clock(const sj_recording *recording, const sj_policy *policy, c
     if (policy->counts_calls && !recording->may_count_calls) {
         note_problem(sums, "calls.clock: calls are counted only where recording began so");
     }
+    const char *runtime = sj_selection_names_methods(&policy->selection);
+    if (runtime != NULL && recording->may_count_calls) {
+        char text[128];
+        snprintf(
+            text, sizeof(text),
+            "%s: its methods are not recorded, as recording began with \"clock\": \"adaptive\"",
+            runtime);
+        note_problem(sums, text);
+    }
 }
 
 /* change_zombies: processes that are not watched yet get the monitor of freed memory. */

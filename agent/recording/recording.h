@@ -106,6 +106,10 @@ typedef struct sj_recording_summary {
     sj_registry_counters registry;
 } sj_recording_summary;
 
+/* sj_recording_missed lists what the program does not get of its policy, as sj_policy_missed. */
+size_t sj_recording_missed(const sj_recording_options *options,
+                           const char *texts[SJ_POLICY_MISSED]);
+
 /* sj_recording_prepare makes the session, its directories and the waiting child. Nothing stays
  * behind when it fails. */
 SJ_MUST_CHECK sj_status sj_recording_prepare(const sj_recording_options *options,

@@ -243,6 +243,7 @@ sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *
     if (registry->options.rules != NULL) {
         sj_function_rules_module(registry->options.rules, request->path);
     }
+    SJ_TRY(sj_registry_report_uncounted(registry, request));
     if (!sj_selection_wants_module(registry->options.selection, request->path,
                                    request->module->is_main != 0)) {
         return SJ_EUNSUPPORTED;

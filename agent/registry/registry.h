@@ -27,6 +27,7 @@ typedef struct sj_registry_options {
     sj_class_table *classes;       /* read where the selection needs it; borrowed; NULL: none */
     /* Where an emulator looks for modules first; NULL or "": nowhere. */
     const char *sysroot;
+    bool counts_calls; /* nothing in the programs records the methods of their runtimes */
 } sj_registry_options;
 
 enum { SJ_REGISTRY_SKIPS = 32 }; /* more than the reasons of sj_skip */
@@ -49,6 +50,7 @@ typedef struct sj_registry_counters {
     uint64_t plan_ns;
     uint64_t plan_failures;                 /* wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
+    char unrecorded_runtime[16];            /* the first whose methods are not recorded; "": none */
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
     uint32_t jvm_batches;
     uint64_t jvm_total_ns;

@@ -24,6 +24,7 @@ typedef struct sj_registry_process {
     char command[SJ_REGISTRY_COMMAND_BYTES];
     sj_process_end end;
     bool ended;
+    bool lacks[SJ_RUNTIMES]; /* it was reported that methods of these are not recorded */
 } sj_registry_process;
 
 typedef struct sj_registry_module {
@@ -154,6 +155,12 @@ SJ_MUST_CHECK sj_status sj_registry_read_lines(sj_registry *registry,
  * of sj_class_table_read_process. */
 SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                                  const sj_link_module *module, const char *path);
+
+/* sj_registry_report_uncounted reports a runtime whose file a process of a recording that counts
+ * calls has loaded: its methods are not recorded. Once for each process. Errors of the frame
+ * writer. The caller holds the mutex. */
+SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
+                                                     const sj_plan_request *request);
 
 /* sj_registry_add_mapping keeps and sends one mapping; a known one is not changed.
  * SJ_ENOMEM, errors of the frame writer. The caller holds the mutex, here and below. */

@@ -19,7 +19,12 @@
 /* The rate of the clock is measured over at least so long. */
 #define RATE_NS UINT64_C(20000000)
 
-enum { PENDING_MAX = 4 * 1024 * 1024, NAME_BYTES = 4096, LINE_BYTES = 64 + 2 * NAME_BYTES };
+enum {
+    PENDING_MAX = 4 * 1024 * 1024,
+    NAME_BYTES = 4096,
+    END_BYTES = 3, /* of a line: " ~" of estimates */
+    LINE_BYTES = 64 + 2 * NAME_BYTES
+};
 
 typedef struct line_event {
     uint64_t ticks;
@@ -27,12 +32,14 @@ typedef struct line_event {
     uint32_t function;
     uint8_t is_leave;
     uint8_t ending; /* sj_ending */
+    bool is_estimate;
 } line_event;
 
 typedef struct open_call {
     uint64_t call_index;
     char *name; /* with values; NULL: the function's */
     uint32_t function;
+    bool is_estimate; /* its times (SJ_CALL_UNTIMED) */
 } open_call;
 
 typedef struct log_stream {
@@ -248,6 +255,7 @@ static sj_status follow(log_stream *stream, const sj_block *block)
         if (i >= unknown) {
             call.function = block->frames[i - unknown].function;
             call.call_index = block->frames[i - unknown].call_index;
+            call.is_estimate = (block->frames[i - unknown].flags & SJ_CALL_UNTIMED) != 0;
         }
         SJ_TRY(push_open(stream, &call));
     }
@@ -379,6 +387,7 @@ static void enter(sj_function_log *log, log_stream *stream, size_t value_count, 
     call->name = name_call(log, value_count, call);
     event->texts = call->name != NULL ? strdup(call->name) : NULL;
     event->function = call->function;
+    event->is_estimate = call->is_estimate;
     if (push_open(stream, call) != SJ_OK) {
         free(call->name);
     }
@@ -393,6 +402,7 @@ static void leave(sj_function_log *log, log_stream *stream, size_t value_count, 
     open_call *call = &stream->open[--stream->depth];
     event->texts = end_texts(log, value_count, call, event->ending);
     event->function = call->function;
+    event->is_estimate = call->is_estimate;
     free(call->name);
 }
 
@@ -425,7 +435,9 @@ static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_
         const uint32_t symbol =
             block->symbols16 != NULL ? block->symbols16[i] : block->symbols32[i];
         if (symbol != 0) {
-            open_call call = {.call_index = call_index++, .function = block->functions[symbol - 1]};
+            open_call call = {.call_index = call_index++,
+                              .function = block->functions[symbol - 1],
+                              .is_estimate = block->untimed != NULL && block->untimed[symbol] != 0};
             enter(log, stream, value_count, &call, &event);
         } else {
             if (ending < block->ending_count && block->endings[ending].event == i) {
@@ -485,14 +497,14 @@ static void write_line(sj_function_log *log, const line_event *event)
     *to++ = ',';
     to = add_number(to, ns % NS_PER_S);
     to = add_text(to, event->is_leave != 0 ? "]leave:" : "]enter:", 7);
-    sj_cut_text shown = sj_cut_text_init(to, (size_t)(log->line + LINE_BYTES - to));
+    sj_cut_text shown = sj_cut_text_init(to, (size_t)(log->line + LINE_BYTES - END_BYTES - to));
     sj_cut_text_add_bytes(&shown, name, name_bytes);
     if (event->is_leave != 0) {
         sj_cut_text_add(&shown, "ret:");
         sj_cut_text_add(&shown, result);
     }
     to += shown.used;
-    *to++ = '\n';
+    to = add_text(to, event->is_estimate ? " ~\n" : "\n", event->is_estimate ? 3 : 1);
     sj_function_log_file_write(&log->file, log->line, (size_t)(to - log->line));
 }
 

@@ -292,11 +292,10 @@ static void salvage_earlier(const sj_record_values *options)
 static void report_missed(const sj_recording_options *options)
 {
     const char *texts[SJ_POLICY_MISSED];
-    const size_t count = options->attach_pid != 0 && options->policy != NULL
-                             ? sj_policy_missed(options->policy, texts)
-                             : 0;
+    const size_t count = sj_recording_missed(options, texts);
     for (size_t i = 0; i < count; i++) {
-        fprintf(stderr, "sojourn attach: %s\n", texts[i]);
+        fprintf(stderr, "sojourn %s: %s\n", options->attach_pid != 0 ? "attach" : "record",
+                texts[i]);
     }
 }
 

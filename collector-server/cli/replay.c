@@ -4,6 +4,7 @@
 #include "collector-server/cli/text_width.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
+#include "proto/block/block.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 
 enum { FOLLOW_PAUSE_NS = 200 * 1000 * 1000 };
+enum { DURATION_BYTES = 1 + SJ_DURATION_TEXT_BYTES };
 enum { FIRST_STREAMS = 16, MAX_LEVELS = 40, FIGURES = 29, THREAD = 7, LEAST_NAME = 15 };
 
 typedef enum call_column {
@@ -19,7 +21,8 @@ typedef enum call_column {
     CALL_DURATION,
     CALL_DEPTH,
     CALL_ENDING,
-    CALL_NAME
+    CALL_NAME,
+    CALL_FLAGS
 } call_column;
 
 /* A stream whose calls are read in order; its statement stands on the next call. */
@@ -118,7 +121,8 @@ static void begin_stream(replay *self, replay_stream *stream)
     stream->begun = true;
     const int result = prepare(
         self,
-        "SELECT c.call_id, c.start_ns, c.duration_ns, c.depth, c.ending, f.name FROM calls AS c "
+        "SELECT c.call_id, c.start_ns, c.duration_ns, c.depth, c.ending, f.name, c.flags "
+        "FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id WHERE c.session_id = ?1 "
         "AND c.stream_id = ?4 AND c.start_ns BETWEEN ?2 AND ?3 AND c.call_id BETWEEN ?5 AND ?6 "
         "ORDER BY c.start_ns, c.call_id",
@@ -246,6 +250,21 @@ static void print_number_member(const char *name, sqlite3_stmt *row, int column)
     }
 }
 
+/* Whether the times of a call with these flags are estimates. */
+static bool is_estimate(sqlite3_stmt *row, int flags)
+{
+    return (sqlite3_column_int64(row, flags) & SJ_CALL_UNTIMED) != 0;
+}
+
+/* Writes a duration that is known, with ~ in front of an estimate. */
+static void format_duration(sqlite3_stmt *row, int duration, int flags, char text[DURATION_BYTES])
+{
+    if (sqlite3_column_type(row, duration) != SQLITE_NULL) {
+        text[0] = '~';
+        sj_format_duration(sqlite3_column_int64(row, duration), text + is_estimate(row, flags));
+    }
+}
+
 static void print_call_object(replay *self, const replay_stream *stream)
 {
     sqlite3_stmt *row = stream->calls;
@@ -256,6 +275,7 @@ static void print_call_object(replay *self, const replay_stream *stream)
     print_text_member("ending", (const char *)sqlite3_column_text(row, CALL_ENDING));
     print_text_member("function", (const char *)sqlite3_column_text(row, CALL_NAME));
     print_text_member("values", values_of(self, sqlite3_column_int64(row, CALL_ID)));
+    printf(",\"is_estimate\":%s", is_estimate(row, CALL_FLAGS) ? "true" : "false");
     putchar('}');
 }
 
@@ -265,7 +285,7 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
     sqlite3_stmt *row = NULL;
     const int result = sqlite3_prepare_v2(
         self->database,
-        "SELECT c.start_ns, c.duration_ns, c.depth, f.name FROM ancestors(?1) AS c "
+        "SELECT c.start_ns, c.duration_ns, c.depth, f.name, c.flags FROM ancestors(?1) AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id ORDER BY c.depth",
         -1, &row, NULL);
     if (result != SQLITE_OK) {
@@ -274,10 +294,8 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
     }
     sqlite3_bind_int64(row, 1, call_id);
     for (step(self, &row); row != NULL; step(self, &row)) {
-        char text[SJ_DURATION_TEXT_BYTES] = "open";
-        if (sqlite3_column_type(row, 1) != SQLITE_NULL) {
-            sj_format_duration(sqlite3_column_int64(row, 1), text);
-        }
+        char text[DURATION_BYTES] = "open";
+        format_duration(row, 1, 4, text);
         fputs(self->terminal->colour ? "\033[2m" : "", stdout);
         print_figures(self, "^", sqlite3_column_int64(row, 0), text, stream->thread);
         print_name(self, (const char *)sqlite3_column_text(row, 3), sqlite3_column_int64(row, 2),
@@ -306,14 +324,12 @@ static void print_call_line(replay *self, replay_stream *stream)
 {
     sqlite3_stmt *row = stream->calls;
     const int64_t call_id = sqlite3_column_int64(row, CALL_ID);
-    char text[SJ_DURATION_TEXT_BYTES] = "open";
+    char text[DURATION_BYTES] = "open";
     if (!stream->printed && sqlite3_column_int64(row, CALL_DEPTH) > 0) {
         print_callers(self, stream, call_id);
     }
     stream->printed = true;
-    if (sqlite3_column_type(row, CALL_DURATION) != SQLITE_NULL) {
-        sj_format_duration(sqlite3_column_int64(row, CALL_DURATION), text);
-    }
+    format_duration(row, CALL_DURATION, CALL_FLAGS, text);
     const bool marked = call_id == self->request->marked_call;
     const char *ending = (const char *)sqlite3_column_text(row, CALL_ENDING);
     const bool is_usual =

@@ -381,6 +381,12 @@ static void report_problems(FILE *file, const sj_report_text *text,
         fprintf(file, "sojourn: nothing was recorded: %s\n", summary->empty_because);
     }
     report_unchanging(file, summary->unchanging);
+    if (summary->registry.unrecorded_runtime[0] != '\0') {
+        fprintf(file,
+                "sojourn: methods of %s are not recorded with --clock adaptive; record again "
+                "without it to have them\n",
+                summary->registry.unrecorded_runtime);
+    }
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu modules were left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -592,6 +598,10 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     if (summary->empty_because[0] != '\0') {
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
+    }
+    if (summary->registry.unrecorded_runtime[0] != '\0') {
+        fputs(",\n  \"unrecorded_runtime\": ", file);
+        sj_json_text(file, summary->registry.unrecorded_runtime);
     }
     if (summary->unchanging[0] != '\0') {
         fputs(",\n  \"unchanging\": ", file);

@@ -86,8 +86,8 @@ typedef enum sj_call_flag {
     SJ_CALL_GAP = 1 << 1,              /* a gap lies within: callees and self time incomplete */
     SJ_CALL_UNCERTAIN_DEPTH = 1 << 2,  /* entered after a gap whose open calls are unknown */
     SJ_CALL_WAITED = 1 << 3,           /* includes time that the thread waited for the drain */
-    /* Nothing is missing, but no clock was read at its entry: its times are estimates that lie
-     * between those of its timed neighbours. */
+    /* Nothing is missing, but no clock was read at its entry or its exit: its times are estimates
+     * that lie between those of its timed neighbours. */
     SJ_CALL_UNTIMED = 1 << 4
 } sj_call_flag;
 

@@ -288,6 +288,33 @@ static void short_records_behind_what_is_missing_are_counted_as_lost(void **stat
     sj_untimed_records_free(untimed);
 }
 
+/* As of a function that goes off the clock while it is open. */
+static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
+{
+    (void)state;
+    const uint64_t stack = STACK_HIGH - 4096;
+    sj_call_timing *timing = new_timing();
+    mixed.count = 0;
+    mixed.part = 0;
+    put_whole(&mixed, make_record(100, SJ_RECORD_ENTER, 1, stack));
+    put_whole(&mixed, make_record(110, SJ_RECORD_ENTER, 2, stack - FRAME));
+    put_whole(&mixed, make_record(120, SJ_RECORD_ENTER, 3, stack - 2 * FRAME)); /* has no exit */
+    put_word(&mixed, make_short(true, 2, stack - FRAME));
+    put_word(&mixed, make_short(false, 2, stack - FRAME));
+    put_word(&mixed, make_short(true, 2, stack - FRAME));
+    put_whole(&mixed, make_record(0, SJ_RECORD_LEAVE, 1, stack | SJ_STACK_UNTIMED));
+    put_whole(&mixed, make_record(200, SJ_RECORD_ENTER, 1, stack));
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    assert_int_equal(take_all(untimed), 8);
+    static const uint32_t marks[] = {0, 0, 0, SJ_UNTIMED_EXIT, SJ_UNTIMED_ENTRY, 0, SJ_UNTIMED_EXIT,
+                                     0};
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(sj_record_stack(&got[i]) & 7, marks[i]);
+    }
+    sj_untimed_records_free(untimed);
+    sj_call_timing_free(timing);
+}
+
 static void what_waits_can_be_settled(void **state)
 {
     (void)state;
@@ -319,6 +346,7 @@ int main(void)
         cmocka_unit_test(calls_last_as_long_as_the_timed_ones_where_there_is_room),
         cmocka_unit_test(a_call_that_may_have_been_long_puts_its_function_back_on_the_clock),
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
+        cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),
         cmocka_unit_test(what_waits_can_be_settled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

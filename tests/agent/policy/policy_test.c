@@ -1,3 +1,4 @@
+#include "agent/abi/machine.h"
 #include "agent/policy/draft.h"
 #include "agent/policy/json_place.h"
 
@@ -151,6 +152,56 @@ static void test_minitrace_takes_org_for_the_systems(void **state)
     assert_false(
         sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, "android.view.View", false));
     assert_true(sj_selection_wants_class(selection, SJ_LINK_LANGUAGE_JVM, "com.acme.Main", false));
+    sj_policy_free(&policy);
+}
+
+static void test_counted_calls_exclude_what_only_whole_records_tell(void **state)
+{
+    static const refused cases[] = {
+        {"\"java\": {\"classes\": [\"a.*\"]}", "methods of java"},
+        {"\"java\": {\"loaders\": [\"app\"]}", "methods of java"},
+        {"\"mono\": {\"subclasses_of\": [\"A\"]}", "methods of mono"},
+        {"\"objc\": {\"technique\": \"dispatch\"}", "methods of objc"},
+        {"\"functions\": {\"include\": [\"A:Run()\"]}", "methods of mono"},
+        {"\"functions\": {\"include\": [\"a.B.run(I)V\"]}", "methods of java"},
+        {"\"values\": [{\"function\": \"a.B.*(I)V\", \"argument\": 1, \"as\": \"int\"}]",
+         "methods of java"},
+        {"\"zombies\": {\"heap\": {\"one_in\": 100}}", "freed memory"},
+        {"\"modules\": {\"library_calls\": true}", "calls into libraries"},
+        {"\"java\": {\"system\": [\"a.*\"]}", NULL},
+        {"\"objc\": {\"classes\": [\"A\"]}", NULL},
+        {"\"functions\": {\"include\": [\"-[A b]\", \"f.part.0\", \"n::f(int, ...)\", \"a:*\"]}",
+         NULL},
+        {"\"base\": \"default\"", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        sj_policy policy;
+        sj_error error = {0};
+        const int bytes =
+            snprintf(text, sizeof(text),
+                     "{\"policy\": 1, \"calls\": {\"clock\": \"adaptive\"}, %s}", cases[i].text);
+        const sj_status status = sj_policy_parse(text, (size_t)bytes, "t", &policy, &error);
+        assert_int_equal(status, cases[i].message != NULL ? SJ_EINVAL : SJ_OK);
+        if (status == SJ_OK) {
+            sj_policy_free(&policy);
+        } else {
+            assert_non_null(strstr(error.text, cases[i].message));
+        }
+    }
+}
+
+static void test_what_a_process_does_not_get_is_told(void **state)
+{
+    static const char text[] = "{\"policy\": 1, \"calls\": {\"clock\": \"adaptive\"}}";
+    const char *texts[SJ_POLICY_MISSED];
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "t", &policy, &error), SJ_OK);
+    assert_int_equal(sj_policy_missed(&policy, false, true, texts), 1);
+    assert_string_equal(texts[0], SJ_POLICY_CLOCK_EXACT);
+    assert_int_equal(sj_policy_missed(&policy, true, false, texts), SJ_MACHINE_COUNTS_CALLS == 0);
     sj_policy_free(&policy);
 }
 
@@ -361,6 +412,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes_are_named_with_their_place),
         cmocka_unit_test(test_a_whole_document),
+        cmocka_unit_test(test_counted_calls_exclude_what_only_whole_records_tell),
+        cmocka_unit_test(test_what_a_process_does_not_get_is_told),
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
         cmocka_unit_test(test_minitrace_takes_org_for_the_systems),
         cmocka_unit_test(test_flags_are_the_same_document),

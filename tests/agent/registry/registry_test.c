@@ -371,6 +371,38 @@ static void what_the_agent_refused_is_counted_and_sent(void **state)
     assert_int_equal(sj_registry_applied(f->registry, process, &applied, NULL, 0), SJ_ENOTFOUND);
 }
 
+static void a_runtime_is_reported_once_a_process_where_calls_are_counted(void **state)
+{
+    fixture *f = *state;
+    sj_plan_answer answer = {0};
+    sj_registry_counters counters;
+    const sj_link_module module = {.build_id = {5}, .build_id_bytes = 20};
+    sj_registry_free(f->registry);
+    const sj_registry_options options = {.writer = f->writer,
+                                         .selection = &f->selection,
+                                         .runtime_directory = f->directory,
+                                         .counts_calls = true};
+    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint64_t other = add_process(f, CHILD, 1, SJ_OCCASION_START);
+    const struct {
+        uint64_t process;
+        const char *path;
+        uint64_t frames;
+    } cases[] = {
+        {process, "/usr/lib/libm.so.6", 0},         {process, "/usr/lib/libobjc.so.4", 0},
+        {process, "/usr/lib/jvm/lib/libjvm.so", 1}, {process, "/usr/lib/jvm/lib/libjli.so", 0},
+        {other, "/usr/lib/jvm/lib/libjvm.so", 1},   {other, "/usr/lib/libmonosgen-2.0.so", 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const sj_plan_request request = request_for(cases[i].process, &module, cases[i].path);
+        const uint64_t before = frames(f);
+        assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+        assert_int_equal(frames(f), before + cases[i].frames);
+    }
+    sj_registry_get_counters(f->registry, &counters);
+    assert_string_equal(counters.unrecorded_runtime, "java");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +424,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_runtime_is_reported_once_a_process_where_calls_are_counted, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,8 @@ static void end(log_test *test)
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
 }
 
+static uint32_t tails[EVENTS_MAX]; /* of the events of a block: sj_event */
+
 /* give makes a block of a stream: numbers of functions, 0 for an exit, ten ticks apart from
  * `first_tick` on. */
 static void give(log_test *test, uint32_t stream, uint64_t first_event, uint64_t first_tick,
@@ -56,14 +58,15 @@ static void give(log_test *test, uint32_t stream, uint64_t first_event, uint64_t
     sj_event events[EVENTS_MAX];
     size_t size = 0;
     for (size_t i = 0; i < count; i++) {
-        events[i] =
-            (sj_event){.ticks = test->start.ticks + first_tick + 10 * i, .function = functions[i]};
+        events[i] = (sj_event){.ticks = test->start.ticks + first_tick + 10 * i,
+                               .function = functions[i],
+                               .tail_call = tails[i]};
     }
     const sj_block_input input = {.header = {.version = SJ_BLOCK_VERSION,
                                              .kind = SJ_BLOCK_CALLS,
                                              .stream = stream,
                                              .first_event = first_event,
-                                             .first_call = first_event != 0,
+                                             .first_call = first_event,
                                              .clock_step = 1,
                                              .open_depth = depth},
                                   .frames = frames,
@@ -114,6 +117,29 @@ static void lines_of_streams_come_in_the_order_of_time(void **state)
     assert_string_equal(said(&test, "function.txt"),
                         "enter:outer\nenter:m.so+0x30\nenter:Npc::Update(int)\n"
                         "leave:m.so+0x30ret:0\nleave:Npc::Update(int)ret:0\nleave:outerret:0\n");
+    end(&test);
+}
+
+static void estimates_say_so(void **state)
+{
+    (void)state;
+    log_test test;
+    const uint32_t first[] = {2, 1};
+    const uint32_t second[] = {0, 0};
+    const sj_stack_frame frames[] = {
+        {.function = 2, .start_ticks = 1},
+        {.function = 1, .start_ticks = 2, .call_index = 1, .flags = SJ_CALL_UNTIMED}};
+    begin(&test, 0, 1);
+    tails[1] = SJ_EVENT_UNTIMED;
+    give(&test, 1, 0, 100, NULL, 0, first, 2, NULL, NULL);
+    tails[1] = 0;
+    give(&test, 1, 2, 200, frames, 2, second, 2, NULL, NULL);
+    give(&test, 2, 2, 300, frames, 2, second, 2, NULL, NULL);
+    sj_function_log_advance(test.log, UINT64_MAX);
+    assert_string_equal(said(&test, "function.txt"),
+                        "enter:Npc::Update(int)\nenter:outer ~\n"
+                        "leave:outerret:0 ~\nleave:Npc::Update(int)ret:0\n"
+                        "leave:outerret:0 ~\nleave:Npc::Update(int)ret:0\n");
     end(&test);
 }
 
@@ -219,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_streams_come_in_the_order_of_time),
+        cmocka_unit_test(estimates_say_so),
         cmocka_unit_test(values_and_endings_stand_in_their_lines),
         cmocka_unit_test(errno_stands_behind_the_result),
         cmocka_unit_test(behind_a_missing_block_calls_have_the_names_of_the_key_frame),

@@ -99,7 +99,7 @@ def objects(sojourn, database, calls):
           [(call["call_id"], call["start_ns"], call["depth"], call["name"]) for call in calls],
           f"--json: {rows[:3]}")
     keys = {"type", "start_ns", "thread", "call_id", "depth", "duration_ns", "ending", "function",
-            "values"}
+            "values", "is_estimate"}
     check(all(set(row) == keys for row in rows), f"--json: {rows[0]}")
     done = sojourn.run(["replay", "--json", "--from", "1000s", database], capture_output=True,
                        text=True)
