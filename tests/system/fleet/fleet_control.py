@@ -253,7 +253,7 @@ def over_http(collector, api, device):
     check(failed["state"] == "failed" and "no app" in failed["result"], f"{failed}")
     status, content = api.ask("POST", "/api/v1/commands", {"devices": "all", "kind": "status"},
                               token="0" * 64)
-    check(status == 401 and b"DATABASE.token" in content, f"a wrong token gave {status}")
+    check(status == 401 and b".token beside the database" in content, f"a wrong token gave {status}: {content}")
     status, content = api.ask("POST", "/api/v1/commands", {"devices": "all", "kind": "stauts"})
     check(status == 400 and b"did you mean" in content, f"{status} {content}")
     listed = api.get("/api/v1/commands?limit=500")["items"]
