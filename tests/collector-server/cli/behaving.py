@@ -100,7 +100,7 @@ def a_full_disk(sojourn):
     disk = sojourn.path("disk")
     os.mkdir(disk)
     script = f"""
-        mount -t tmpfs -o size=12m none {disk} || exit 99
+        mount -t tmpfs -o size=32m none {disk} || exit 99
         {sojourn.program} record -o {disk}/x.db --wait 2s -- /usr/bin/perl -e '
             $| = 1; $x += $_ for 1..9; open(F, ">{disk}/fill"); 1 while syswrite(F, "x" x 65536); close F;
             for (1..300000) {{ $y{{rand()}} = rand }}' 2>record.txt
