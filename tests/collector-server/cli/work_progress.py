@@ -15,7 +15,7 @@ from fleet_testing import free_port
 from slow_terminal import LINE, check_progress, run_slowly
 from sojourn_testing import check, main, wait_for
 
-PROGRAM = ["perl", "-e", "my $x = 0; for my $i (1 .. 500_000) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"]
+PROGRAM = ["perl", "-e", "my $x = 0; for my $i (1 .. 300_000) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"]
 
 
 def commands_over_sessions(sojourn):
