@@ -32,7 +32,7 @@ typedef struct sj_policy_changes {
 
 struct sj_recording {
     sj_recording_options options;
-    bool may_count_calls; /* the agents were told so */
+    bool may_count_calls; /* agents were started for it */
     sj_session_id session;
     char session_text[SJ_SESSION_TEXT_BYTES];
     char runtime_directory[PATH_MAX];

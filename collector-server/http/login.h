@@ -19,7 +19,7 @@ typedef struct sj_login {
     bool has_token; /* false: nobody is let in */
     uint8_t token_hash[SJ_SECRET_HASH_BYTES];
     char file[SJ_LOGIN_FILE_BYTES]; /* name of the token's file, which is beside the database */
-    char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* what a POST without the token is told */
+    char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* the answer to a POST without the token */
 } sj_login;
 
 /* sj_login_load reads the token file, or makes it (mode 0600) with a new token. SJ_EIO; SJ_EPERM:

@@ -412,7 +412,7 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
         transfer.items.add(new File([text], "wrong.db"));
         return transfer;
     }, "no database");
-    await page.getByText("Import", { exact: true }).click(); // closed again: what is dropped is told all the same
+    await page.getByText("Import", { exact: true }).click(); // closed again: progress of a dropped file shows all the same
     await page.locator(".page").dispatchEvent("drop", { dataTransfer: dropped });
     await page.getByText(/the file is no database of sessions/).waitFor();
     await page.getByRole("button", { name: "Hide", exact: true }).click();

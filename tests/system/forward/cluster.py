@@ -103,7 +103,7 @@ def a_shard_is_away(sojourn, nodes, labs):
 
 
 def give_calls(lab, nodes, uuid):
-    """All calls of the first session; both replicas of its shard have them, as either may be asked."""
+    """All calls of one session; both replicas of its shard have them, as either may be asked."""
     lab.forward("--session", "1", "calls", nodes[3].url)
     count = lab.sojourn.sql(lab.database, "SELECT count(*) AS n FROM calls WHERE session_id = 1")[0]["n"]
 

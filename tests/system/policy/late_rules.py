@@ -323,7 +323,7 @@ def test_refused(sojourn, program):
 
 
 def test_gone(sojourn, program):
-    """A pattern that matches nothing is told of the policy that has it, and not of a later one without values."""
+    """A pattern that matches nothing is reported for the policy that has it, and not of a later one without values."""
     database = sojourn.path("gone.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", "--", program],
                     env=sojourn.environment).ready()

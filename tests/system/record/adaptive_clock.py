@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """--clock adaptive: counts, callers and containment are those of a recording with every clock; what is
 an estimate says so, with its error, in SQL, reports, trees, differences and exports; functions that
-the policy names, or a trigger asks about, are timed; what is left out is told.
+the policy names, or a trigger asks about, are timed; what is left out is reported.
 adaptive_clock.py BUILD_FOLDER AARCH64_PROGRAM"""
 import csv
 import ctypes

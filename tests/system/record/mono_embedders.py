@@ -1,6 +1,6 @@
 """Programs that embed the runtime, linked with it or opening it when they need it: recorded like `mono`,
 in one tree with their native code, and attached to while they run; those of runtimes that lack what is needed
-are recorded as native code, and the reason is told."""
+are recorded as native code, and the reason is reported."""
 import os
 import signal
 import subprocess

@@ -27,6 +27,7 @@ PLIST = '{ a = 1; list = ( x, y, "z z" ); inner = { data = <00ff10>; text = "\\U
 TECHNIQUES = {
     "methods": ["--objc", "methods"],
     "receivers": ["--objc", "methods", "--receivers"],
+    "receivers, counted": ["--objc", "methods", "--receivers", "--clock", "adaptive"],
     "dispatch": ["--objc", "dispatch"],
 }
 
@@ -47,7 +48,7 @@ def without_made(name):
     return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
 
 
-RENAME = {"methods": plain_name, "receivers": without_made, "dispatch": without_category}
+RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted": without_made, "dispatch": without_category}
 
 
 def physical(sojourn, database):

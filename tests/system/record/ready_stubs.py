@@ -36,7 +36,7 @@ def test(sojourn, _arguments):
     check(len(counts) == PROCESSES and {row["calls"] for row in counts} == {counts[0]["calls"]},
           f"processes differ: {counts}")
     unhooked = sojourn.sql(database, "SELECT count(*) AS n FROM unhooked_functions WHERE name = 'Perl_pp_add'")
-    check(unhooked[0]["n"] == 0, "Perl_pp_add is told to be unhooked")
+    check(unhooked[0]["n"] == 0, "Perl_pp_add is reported as unhooked")
     # Values are recorded by stubs of each process's own.
     _, shared = record(sojourn, "values.db", ["--allow-unmatched", "--value", "Perl_pp_add(pointer)"])
     check(not any(shared), f"stubs with values are shared: {shared}")

@@ -140,7 +140,7 @@ def test_sixteen(sojourn):
 
 
 def test_crowded(sojourn):
-    """Rules that are written differently fill a function's places together: the last one is told of."""
+    """Rules that are written differently fill a function's places together: the last one is reported."""
     program, database = sojourn.path("sixteen"), sojourn.path("crowded.db")
     kinds = ["int", "double"] * 7 + ["int"]
     rules = [{"function": "sixteen", "signature": f"({', '.join(f'a{i}:{kind}' for i, kind in enumerate(kinds))}) -> int"}]

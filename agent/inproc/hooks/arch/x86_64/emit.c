@@ -57,21 +57,21 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
 /* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
 static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 {
-    /* of the code that is jumped over */
-    const uint8_t value_bytes = emitter->counts_calls ? 99 : 52;
     uint64_t *at = &emitter->at;
-    EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);       /* test %rdi, %rdi (or %rsi) */
-    EMIT(at, 0x74, (uint8_t)(value_bytes + 6));          /* jz */
-    EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07); /* test $7, %dil (or %sil) */
-    EMIT(at, 0x75, value_bytes);                         /* jnz */
-    sj_code_emit_reserve(emitter, true);                 /* 27 bytes, or 74 */
-    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07);       /* mov (%rdi), %rax (or (%rsi)) */
-    EMIT(at, 0x48, 0x89, 0x01);                          /* mov %rax, (%rcx) */
-    EMIT(at, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %eax */
-    EMIT(at, 0x89, 0x41, 0x08);                          /* mov %eax, 8(%rcx) */
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                    /* mov -8(%rsp), %eax */
-    EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS);                 /* or $0xc0000000, %eax */
-    EMIT(at, 0x89, 0x41, 0x0c);                          /* mov %eax, 12(%rcx) */
+    EMIT(at, 0x48, 0x85, is_second ? 0xf6 : 0xff);              /* test %rdi, %rdi (or %rsi) */
+    const uint64_t is_null = emit_forward(emitter, at, 0x84);   /* jz */
+    EMIT(at, 0x40, 0xf6, is_second ? 0xc6 : 0xc7, 0x07);        /* test $7, %dil (or %sil) */
+    const uint64_t is_tagged = emit_forward(emitter, at, 0x85); /* jnz */
+    sj_code_emit_reserve(emitter, true);
+    EMIT(at, 0x48, 0x8b, is_second ? 0x06 : 0x07); /* mov (%rdi), %rax (or (%rsi)) */
+    EMIT(at, 0x48, 0x89, 0x01);                    /* mov %rax, (%rcx) */
+    EMIT(at, 0x8d, 0x44, 0x24, 0x08);              /* lea 8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x08);                    /* mov %eax, 8(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);              /* mov -8(%rsp), %eax */
+    EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS);           /* or $0xc0000000, %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                    /* mov %eax, 12(%rcx) */
+    land(emitter, is_null, *at);
+    land(emitter, is_tagged, *at);
 }
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
