@@ -15,9 +15,14 @@ typedef struct open_call {
     bool is_untimed;
 } open_call;
 
+typedef struct function_estimate {
+    sj_call_estimate sums;
+    bool is_counted; /* in the block at hand */
+} function_estimate;
+
 struct sj_call_estimates {
-    sj_call_estimate functions[COUNTED_FUNCTIONS];
-    bool is_counted[COUNTED_FUNCTIONS]; /* in the block at hand */
+    function_estimate *functions; /* by their numbers, up to the highest that was counted */
+    size_t function_count, function_capacity;
     open_call *open;
     size_t count, capacity;
 };
@@ -25,9 +30,25 @@ struct sj_call_estimates {
 void sj_call_estimates_free(sj_call_estimates *estimates)
 {
     if (estimates != NULL) {
+        free(estimates->functions);
         free(estimates->open);
         free(estimates);
     }
+}
+
+/* hold makes room for a function, whose number is below COUNTED_FUNCTIONS. */
+static sj_status hold(sj_call_estimates *estimates, uint32_t function)
+{
+    if (function < estimates->function_count) {
+        return SJ_OK;
+    }
+    const size_t more = function + 1 - estimates->function_count;
+    SJ_TRY(sj_array_reserve(&estimates->functions, &estimates->function_capacity,
+                            estimates->function_count, more, sizeof(*estimates->functions)));
+    memset(estimates->functions + estimates->function_count, 0,
+           more * sizeof(*estimates->functions));
+    estimates->function_count += more;
+    return SJ_OK;
 }
 
 static sj_status push(sj_call_estimates *estimates, const open_call *call)
@@ -38,28 +59,43 @@ static sj_status push(sj_call_estimates *estimates, const open_call *call)
     return SJ_OK;
 }
 
-static void end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
+static sj_status end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
 {
-    if (call->function >= COUNTED_FUNCTIONS) {
-        return;
+    if (call->function >= COUNTED_FUNCTIONS ||
+        (!call->is_untimed && call->function >= estimates->function_count)) {
+        return SJ_OK;
     }
-    sj_call_estimate *sums = &estimates->functions[call->function];
+    SJ_TRY(hold(estimates, call->function));
+    function_estimate *function = &estimates->functions[call->function];
+    sj_call_estimate *sums = &function->sums;
     const double lasted = (double)(ticks - call->start);
     if (call->is_untimed) {
         sums->untimed++;
         sums->untimed_ticks += lasted;
-    } else if (estimates->is_counted[call->function]) {
+    } else if (function->is_counted) {
         sums->timed++;
         sums->timed_ticks += lasted;
         sums->timed_squares += lasted * lasted;
     }
+    return SJ_OK;
 }
 
-static void note_counted(sj_call_estimates *estimates, const sj_block *block, bool is_counted)
+static sj_status note_counted(sj_call_estimates *estimates, const sj_block *block)
 {
     for (size_t i = 0; i < block->function_count; i++) {
         if (block->untimed[i + 1] != 0 && block->functions[i] < COUNTED_FUNCTIONS) {
-            estimates->is_counted[block->functions[i]] = is_counted;
+            SJ_TRY(hold(estimates, block->functions[i]));
+            estimates->functions[block->functions[i]].is_counted = true;
+        }
+    }
+    return SJ_OK;
+}
+
+static void forget_counted(sj_call_estimates *estimates, const sj_block *block)
+{
+    for (size_t i = 0; i < block->function_count; i++) {
+        if (block->functions[i] < estimates->function_count) {
+            estimates->functions[block->functions[i]].is_counted = false;
         }
     }
 }
@@ -82,7 +118,7 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
         } else if (estimates->count != 0) { /* else a call of a stack that is stored apart */
-            end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
+            SJ_TRY(end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]));
         }
     }
     return SJ_OK;
@@ -109,23 +145,21 @@ sj_status sj_call_estimates_add(sj_call_estimates **estimates, const sj_block *b
     if (*estimates == NULL) {
         return SJ_ENOMEM;
     }
-    if (block->untimed != NULL) {
-        note_counted(*estimates, block, true);
+    sj_status status = block->untimed != NULL ? note_counted(*estimates, block) : SJ_OK;
+    if (status == SJ_OK) {
+        status = walk(*estimates, block);
     }
-    const sj_status status = walk(*estimates, block);
-    if (block->untimed != NULL) {
-        note_counted(*estimates, block, false);
-    }
+    forget_counted(*estimates, block);
     return status;
 }
 
 const sj_call_estimate *sj_call_estimates_next(const sj_call_estimates *estimates, size_t *place,
                                                uint32_t *function)
 {
-    for (; estimates != NULL && *place < COUNTED_FUNCTIONS; *place += 1) {
-        if (estimates->functions[*place].untimed != 0) {
+    for (; estimates != NULL && *place < estimates->function_count; *place += 1) {
+        if (estimates->functions[*place].sums.untimed != 0) {
             *function = (uint32_t)*place;
-            return &estimates->functions[(*place)++];
+            return &estimates->functions[(*place)++].sums;
         }
     }
     return NULL;
@@ -134,7 +168,7 @@ const sj_call_estimate *sj_call_estimates_next(const sj_call_estimates *estimate
 void sj_call_estimates_clear(sj_call_estimates *estimates)
 {
     if (estimates != NULL) {
-        memset(estimates->functions, 0, sizeof(estimates->functions));
+        estimates->function_count = 0;
     }
 }
 

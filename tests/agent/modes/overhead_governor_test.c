@@ -213,7 +213,8 @@ static void let_the_process_go(void)
     assert_int_equal(counters.unhooked, 0);
 }
 
-/* The drain does not wait for them; no decision is sent about a process that is gone, but its cost counts. */
+/* The drain does not wait for them; no decision is sent about a process that is gone, but its cost
+ * counts. */
 static void processes_come_and_go_while_methods_are_changed(void **state)
 {
     fixture *f = *state;
