@@ -92,8 +92,8 @@ bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rul
 
 /* sj_value_rules_add_missing adds to a list that a recording uses what it lacks of `wanted`, the
  * rules of the present policy (NULL: none): places of rules stay what they are, and those of
- * earlier policies become former ones. `refuse` is called for each rule that cannot be added, with the reason.
- * One thread; others may read the list meanwhile. SJ_ENOMEM. */
+ * earlier policies become former ones. `refuse` is called for each rule that cannot be added, with
+ * the reason. One thread; others may read the list meanwhile. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
                                                    const sj_value_rules *wanted, void *context,
                                                    void (*refuse)(void *context, const char *rule,

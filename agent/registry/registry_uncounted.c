@@ -1,4 +1,5 @@
-/* Runtimes of programs whose calls are counted: their methods are not recorded, which is reported. */
+/* Runtimes of programs whose calls are counted: their methods are not recorded, which is reported.
+ */
 #include "agent/registry/registry_internal.h"
 
 #include <stdio.h>
