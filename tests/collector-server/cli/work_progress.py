@@ -15,24 +15,28 @@ from fleet_testing import free_port
 from slow_terminal import LINE, check_progress, run_slowly
 from sojourn_testing import check, main, wait_for
 
-PROGRAM = ["perl", "-e", "my $x = 0; for my $i (1 .. 300_000) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"]
+LOOP = "my $x = 0; for my $i (1 .. $ARGV[0]) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"
+PROGRAM = ["perl", "-e", LOOP, "200000"]
+LONGER = ["perl", "-e", LOOP, "1000000"] # blocks are only copied: what the disk does, goes on in a stopped process
 
 
 def commands_over_sessions(sojourn):
     database, copy, others = (sojourn.path(name) for name in ("run.db", "copy.db", "others.db"))
-    done, _ = sojourn.record(PROGRAM, database, ["--block-ms", "10"])
-    check(done.returncode == 0, f"record: {done}")
+    longer = sojourn.path("longer.db")
+    for program, into in ((PROGRAM, database), (LONGER, longer)):
+        done, _ = sojourn.record(program, into, ["--block-ms", "10"])
+        check(done.returncode == 0, f"record: {done}")
     for works, go_s, command in ((1, 0.3, ["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database]),
                                  (2, 0.004, ["report", "--all", "--from", "0s", "--to", "30s", database]),
                                  (1, 0.004, ["functions", "/usr/bin/perl"]),
                                  (1, 0.004, ["verify", "--look", database]),
                                  (2, 0.004, ["verify", "--rebuild", "all", database]),
-                                 (1, 0.001, ["session", "export", "last", copy, "-d", database]),
-                                 (1, 0.001, ["session", "import", copy, "-d", others]),
+                                 (1, 0.004, ["session", "export", "last", copy, "-d", longer]),
+                                 (1, 0.004, ["session", "import", copy, "-d", others]),
                                  (2, 0.001, ["session", "move", "last", sojourn.path("."), "-d", others]),
                                  (2, 0.001, ["session", "return", "last", "-d", others]),
                                  (1, 0.001, ["session", "remove", "last", "-d", others]),
-                                 (1, 0.001, ["session", "import", copy, "-d", others]),
+                                 (1, 0.004, ["session", "import", copy, "-d", others]),
                                  (1, 0.001, ["session", "retain", "all=1k", "-d", others])):
         if command[1] == "retain":
             stored = sojourn.sql(others, "SELECT count(*) AS n FROM sessions")[0]["n"]

@@ -11,7 +11,7 @@ import time
 from sojourn_testing import PATIENCE_S, check
 
 STOP_S = 0.12
-ENOUGH = 4 # lines, after which it runs on as ever
+ENOUGH = 2 # lines, after which it runs on as ever
 LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
 
 
