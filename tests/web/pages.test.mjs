@@ -217,6 +217,21 @@ test("a name leads anywhere", async () => {
     await page.context().close();
 });
 
+test("Enter waits for the answers to what was typed", async () => {
+    const page = await openPage(`/sessions/${VALUED}`);
+    await page.locator("[role=grid] .rows .mono").first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: new RegExp(`session ${FALLEN}$`) }).waitFor();
+    await page.route("**/api/v1/sql**", async (route) => {
+        await new Promise((resolve) => setTimeout(resolve, 400));
+        await route.continue();
+    });
+    await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
+    await page.keyboard.press("Enter"); // only the sessions of the answer before are there
+    await page.waitForURL(/view=function&function=\d+/);
+    await page.context().close();
+});
+
 const editor = (page) => page.getByRole("textbox", { name: "SQL" });
 
 test("the console runs SQL, says what is wrong with it, and refuses what would write", async () => {

@@ -33,12 +33,20 @@ const FUNCTIONS_SQL = `SELECT f.function_id, f.name FROM function_stats s JOIN f
 WHERE s.session_id = :session AND instr(lower(f.name), lower(:text)) > 0
 ORDER BY length(f.name), s.self_ns DESC LIMIT 12`;
 
-function useChoices(text: string): Choice[] {
+interface Choices {
+    choices: Choice[];
+    isSettled: boolean; // all that was asked for this text has been answered, or cannot be
+}
+
+const settled = (answer: { isCurrent: boolean; problem: string }) => answer.isCurrent || answer.problem !== "";
+
+function useChoices(text: string): Choices {
     const session = route.value.session;
     const wanted = text.trim().toLowerCase();
     const matches = (choice: Choice) => choice.title.toLowerCase().includes(wanted);
     const sessions = useSql<{ session_id: number; title: string; device: string }>(SESSIONS_SQL, { text: wanted || " " });
-    const functions = useSql<{ function_id: number; name: string }>(session && wanted ? FUNCTIONS_SQL : "", {
+    const asksFunctions = session !== null && wanted !== "";
+    const functions = useSql<{ function_id: number; name: string }>(asksFunctions ? FUNCTIONS_SQL : "", {
         session: session ?? "",
         text: wanted,
     });
@@ -50,18 +58,23 @@ function useChoices(text: string): Choice[] {
               address: `/sessions/${session}${views[at] ? `?view=${views[at]}` : ""}`,
           }))
         : [];
-    return [
+    const choices = [
         ...[...inSession, ...pages].filter(matches),
-        ...functions.rows.map((row) => ({
-            title: row.name,
-            kind: "function",
-            address: addressOf(session!, { view: "function", function: row.function_id }),
-        })),
-        ...sessions.rows.map((row) => ({
-            title: `${row.title} · ${row.device}`,
-            kind: `session ${row.session_id}`,
-            address: `/sessions/${row.session_id}`,
-        })),
+        // Until the answer for this text is there, those of the answer before that fit it, too.
+        ...functions.rows
+            .map((row) => ({
+                title: row.name,
+                kind: "function",
+                address: addressOf(session!, { view: "function", function: row.function_id }),
+            }))
+            .filter((choice) => functions.isCurrent || matches(choice)),
+        ...sessions.rows
+            .map((row) => ({
+                title: `${row.title} · ${row.device}`,
+                kind: `session ${row.session_id}`,
+                address: `/sessions/${row.session_id}`,
+            }))
+            .filter((choice) => sessions.isCurrent || matches(choice)),
         ...(questions.value?.items ?? [])
             .map((query) => ({
                 title: query.title,
@@ -70,13 +83,15 @@ function useChoices(text: string): Choice[] {
             }))
             .filter((choice) => wanted !== "" && matches(choice)),
     ];
+    return { choices, isSettled: (!asksFunctions || settled(functions)) && settled(sessions) && settled(questions) };
 }
 
 export function Palette() {
     const [text, setText] = useState("");
     const [at, setAt] = useState(0);
     const field = useRef<HTMLInputElement>(null);
-    const choices = useChoices(text);
+    const [isEntered, setEntered] = useState(false);
+    const { choices, isSettled } = useChoices(text);
     const close = () => (paletteOpen.value = false);
     useEffect(() => {
         const before = document.activeElement as HTMLElement | null;
@@ -89,12 +104,19 @@ export function Palette() {
             navigate(choice.address);
         }
     };
+    // Enter means the first choice for the text as typed: it waits for the answers.
+    useEffect(() => {
+        if (isEntered && isSettled) {
+            setEntered(false);
+            go(choices[at]);
+        }
+    }, [isEntered, isSettled]);
     const onKeyDown = (event: KeyboardEvent) => {
         event.stopPropagation();
         if (event.key === "Escape") {
             close();
         } else if (event.key === "Enter") {
-            go(choices[at]);
+            setEntered(true);
         } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
             event.preventDefault();
             const step = event.key === "ArrowDown" ? 1 : -1;
@@ -118,6 +140,7 @@ export function Palette() {
                     onInput={(event) => {
                         setText(event.currentTarget.value);
                         setAt(0);
+                        setEntered(false);
                     }}
                 />
                 <ul id="choices" role="listbox" aria-label="Where to">
