@@ -12,7 +12,8 @@ enum {
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 #define NS_PER_SECOND 1e9
 
-sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick)
+sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick,
+                                   double probe_ticks)
 {
     uint8_t *counted = sj_arena_view_counted(view);
     sj_call_timing *timing = counted != NULL ? calloc(1, sizeof(*timing)) : NULL;
@@ -20,6 +21,7 @@ sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick
         return NULL;
     }
     timing->counted = counted;
+    timing->probe_ticks = probe_ticks;
     timing->short_ticks = SJ_SHORT_CALL_NS / ns_per_tick;
     timing->late_ticks = (uint64_t)(SJ_LATE_CALL_NS / ns_per_tick);
     timing->second_ticks = (uint64_t)(NS_PER_SECOND / ns_per_tick);
@@ -84,8 +86,10 @@ void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t tick
     }
     sj_timed_function *timed = &timing->functions[function];
     if (timed->is_counted) {
+        const double most = timing->short_ticks + 4 * timed->mean_ticks;
         timed->calls += timed->calls < MEMORY_CALLS;
-        timed->mean_ticks += ((double)ticks - timed->mean_ticks) / timed->calls;
+        timed->mean_ticks +=
+            (((double)ticks < most ? (double)ticks : most) - timed->mean_ticks) / timed->calls;
         if (timed->mean_ticks > 2 * timing->short_ticks) {
             sj_call_timing_late(timing, function);
         }

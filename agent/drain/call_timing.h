@@ -28,16 +28,19 @@ typedef struct sj_call_timing {
     uint8_t *counted;               /* borrowed, SJ_SHORT_FUNCTIONS bytes */
     const sj_function_rules *rules; /* borrowed, may be NULL */
     bool is_off;                    /* all functions are timed */
+    double probe_ticks;             /* of what a timed call lasts, spent in its own probes */
     double short_ticks;
     uint64_t late_ticks;
     uint64_t second_ticks;
     sj_timed_function functions[SJ_SHORT_FUNCTIONS];
 } sj_call_timing;
 
-/* sj_call_timing_new decides for the arena of `view`, which outlives it. NULL: no memory, or the
- * arena is of an agent that counts no calls. sj_call_timing_free, of NULL too, leaves all functions
+/* sj_call_timing_new decides for the arena of `view`, which outlives it; a timed call lasts
+ * `probe_ticks` longer than it would without its clocks. NULL: no memory, or the arena is of an
+ * agent that counts no calls. sj_call_timing_free, of NULL too, leaves all functions
  * timed. */
-sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick);
+sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick,
+                                   double probe_ticks);
 void sj_call_timing_free(sj_call_timing *timing);
 
 /* sj_call_timing_set_rules makes other rules hold: functions that they ask about are timed from now
@@ -49,14 +52,16 @@ void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *r
 void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t ticks, uint64_t end48);
 void sj_call_timing_late(sj_call_timing *timing, uint32_t function);
 
-/* sj_call_timing_mean is what a call of a function lasts on average, in ticks; negative: that is
- * not known. */
+/* sj_call_timing_mean is what a call of a function lasts on average without its clocks, in ticks;
+ * negative: that is not known. */
 static inline double sj_call_timing_mean(const sj_call_timing *timing, uint32_t function)
 {
-    return timing != NULL && function < SJ_SHORT_FUNCTIONS &&
-                   timing->functions[function].mean_ticks > 0
-               ? timing->functions[function].mean_ticks
-               : -1;
+    if (timing == NULL || function >= SJ_SHORT_FUNCTIONS ||
+        timing->functions[function].mean_ticks <= 0) {
+        return -1;
+    }
+    const double net = timing->functions[function].mean_ticks - timing->probe_ticks;
+    return net > 0 ? net : 0;
 }
 
 #endif

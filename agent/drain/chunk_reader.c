@@ -3,7 +3,10 @@
 #include "agent/host/clock.h"
 
 /* Clocks of two processors may differ by so much. */
-enum { CLOCK_SLACK_TICKS = 1 << 20 };
+enum {
+    CLOCK_SLACK_TICKS = 1 << 20,
+    PORTION = 256 /* places: what four short records each become then stays in the cache */
+};
 
 void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
                           sj_assembler *assembler, sj_record *buffer)
@@ -287,6 +290,21 @@ static sj_status pass(sj_chunk_reader *reader, sj_record *records, uint32_t coun
     return sj_call_filter_feed(&reader->filter, records, count, now_ticks);
 }
 
+/* Hands on what stands in some places that may be filled with short records. */
+static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, uint32_t count,
+                              uint64_t now_ticks)
+{
+    sj_record *records = NULL;
+    size_t record_count = 0;
+    uint64_t undecided = 0;
+    SJ_TRY(sj_untimed_records_take(reader->untimed, places, count, now_ticks, &records,
+                                   &record_count, &undecided));
+    SJ_TRY(pass(reader, records, (uint32_t)record_count, now_ticks));
+    return undecided == 0
+               ? SJ_OK
+               : sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, undecided, now_ticks);
+}
+
 /* feed hands the `ready` records of the buffer on. */
 static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
 {
@@ -298,15 +316,11 @@ static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
     if (reader->untimed == NULL) {
         return pass(reader, reader->buffer, ready, now_ticks);
     }
-    sj_record *records = NULL;
-    size_t count = 0;
-    uint64_t undecided = 0;
-    SJ_TRY(sj_untimed_records_take(reader->untimed, reader->buffer, ready, now_ticks, &records,
-                                   &count, &undecided));
-    SJ_TRY(pass(reader, records, (uint32_t)count, now_ticks));
-    return undecided == 0
-               ? SJ_OK
-               : sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, undecided, now_ticks);
+    for (uint32_t at = 0; at < ready; at += PORTION) {
+        const uint32_t count = ready - at < PORTION ? ready - at : PORTION;
+        SJ_TRY(feed_portion(reader, reader->buffer + at, count, now_ticks));
+    }
+    return SJ_OK;
 }
 
 sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader)

@@ -76,7 +76,8 @@ static void choose_timing(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;
     if (process->timing == NULL && options->policy != NULL && options->policy->counts_calls) {
-        process->timing = sj_call_timing_new(&process->view, options->ns_per_tick);
+        process->timing =
+            sj_call_timing_new(&process->view, options->ns_per_tick, sj_clock_probe_ticks() / 2);
     }
     if (process->timing != NULL) {
         sj_call_timing_set_rules(process->timing, options->rules, true);

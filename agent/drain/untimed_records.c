@@ -18,6 +18,7 @@ enum {
 typedef struct open_call {
     uint64_t stack;
     uint64_t ticks48;
+    uint64_t waited; /* for the drain, by the thread, before it */
     uint32_t function;
 } open_call;
 
@@ -38,6 +39,7 @@ struct sj_untimed_records {
     bool knows_last;     /* if it is known */
     bool knows_before;
     uint64_t before48; /* time of the last timed record */
+    uint64_t waited;   /* ticks that the thread has waited for the drain so far */
     sj_record *output; /* those that have times, and from `ready` on those that wait */
     size_t count, capacity, ready;
     waiting_record *waiting; /* the untimed ones among the latter */
@@ -117,9 +119,11 @@ static void close_one(sj_untimed_records *untimed, const open_call *exit)
     }
     const open_call *call = &untimed->open[untimed->open_count - 1];
     if (call->stack == exit->stack && call->function == exit->function) {
+        const uint64_t ticks = ticks_between(call->ticks48, exit->ticks48);
+        const uint64_t waited = untimed->waited - call->waited;
         untimed->open_count--;
-        sj_call_timing_add(untimed->timing, call->function,
-                           ticks_between(call->ticks48, exit->ticks48), exit->ticks48);
+        sj_call_timing_add(untimed->timing, call->function, ticks > waited ? ticks - waited : 0,
+                           exit->ticks48);
     }
 }
 
@@ -147,6 +151,7 @@ static void follow(sj_untimed_records *untimed, const sj_record *record)
     }
     const open_call call = {.stack = sj_record_frame(record),
                             .ticks48 = sj_record_ticks48(record),
+                            .waited = untimed->waited,
                             .function = function_of(record)};
     if (is_of_kind(record, SJ_RECORD_ENTER)) {
         open_one(untimed, &call);
@@ -311,6 +316,21 @@ static void keep_place(sj_untimed_records *untimed, const sj_record *record)
     }
 }
 
+/* What the thread did before a record ends there, or where it began to wait for the drain: a wait
+ * is no part of what calls last. */
+static uint64_t end_of_work(sj_untimed_records *untimed, const sj_record *record)
+{
+    const uint64_t at48 = sj_record_ticks48(record);
+    if (!is_of_kind(record, SJ_RECORD_NOTE) || function_of(record) != SJ_NOTE_WAITED ||
+        !untimed->knows_before) {
+        return at48;
+    }
+    const uint64_t most = ticks_between(untimed->before48, at48);
+    const uint64_t waited = sj_record_stack(record) < most ? sj_record_stack(record) : most;
+    untimed->waited += waited;
+    return (at48 - waited) & TICKS48_MASK;
+}
+
 static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record)
 {
     const bool is_call = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS <= SJ_RECORD_LEAVE;
@@ -325,7 +345,7 @@ static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record
         put(untimed, record, true);
         return SJ_OK;
     }
-    SJ_TRY(give_times(untimed, sj_record_ticks48(record), is_call));
+    SJ_TRY(give_times(untimed, end_of_work(untimed, record), is_call));
     untimed->before48 = sj_record_ticks48(record);
     untimed->knows_before = true;
     if (is_call) {

@@ -4,7 +4,8 @@
  * A call that lies between two timed records lasts as long as the timed calls of its function do on
  * average. What is left of the time between is divided among what else happened there; where there
  * is not as much, all such calls are shortened alike. Calls that reach beyond a timed record have
- * each end somewhere between the timed records around it.
+ * each end somewhere between the timed records around it. Time that the thread waited for the drain
+ * (SJ_NOTE_WAITED) is the caller's, and no part of an average.
  *
  * Entries without a clock get SJ_UNTIMED_ENTRY in their stacks, and exits SJ_UNTIMED_EXIT whose
  * entries had one. One a thread; the drain's thread

@@ -13,6 +13,7 @@ typedef struct open_call {
     uint64_t start;
     uint32_t function;
     bool is_untimed;
+    bool is_disturbed; /* a gap lies in it, or a wait for the drain: its time tells of those */
 } open_call;
 
 typedef struct function_estimate {
@@ -53,31 +54,30 @@ static sj_status hold(sj_call_estimates *estimates, uint32_t function)
 
 static sj_status push(sj_call_estimates *estimates, const open_call *call)
 {
-    SJ_TRY(sj_array_reserve(&estimates->open, &estimates->capacity, estimates->count, 1,
-                            sizeof(*estimates->open)));
+    if (estimates->count == estimates->capacity) {
+        SJ_TRY(sj_array_reserve(&estimates->open, &estimates->capacity, estimates->count, 1,
+                                sizeof(*estimates->open)));
+    }
     estimates->open[estimates->count++] = *call;
     return SJ_OK;
 }
 
-static sj_status end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
+static void end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
 {
-    if (call->function >= COUNTED_FUNCTIONS ||
-        (!call->is_untimed && call->function >= estimates->function_count)) {
-        return SJ_OK;
+    if (call->function >= estimates->function_count) {
+        return; /* none that is counted */
     }
-    SJ_TRY(hold(estimates, call->function));
     function_estimate *function = &estimates->functions[call->function];
     sj_call_estimate *sums = &function->sums;
     const double lasted = (double)(ticks - call->start);
     if (call->is_untimed) {
         sums->untimed++;
         sums->untimed_ticks += lasted;
-    } else if (function->is_counted) {
+    } else if (function->is_counted && !call->is_disturbed) {
         sums->timed++;
         sums->timed_ticks += lasted;
         sums->timed_squares += lasted * lasted;
     }
-    return SJ_OK;
 }
 
 static sj_status note_counted(sj_call_estimates *estimates, const sj_block *block)
@@ -100,16 +100,40 @@ static void forget_counted(sj_call_estimates *estimates, const sj_block *block)
     }
 }
 
-static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
+/* disturb marks what is open; what is marked already is below all that is not. */
+static void disturb(sj_call_estimates *estimates)
+{
+    for (size_t i = estimates->count; i-- > 0 && !estimates->open[i].is_disturbed;) {
+        estimates->open[i].is_disturbed = true;
+    }
+}
+
+/* The calls that are open where a block begins. */
+static sj_status push_frames(sj_call_estimates *estimates, const sj_block *block)
 {
     estimates->count = 0;
     for (size_t i = 0; i < block->frame_count; i++) {
         const sj_stack_frame *frame = &block->frames[i];
+        if ((frame->flags & SJ_CALL_UNTIMED) != 0 && frame->function < COUNTED_FUNCTIONS) {
+            SJ_TRY(hold(estimates, frame->function));
+        }
         SJ_TRY(push(estimates, &(open_call){.start = frame->start_ticks,
                                             .function = frame->function,
-                                            .is_untimed = (frame->flags & SJ_CALL_UNTIMED) != 0}));
+                                            .is_untimed = (frame->flags & SJ_CALL_UNTIMED) != 0,
+                                            .is_disturbed = i < block->header.gap_depth ||
+                                                            i < block->header.waited_depth}));
     }
+    return SJ_OK;
+}
+
+static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
+{
+    size_t gap = 0;
+    SJ_TRY(push_frames(estimates, block));
     for (size_t i = 0; i < block->header.event_count; i++) {
+        for (; gap < block->gap_count && block->gaps[gap].before_event <= i; gap++) {
+            disturb(estimates);
+        }
         const uint32_t symbol =
             block->symbols16 != NULL ? block->symbols16[i] : block->symbols32[i];
         if (symbol != SJ_EVENT_LEAVE) {
@@ -118,7 +142,7 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
         } else if (estimates->count != 0) { /* else a call of a stack that is stored apart */
-            SJ_TRY(end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]));
+            end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }
     return SJ_OK;

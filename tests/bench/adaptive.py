@@ -16,6 +16,7 @@ counted calls do not contain it. Both are of several recordings, as programs dif
 "exact again" compares exact recordings with each other."""
 import argparse
 import ctypes
+import json
 import os
 import sqlite3
 import statistics
@@ -28,6 +29,7 @@ import subjects
 
 ADDR_NO_RANDOMIZE = 0x0040000
 LEAST_SHARE = 0.01
+UNDISTURBED_SQL = "SELECT function_id, avg(duration_ns) AS mean_ns FROM calls WHERE flags & 15 = 0 AND duration_ns IS NOT NULL GROUP BY function_id"
 SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000) SELECT sum(abs(i % 97)), count(*) FROM n;"
 PYTHON = "d = {}\nfor i in range(60000): d[i % 500] = d.get(i * 7 % 500, 0) + len(str(i))\nprint(len(d))"
 
@@ -55,9 +57,9 @@ def error_programs(build):
     programs = [(name.split(" ")[0], command, stdin) for name, command, stdin in subjects.programs(build)[:3]]
     return [*programs,
             ("lua5.4", ["lua5.4", "-e", "local t = {} for i = 1, 100000 do t[i % 1000] = (t[i * 7 % 1000] or 0) + #tostring(i) end"], None),
-            ("sqlite3, Debian's", ["sqlite3", ":memory:", SQL], None),
+            ("sqlite3, Debian's", ["sqlite3", ":memory:", SQL], None, "--libs", "--module", "*libsqlite3*"),
             ("perl", ["perl", "-e", "my $s = 0; for my $i (1 .. 200000) { $s += ord(chr($i % 200)) % 7 } print $s"], None),
-            ("python3", ["python3", "-S", "-c", PYTHON], None),
+            ("python3", ["/usr/bin/python3", "-S", "-c", PYTHON], None),
             ("gawk or mawk", ["awk", "BEGIN { for (i = 0; i < 300000; i++) s += length(i % 977); print s }"], None)]
 
 
@@ -65,12 +67,12 @@ class Recorded:
     """Edges by names and counts; functions with calls, own time and the least time of a call."""
 
     def __init__(self, build, folder, program, options):
-        _, command, stdin = program
+        _, command, stdin, *more = program
         path = os.path.join(folder, "recorded.db")
         if os.path.exists(path):
             os.unlink(path)
         with open(stdin or os.devnull, "rb") as source:
-            subprocess.run([os.path.join(build, "bin", "sojourn"), "record", "--quiet", "-o", path, *options, "--", *command],
+            subprocess.run([os.path.join(build, "bin", "sojourn"), "record", "--quiet", "-o", path, *more, *options, "--", *command],
                            stdin=source, stdout=subprocess.DEVNULL, check=True)
         with sqlite3.connect(path) as database:
             names = dict(database.execute("SELECT function_id, coalesce(module_id, 0) || ':' || offset FROM functions"))
@@ -78,12 +80,15 @@ class Recorded:
                 "SELECT caller_function_id, callee_function_id, calls FROM call_edges")}
             self.functions = {names[function]: numbers for function, *numbers in database.execute(
                 "SELECT function_id, calls, total_ns, self_ns, min_ns, untimed_calls, error_ns FROM function_stats WHERE calls > 0")}
+        undisturbed = subprocess.run([os.path.join(build, "bin", "sojourn"), "sql", "--json", UNDISTURBED_SQL, path],
+                                     stdout=subprocess.PIPE, check=True).stdout
+        self.mean_ns = {names[row["function_id"]]: row["mean_ns"] for row in json.loads(undisturbed)}
 
 
 def mean_times(recordings):
-    """Of each function the median over the recordings of the time of a call, everything included."""
-    return {name: statistics.median(r.functions[name][1] / r.functions[name][0] for r in recordings if name in r.functions)
-            for name in recordings[0].functions}
+    """Of each function the median over the recordings of the time of a call that nothing was lost in and that waited not
+    for the recorder: callees included."""
+    return {name: statistics.median(r.mean_ns[name] for r in recordings if name in r.mean_ns) for name in recordings[0].mean_ns}
 
 
 def differences(exact, others, clock_ns):
@@ -94,7 +99,7 @@ def differences(exact, others, clock_ns):
     before, after = mean_times(exact), mean_times(others)
     found = []
     for name in heavy:
-        if name in after and calls[name] >= 100:
+        if name in before and name in after and calls[name] >= 100:
             base = before[name] - clock_ns
             found.append(abs(after[name] - base) / base if base > 0 else 1.0)
     return found
@@ -113,7 +118,10 @@ def errors(program, options, build, folder):
     edges, others, same = adaptive[0].edges, exact[0].edges, again[0].edges
     differ = sum(edges.get(edge) != others.get(edge) for edge in edges.keys() | others.keys())
     differ_again = sum(same.get(edge) != others.get(edge) for edge in same.keys() | others.keys())
-    clock_ns = min(numbers[3] for numbers in exact[0].functions.values() if numbers[0] >= 100)
+    often = [numbers[3] for numbers in exact[0].functions.values() if numbers[0] >= 100]
+    if not often:
+        raise SystemExit(f"adaptive.py: {program[0]} calls no function of its own often: an error of nothing says nothing")
+    clock_ns = min(often)
     counted = sum(numbers[4] or 0 for numbers in adaptive[0].functions.values())
     calls = sum(numbers[0] for numbers in adaptive[0].functions.values())
     heavy = [numbers for numbers in adaptive[0].functions.values()

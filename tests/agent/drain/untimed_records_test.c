@@ -163,16 +163,21 @@ static void order_stacks_and_known_times_are_exact(void **state)
 static uint8_t arena[8 * SJ_CHUNK_BYTES];
 static uint8_t *counted;
 
-static sj_call_timing *new_timing(void)
+static sj_call_timing *new_timing_with_probes(double probe_ticks)
 {
     const sj_arena_view view = {
         .base = arena, .max_threads = 1, .chunks_per_thread = 1, .has_counted = true};
     assert_true(sj_arena_bytes(1, 1) <= sizeof(arena));
     memset(arena, 0, sizeof(arena));
     counted = sj_arena_view_counted(&view);
-    sj_call_timing *timing = sj_call_timing_new(&view, 1.0);
+    sj_call_timing *timing = sj_call_timing_new(&view, 1.0, probe_ticks);
     assert_non_null(timing);
     return timing;
+}
+
+static sj_call_timing *new_timing(void)
+{
+    return new_timing_with_probes(0);
 }
 
 static void add_calls(sj_call_timing *timing, uint32_t function, uint64_t ticks, int count)
@@ -253,6 +258,54 @@ static void calls_last_as_long_as_the_timed_ones_where_there_is_room(void **stat
     assert_int_equal(time_between(timing, 10, 1000), 400);
     assert_int_equal(time_between(timing, 25, 1000), 1000);
     assert_in_range(time_between(timing, 100, 1000), 900, 1000);
+    sj_call_timing_free(timing);
+}
+
+static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing_with_probes(30);
+    add_calls(timing, 2, 40, 512);
+    assert_int_equal(time_between(timing, 10, 1000), 100);
+    sj_call_timing_free(timing);
+}
+
+/* As of a thread that the system let wait for another: one of 512 calls says 100 us. */
+static void a_call_that_was_interrupted_says_little(void **state)
+{
+    (void)state;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 2, 40, 512);
+    add_calls(timing, 2, 40, 1000);
+    add_calls(timing, 2, SJ_LATE_CALL_NS, 1);
+    assert_in_range(time_between(timing, 100, 100000), 4000, 4300);
+    sj_call_timing_free(timing);
+}
+
+/* A wait for the drain, of 800 of the 1000 ticks: what was called before it had 200, of which a
+ * timed call that contains the wait has 100. */
+static void waits_for_the_drain_are_no_part_of_calls(void **state)
+{
+    (void)state;
+    const uint64_t stack = STACK_HIGH - 4096;
+    sj_call_timing *timing = new_timing();
+    add_calls(timing, 2, 40, 512);
+    mixed.count = 0;
+    mixed.part = 0;
+    put_whole(&mixed, make_record(1000, SJ_RECORD_ENTER, 1, stack));
+    for (int i = 0; i < 10; i++) {
+        put_word(&mixed, make_short(false, 2, stack - FRAME));
+        put_word(&mixed, make_short(true, 2, stack - FRAME));
+    }
+    put_whole(&mixed, make_record(2000, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 800));
+    put_whole(&mixed, make_record(2050, SJ_RECORD_LEAVE, 1, stack));
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    assert_int_equal(take_all(untimed), 23);
+    for (size_t i = 1; i <= 20; i++) {
+        assert_in_range(sj_record_ticks48(&got[i]), 1000, 1200);
+    }
+    assert_int_equal(timing->functions[1].ticks, 1050 - 800);
+    sj_untimed_records_free(untimed);
     sj_call_timing_free(timing);
 }
 
@@ -344,6 +397,9 @@ int main(void)
         cmocka_unit_test(short_functions_with_many_calls_are_counted),
         cmocka_unit_test(what_turns_long_is_timed_again),
         cmocka_unit_test(calls_last_as_long_as_the_timed_ones_where_there_is_room),
+        cmocka_unit_test(the_clock_of_a_timed_call_is_no_part_of_others),
+        cmocka_unit_test(a_call_that_was_interrupted_says_little),
+        cmocka_unit_test(waits_for_the_drain_are_no_part_of_calls),
         cmocka_unit_test(a_call_that_may_have_been_long_puts_its_function_back_on_the_clock),
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
         cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),

@@ -50,6 +50,27 @@ static void test_timed_calls_of_counted_functions_tell(void **state)
     sj_call_estimates_free(estimates);
 }
 
+/* A wait in the second timed call: what it lasted says nothing, and one call alone has no spread.
+ */
+static void test_calls_with_a_wait_do_not_tell(void **state)
+{
+    (void)state;
+    static const sj_gap gaps[] = {{.before_event = 3, .reason = SJ_GAP_WAITED}};
+    sj_call_estimates *estimates = NULL;
+    sj_block block = make_block();
+    block.gaps = gaps;
+    block.gap_count = 1;
+    size_t place = 0;
+    uint32_t function = 0;
+    assert_int_equal(sj_call_estimates_add(&estimates, &block), SJ_OK);
+    const sj_call_estimate *found = sj_call_estimates_next(estimates, &place, &function);
+    assert_non_null(found);
+    assert_int_equal(found->untimed, 2);
+    assert_int_equal(found->timed, 1);
+    assert_true(found->timed_ticks == 10);
+    sj_call_estimates_free(estimates);
+}
+
 static void test_nothing_of_blocks_with_every_clock(void **state)
 {
     (void)state;
@@ -102,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_timed_calls_of_counted_functions_tell),
+        cmocka_unit_test(test_calls_with_a_wait_do_not_tell),
         cmocka_unit_test(test_nothing_of_blocks_with_every_clock),
         cmocka_unit_test(test_without_samples_the_error_is_the_sum),
         cmocka_unit_test(test_key_frames_and_high_numbers),
