@@ -35,7 +35,8 @@ static uint64_t take_module(const sj_selection *selection, sj_function_rules *ru
                                             .rules = rules,
                                             .cache_directory = cache_directory,
                                             .path = path,
-                                            .is_main = is_main};
+                                            .is_main = is_main,
+                                            .threads = sj_plan_threads()};
     sj_function_rules_module(rules, path);
     /* What cannot be planned is reported when it is recorded. */
     if (!sj_selection_wants_module(selection, path, is_main) ||
@@ -202,7 +203,8 @@ sj_status sj_map_check(const sj_selection *selection, const char *binary,
     const sj_module_plan_options options = {.selection = selection,
                                             .cache_directory = cache_directory,
                                             .path = binary,
-                                            .is_main = true};
+                                            .is_main = true,
+                                            .threads = sj_plan_threads()};
     if (selection->map_file == NULL) {
         return SJ_OK;
     }

@@ -89,8 +89,19 @@ void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes)
     }
     builder->claims[builder->claim_count++] = (sj_claim){.start = start, .bytes = bytes};
     for (uint32_t i = 0; i < bytes; i++) {
-        sj_bit_set(builder->module->claimed, start + i);
+        sj_bit_mark(builder->module->claimed, start + i);
     }
+}
+
+void sj_claims_give_up(sj_builder *builder)
+{
+    for (size_t i = 0; i < builder->claim_count; i++) {
+        const sj_claim *claim = &builder->claims[i];
+        for (uint32_t k = 0; k < claim->bytes; k++) {
+            sj_bit_unmark(builder->module->claimed, claim->start + k);
+        }
+    }
+    builder->claim_count = 0;
 }
 
 sj_status sj_builder_start(sj_builder *builder)
@@ -129,6 +140,7 @@ void sj_builder_free(sj_builder *builder)
     free(builder->patches);
     free(builder->stubs);
     free(builder->operations);
+    free(builder->uses);
     free(builder->claims);
     *builder = (sj_builder){0};
 }

@@ -21,6 +21,12 @@ typedef struct sj_claim {
     uint32_t bytes;
 } sj_claim;
 
+/* A number of a stub in the operations. */
+typedef struct sj_stub_use {
+    size_t at; /* byte of the operations */
+    uint32_t stub;
+} sj_stub_use;
+
 typedef struct sj_builder {
     sj_module *module;
     sj_plan_function *functions; /* one per range, same index */
@@ -33,6 +39,9 @@ typedef struct sj_builder {
     uint8_t *operations;
     size_t operations_bytes;
     size_t operations_capacity;
+    sj_stub_use *uses; /* of all operations, in their order */
+    size_t use_count;
+    size_t use_capacity;
     sj_claim *claims; /* of the function at work */
     size_t claim_count;
     size_t claim_capacity;
@@ -48,6 +57,11 @@ typedef struct sj_builder {
 /* sj_builder_start makes a function of each code range. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_builder_start(sj_builder *builder);
 
+/* sj_builder_append puts what a builder of the same module and functions has made of the functions
+ * `first` to `last` - 1 behind what is there, as if it had been made here. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *made,
+                                          uint32_t first, uint32_t last);
+
 /* sj_builder_hook tries the techniques on every function. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_builder_hook(sj_builder *builder);
 
@@ -59,6 +73,9 @@ SJ_MUST_CHECK sj_status sj_plan_library_calls(sj_builder *builder);
 SJ_MUST_CHECK sj_status sj_builder_sum(sj_builder *builder);
 
 void sj_builder_free(sj_builder *builder);
+
+/* sj_claims_give_up takes back all claims of the function at work. */
+void sj_claims_give_up(sj_builder *builder);
 
 /* sj_claim_bytes makes bytes the property of the function at work. */
 void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);

@@ -1,9 +1,12 @@
 #include "agent/planner/exits.h"
 #include "agent/planner/flags.h"
 #include "agent/planner/machine.h"
+#include "agent/planner/pieces.h"
 #include "agent/planner/targets.h"
+#include "proto/base/array.h"
 
 #include <elf.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,23 +20,38 @@
  * convention.
  *
  * Whose flags: of nodes. A function with its parts is one, the pointer that stands for all calls by
- * pointer, and each stretch of code between two ranges. */
+ * pointer, and each stretch of code between two ranges.
+ *
+ * All code is looked at in pieces, by several threads: what they note of nodes is only ever set,
+ * and links are handed on until nothing changes, so that no order matters. */
+
+enum { DECIDED_PIECES = 32 }; /* in which ranges are decided about */
+
+/* Of a node; several threads may set it. */
+typedef _Atomic bool node_mark;
 
 typedef struct search {
     sj_module *module;
     sj_import_slots slots;
     sj_flags_view view;
     size_t node_count;
-    uint32_t range;      /* whose code is looked at; most jumps stay in it */
-    bool *is_read;       /* by node: somebody looks at the flags that it returns with */
-    bool *is_called;     /* by node: by its name, from another node */
-    bool *is_pointed;    /* by node: calls by pointer may lead there */
-    sj_links links;      /* who reads what `from` returns with, reads what `to` does */
-    bool *is_filler;     /* by node: alignment, which no code calls */
-    bool *may_push;      /* by node: it has a label that may be a return address, and reads them */
-    uint8_t *label_uses; /* by node: of places that its switches go on to */
-    bool pointed_read;   /* a function that may be called by pointer reads flags at its entry */
+    uint32_t range;       /* whose code is looked at; most jumps stay in it */
+    node_mark *is_read;   /* by node: somebody looks at the flags that it returns with */
+    node_mark *is_called; /* by node: by its name, from another node */
+    bool *is_pointed;     /* by node: calls by pointer may lead there */
+    sj_links links;       /* who reads what `from` returns with, reads what `to` does */
+    node_mark *is_filler; /* by node: alignment, which no code calls */
+    bool *may_push;       /* by node: it has a label that may be a return address, and reads them */
+    uint8_t *label_uses;  /* by node: of places that its switches go on to */
+    bool pointed_read;    /* a function that may be called by pointer reads flags at its entry */
 } search;
+
+static void set_mark(node_mark *mark, bool value)
+{
+    if (atomic_load_explicit(mark, memory_order_relaxed) != value) {
+        atomic_store_explicit(mark, value, memory_order_relaxed);
+    }
+}
 
 static uint32_t pointer_node(const search *state)
 {
@@ -104,8 +122,9 @@ static sj_status record_call(search *state, uint32_t caller, const sj_code *call
     if (callee == SJ_CODE_RANGE_NONE) {
         return SJ_OK;
     }
-    state->is_read[callee] |=
-        (uses & SJ_USE_READ) != 0 || ((uses & SJ_USE_POINTED) != 0 && state->pointed_read);
+    if ((uses & SJ_USE_READ) != 0 || ((uses & SJ_USE_POINTED) != 0 && state->pointed_read)) {
+        set_mark(&state->is_read[callee], true);
+    }
     return (uses & SJ_USE_RETURNED) != 0 ? sj_links_add(&state->links, caller, callee) : SJ_OK;
 }
 
@@ -124,7 +143,9 @@ static sj_status record_jump(search *state, uint32_t caller, const sj_code *jump
     if (to == SJ_CODE_RANGE_NONE || to == caller || is_switch(state, jump)) {
         return SJ_OK;
     }
-    state->is_read[to] |= state->may_push[caller];
+    if (state->may_push[caller]) {
+        set_mark(&state->is_read[to], true);
+    }
     return sj_links_add(&state->links, caller, to);
 }
 
@@ -186,9 +207,11 @@ static sj_status record_called(search *state, uint32_t node, const sj_code *firs
                                  code->kind == SJ_CODE_CALL_INDIRECT ||
                                  code->kind == SJ_CODE_JUMP_INDIRECT;
         const uint32_t to = is_transfer ? callee_of(state, code) : node;
-        state->is_filler[node] = state->is_filler[node] && is_filler(code);
+        if (!is_filler(code)) {
+            set_mark(&state->is_filler[node], false);
+        }
         if (to != node && to != SJ_CODE_RANGE_NONE) {
-            state->is_called[to] = true;
+            set_mark(&state->is_called[to], true);
         }
     }
     return SJ_OK;
@@ -200,21 +223,95 @@ static sj_status take_gap(search *state, record_run *take, size_t start, size_t 
     return start < end ? take(state, node_at(state, first->at), first, end - start) : SJ_OK;
 }
 
+/* A part of the ranges, with the code in front of each; the last part has what is behind all, too.
+ */
+typedef struct walk_piece {
+    search state; /* a copy, in which only the links are its own */
+    size_t first;
+    size_t last; /* behind it */
+} walk_piece;
+
+typedef struct code_walk {
+    search *state;
+    record_run *take;
+    walk_piece *pieces;
+    uint32_t piece_count;
+} code_walk;
+
+static size_t code_behind(const sj_module *module, size_t range)
+{
+    return (size_t)module->ranges[range].first_code + module->ranges[range].code_count;
+}
+
+static sj_status walk_ranges(void *context, uint32_t number)
+{
+    const code_walk *walk = context;
+    walk_piece *piece = &walk->pieces[number];
+    const sj_module *module = piece->state.module;
+    size_t gap = piece->first > 0 ? code_behind(module, piece->first - 1) : 0;
+    for (size_t i = piece->first; i < piece->last; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        piece->state.range = (uint32_t)i;
+        SJ_TRY(take_gap(&piece->state, walk->take, gap, range->first_code));
+        if (range->code_count > 0) {
+            SJ_TRY(walk->take(&piece->state, range->parent, module->codes + range->first_code,
+                              range->code_count));
+        }
+        gap = code_behind(module, i);
+    }
+    return piece->last == module->range_count
+               ? take_gap(&piece->state, walk->take, gap, module->code_count)
+               : SJ_OK;
+}
+
+static void cut_walk(code_walk *walk, uint32_t most)
+{
+    const search *state = walk->state;
+    const sj_module *module = state->module;
+    const size_t share = module->code_count / most + 1;
+    walk_piece next = {.state = *state};
+    next.state.links = (sj_links){0};
+    for (size_t i = 1; i < module->range_count && walk->piece_count + 1 < most; i++) {
+        if (module->ranges[i].first_code - module->ranges[next.first].first_code >= share) {
+            next.last = i;
+            walk->pieces[walk->piece_count++] = next;
+            next.first = i;
+        }
+    }
+    next.last = module->range_count;
+    walk->pieces[walk->piece_count++] = next;
+}
+
+static sj_status join_links(search *state, const sj_links *more)
+{
+    sj_links *links = &state->links;
+    SJ_TRY(sj_array_reserve(&links->items, &links->capacity, links->count, more->count,
+                            sizeof(*links->items)));
+    if (more->count > 0) {
+        memcpy(links->items + links->count, more->items, more->count * sizeof(*more->items));
+        links->count += more->count;
+    }
+    return SJ_OK;
+}
+
 static sj_status for_all_code(search *state, record_run *take)
 {
     const sj_module *module = state->module;
-    size_t gap = 0; /* where the code in front of a range begins */
-    for (size_t i = 0; i < module->range_count; i++) {
-        const sj_code_range *range = &module->ranges[i];
-        state->range = (uint32_t)i;
-        SJ_TRY(take_gap(state, take, gap, range->first_code));
-        if (range->code_count > 0) {
-            SJ_TRY(
-                take(state, range->parent, module->codes + range->first_code, range->code_count));
-        }
-        gap = (size_t)range->first_code + range->code_count;
+    const uint32_t most = sj_pieces_count(module->threads);
+    code_walk walk = {.state = state, .take = take, .pieces = calloc(most, sizeof(*walk.pieces))};
+    if (walk.pieces == NULL) {
+        return SJ_ENOMEM;
     }
-    return take_gap(state, take, gap, module->code_count);
+    cut_walk(&walk, most);
+    sj_status status = sj_pieces_run(module->threads, walk.piece_count, walk_ranges, &walk);
+    for (uint32_t i = 0; i < walk.piece_count; i++) {
+        if (status == SJ_OK) {
+            status = join_links(state, &walk.pieces[i].state.links);
+        }
+        free(walk.pieces[i].state.links.items);
+    }
+    free(walk.pieces);
+    return status;
 }
 
 /* A place that pointers and switches lead to. When no switch is known to, it may be a return
@@ -270,21 +367,32 @@ static void find_pointed(search *state)
     }
 }
 
+static bool is_marked_read(const search *state, uint32_t node)
+{
+    return atomic_load_explicit(&state->is_read[node], memory_order_relaxed);
+}
+
+/* Returns whether it is new. */
+static bool mark_read(search *state, uint32_t node)
+{
+    const bool is_new = !is_marked_read(state, node);
+    set_mark(&state->is_read[node], true);
+    return is_new;
+}
+
 /* Hands reading on along the links until nothing changes. */
 static void hand_on(search *state)
 {
-    bool *is_read = state->is_read;
     bool is_changed = true;
     while (is_changed) {
         is_changed = false;
-        for (size_t i = 0; i < state->node_count && is_read[pointer_node(state)]; i++) {
-            is_changed |= state->is_pointed[i] && !is_read[i];
-            is_read[i] |= state->is_pointed[i];
+        for (size_t i = 0; i < state->node_count && is_marked_read(state, pointer_node(state));
+             i++) {
+            is_changed |= state->is_pointed[i] && mark_read(state, (uint32_t)i);
         }
         for (size_t i = 0; i < state->links.count; i++) {
             const sj_link *link = &state->links.items[i];
-            is_changed |= is_read[link->from] && !is_read[link->to];
-            is_read[link->to] |= is_read[link->from];
+            is_changed |= is_marked_read(state, link->from) && mark_read(state, link->to);
         }
     }
 }
@@ -311,6 +419,20 @@ static bool has_other_text(const sj_module *module)
     return count > 1;
 }
 
+static sj_status decide_ranges(void *context, uint32_t piece)
+{
+    const search *state = context;
+    sj_module *module = state->module;
+    const bool sees_all = !has_other_text(module);
+    const size_t end = module->range_count * (piece + 1) / DECIDED_PIECES;
+    for (size_t i = module->range_count * piece / DECIDED_PIECES; i < end; i++) {
+        sj_code_range *range = &module->ranges[i];
+        range->dead_flags_at_entry = sj_flags_are_dead(module, range->entry);
+        range->dead_flags_at_return = sees_all && !is_marked_read(state, (uint32_t)i);
+    }
+    return SJ_OK;
+}
+
 sj_status sj_find_dead_flags(sj_module *module)
 {
     if (module->range_count == 0) {
@@ -319,29 +441,30 @@ sj_status sj_find_dead_flags(sj_module *module)
     /* The ranges, the pointer, what lies in front of each range and behind the last. */
     search state = {.module = module, .node_count = 2 * module->range_count + 2};
     uint8_t *label_uses = calloc(state.node_count, 1);
-    bool *flags = calloc(5 * state.node_count, sizeof(bool));
-    state.is_read = flags;
-    state.is_called = flags + state.node_count;
-    state.is_pointed = flags + 2 * state.node_count;
-    state.may_push = flags + 3 * state.node_count;
-    state.is_filler = flags + 4 * state.node_count;
+    bool *flags = calloc(2 * state.node_count, sizeof(bool));
+    node_mark *marks = calloc(3 * state.node_count, sizeof(node_mark));
+    state.is_pointed = flags;
+    state.may_push = flags + state.node_count;
+    state.is_read = marks;
+    state.is_called = marks + state.node_count;
+    state.is_filler = marks + 2 * state.node_count;
     state.label_uses = label_uses;
     state.view = (sj_flags_view){.module = module,
                                  .slots = &state.slots,
                                  .label_uses = label_uses,
                                  .labels_of = SJ_CODE_RANGE_NONE};
     sj_status status = SJ_ENOMEM;
-    if (flags != NULL && label_uses != NULL) {
-        memset(state.is_filler, true, state.node_count * sizeof(bool));
+    if (flags != NULL && marks != NULL && label_uses != NULL) {
+        for (size_t i = 0; i < state.node_count; i++) {
+            atomic_init(&state.is_filler[i], true);
+        }
         status = run_search(&state);
     }
-    const bool sees_all = !has_other_text(module);
-    for (size_t i = 0; i < module->range_count && status == SJ_OK; i++) {
-        sj_code_range *range = &module->ranges[i];
-        range->dead_flags_at_entry = sj_flags_are_dead(module, range->entry);
-        range->dead_flags_at_return = sees_all && !state.is_read[i];
+    if (status == SJ_OK) {
+        status = sj_pieces_run(module->threads, DECIDED_PIECES, decide_ranges, &state);
     }
     free(flags);
+    free(marks);
     free(label_uses);
     free(state.links.items);
     free(state.slots.items);

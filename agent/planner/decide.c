@@ -1,5 +1,8 @@
 #include "agent/planner/exits.h"
+#include "agent/planner/pieces.h"
 #include "agent/planner/targets.h"
+
+#include <stdlib.h>
 
 /* An unclear exit through a return or a jump with an unknown frame means that the unwind rules are
  * not exact; any other that the jump's targets are not known. */
@@ -18,17 +21,46 @@ static sj_skip decide_range(const sj_module *module, const sj_code_range *range)
     return SJ_SKIP_NONE;
 }
 
-void sj_decide_ranges(sj_module *module)
+typedef struct decision {
+    const sj_module *module;
+    uint8_t *skips; /* by range: sj_skip */
+    uint32_t pieces;
+} decision;
+
+static sj_status decide_piece(void *context, uint32_t piece)
 {
+    const decision *work = context;
+    const sj_module *module = work->module;
+    const size_t end = module->range_count * (piece + 1) / work->pieces;
+    for (size_t i = module->range_count * piece / work->pieces; i < end; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        const bool is_own_part = !range->is_cold || range->parent != i;
+        if (is_own_part && module->ranges[range->parent].skip == SJ_SKIP_NONE) {
+            work->skips[i] = (uint8_t)decide_range(module, range);
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_decide_ranges(sj_module *module)
+{
+    decision work = {.module = module,
+                     .skips = calloc(module->range_count + 1, 1),
+                     .pieces = sj_pieces_count(module->threads)};
+    if (work.skips == NULL) {
+        return SJ_ENOMEM;
+    }
+    const sj_status status = sj_pieces_run(module->threads, work.pieces, decide_piece, &work);
     for (size_t i = 0; i < module->range_count; i++) {
         const sj_code_range *range = &module->ranges[i];
         sj_code_range *function = &module->ranges[range->parent];
-        const bool is_own_part = !range->is_cold || range->parent != i;
-        if (is_own_part && function->skip == SJ_SKIP_NONE) {
-            function->skip = (uint8_t)decide_range(module, range);
+        if (function->skip == SJ_SKIP_NONE) {
+            function->skip = work.skips[i];
         }
         if (range->parent != i) {
             function->has_frame |= range->has_frame;
         }
     }
+    free(work.skips);
+    return status;
 }

@@ -1,63 +1,123 @@
 #include "agent/planner/builder.h"
 #include "agent/planner/machine.h"
+#include "agent/planner/pieces.h"
 #include "proto/base/progress.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
 
 static bool try_technique(sj_builder *builder, uint32_t function, sj_technique technique,
                           bool is_last)
 {
-    const size_t patch_count = builder->patch_count;
-    const size_t stub_count = builder->stub_count;
-    const size_t operations_bytes = builder->operations_bytes;
+    const sj_builder before = *builder; /* its counts */
     builder->function = function;
     builder->claim_count = 0;
     builder->allows_short = technique != SJ_TECHNIQUE_INLINE;
     builder->folds_exits = is_last && technique == SJ_TECHNIQUE_SHORT;
     builder->allows_others = is_last;
     const bool is_hooked = builder->module->machine->hook(builder, technique);
+    const size_t patch_count = builder->patch_count - before.patch_count;
     sj_plan_function *result = &builder->functions[function];
-    if (is_hooked && builder->status == SJ_OK && builder->patch_count - patch_count <= UINT16_MAX) {
+    if (is_hooked && builder->status == SJ_OK && patch_count <= UINT16_MAX) {
         result->technique = (uint8_t)technique;
         result->skip = SJ_SKIP_NONE;
-        result->first_patch = (uint32_t)patch_count;
-        result->patch_count = (uint16_t)(builder->patch_count - patch_count);
+        result->first_patch = (uint32_t)before.patch_count;
+        result->patch_count = (uint16_t)patch_count;
         return true;
     }
-    for (size_t i = 0; i < builder->claim_count; i++) {
-        const sj_claim *claim = &builder->claims[i];
-        for (uint32_t k = 0; k < claim->bytes; k++) {
-            sj_bit_clear(builder->module->claimed, claim->start + k);
-        }
-    }
-    builder->patch_count = patch_count;
-    builder->stub_count = stub_count;
-    builder->operations_bytes = operations_bytes;
+    sj_claims_give_up(builder);
+    builder->patch_count = before.patch_count;
+    builder->stub_count = before.stub_count;
+    builder->operations_bytes = before.operations_bytes;
+    builder->use_count = before.use_count;
     return false;
+}
+
+static void hook_function(sj_builder *builder, uint32_t index, sj_technique technique, bool is_last)
+{
+    const sj_code_range *range = &builder->module->ranges[index];
+    sj_plan_function *function = &builder->functions[index];
+    if (range->skip == SJ_SKIP_NONE && !range->is_cold &&
+        function->technique == SJ_TECHNIQUE_NONE &&
+        !try_technique(builder, index, technique, is_last) && technique == SJ_TECHNIQUE_INLINE) {
+        function->skip = (uint8_t)builder->reason;
+    }
+}
+
+static void hook_all(sj_builder *builder, sj_technique technique, bool is_last)
+{
+    for (uint32_t i = 0; i < builder->module->range_count && builder->status == SJ_OK; i++) {
+        hook_function(builder, i, technique, is_last);
+    }
+}
+
+typedef struct hook_piece {
+    sj_builder builder; /* with the functions of all, and patches and stubs of its own */
+    uint32_t first;
+    uint32_t last; /* behind it */
+} hook_piece;
+
+typedef struct hook_work {
+    hook_piece *pieces;
+    sj_progress_work work;
+    _Atomic uint64_t done; /* functions */
+} hook_work;
+
+static sj_status hook_piece_of(void *context, uint32_t number)
+{
+    hook_work *all = context;
+    hook_piece *piece = &all->pieces[number];
+    sj_builder *builder = &piece->builder;
+    for (uint32_t i = piece->first; i < piece->last && builder->status == SJ_OK; i++) {
+        hook_function(builder, i, SJ_TECHNIQUE_INLINE, false);
+        sj_progress_reach(all->work,
+                          1 + atomic_fetch_add_explicit(&all->done, 1, memory_order_relaxed));
+    }
+    return builder->status;
+}
+
+static void cut_functions(const sj_builder *builder, hook_piece *pieces, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t ranges = builder->module->range_count;
+        pieces[i] =
+            (hook_piece){.builder = {.module = builder->module, .functions = builder->functions},
+                         .first = (uint32_t)(ranges * i / count),
+                         .last = (uint32_t)(ranges * (i + 1) / count)};
+    }
+}
+
+/* Functions whose code has room are hooked in pieces: each claims bytes of its own code and of the
+ * padding directly behind that only, which no other does, so that their order does not matter. */
+static sj_status hook_inline(sj_builder *builder)
+{
+    const sj_module *module = builder->module;
+    const uint32_t count = sj_pieces_count(module->threads);
+    hook_work all = {.pieces = calloc(count, sizeof(*all.pieces)),
+                     .work = sj_progress_begin(module->range_count)};
+    sj_status status = SJ_ENOMEM;
+    if (all.pieces != NULL) {
+        cut_functions(builder, all.pieces, count);
+        status = sj_pieces_run(module->threads, count, hook_piece_of, &all);
+    }
+    for (uint32_t i = 0; i < count && all.pieces != NULL; i++) {
+        hook_piece *piece = &all.pieces[i];
+        if (status == SJ_OK) {
+            status = sj_builder_append(builder, &piece->builder, piece->first, piece->last);
+        }
+        piece->builder.functions = NULL; /* not its own */
+        sj_builder_free(&piece->builder);
+    }
+    free(all.pieces);
+    sj_progress_end(all.work);
+    return status;
 }
 
 /* Functions that the first technique takes get their bytes before padding is given away, and all
  * others before one may use bytes of another (`is_last`). */
-static void hook_all(sj_builder *builder, sj_technique technique, bool is_last)
-{
-    const sj_progress_work work = technique == SJ_TECHNIQUE_INLINE /* most of the time */
-                                      ? sj_progress_begin(builder->module->range_count)
-                                      : 0;
-    for (uint32_t i = 0; i < builder->module->range_count && builder->status == SJ_OK; i++) {
-        sj_plan_function *function = &builder->functions[i];
-        sj_progress_step(work);
-        if (builder->module->ranges[i].skip != SJ_SKIP_NONE || builder->module->ranges[i].is_cold ||
-            function->technique != SJ_TECHNIQUE_NONE) {
-            continue;
-        }
-        if (!try_technique(builder, i, technique, is_last) && technique == SJ_TECHNIQUE_INLINE) {
-            function->skip = (uint8_t)builder->reason;
-        }
-    }
-    sj_progress_end(work);
-}
-
 sj_status sj_builder_hook(sj_builder *builder)
 {
-    hook_all(builder, SJ_TECHNIQUE_INLINE, false);
+    builder->status = hook_inline(builder);
     hook_all(builder, SJ_TECHNIQUE_SHORT, false);
     if (builder->module->is_generated) {
         return builder->status; /* its code stays where its runtime knows it */

@@ -21,6 +21,7 @@ struct sj_machine {
     uint32_t relocation_data; /* of imports, used in any way */
     bool shows_loads;         /* the code shows how it uses an import of that kind */
     bool shows_flags;         /* its decoder sets sj_code.flag_effect */
+    bool scans_in_order;      /* finish_range asks what code in front of the range has marked */
 
     /* The machine's part of sj_decoder_open, sj_decoder_close (NULL: nothing to do), sj_decode. */
     sj_status (*open_decoder)(sj_decoder *decoder);

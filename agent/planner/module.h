@@ -1,6 +1,7 @@
 /* A module under planning: its text, its code ranges, its instructions and what is known of
  * each byte of text. Filled step by step: sj_module_load, sj_module_find_ranges,
- * sj_module_find_targets; the techniques read it and claim bytes. One thread per module. */
+ * sj_module_find_targets; the techniques read it and claim bytes. One thread per module, which has
+ * others do parts of a step. */
 #ifndef SJ_AGENT_PLANNER_MODULE_H
 #define SJ_AGENT_PLANNER_MODULE_H
 
@@ -10,6 +11,8 @@
 #include "agent/objfile/symbols.h"
 #include "agent/planner/decoder.h"
 #include "agent/planner/planner.h"
+
+#include <stdatomic.h>
 
 enum { SJ_CODE_RANGE_NONE = UINT32_MAX };
 
@@ -51,11 +54,13 @@ typedef struct sj_module {
     char debug_path[512];            /* "" when there is no debug file */
     sj_symbols symbols;
     sj_eh_frame unwind;
+    uint32_t threads; /* that may plan it, the caller's among them; 0: that one */
     uint64_t text_low;
     uint32_t text_bytes;
     const uint8_t *text;
     uint8_t *own_text; /* of generated code; else NULL */
     bool is_go;
+    bool follows_flags;    /* their readers are looked for, also between ranges; not of Go */
     bool is_generated;     /* a runtime made the code, and knows places in it (generated.h) */
     sj_code_range *ranges; /* sorted by start */
     size_t range_count;
@@ -118,7 +123,8 @@ bool sj_name_is_runtime(const char *name);
 
 static inline bool sj_bit_get(const uint64_t *bits, uint32_t at)
 {
-    return (bits[at >> 6] >> (at & 63) & 1) != 0;
+    const _Atomic uint64_t *word = (const _Atomic uint64_t *)&bits[at >> 6];
+    return (atomic_load_explicit(word, memory_order_relaxed) >> (at & 63) & 1) != 0;
 }
 
 static inline void sj_bit_set(uint64_t *bits, uint32_t at)
@@ -126,9 +132,20 @@ static inline void sj_bit_set(uint64_t *bits, uint32_t at)
     bits[at >> 6] |= UINT64_C(1) << (at & 63);
 }
 
-static inline void sj_bit_clear(uint64_t *bits, uint32_t at)
+/* sj_bit_mark and sj_bit_unmark set and clear a bit whose neighbours other threads change. */
+static inline void sj_bit_mark(uint64_t *bits, uint32_t at)
 {
-    bits[at >> 6] &= ~(UINT64_C(1) << (at & 63));
+    _Atomic uint64_t *word = (_Atomic uint64_t *)&bits[at >> 6];
+    const uint64_t bit = UINT64_C(1) << (at & 63);
+    if ((atomic_load_explicit(word, memory_order_relaxed) & bit) == 0) {
+        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    }
+}
+
+static inline void sj_bit_unmark(uint64_t *bits, uint32_t at)
+{
+    _Atomic uint64_t *word = (_Atomic uint64_t *)&bits[at >> 6];
+    atomic_fetch_and_explicit(word, ~(UINT64_C(1) << (at & 63)), memory_order_relaxed);
 }
 
 /* sj_module_index_code makes an instruction of module->codes known to sj_any_code_at; instructions

@@ -1,3 +1,4 @@
+#include "agent/planner/pieces.h"
 #include "agent/planner/targets.h"
 
 #include <elf.h>
@@ -14,7 +15,7 @@ static void mark_inside(sj_module *module, const sj_code_range *range)
         const bool is_filler = code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
         if (is_dead && is_filler && !sj_bit_get(module->targets, code->at)) {
             for (uint32_t at = code->at; at < sj_code_end(code); at++) {
-                sj_bit_set(module->padding, at);
+                sj_bit_mark(module->padding, at);
             }
         } else {
             is_dead = sj_code_is_final(code);
@@ -51,7 +52,7 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
         }
         for (unsigned i = 0; i < code.length; i++) {
             if (!sj_bit_get(module->targets, at + i)) {
-                sj_bit_set(module->padding, at + i);
+                sj_bit_mark(module->padding, at + i);
             } else if (at + i != start) {
                 return;
             } /* else the return address of a call that never returns: keep off that byte */
@@ -70,10 +71,11 @@ static bool runs_on(const sj_module *module, const sj_code_range *range)
     return last->kind == SJ_CODE_PLAIN || last->kind == SJ_CODE_JUMP_IF;
 }
 
-void sj_find_padding(sj_module *module, const sj_decoder *decoder)
+/* Of the ranges `first` to `last` - 1. */
+static void find_padding(sj_module *module, const sj_decoder *decoder, size_t first, size_t last)
 {
     uint32_t section = 0; /* end of the section that the last gap lay in */
-    for (size_t i = 0; i < module->range_count; i++) {
+    for (size_t i = first; i < last; i++) {
         const sj_code_range *range = &module->ranges[i];
         const uint8_t skip = module->ranges[range->parent].skip;
         if (skip == SJ_SKIP_NONE || skip == SJ_SKIP_RUNTIME_SUPPORT) {
@@ -92,4 +94,21 @@ void sj_find_padding(sj_module *module, const sj_decoder *decoder)
             mark_gap(module, decoder, start, end);
         }
     }
+}
+
+static sj_status find_piece(void *context, uint32_t piece)
+{
+    sj_module *module = context;
+    const uint32_t pieces = sj_pieces_count(module->threads);
+    sj_decoder decoder;
+    SJ_TRY(sj_decoder_open(&decoder, module->machine, module->text_low));
+    find_padding(module, &decoder, module->range_count * piece / pieces,
+                 module->range_count * (piece + 1) / pieces);
+    sj_decoder_close(&decoder);
+    return SJ_OK;
+}
+
+sj_status sj_find_padding(sj_module *module)
+{
+    return sj_pieces_run(module->threads, sj_pieces_count(module->threads), find_piece, module);
 }

@@ -3,9 +3,11 @@
 #include "agent/abi/plan_crc.h"
 #include "agent/planner/builder.h"
 #include "agent/planner/machine.h"
+#include "agent/planner/pieces.h"
 #include "agent/planner/plan_file.h"
 #include "proto/base/progress.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 /* The two steps that take most of the time. */
@@ -46,6 +48,15 @@ static sj_status plan_module(const sj_planner_options *options, sj_module *modul
     }
     sj_builder_free(&builder);
     return status;
+}
+
+uint32_t sj_plan_threads(void)
+{
+    cpu_set_t processors;
+    const int count = sched_getaffinity(0, sizeof(processors), &processors) == 0
+                          ? CPU_COUNT(&processors)
+                          : 1; /* more of them than the set has room for, too */
+    return count < SJ_PIECES_MOST_THREADS ? (uint32_t)count : (uint32_t)SJ_PIECES_MOST_THREADS;
 }
 
 static bool load_cached(const sj_planner_options *options, char path[SJ_PLAN_PATH_BYTES],
@@ -97,22 +108,33 @@ static bool is_selectable(const sj_plan_function *function)
     return function->own_skip != SJ_SKIP_COLD_PART && function->own_skip != SJ_SKIP_RUNTIME_SUPPORT;
 }
 
+static uint8_t skip_for(const sj_plan *plan, uint32_t index, sj_function_wanted wanted,
+                        void *context)
+{
+    const sj_plan_function *function = &sj_plan_functions(plan->header)[index];
+    const char *name = sj_plan_string(plan->header, function->name);
+    const bool is_wanted = wanted(context, name, function->offset, function->size);
+    return is_wanted || !is_selectable(function) ? function->own_skip : (uint8_t)SJ_SKIP_FILTERED;
+}
+
 sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context, bool *changed)
 {
     bool is_changed = false;
-    SJ_TRY(own_plan(plan));
-    sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
-    sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(header);
-    for (uint32_t i = 0; i < header->function_count; i++) {
-        sj_plan_function *function = &functions[i];
-        const char *name = sj_plan_string(header, function->name);
-        const bool is_wanted = wanted(context, name, function->offset, function->size);
-        const uint8_t skip =
-            is_wanted || !is_selectable(function) ? function->own_skip : (uint8_t)SJ_SKIP_FILTERED;
-        is_changed = is_changed || skip != function->skip;
-        function->skip = skip;
+    for (uint32_t i = 0; i < plan->header->function_count; i++) {
+        const uint8_t skip = skip_for(plan, i, wanted, context);
+        if (skip == sj_plan_functions(plan->header)[i].skip) {
+            continue;
+        }
+        if (!is_changed) { /* a cached plan that fits is not copied */
+            SJ_TRY(own_plan(plan));
+            is_changed = true;
+        }
+        ((sj_plan_function *)(uintptr_t)sj_plan_functions(plan->header))[i].skip = skip;
     }
-    header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    if (is_changed) {
+        sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;
+        header->crc32c = sj_plan_crc(header, plan->size_bytes);
+    }
     if (changed != NULL) {
         *changed = is_changed;
     }
@@ -236,7 +258,7 @@ sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan, sj_erro
         plan->from_cache = true;
         return select_wanted(options, plan, error);
     }
-    sj_module module = {0};
+    sj_module module = {.threads = options->threads};
     sj_status status = sj_module_load(options, sj_machine_of, &module, error);
     if (status == SJ_OK) {
         status = plan_module(options, &module, plan);

@@ -33,6 +33,7 @@ typedef struct sj_planner_options {
     bool with_receivers;         /* methods record the class of their receiver */
     bool library_calls; /* calls of other modules' functions, too: imports behind the functions */
     bool only_imports;  /* nothing but them */
+    uint32_t threads;   /* to plan with, the caller's among them; 0: that one */
 } sj_planner_options;
 
 typedef struct sj_plan {
@@ -43,11 +44,16 @@ typedef struct sj_plan {
 } sj_plan;
 
 /* sj_plan_make plans all functions of one module (or maps the cached plan of the same build-id and
- * planner version) and selects those that are wanted. Blocking: about 30 ms per MB of text when not
- * cached. `*plan` is owned by the caller. SJ_ENOTFOUND no such file, SJ_EUNSUPPORTED not an ELF of
- * a supported machine, SJ_ECORRUPT. */
+ * planner version) and selects those that are wanted. Blocking: about 30 ms of CPU per MB of text
+ * when not cached; the plan does not depend on the number of threads. `*plan` is owned by the
+ * caller. SJ_ENOTFOUND no such file, SJ_EUNSUPPORTED not an ELF of a supported machine,
+ * SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan,
                                      sj_error *error);
+
+/* sj_plan_threads is how many threads can plan at once here: the processors that this process may
+ * use, bounded. */
+uint32_t sj_plan_threads(void);
 
 /* sj_plan_select marks the functions that `wanted` does not name as SJ_SKIP_FILTERED, and the
  * others as what they are, whatever was selected before. `*changed` is set when any was marked

@@ -9,18 +9,20 @@
 
 enum { OPERATION_MAX_BYTES = 64, LONG_JUMP_BYTES = 5, LONG_JUMP_IF_BYTES = 6, MODRM_REG_SHIFT = 3 };
 
-static sj_writer begin_operation(sj_builder *builder, sj_plan_operation operation)
+static sj_writer operation_room(sj_builder *builder)
 {
     if (builder->status == SJ_OK) {
         builder->status = sj_array_reserve(&builder->operations, &builder->operations_capacity,
                                            builder->operations_bytes, OPERATION_MAX_BYTES, 1);
     }
-    if (builder->status != SJ_OK) {
-        sj_writer failed = {.bad = true};
-        return failed;
-    }
-    sj_writer writer =
-        sj_writer_of(builder->operations + builder->operations_bytes, OPERATION_MAX_BYTES);
+    return builder->status == SJ_OK
+               ? sj_writer_of(builder->operations + builder->operations_bytes, OPERATION_MAX_BYTES)
+               : (sj_writer){.bad = true};
+}
+
+static sj_writer begin_operation(sj_builder *builder, sj_plan_operation operation)
+{
+    sj_writer writer = operation_room(builder);
     sj_write_u8(&writer, (uint8_t)operation);
     return writer;
 }
@@ -97,11 +99,25 @@ void sj_emit_label(sj_builder *builder, uint32_t label)
     end_operation(builder, &writer, 0);
 }
 
+/* Writes the number of a stub, and where it stands. */
+static void write_stub(sj_builder *builder, sj_writer *writer, uint32_t stub)
+{
+    if (builder->status == SJ_OK) {
+        builder->status = sj_array_reserve(&builder->uses, &builder->use_capacity,
+                                           builder->use_count, 1, sizeof(*builder->uses));
+    }
+    if (builder->status == SJ_OK) {
+        builder->uses[builder->use_count++] =
+            (sj_stub_use){.at = builder->operations_bytes + sj_writer_used(writer), .stub = stub};
+    }
+    sj_write_varint(writer, stub);
+}
+
 void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub)
 {
     sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_IF_STUB);
     sj_write_varint(&writer, condition);
-    sj_write_varint(&writer, stub);
+    write_stub(builder, &writer, stub);
     end_operation(builder, &writer, SJ_PLAN_JUMP_BYTES);
 }
 
@@ -134,7 +150,7 @@ void sj_emit_push_return(sj_builder *builder, int64_t address)
 void sj_emit_jump_stub(sj_builder *builder, uint32_t stub)
 {
     sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_STUB);
-    sj_write_varint(&writer, stub);
+    write_stub(builder, &writer, stub);
     end_operation(builder, &writer, SJ_PLAN_JUMP_BYTES);
 }
 
@@ -156,4 +172,82 @@ void sj_emit_copy_to_label(sj_builder *builder, const uint8_t *bytes, uint8_t si
     sj_write_varint(&writer, field);
     sj_write_varint(&writer, label);
     end_operation(builder, &writer, size);
+}
+
+static size_t varint_bytes(uint32_t value)
+{
+    size_t bytes = 1;
+    while ((value >>= 7) != 0) {
+        bytes++;
+    }
+    return bytes;
+}
+
+/* Copies operations up to `end` of those that were made elsewhere. */
+static void append_operations(sj_builder *builder, const sj_builder *made, size_t from, size_t end)
+{
+    if (builder->status == SJ_OK) {
+        builder->status = sj_array_reserve(&builder->operations, &builder->operations_capacity,
+                                           builder->operations_bytes, end - from, 1);
+    }
+    if (builder->status == SJ_OK && end > from) {
+        memcpy(builder->operations + builder->operations_bytes, made->operations + from,
+               end - from);
+        builder->operations_bytes += end - from;
+    }
+}
+
+/* The number of a stub with more stubs before it may be longer. */
+static void append_number(sj_builder *builder, uint32_t stub)
+{
+    sj_writer writer = operation_room(builder);
+    write_stub(builder, &writer, stub);
+    builder->operations_bytes += writer.bad ? 0 : sj_writer_used(&writer);
+}
+
+/* Appends one stub; `use` is the first number of a stub in it or behind it. Returns the next. */
+static size_t append_stub(sj_builder *builder, const sj_builder *made, const sj_plan_stub *stub,
+                          size_t use, uint32_t stub_base)
+{
+    sj_plan_stub *added = &builder->stubs[builder->stub_count++];
+    const size_t end = (size_t)stub->operations + stub->operations_bytes;
+    size_t at = stub->operations;
+    *added = *stub;
+    added->operations = (uint32_t)builder->operations_bytes;
+    for (; use < made->use_count && made->uses[use].at < end; use++) {
+        const sj_stub_use *number = &made->uses[use];
+        append_operations(builder, made, at, number->at);
+        append_number(builder, stub_base + number->stub);
+        at = number->at + varint_bytes(number->stub);
+    }
+    append_operations(builder, made, at, end);
+    added->operations_bytes = (uint32_t)(builder->operations_bytes - added->operations);
+    return use;
+}
+
+sj_status sj_builder_append(sj_builder *builder, const sj_builder *made, uint32_t first,
+                            uint32_t last)
+{
+    const uint32_t stub_base = (uint32_t)builder->stub_count;
+    const uint32_t patch_base = (uint32_t)builder->patch_count;
+    size_t use = 0;
+    SJ_TRY(made->status);
+    SJ_TRY(sj_array_reserve(&builder->stubs, &builder->stub_capacity, builder->stub_count,
+                            made->stub_count, sizeof(*builder->stubs)));
+    SJ_TRY(sj_array_reserve(&builder->patches, &builder->patch_capacity, builder->patch_count,
+                            made->patch_count, sizeof(*builder->patches)));
+    for (size_t i = 0; i < made->stub_count; i++) {
+        use = append_stub(builder, made, &made->stubs[i], use, stub_base);
+    }
+    for (size_t i = 0; i < made->patch_count; i++) {
+        sj_plan_patch *patch = &builder->patches[builder->patch_count++];
+        *patch = made->patches[i];
+        patch->stub += stub_base;
+        patch->via += patch->kind == SJ_PATCH_JUMP8 ? patch_base : 0;
+    }
+    for (uint32_t i = first; i < last; i++) {
+        sj_plan_function *function = &builder->functions[i];
+        function->first_patch += function->technique != SJ_TECHNIQUE_NONE ? patch_base : 0;
+    }
+    return builder->status;
 }

@@ -295,6 +295,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
             recording->cache_directory[0] != '\0' ? recording->cache_directory : NULL,
         .rules = recording->rules,
         .journal = &recording->journal,
+        .plan_threads = threadless ? 1 : sj_plan_threads(),
         .counts_calls = policy != NULL && policy->counts_calls};
     if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

@@ -198,6 +198,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .context = &choice,
         .library_calls = selection->library_calls,
         .only_imports = options->only_imports,
+        .threads = options->threads,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
     sj_function_types_free(choice.types);

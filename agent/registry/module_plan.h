@@ -27,6 +27,7 @@ typedef struct sj_module_plan_options {
     const char *path;              /* of the module's file */
     bool is_main;                  /* the map file is about it */
     bool only_imports;             /* see planner.h */
+    uint32_t threads;              /* see planner.h */
     sj_found_types *types;         /* gets the types of functions that typed rules are about */
 } sj_module_plan_options;
 

@@ -77,6 +77,7 @@ static sj_status make_plan(const sj_registry *registry, const sj_link_module *mo
                                             .path = sj_registry_find_file(registry, path, in_root),
                                             .is_main = module->is_main != 0,
                                             .only_imports = only_imports,
+                                            .threads = registry->options.plan_threads,
                                             .types = types};
     return sj_module_plan_make(&options, plan, error);
 }

@@ -27,7 +27,8 @@ typedef struct sj_registry_options {
     sj_class_table *classes;       /* read where the selection needs it; borrowed; NULL: none */
     /* Where an emulator looks for modules first; NULL or "": nowhere. */
     const char *sysroot;
-    bool counts_calls; /* nothing in the programs records the methods of their runtimes */
+    uint32_t plan_threads; /* see sj_planner_options */
+    bool counts_calls;     /* nothing in the programs records the methods of their runtimes */
 } sj_registry_options;
 
 enum { SJ_REGISTRY_SKIPS = 32 }; /* more than the reasons of sj_skip */

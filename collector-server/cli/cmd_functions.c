@@ -203,7 +203,8 @@ static int list_functions(const functions_options *options, const char *name)
                                         .map_file = options->selection.map_file,
                                         .wanted = sj_selection_wants_function,
                                         .context = (void *)(uintptr_t)&options->selection,
-                                        .library_calls = options->selection.library_calls};
+                                        .library_calls = options->selection.library_calls,
+                                        .threads = sj_plan_threads()};
     sj_work_progress_start();
     const sj_status status = sj_plan_make(&planner, &plan, &error);
     sj_work_progress_stop();

@@ -1,5 +1,6 @@
 /* Plans modules and prints how many functions each technique takes, why the rest are left alone,
- * and the CPU time that it took: `planner_bench [--reasons] FILE...`. */
+ * the CPU time that it took on one thread, and by turns with it the time of the clock on one
+ * thread, on all that may plan here, and their CPU time: `planner_bench [--reasons] FILE...`. */
 #include "agent/planner/planner.h"
 
 #include <dirent.h>
@@ -14,29 +15,45 @@ enum { ROUNDS = 3, SKIPS = SJ_SKIP_MODULE + 1, TECHNIQUES = SJ_TECHNIQUE_RUNTIME
 typedef struct tally {
     unsigned techniques[TECHNIQUES];
     unsigned skips[SKIPS];
-    unsigned planned; /* functions that a technique was tried on */
-    unsigned ruled;   /* left alone by rule */
-    double make_ms;
+    unsigned planned;   /* functions that a technique was tried on */
+    unsigned ruled;     /* left alone by rule */
+    double make_ms;     /* of CPU, on one thread */
+    double wall_ms;     /* of the clock, on one thread */
+    double parallel_ms; /* of the clock, on all */
+    double parallel_cpu_ms;
     double cached_ms;
     double text_mb;
 } tally;
 
-static double now_ms(void)
+static double now_ms(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static double run(const sj_planner_options *options, sj_plan *plan)
+typedef struct times {
+    double cpu_ms;
+    double wall_ms;
+} times;
+
+static bool run(const sj_planner_options *options, sj_plan *plan, times *took)
 {
     sj_error error = {0};
-    const double start = now_ms();
+    const double start = now_ms(CLOCK_MONOTONIC);
+    const double cpu_start = now_ms(CLOCK_PROCESS_CPUTIME_ID);
     if (sj_plan_make(options, plan, &error) != SJ_OK) {
         fprintf(stderr, "%s: %s\n", options->module_path, error.text);
-        return -1;
+        return false;
     }
-    return now_ms() - start;
+    took->cpu_ms = now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
+    took->wall_ms = now_ms(CLOCK_MONOTONIC) - start;
+    return true;
+}
+
+static void keep_least(double *least, double value)
+{
+    *least = value < *least ? value : *least;
 }
 
 static void count_functions(const sj_plan *plan, tally *sums)
@@ -57,29 +74,46 @@ static void count_functions(const sj_plan *plan, tally *sums)
     sums->text_mb = (double)(plan->header->text_high - plan->header->text_low) / 1e6;
 }
 
+static bool measure_once(const sj_planner_options *options, bool is_first, tally *sums)
+{
+    sj_planner_options parallel = *options;
+    sj_plan plan;
+    times took;
+    if (!run(options, &plan, &took)) {
+        return false;
+    }
+    keep_least(&sums->make_ms, took.cpu_ms);
+    keep_least(&sums->wall_ms, took.wall_ms);
+    if (is_first) {
+        count_functions(&plan, sums);
+    }
+    sj_plan_free(&plan);
+    parallel.threads = sj_plan_threads();
+    if (!run(&parallel, &plan, &took)) {
+        return false;
+    }
+    keep_least(&sums->parallel_ms, took.wall_ms);
+    keep_least(&sums->parallel_cpu_ms, took.cpu_ms);
+    sj_plan_free(&plan);
+    return true;
+}
+
 static int measure(const char *path, const char *cache, tally *sums)
 {
     sj_planner_options options = {.module_path = path};
-    sums->make_ms = 1e18;
-    sums->cached_ms = 1e18;
+    sums->make_ms = sums->wall_ms = sums->cached_ms = 1e18;
+    sums->parallel_ms = sums->parallel_cpu_ms = 1e18;
     for (int i = 0; i < ROUNDS; i++) {
-        sj_plan plan;
-        const double ms = run(&options, &plan);
-        if (ms < 0) {
+        if (!measure_once(&options, i == 0, sums)) {
             return -1;
         }
-        sums->make_ms = ms < sums->make_ms ? ms : sums->make_ms;
-        if (i == 0) {
-            count_functions(&plan, sums);
-        }
-        sj_plan_free(&plan);
     }
     options.cache_directory = cache;
     for (int i = 0; i <= ROUNDS; i++) {
         sj_plan plan;
-        const double ms = run(&options, &plan);
-        if (plan.from_cache && ms >= 0 && ms < sums->cached_ms) {
-            sums->cached_ms = ms;
+        times took;
+        if (run(&options, &plan, &took) && plan.from_cache) {
+            keep_least(&sums->cached_ms, took.cpu_ms);
         }
         sj_plan_free(&plan);
     }
@@ -93,12 +127,14 @@ static void print_row(const char *path, const tally *sums, bool with_reasons)
                             sums->techniques[SJ_TECHNIQUE_SHORT] +
                             sums->techniques[SJ_TECHNIQUE_LEAF_COPY];
     const char *slash = strrchr(path, '/');
-    printf("%-24.24s %6.2f %7u %6u %7.2f %6.2f %6.2f %7.2f %8.1f %6.1f %7.1f %7.2f\n",
+    printf("%-24.24s %6.2f %7u %6u %7.2f %6.2f %6.2f %7.2f %8.1f %6.1f %7.1f %8.1f %8.1f %8.1f "
+           "%7.2f\n",
            slash != NULL ? slash + 1 : path, sums->text_mb, sums->planned, sums->ruled,
            sums->techniques[SJ_TECHNIQUE_INLINE] * percent,
            sums->techniques[SJ_TECHNIQUE_SHORT] * percent,
            sums->techniques[SJ_TECHNIQUE_LEAF_COPY] * percent, hooked * percent, sums->make_ms,
-           sums->make_ms / sums->text_mb, sums->text_mb / sums->make_ms * 1e3, sums->cached_ms);
+           sums->make_ms / sums->text_mb, sums->text_mb / sums->make_ms * 1e3, sums->wall_ms,
+           sums->parallel_ms, sums->parallel_cpu_ms, sums->cached_ms);
     for (int i = 1; i < SKIPS && with_reasons; i++) {
         if (sums->skips[i] > 0) {
             printf("    %6u %6.2f%%  %s\n", sums->skips[i], sums->skips[i] * percent,
@@ -130,8 +166,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: planner_bench [--reasons] FILE...\n");
         return 2;
     }
-    printf("%-24s %6s %7s %6s %7s %6s %6s %7s %8s %6s %7s %7s\n", "module", "MB", "planned",
-           "ruled", "inline%", "short%", "leaf%", "hooked%", "ms", "ms/MB", "MB/s", "cached");
+    printf("%-24s %6s %7s %6s %7s %6s %6s %7s %8s %6s %7s %8s %8s %8s %7s\n", "module", "MB",
+           "planned", "ruled", "inline%", "short%", "leaf%", "hooked%", "ms", "ms/MB", "MB/s",
+           "clock", "all", "its CPU", "cached");
     int failures = 0;
     for (int i = 1 + with_reasons; i < argc; i++) {
         tally sums = {0};

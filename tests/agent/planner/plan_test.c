@@ -31,6 +31,33 @@ static sj_plan plan_of(const char *path, const char *map, const char *cache)
     return plan;
 }
 
+/* Plans are compared byte by byte: those of large programs are made in pieces. */
+static void plans_do_not_depend_on_the_number_of_threads(void **state)
+{
+    (void)state;
+    static const char *const modules[] = {PLANNER_SAMPLES "/proc/self/exe", "/usr/bin/perl",
+                                          "/usr/bin/git", "/usr/bin/python3.11",
+                                          "/usr/lib/x86_64-linux-gnu/libcrypto.so.3"};
+    unsigned planned = 0;
+    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+        sj_planner_options options = {.module_path = modules[i], .library_calls = true};
+        sj_plan alone;
+        if (sj_plan_make(&options, &alone, NULL) != SJ_OK) {
+            continue; /* not installed */
+        }
+        for (options.threads = 2; options.threads <= 32; options.threads *= 4) {
+            sj_plan plan;
+            assert_int_equal(sj_plan_make(&options, &plan, NULL), SJ_OK);
+            assert_int_equal(plan.size_bytes, alone.size_bytes);
+            assert_memory_equal(plan.header, alone.header, alone.size_bytes);
+            sj_plan_free(&plan);
+        }
+        sj_plan_free(&alone);
+        planned++;
+    }
+    assert_true(planned > 20);
+}
+
 static const sj_plan_function *find_function(const sj_plan *plan, const char *name)
 {
     for (uint32_t i = 0; i < plan->header->function_count; i++) {
@@ -588,6 +615,7 @@ static void wrong_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(windows_are_disjoint_true_and_free_of_targets),
         cmocka_unit_test(every_jump_table_entry_of_the_linker_is_a_target),
         cmocka_unit_test(optimized_samples_hook_the_hard_functions),

@@ -19,6 +19,7 @@ const sj_machine sj_machine_aarch64 = {
     .relocation_resolver = R_AARCH64_IRELATIVE,
     .relocation_slot = R_AARCH64_JUMP_SLOT,
     .relocation_data = R_AARCH64_GLOB_DAT,
+    .scans_in_order = true,
     .open_decoder = sj_aarch64_open_decoder,
     .close_decoder = sj_aarch64_close_decoder,
     .decode = sj_aarch64_decode,

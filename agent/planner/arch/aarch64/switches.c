@@ -193,7 +193,7 @@ static sj_status mark_entries(sj_module *module, uint32_t range_index, const jum
             break;
         }
         sj_mark(module, target, false);
-        sj_bit_set(module->table_entries, (uint32_t)target);
+        sj_bit_mark(module->table_entries, (uint32_t)target);
         if (at != range_index) {
             SJ_TRY(sj_links_add(links, range_index, at));
         }

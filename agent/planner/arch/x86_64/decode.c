@@ -1,3 +1,4 @@
+#include "agent/planner/arch/x86_64/known_codes.h"
 #include "agent/planner/arch/x86_64/x86_64.h"
 
 #include <stdlib.h>
@@ -5,22 +6,32 @@
 
 enum { PREFIX_OPERAND_SIZE = 0x66, PREFIX_ADDRESS_SIZE = 0x67 };
 
+enum { CODES_BEFORE_KNOWING = 1 << 10 }; /* that are not worth a memory */
+
+typedef struct decoder_state {
+    ZydisDecoder zydis;
+    sj_known_codes *known; /* NULL: none yet */
+    uint32_t decoded;      /* instructions */
+} decoder_state;
+
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
 {
-    ZydisDecoder *zydis = malloc(sizeof(*zydis));
-    if (zydis == NULL) {
+    decoder_state *state = calloc(1, sizeof(*state));
+    if (state == NULL) {
         return SJ_ENOMEM;
     }
     /* Both calls only fail for wrong constants. Without operands the decoder is twice as fast. */
-    (void)ZydisDecoderInit(zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    (void)ZydisDecoderEnableMode(zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
-    decoder->state = zydis;
+    (void)ZydisDecoderInit(&state->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    (void)ZydisDecoderEnableMode(&state->zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+    decoder->state = state;
     return SJ_OK;
 }
 
 void sj_x86_64_close_decoder(sj_decoder *decoder)
 {
-    free(decoder->state);
+    decoder_state *state = decoder->state;
+    free(state->known);
+    free(state);
 }
 
 static bool has_prefix(const ZydisDecodedInstruction *decoded, uint8_t value)
@@ -115,15 +126,30 @@ static void decode_transfer(const ZydisDecodedInstruction *decoded, sj_code *cod
     }
 }
 
+static void keep(decoder_state *state, const uint8_t *bytes, size_t size,
+                 const ZydisDecodedInstruction *decoded, const sj_code *code)
+{
+    if (state->known != NULL) {
+        sj_known_codes_add(state->known, bytes, size, decoded, code);
+    } else if (++state->decoded == CODES_BEFORE_KNOWING) {
+        state->known = sj_known_codes_new();
+    }
+}
+
 void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                       sj_code *code, uint64_t *immediate)
 {
     ZydisDecodedInstruction decoded;
     ZydisDecoderContext context;
+    decoder_state *state = decoder->state;
+    if (state->known != NULL &&
+        sj_known_codes_find(state->known, bytes, size, at, code, immediate)) {
+        return;
+    }
     *code = (sj_code){.at = at, .length = 1, .kind = SJ_CODE_BAD};
     *immediate = 0;
     if (!ZYAN_SUCCESS(
-            ZydisDecoderDecodeInstruction(decoder->state, &context, bytes, size, &decoded))) {
+            ZydisDecoderDecodeInstruction(&state->zydis, &context, bytes, size, &decoded))) {
         return;
     }
     code->length = decoded.length;
@@ -146,4 +172,5 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
     if ((code->flags & SJ_CODE_BRANCH) == 0 && decoded.raw.imm[0].size >= 32) {
         *immediate = decoded.raw.imm[0].value.u;
     }
+    keep(state, bytes, size, &decoded, code);
 }

@@ -29,7 +29,7 @@ static sj_status record_entry(sj_module *module, uint32_t range, int64_t target,
 {
     sj_mark(module, target, false);
     if (sj_module_holds(module, target)) {
-        sj_bit_set(module->table_entries, (uint32_t)target);
+        sj_bit_mark(module->table_entries, (uint32_t)target);
     }
     return part != SJ_CODE_RANGE_NONE ? sj_links_add(links, range, part) : SJ_OK;
 }

@@ -1,0 +1,79 @@
+#include "agent/planner/pieces.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct pieces {
+    sj_piece_run *run;
+    void *context;
+    uint32_t count;
+    _Atomic uint32_t next;
+    pthread_mutex_t mutex;
+    uint32_t failed; /* the first piece that did; `count`: none */
+    sj_status status;
+} pieces;
+
+static void note_failure(pieces *work, uint32_t piece, sj_status status)
+{
+    pthread_mutex_lock(&work->mutex);
+    if (piece < work->failed) {
+        work->failed = piece;
+        work->status = status;
+    }
+    pthread_mutex_unlock(&work->mutex);
+}
+
+static void *take_pieces(void *context)
+{
+    pieces *work = context;
+    for (;;) {
+        const uint32_t piece = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed);
+        if (piece >= work->count) {
+            return NULL;
+        }
+        const sj_status status = work->run(work->context, piece);
+        if (status != SJ_OK) {
+            note_failure(work, piece, status);
+        }
+    }
+}
+
+/* Returns how many were started; they inherit that they take no signals. */
+static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted)
+{
+    sigset_t all;
+    sigset_t before;
+    uint32_t started = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (started < wanted && pthread_create(&threads[started], NULL, take_pieces, work) == 0) {
+        started++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+uint32_t sj_pieces_count(uint32_t threads)
+{
+    enum { PIECES_A_THREAD = 4 };
+    const uint32_t most = threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
+    return most > 1 ? PIECES_A_THREAD * most : 1;
+}
+
+sj_status sj_pieces_run(uint32_t threads, uint32_t count, sj_piece_run *run, void *context)
+{
+    pthread_t others[SJ_PIECES_MOST_THREADS];
+    pieces work = {.run = run, .context = context, .count = count, .failed = count};
+    const uint32_t most = threads < SJ_PIECES_MOST_THREADS ? threads : SJ_PIECES_MOST_THREADS;
+    const uint32_t useful = most < count ? most : count;
+    pthread_mutex_init(&work.mutex, NULL);
+    const uint32_t started = useful > 1 ? start_threads(&work, others, useful - 1) : 0;
+    take_pieces(&work);
+    for (uint32_t i = 0; i < started; i++) {
+        pthread_join(others[i], NULL);
+    }
+    pthread_mutex_destroy(&work.mutex);
+    return work.status;
+}
