@@ -28,7 +28,10 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 7, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 8, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+
+/* Functions from here on cannot be muted. */
+enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
 
 typedef enum sj_agent_state_phase {
     SJ_AGENT_STATE_IDLE = 0,     /* loaded, no session */
@@ -97,6 +100,9 @@ typedef struct sj_agent_state {
     uint64_t leaf_stubs;     /* of the probes of Java classes; 0: there are none */
     uint32_t leaf_stubs_bytes;
     _Atomic uint32_t jvm; /* sj_agent_state_jvm */
+    /* Address of SJ_AGENT_STATE_MUTED_FUNCTIONS bytes, one by function: not 0 while the probes of a
+     * Java method record nothing. A tracer writes them. 0: there are none. */
+    uint64_t muted_functions;
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

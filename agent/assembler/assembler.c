@@ -57,6 +57,13 @@ void sj_assembler_keep_steps(sj_assembler *assembler, uint32_t clock_step, uint3
     assembler->run.steps = sj_time_steps_of(kept_step);
 }
 
+void sj_assembler_excuse(sj_assembler *assembler,
+                         bool (*may_lack_entry)(void *context, uint32_t function), void *context)
+{
+    assembler->context.may_lack_entry = may_lack_entry;
+    assembler->context.entry_context = context;
+}
+
 /* keep_time is the time at which something that is no record is said to have happened. */
 static uint64_t keep_time(const sj_assembler *assembler, uint64_t ticks)
 {

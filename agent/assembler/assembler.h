@@ -86,6 +86,11 @@ SJ_MUST_CHECK sj_status sj_assembler_feed(sj_assembler *assembler, const sj_reco
  * of the event before. */
 void sj_assembler_keep_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step);
 
+/* sj_assembler_excuse has exits of managed calls without an entry be no orphans where
+ * `may_lack_entry` says so of their function: its probes had recorded nothing for a time. */
+void sj_assembler_excuse(sj_assembler *assembler,
+                         bool (*may_lack_entry)(void *context, uint32_t function), void *context);
+
 /* sj_assembler_lost notes that records are missing here (torn slots, drops without a note). */
 SJ_MUST_CHECK sj_status sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason,
                                           uint64_t calls, uint64_t events, uint64_t now_ticks);
@@ -142,7 +147,7 @@ typedef struct sj_assembler_counters {
     uint64_t overtaken;   /* exits of calls that were among `unwound`: they went on in the runtime
                              that unwound the managed call below them */
     uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
-                             or after its exit, or that has no hooks */
+                             or after its exit, or that has no hooks; exits that are excused */
     uint64_t truncated;   /* the same as `unwound`, after a gap */
     uint64_t orphan_exits;
     uint64_t notes;

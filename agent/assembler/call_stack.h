@@ -35,6 +35,8 @@ typedef struct sj_stream_context {
     uint32_t clock_step;
     uint8_t *output; /* of the encoder */
     size_t output_capacity;
+    bool (*may_lack_entry)(void *context, uint32_t function); /* NULL: none does */
+    void *entry_context;
     sj_assembler_counters counters;
 } sj_stream_context;
 

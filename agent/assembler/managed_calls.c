@@ -58,8 +58,14 @@ static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t 
     return 0;
 }
 
-static sj_status note_orphan(sj_call_stack *stream, uint64_t ticks)
+static sj_status note_orphan(sj_call_stack *stream, uint32_t function, uint64_t ticks)
 {
+    const sj_stream_context *context = stream->context;
+    if (context->may_lack_entry != NULL &&
+        context->may_lack_entry(context->entry_context, function)) {
+        stream->context->counters.interrupted++;
+        return SJ_OK;
+    }
     stream->context->counters.orphan_exits++;
     const sj_gap gap = {.reason = SJ_GAP_ORPHAN,
                         .events = 1,
@@ -87,7 +93,7 @@ static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t
         return SJ_OK;
     }
     if (depth == 0) {
-        return note_orphan(stream, ticks);
+        return note_orphan(stream, function, ticks);
     }
     stream->thrown_call = stream->frames[depth - 1].call_index;
     if (pending != 0 || has_native_above(stream, depth)) {
@@ -110,7 +116,7 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
     SJ_TRY(settle_thrown(stream, ticks));
     const uint32_t depth = find_call(stream, stream->depth, function, is_call_of);
     if (depth == 0) {
-        return note_orphan(stream, ticks);
+        return note_orphan(stream, function, ticks);
     }
     while (stream->depth > depth) {
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));

@@ -1,6 +1,10 @@
 #include "agent/drain/hook_methods.h"
 
 #include "agent/livepatch/jvm_request.h"
+#include "agent/livepatch/mute.h"
+
+/* What it costs to interpret and compile anew what a transformation has thrown away, about. */
+#define WARM_UP_NS UINT64_C(150000000)
 
 static uint64_t transformed_ns(sj_registry *registry)
 {
@@ -9,18 +13,79 @@ static uint64_t transformed_ns(sj_registry *registry)
     return counters.jvm_transformed_ns;
 }
 
-sj_status sj_hook_methods(void *registry, uint64_t process, pid_t pid, uint32_t *functions,
-                          size_t *count, bool on, uint64_t *cost_ns, sj_error *error)
+static bool is_rare(void *context, uint32_t function)
 {
-    const size_t others = sj_registry_leave_out(registry, process, functions, *count, !on);
-    const uint64_t before_ns = transformed_ns(registry);
-    const size_t method_count = *count - others;
-    bool is_joined = false;
-    *count = others;
-    const sj_status status = method_count != 0 ? sj_jvm_select(pid, &is_joined, error) : SJ_OK;
-    if (status != SJ_OK) { /* they would change with no decision on record, whenever transformed */
-        (void)sj_registry_leave_out(registry, process, functions + others, method_count, on);
+    const sj_method_change *change = context;
+    return sj_governed_process_is_rare(change->governed, function);
+}
+
+/* mute_rare mutes those of the methods that may keep their probes, moves them to the front and
+ * returns how many. */
+static size_t mute_rare(sj_registry *registry, sj_method_change *change, uint32_t *methods,
+                        size_t count, uint64_t *cost_ns)
+{
+    sj_error ignored = {0};
+    uint64_t stopped_ns = 0;
+    const sj_left_out_choice choice = {.process = change->process,
+                                       .methods = methods,
+                                       .count = count,
+                                       .is_rare = is_rare,
+                                       .context = change};
+    const size_t muted = sj_registry_mute(registry, &choice);
+    if (muted != 0 && sj_mute_functions(change->pid, methods, muted, true, change->freed,
+                                        &stopped_ns, &ignored) != SJ_OK) {
+        (void)sj_registry_take_muted(registry, change->process, methods, muted);
+        (void)sj_registry_leave_out(registry, change->process, methods, muted, true);
+        return 0; /* their classes are transformed */
     }
-    *cost_ns = transformed_ns(registry) - before_ns;
+    *cost_ns += stopped_ns;
+    return muted;
+}
+
+/* unmute has those of the methods that are muted record again, moves them to the front and returns
+ * how many. */
+static size_t unmute(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
+                     size_t count, uint64_t *cost_ns)
+{
+    sj_error ignored = {0}; /* a process that has ended */
+    uint64_t stopped_ns = 0;
+    const size_t muted = sj_registry_take_muted(registry, change->process, methods, count);
+    if (muted != 0) {
+        (void)!sj_mute_functions(change->pid, methods, muted, false, change->freed, &stopped_ns,
+                                 &ignored);
+    }
+    *cost_ns += stopped_ns;
+    return muted;
+}
+
+sj_status sj_hook_methods(void *context, sj_method_change *change, uint64_t *cost_ns,
+                          sj_error *error)
+{
+    sj_registry *registry = context;
+    const uint64_t before_ns = transformed_ns(registry);
+    const size_t others = sj_registry_leave_out(registry, change->process, change->functions,
+                                                change->count, !change->on);
+    uint32_t *methods = change->functions + others;
+    const size_t count = change->count - others;
+    bool is_joined = false;
+    uint64_t muting_ns = 0;
+    change->count = others;
+    change->muted = 0;
+    if (!change->on && count != 0) {
+        change->muted = mute_rare(registry, change, methods, count, &muting_ns);
+    }
+    const sj_status status =
+        count != change->muted ? sj_jvm_select(change->pid, &is_joined, error) : SJ_OK;
+    if (status == SJ_OK && change->on) {
+        change->muted = unmute(registry, change, methods, count, &muting_ns);
+    }
+    if (status != SJ_OK) { /* they would change with no decision on record, whenever transformed */
+        if (!change->on) {
+            (void)unmute(registry, change, methods, count, &muting_ns);
+        }
+        (void)sj_registry_leave_out(registry, change->process, methods, count, change->on);
+    }
+    const uint64_t taken_ns = transformed_ns(registry) - before_ns;
+    *cost_ns = muting_ns + taken_ns + (taken_ns != 0 ? WARM_UP_NS : 0);
     return status;
 }

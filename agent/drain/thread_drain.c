@@ -259,6 +259,7 @@ static void init_filter(sj_thread_drain *thread, const sj_thread_slot *slot)
                                    .start_ticks = thread->start_ticks};
     sj_arena_view_stack(slot, &about.stack_low, &about.stack_high);
     sj_call_filter_init(&thread->reader.filter, thread->assembler, &about);
+    sj_assembler_excuse(thread->assembler, sj_unhooked_set_was_changed, thread->process->freed);
 }
 
 sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,

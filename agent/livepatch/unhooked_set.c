@@ -128,3 +128,8 @@ bool sj_unhooked_set_is_free(const sj_unhooked_set *freed, uint32_t function, ui
     const uint32_t last = last_change(freed, function);
     return (last & IS_FREE) != 0 && last >> 1 <= change;
 }
+
+bool sj_unhooked_set_was_changed(void *freed, uint32_t function)
+{
+    return last_change(freed, function) != 0;
+}

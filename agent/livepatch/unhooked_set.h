@@ -62,4 +62,8 @@ bool sj_unhooked_set_has(void *since, uint32_t function);
  * or an earlier one. */
 bool sj_unhooked_set_is_free(const sj_unhooked_set *freed, uint32_t function, uint32_t change);
 
+/* sj_unhooked_set_was_changed returns whether a function was ever unhooked; `freed` is an
+ * sj_unhooked_set. */
+bool sj_unhooked_set_was_changed(void *freed, uint32_t function);
+
 #endif

@@ -38,6 +38,7 @@ enum {
     NOTICED_NS = 4 * 1000 * 1000, /* of CPU time, until a function that became hot is free again */
     TOGGLE_NS = 200 * 1000,       /* CPU time that a stop costs the program, about */
     SUSPENDED_TICK_NS = 20 * 1000 * 1000,
+    MUTED_CALL_NS = 4, /* of two probes that find their function muted, about */
     CHOSEN_MAX = 4096, /* in one decision */
     RETRIED_MAX = 256
 };
@@ -47,6 +48,7 @@ enum {
 #define REFUSED_PAUSE_NS UINT64_C(5000000000)
 #define SHARE_WANTED 0.85 /* of the budget: room for what the estimate misses */
 #define SHARE_WHEN_IN_DEBT 0.3
+#define SHARE_OF_MUTED 0.25
 #define BALANCE_CAP_NS 1e9 /* of the program's own time: what that earns can be saved */
 
 typedef struct function_state {
@@ -55,6 +57,7 @@ typedef struct function_state {
     uint64_t back_off_ns;
     double calls_per_ns; /* of CPU time, when it was unhooked */
     bool is_free;
+    bool is_rare; /* see sj_governed_process_is_rare */
 } function_state;
 
 struct sj_governed_process {
@@ -72,6 +75,7 @@ struct sj_governed_process {
     double own_ns; /* CPU time without recording */
     double spent_ns;
     double balance_ns;       /* what may be spent; below 0: debt */
+    double muted_share;      /* of the program's own time, for probes that are muted */
     sem_t *wake;             /* the governor's */
     uint64_t pending;        /* calls since the governor was woken last; of the drain */
     _Atomic uint64_t quota;  /* calls that are worth a look */
@@ -86,6 +90,7 @@ typedef struct candidate {
 /* One interval of one process. */
 typedef struct budget_interval {
     uint64_t calls;
+    double passed_ns; /* of CPU time */
     double own_ns;
     double overhead; /* share of the program's own CPU time */
     candidate *candidates;
@@ -156,6 +161,11 @@ void sj_governed_process_count(sj_governed_process *governed, uint64_t calls, ui
         governed->pending = 0;
         sem_post(governed->wake);
     }
+}
+
+bool sj_governed_process_is_rare(const sj_governed_process *governed, uint32_t function)
+{
+    return function < SJ_GOVERNED_PROCESS_FUNCTIONS && governed->functions[function].is_rare;
 }
 
 static double budget_of(const sj_overhead_governor *governor)
@@ -230,9 +240,11 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
         }
     }
     const double passed_ns = (double)(cpu_ns - governed->last_cpu_ns);
-    const double spent_ns = (double)interval->calls * governor->options.call_ns;
+    const double spent_ns =
+        (double)interval->calls * governor->options.call_ns + governed->muted_share * passed_ns;
     /* Calls that were read late can seem to have cost more than there was. */
     const double own_ns = passed_ns - spent_ns;
+    interval->passed_ns = passed_ns;
     interval->own_ns = own_ns > passed_ns / 20 ? own_ns : passed_ns / 20;
     interval->overhead = spent_ns / interval->own_ns;
     governed->last_cpu_ns = cpu_ns;
@@ -264,56 +276,67 @@ typedef struct change_cost {
 
 /* change_methods does so with methods of runtimes. */
 static sj_status change_methods(const sj_overhead_governor_options *options,
-                                const sj_governed_process *governed, uint32_t *ids, size_t *count,
-                                bool on, change_cost *cost, sj_error *error)
+                                sj_method_change *change, change_cost *cost, sj_error *error)
 {
     uint64_t cost_ns = 0;
-    if (options->hook_methods == NULL || *count == 0) {
+    if (options->hook_methods == NULL || change->count == 0) {
         return SJ_OK;
     }
-    const sj_status status = options->hook_methods(options->context, governed->process,
-                                                   governed->pid, ids, count, on, &cost_ns, error);
+    const sj_status status = options->hook_methods(options->context, change, &cost_ns, error);
     cost->spent_ns += (double)cost_ns;
     return status;
 }
 
-/* change hooks or unhooks functions. The ids are in another order afterwards. Without the mutex. */
-static sj_status change(const sj_overhead_governor_options *options,
-                        const sj_governed_process *governed, uint32_t *ids, size_t count, bool on,
-                        change_cost *cost, sj_error *error)
+/* change_all hooks or unhooks functions. Without the mutex. */
+static sj_status change_all(const sj_overhead_governor_options *options, sj_method_change *change,
+                            change_cost *cost, sj_error *error)
 {
     sj_hook_functions_report report = {0};
     sj_status status = SJ_OK;
-    size_t others = count;
-    qsort(ids, count, sizeof(*ids), compare_ids);
-    SJ_TRY(change_methods(options, governed, ids, &others, on, cost, error));
+    const size_t count = change->count;
+    qsort(change->functions, count, sizeof(*change->functions), compare_ids);
+    SJ_TRY(change_methods(options, change, cost, error));
+    const size_t others = change->count;
     if (others != 0) {
-        status = options->hook_functions(governed->pid, ids, others, on, governed->freed, &report,
-                                         error);
+        status = options->hook_functions(change->pid, change->functions, others, change->on,
+                                         change->freed, &report, error);
         cost->spent_ns += status == SJ_OK ? TOGGLE_NS : 0;
     }
     if (status != SJ_OK) { /* no decision says that the methods are recorded otherwise */
         sj_error ignored = {0};
-        size_t method_count = count - others;
-        (void)!change_methods(options, governed, ids + others, &method_count, !on, cost, &ignored);
+        sj_method_change back = *change;
+        back.on = !change->on;
+        back.functions += others;
+        back.count = count - others;
+        (void)!change_methods(options, &back, cost, &ignored);
     }
     cost->stopped_ns = report.stopped_ns;
     return status;
 }
 
-/* change_unlocked is change with the mutex free; it spends what that costs. */
+/* change_unlocked is change_all with the mutex free; it spends what that costs. */
 static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_process *governed,
-                                 uint32_t *ids, size_t count, bool on, sj_error *error)
+                                 sj_method_change *change, sj_error *error)
 {
     change_cost cost = {0};
     governed->is_changing = true;
     pthread_mutex_unlock(&governor->mutex);
-    const sj_status status = change(&governor->options, governed, ids, count, on, &cost, error);
+    const sj_status status = change_all(&governor->options, change, &cost, error);
     pthread_mutex_lock(&governor->mutex);
     governed->is_changing = false;
     spend(governed, cost.spent_ns);
     governor->counters.stopped_ns += cost.stopped_ns;
     return status;
+}
+
+/* note_muted notes what the functions cost whose probes were muted, or are so no more. */
+static void note_muted(sj_governed_process *governed, const sj_method_change *change)
+{
+    const uint32_t *muted = change->functions + change->count;
+    for (size_t i = 0; i < change->muted; i++) {
+        const double share = governed->functions[muted[i]].calls_per_ns * MUTED_CALL_NS;
+        governed->muted_share += change->on ? -share : share;
+    }
 }
 
 /* toggle changes the functions; false when it was refused, or when nobody asks any more. */
@@ -322,8 +345,15 @@ static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed
 {
     uint32_t changed[CHOSEN_MAX];
     sj_error error = {0};
+    sj_method_change change = {.process = governed->process,
+                               .pid = governed->pid,
+                               .on = on,
+                               .governed = governed,
+                               .freed = governed->freed,
+                               .functions = changed,
+                               .count = count};
     memcpy(changed, ids, count * sizeof(*ids));
-    const sj_status status = change_unlocked(governor, governed, changed, count, on, &error);
+    const sj_status status = change_unlocked(governor, governed, &change, &error);
     if (governed->is_gone) {
         return false;
     }
@@ -338,11 +368,11 @@ static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed
     for (size_t i = 0; i < count; i++) {
         governed->functions[ids[i]].is_free = !on;
     }
+    note_muted(governed, &change);
     return true;
 }
 
-static void record_unhooked(sj_governed_process *governed, const candidate *chosen, double own_ns,
-                            uint64_t now_ns)
+static void record_unhooked(sj_governed_process *governed, const candidate *chosen, uint64_t now_ns)
 {
     function_state *state = &governed->functions[chosen->function];
     state->back_off_ns = state->back_off_ns == 0 ? FIRST_BACK_OFF_NS : state->back_off_ns * 2;
@@ -350,7 +380,23 @@ static void record_unhooked(sj_governed_process *governed, const candidate *chos
         state->back_off_ns = LAST_BACK_OFF_NS;
     }
     state->retry_ns = now_ns + state->back_off_ns;
-    state->calls_per_ns = (double)chosen->calls / own_ns;
+}
+
+/* mark_rare decides which of the functions that are to be unhooked may keep probes: those that are
+ * called least, as far as the budget has room for them. */
+static void mark_rare(const sj_overhead_governor *governor, sj_governed_process *governed,
+                      const budget_interval *interval, size_t count)
+{
+    double share = governed->muted_share;
+    /* Where next to nothing of it is its own, many calls were read late. */
+    const double least_ns = interval->passed_ns / 3;
+    const double own_ns = interval->own_ns > least_ns ? interval->own_ns : least_ns;
+    for (size_t i = count; i-- > 0;) {
+        function_state *state = &governed->functions[interval->candidates[i].function];
+        state->calls_per_ns = (double)interval->candidates[i].calls / own_ns;
+        share += state->calls_per_ns * MUTED_CALL_NS;
+        state->is_rare = share <= budget_of(governor) * SHARE_OF_MUTED;
+    }
 }
 
 /* reduce unhooks functions until the interval would have been inside of `wanted`. */
@@ -361,6 +407,7 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
     uint32_t ids[CHOSEN_MAX];
     size_t count = 0;
     uint64_t left = interval->calls;
+    wanted -= governed->muted_share;
     qsort(interval->candidates, interval->count, sizeof(*interval->candidates), compare_calls_down);
     for (size_t i = 0; i < interval->count && count < CHOSEN_MAX &&
                        (double)left * governor->options.call_ns > wanted * interval->own_ns;
@@ -371,12 +418,13 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
             ids[count++] = interval->candidates[i].function;
         }
     }
+    mark_rare(governor, governed, interval, count);
     if (count == 0 || !toggle(governor, governed, ids, count, false, now_ns)) {
         return;
     }
     governor->counters.unhooked += count;
     for (size_t i = 0; i < count; i++) {
-        record_unhooked(governed, &interval->candidates[i], interval->own_ns, now_ns);
+        record_unhooked(governed, &interval->candidates[i], now_ns);
         send_decision(governor, governed, interval->candidates[i].function, "unhook", reason,
                       interval->candidates[i].calls, interval->overhead);
     }
@@ -575,6 +623,7 @@ static void start_afresh(const sj_overhead_governor *governor, sj_governed_proce
     governed->own_ns = (double)governed->last_cpu_ns;
     governed->spent_ns = 0;
     governed->balance_ns = 0;
+    governed->muted_share = 0;
     governed->retry_after_ns = 0;
     for (uint32_t id = 0; id < highest; id++) {
         governed->functions[id] =

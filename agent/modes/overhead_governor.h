@@ -21,16 +21,29 @@ typedef struct sj_governed_process sj_governed_process;
 
 enum { SJ_GOVERNED_PROCESS_FUNCTIONS = 1 << 22 }; /* ids from here on are not governed */
 
+/* Functions that are to be recorded, or not, for what they cost. */
+typedef struct sj_method_change {
+    uint64_t process;
+    pid_t pid;
+    bool on;
+    const sj_governed_process *governed;
+    sj_unhooked_set *freed;
+    /* Sorted. Then those that are no methods of a runtime come first, `count` says how many, and
+     * behind them `muted` methods that keep their probes, which record nothing. */
+    uint32_t *functions;
+    size_t count;
+    size_t muted;
+} sj_method_change;
+
 typedef struct sj_overhead_governor_options {
     sj_frame_writer *writer; /* borrowed */
     double call_ns;          /* what one call costs its thread */
     bool threadless;         /* the owner calls sj_overhead_governor_look */
-    /* Has methods of runtimes among the functions (sorted) recorded or not, moves the others to
-     * the front, the methods behind them, and sets `*count` to the number of the others; `*cost_ns`
-     * is what that cost the process. Called before hook_functions, and the other way round when
-     * that fails. NULL: there are none. */
-    sj_status (*hook_methods)(void *context, uint64_t process, pid_t pid, uint32_t *functions,
-                              size_t *count, bool on, uint64_t *cost_ns, sj_error *error);
+    /* Has methods of runtimes among the functions recorded or not; `*cost_ns` is what that cost the
+     * process. Called before hook_functions, and the other way round when that fails. NULL: there
+     * are none. */
+    sj_status (*hook_methods)(void *context, sj_method_change *change, uint64_t *cost_ns,
+                              sj_error *error);
     void *context;
     /* NULL in the product; tests drive the governor by them. */
     uint64_t (*clock_ns)(clockid_t clock); /* clock_gettime; 0: the process is gone */
@@ -79,6 +92,10 @@ void sj_overhead_governor_remove(sj_overhead_governor *governor, sj_governed_pro
 /* sj_governed_process_calls is the array that the drain adds to: [SJ_GOVERNED_PROCESS_FUNCTIONS].
  */
 uint64_t *sj_governed_process_calls(sj_governed_process *governed);
+
+/* sj_governed_process_is_rare returns whether probes of a function that is being unhooked may stay,
+ * muted: what they cost then is within the part of the budget that is for that. */
+bool sj_governed_process_is_rare(const sj_governed_process *governed, uint32_t function);
 
 /* sj_governed_process_count returns whether so many calls were added, of functions up to `highest`;
  * wakes the governor when they are worth a look. The drain's thread. */

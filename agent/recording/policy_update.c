@@ -10,6 +10,7 @@
 #include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/jvm_request.h"
 #include "agent/livepatch/mono_request.h"
+#include "agent/livepatch/mute.h"
 #include "agent/livepatch/transition.h"
 #include "agent/recording/change_permit.h"
 #include "agent/recording/recording_state.h"
@@ -25,7 +26,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, ROUNDS = 8 };
+enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, ROUNDS = 8, MUTED_MAX = 1024 };
 
 /* What a change did, over all processes. */
 typedef struct change_sums {
@@ -111,6 +112,22 @@ static void note_problem(change_sums *sums, const char *text)
     (void)json_array_append_new(sums->not_applied, json_string(text));
 }
 
+/* unmute_all has all Java methods of a process record again that the budget had muted. */
+static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
+                       sj_unhooked_set *freed)
+{
+    uint32_t methods[MUTED_MAX];
+    size_t count = 0;
+    do {
+        sj_error ignored = {0}; /* a process that has ended */
+        uint64_t stopped_ns = 0;
+        count = sj_registry_take_all_muted(recording->registry, process, methods, MUTED_MAX);
+        if (count != 0) {
+            (void)!sj_mute_functions(pid, methods, count, false, freed, &stopped_ns, &ignored);
+        }
+    } while (count == MUTED_MAX);
+}
+
 /* reselect_one lets one process follow; one that ends meanwhile needs nothing. */
 static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_states *states,
                          change_sums *sums)
@@ -129,6 +146,7 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     (void)!sj_drain_share_freed(recording->drain, process, &freed);
     const sj_status status =
         sj_transition_process(recording->registry, process, pid, states, freed, &report, &error);
+    unmute_all(recording, process, pid, freed);
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);

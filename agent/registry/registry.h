@@ -262,10 +262,33 @@ bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
 /* sj_registry_leave_out has Java methods among the functions recorded no more in a process for
  * their cost (`is_out`), or again, when their classes are transformed next. It moves the other
  * functions to the front, in their order, the methods behind them, and returns how many others
- * there are. Any thread. sj_registry_leave_out_none has all recorded again. */
+ * there are. Any thread. sj_registry_leave_out_none has all recorded again. Those that are muted
+ * are so until sj_registry_take_muted. */
 size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
                              size_t count, bool is_out);
 void sj_registry_leave_out_none(sj_registry *registry);
+
+/* Methods that a process leaves out for their cost. */
+typedef struct sj_left_out_choice {
+    uint64_t process;
+    uint32_t *methods;
+    size_t count;
+    bool (*is_rare)(void *context, uint32_t function); /* its probes may stay */
+    void *context;
+} sj_left_out_choice;
+
+/* sj_registry_mute notes which of these methods keep their probes, to be muted: those of classes
+ * all of whose methods here are rare, unless values are recorded. It moves them to the front and
+ * returns how many. Any thread. */
+size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice);
+
+/* sj_registry_take_muted has muted ones among the methods recorded again, moves them to the front
+ * and returns how many. sj_registry_take_all_muted gives those of a process after
+ * sj_registry_leave_out_none, as many as there is room for. Any thread. */
+size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                              size_t count);
+size_t sj_registry_take_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                                  size_t capacity);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,
  * as an sj_link_code has them (`file`), and reports those that cannot be hooked.

@@ -1,6 +1,7 @@
 /* Java classes: each that is rewritten is a module of the session, whose functions have their
  * places in the class file for offsets. */
 #include "agent/registry/class_lines.h"
+#include "agent/registry/left_out.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/jvm/class_listing.h"
@@ -138,24 +139,6 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
-/* Where it is noted that a process does not record a method for its cost; left_out_count: nowhere.
- */
-static size_t find_left_out(const sj_registry_class *class, uint64_t process, uint32_t method)
-{
-    size_t i = 0;
-    while (i < class->left_out_count &&
-           (class->left_out[i].process != process || class->left_out[i].method != method)) {
-        i++;
-    }
-    return i;
-}
-
-/* Whether that is so, of a class that was seen (NULL: it was not). */
-static bool is_left_out(const sj_registry_class *class, uint64_t process, uint32_t method)
-{
-    return class != NULL && find_left_out(class, process, method) != class->left_out_count;
-}
-
 /* What the selection asks for in a class that was seen, in a process. */
 static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class,
                              uint64_t process)
@@ -163,7 +146,7 @@ static uint32_t selection_of(const sj_registry *registry, const sj_registry_clas
     uint32_t selection = SJ_CLASS_NOTHING;
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
-        if (name[0] == '+' && !is_left_out(class, process, i) &&
+        if (name[0] == '+' && !sj_left_out_has(class, process, i) &&
             wants_method(registry->options.selection, name + 1)) {
             sj_java_values values = {0};
             choose_values(registry->options.selection, name + 1, &values);
@@ -198,7 +181,7 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
         const bool has_code = draft->file.methods[i].code != 0;
         sj_java_method_name(&draft->file, &draft->file.methods[i], name);
         SJ_TRY(keep_name(draft, name, has_code));
-        draft->wanted[i] = !is_left_out(known, draft->process, i) &&
+        draft->wanted[i] = !sj_left_out_has(known, draft->process, i) &&
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
@@ -610,64 +593,6 @@ void sj_registry_name_classes(sj_registry *registry)
             name_methods(registry, &registry->classes[i]);
         }
     }
-}
-
-/* The class that a function is a method of; NULL: none. */
-static sj_registry_class *find_owner(const sj_registry *registry, uint32_t function)
-{
-    for (size_t i = 0; i < registry->class_count; i++) {
-        sj_registry_class *class = &registry->classes[i];
-        if (class->module != 0 &&
-            function - registry->modules[class->module - 1].first_function < class->name_count) {
-            return class;
-        }
-    }
-    return NULL;
-}
-
-static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function, bool is_out)
-{
-    sj_registry_class *class = find_owner(registry, function);
-    if (class == NULL) {
-        return false;
-    }
-    const uint32_t method = function - registry->modules[class->module - 1].first_function;
-    const size_t place = find_left_out(class, process, method);
-    const bool is_noted = place != class->left_out_count;
-    if (is_noted && !is_out) {
-        class->left_out[place] = class->left_out[--class->left_out_count];
-    } else if (!is_noted && is_out &&
-               sj_array_reserve(&class->left_out, &class->left_out_capacity, class->left_out_count,
-                                1, sizeof(*class->left_out)) == SJ_OK) { /* or it is recorded */
-        class->left_out[class->left_out_count++] =
-            (sj_left_out){.process = process, .method = method};
-    }
-    return true;
-}
-
-size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
-                             size_t count, bool is_out)
-{
-    size_t others = 0;
-    pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t function = functions[i];
-        if (!leave_out(registry, process, function, is_out)) {
-            functions[i] = functions[others];
-            functions[others++] = function;
-        }
-    }
-    pthread_mutex_unlock(&registry->mutex);
-    return others;
-}
-
-void sj_registry_leave_out_none(sj_registry *registry)
-{
-    pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < registry->class_count; i++) {
-        registry->classes[i].left_out_count = 0;
-    }
-    pthread_mutex_unlock(&registry->mutex);
 }
 
 /* The last of that name and loader that was seen; NULL: none. */

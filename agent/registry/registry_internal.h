@@ -64,7 +64,9 @@ typedef struct sj_registry_container {
 /* A method that one process does not record for its cost. */
 typedef struct sj_left_out {
     uint64_t process;
-    uint32_t method; /* in its class */
+    uint32_t method;  /* in its class */
+    bool is_muted;    /* its probes record nothing */
+    bool keeps_probe; /* so that its class need not be transformed */
 } sj_left_out;
 
 /* A Java class that was seen. */

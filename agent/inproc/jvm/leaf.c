@@ -100,7 +100,7 @@ static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return 0;
     }
-    sj_arch_leaf_emit(stub, kind, entry);
+    sj_arch_leaf_emit(stub, kind, sj_jvm.options.agent_state->muted_functions, entry);
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC) != 0) {
         return 0;
     }

@@ -34,8 +34,10 @@ enum { SJ_LEAF_STUB_BYTES = 128 };
  * of the kind that can be replaced; 0: it is not. */
 uint32_t sj_arch_leaf_entry_bytes(uint64_t entry);
 
-/* sj_arch_leaf_emit writes the stub that records `kind` for the wrapper at `entry`. */
-void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry);
+/* sj_arch_leaf_emit writes the stub that records `kind` for the wrapper at `entry`, but of
+ * functions that are muted by the table at `muted` (muted.h; 0: there is none) nothing. */
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t muted,
+                       uint64_t entry);
 
 /* sj_arch_leaf_close makes a stub lead into its wrapper by one store; threads may run in it. */
 void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES]);

@@ -14,6 +14,7 @@
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/lines.h"
 #include "agent/inproc/jvm/loaders.h"
+#include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/stall.h"
@@ -84,6 +85,7 @@ static void open_probes(void)
 /* From here on classes that are defined have probes. */
 static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
 {
+    sj_muted_make(sj_jvm.options.agent_state);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return false;
@@ -354,6 +356,9 @@ void sj_jvm_after_fork(void)
 void sj_jvm_forget(void)
 {
     sj_jvm_leaf_forget();
+    if (sj_jvm.options.agent_state != NULL && sj_jvm.options.agent_state->leaf_stubs == 0) {
+        sj_muted_drop(sj_jvm.options.agent_state); /* else a stub may still read it */
+    }
     sj_tracer_forget();
     sj_class_marks_drop();
 }

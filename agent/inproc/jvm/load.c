@@ -6,6 +6,7 @@
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/lines.h"
 #include "agent/inproc/jvm/loaders.h"
+#include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/retransform.h"
 #include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/tracer.h"
@@ -33,6 +34,7 @@ void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
 /* Classes get probes from here on. */
 static bool start_to_rewrite(jvmtiEnv *jvmti, JNIEnv *env)
 {
+    sj_muted_make(sj_jvm.options.agent_state);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0) ||
         !sj_jvm_define_values(env)) {

@@ -4,33 +4,37 @@
  * has put the thread into native state, so a thread that waits for room here does not delay a
  * safepoint. */
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/probe_record.h"
 
-static inline void record(uint32_t tag, uint64_t stack)
+static inline void record(sj_record_kind kind, jint function, uint64_t stack)
 {
-    const uint64_t ticks = sj_arch_ticks();
-    sj_jvm_put_record(sj_recorder_reserve(tag), ticks, tag, stack);
+    if (!sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function)) {
+        const uint64_t ticks = sj_arch_ticks();
+        const uint32_t tag = sj_record_make_tag(kind, (uint32_t)function);
+        sj_jvm_put_record(sj_recorder_reserve(tag), ticks, tag, stack);
+    }
 }
 
 static void JNICALL enter(JNIEnv *env, jclass class, jint function)
 {
     (void)env;
     (void)class;
-    record(sj_record_make_tag(SJ_RECORD_ENTER, (uint32_t)function), SJ_MANAGED_CALL);
+    record(SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL leave(JNIEnv *env, jclass class, jint function)
 {
     (void)env;
     (void)class;
-    record(sj_record_make_tag(SJ_RECORD_LEAVE, (uint32_t)function), SJ_MANAGED_CALL);
+    record(SJ_RECORD_LEAVE, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL unwind(JNIEnv *env, jclass class, jint function)
 {
     (void)env;
     (void)class;
-    record(sj_record_make_tag(SJ_RECORD_LEAVE, (uint32_t)function), SJ_MANAGED_THROWN);
+    record(SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
 }
 
 static bool forget_exception(JNIEnv *env)

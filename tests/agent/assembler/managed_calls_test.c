@@ -276,6 +276,36 @@ static void test_exits_without_entries_are_orphans(void **state)
     EXPECT_ORPHANS(steps, "+1 - ", 3);
 }
 
+static bool is_nine(void *context, uint32_t function)
+{
+    (void)context;
+    return function == 9;
+}
+
+/* Of a method that was muted when it was entered. */
+static void test_exits_that_are_excused_are_no_orphans(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'+', 1, CALL}, {'-', 9, CALL}, {'-', 8, CALL}, {'-', 9, THROWN}, {'-', 1, CALL}};
+    story told;
+    char text[TEXT_BYTES];
+    sj_assembler_counters counters;
+    open_story(&told, 0);
+    sj_assembler_excuse(told.assembler, is_nine, NULL);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const sj_record record = record_of(&steps[i], told.ticks += 10);
+        assert_int_equal(sj_assembler_feed(told.assembler, &record, 1, told.ticks), SJ_OK);
+    }
+    finish(&told);
+    tell(&told, 1, text);
+    assert_string_equal(text, "+1 - ");
+    sj_assembler_get_counters(told.assembler, &counters);
+    assert_int_equal(counters.orphan_exits, 1);
+    assert_int_equal(counters.interrupted, 2);
+    close_story(&told);
+}
+
 static void test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan(void **state)
 {
     (void)state;
@@ -407,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_a_runtime_that_unwinds_code_hooked_in_place_goes_on),
         cmocka_unit_test(test_what_has_jumped_is_not_left_by_an_exception_again),
         cmocka_unit_test(test_exits_without_entries_are_orphans),
+        cmocka_unit_test(test_exits_that_are_excused_are_no_orphans),
         cmocka_unit_test(test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan),
         cmocka_unit_test(test_a_native_function_of_the_same_number_is_not_left_by_a_managed_exit),
         cmocka_unit_test(test_a_handler_on_another_stack_takes_no_managed_calls),

@@ -39,31 +39,36 @@ static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool o
 
 static unsigned method_toggles;
 static uint64_t method_cost_ns;
+static bool hot_is_muted; /* its probes stay, if they are rare enough */
+static bool hot_is_rare;
 static void (*meanwhile)(void); /* NULL: nothing happens while methods are changed */
 
 /* HOT is a method of a runtime. */
-static sj_status hook_methods(void *context, uint64_t process, pid_t pid, uint32_t *functions,
-                              size_t *count, bool on, uint64_t *cost_ns, sj_error *error)
+static sj_status hook_methods(void *context, sj_method_change *change, uint64_t *cost_ns,
+                              sj_error *error)
 {
     size_t others = 0;
+    uint32_t *functions = change->functions;
     (void)context;
     (void)error;
     if (meanwhile != NULL) {
         meanwhile();
     }
-    assert_int_equal(process, 1);
-    assert_int_equal(pid, getpid());
-    for (size_t i = 0; i < *count; i++) {
+    assert_int_equal(change->process, 1);
+    assert_int_equal(change->pid, getpid());
+    for (size_t i = 0; i < change->count; i++) {
         if (functions[i] == HOT) {
             method_toggles++;
-            last_on = on;
+            last_on = change->on;
             *cost_ns = method_cost_ns;
+            hot_is_rare = sj_governed_process_is_rare(change->governed, HOT);
+            change->muted = hot_is_muted ? 1 : 0;
         } else {
             functions[i] = functions[others];
             functions[others++] = COLD;
         }
     }
-    *count = others;
+    change->count = others;
     return SJ_OK;
 }
 
@@ -84,6 +89,7 @@ static int set_up_with(void **state, bool has_methods)
     toggles = 0;
     method_toggles = 0;
     method_cost_ns = 0;
+    hot_is_muted = false;
     meanwhile = NULL;
     answer = SJ_OK;
     the.session = test_session_open(0);
@@ -203,6 +209,26 @@ static void what_methods_cost_to_change_is_spent(void **state)
     assert_int_equal(toggles, 0);
 }
 
+/* Muted, 4 ns a call of 100: of the tenth that may be spent a quarter is for that. */
+static void probes_of_rare_methods_may_stay(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_counters counters;
+    hot_is_muted = true;
+    assert_true(run(f, 15000, 10, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_true(hot_is_rare);
+    assert_false(run(f, 0, 10, 900 * MS));
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    assert_true(counters.overhead_percent > 0.5); /* without them it is 0.17 */
+}
+
+static void probes_of_frequent_methods_go(void **state)
+{
+    assert_true(run(*state, 90000, 10, 10 * MS));
+    assert_false(hot_is_rare);
+}
+
 static void let_the_process_go(void)
 {
     sj_overhead_governor_counters counters;
@@ -305,6 +331,8 @@ int main(void)
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(what_methods_cost_to_change_is_spent, set_up_methods,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(probes_of_rare_methods_may_stay, set_up_methods, tear_down),
+        cmocka_unit_test_setup_teardown(probes_of_frequent_methods_go, set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(processes_come_and_go_while_methods_are_changed,
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),

@@ -327,6 +327,43 @@ static void a_method_is_left_out_in_the_process_where_it_costs(void **state)
     assert_int_equal(answer.rewritten, 2);
 }
 
+static bool is_rare(void *context, uint32_t function)
+{
+    return function != *(const uint32_t *)context;
+}
+
+static void a_method_that_keeps_its_probes_is_muted(void **state)
+{
+    const fixture *f = *state;
+    sj_class_answer answer;
+    uint32_t frequent = 0;
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    uint32_t method = answer.first_function + 1;
+    const sj_left_out_choice choice = {.process = process,
+                                       .methods = &method,
+                                       .count = 1,
+                                       .is_rare = is_rare,
+                                       .context = &frequent};
+    assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
+    frequent = method;
+    assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 1);
+    frequent = 0;
+    assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.rewritten, 2);
+    assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, false), 0);
+    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 0);
+    assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
+    assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
+    sj_registry_leave_out_none(f->registry);
+    assert_int_equal(sj_registry_take_all_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_take_all_muted(f->registry, process, &method, 1), 0);
+}
+
 /* Each time a mapping begins and another ends, also where another process has the class still. */
 static void a_class_that_is_redefined_ends(void **state)
 {
@@ -419,6 +456,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_method_that_keeps_its_probes_is_muted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),

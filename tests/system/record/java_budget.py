@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
 """A Java program over its budget: methods that cost most lose their probes while it runs, and what was
-recorded stays balanced; a policy without a budget gives them back. The JVM's own tracing functions keep no budget.
+recorded stays balanced; a policy without a budget gives them back. Rare methods keep their probes, which record
+nothing, so that no class is transformed for them. The JVM's own tracing functions keep no budget.
 
 java_budget.py BUILD_FOLDER SAMPLES_FOLDER
 """
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy
 from java_programs import Program, compile_java, jvm_reports
-from sojourn_testing import Failure, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, Failure, check, check_accounts, children, main, wait_for
 
 HOT = {"Attached.fib(int)", "Attached.mixed(long)"}
 DECISIONS = """SELECT f.name, d.what FROM decisions d JOIN functions f USING (function_id)
                WHERE f.name LIKE 'Attached.%'"""
+STANDING = """SELECT f.name, d.what FROM decisions d JOIN functions f USING (function_id)
+              WHERE f.name LIKE 'Standing%'"""
+RARE = "SELECT sum(calls) AS n FROM function_stats JOIN functions USING (function_id) WHERE name = 'Standing.rare(long)'"
 LATER = """SELECT count(*) AS n FROM calls JOIN functions USING (function_id)
            WHERE name = 'Attached.early(int)' AND ending = 'returned'"""
 
 
-def decisions(sojourn, database):
+def decisions(sojourn, database, question=DECISIONS):
     try:
-        return [(row["name"], row["what"]) for row in sojourn.sql(database, DECISIONS)]
+        return [(row["name"], row["what"]) for row in sojourn.sql(database, question)]
     except Failure:
         return []  # the database is being made
 
@@ -42,16 +47,52 @@ def over_budget(sojourn, classes):
     program.work_on()
     program.finish()
     check_accounts(sojourn, database)
-    orphans = sojourn.sql(database, "SELECT count(*) AS n FROM gaps WHERE reason = 'orphan'")[0]["n"]
+    orphans = count_orphans(sojourn, database)
     changed = [report["retransformed"] for report in jvm_reports(sojourn, database, "selected")]
     check(orphans == 0, f"{orphans} exits without an entry")
     check(sum(changed) >= 2, f"classes transformed again: {changed}")
     check(sojourn.sql(database, LATER)[0]["n"] >= 7, "early is not recorded again")
 
 
+def says(program):
+    program.stdin.write("\n")
+    program.stdin.flush()
+    return int(program.stdout.readline())
+
+
+def count_orphans(sojourn, database):
+    return sojourn.sql(database, "SELECT count(*) AS n FROM gaps WHERE reason = 'orphan'")[0]["n"]
+
+
+def muted(sojourn, classes, number):
+    """Whether the class of the loop stayed what it is, and only that of the hot method was transformed."""
+    database = sojourn.path(f"muted{number}.db")
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--block-ms", "10000", "--budget", "1%",
+                                 "--", "java", "-cp", classes, "Standing"], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True, env=sojourn.environment)
+    check(recorder.stdout.readline() == "ready\n", "the program did not start")
+    wait_for("the rare method is left out", lambda: ("Standing.rare(long)", "unhook") in decisions(sojourn, database, STANDING))
+    left_out = says(recorder)
+    wait_for("the loop goes on", lambda: says(recorder) > 10 * left_out)
+    wait_for("the hot method's class is transformed", lambda: jvm_reports(sojourn, database, "selected"))
+    set_policy(sojourn, children(recorder.pid)[0])  # without a budget
+    again = says(recorder)
+    wait_for("it is recorded again", lambda: says(recorder) > again + 1000)
+    total = says(recorder)
+    recorder.communicate(timeout=PATIENCE_S)
+    check_accounts(sojourn, database)
+    check(recorder.returncode == 0, f"it ends with {recorder.returncode}")
+    recorded = sojourn.sql(database, RARE)[0]["n"]
+    orphans = count_orphans(sojourn, database)
+    check(1000 <= recorded < total // 2 and orphans == 0, f"{recorded} of {total} calls, {orphans} exits without an entry")
+    return sum(report["retransformed"] for report in jvm_reports(sojourn, database, "selected")) == 2
+
+
 def test(sojourn, arguments):
-    classes = compile_java(sojourn, arguments[0], "Attached")
+    classes = compile_java(sojourn, arguments[0], "Attached", "Standing")
     over_budget(sojourn, classes)
+    # What is rare is measured, and other processes may disturb that.
+    check(any(muted(sojourn, classes, number) for number in range(5)), "the class of the loop was transformed each time")
     refused = sojourn.run(["record", "-q", "-o", sojourn.path("refused.db"), "--budget", "1%", "--java-engine",
                            "runtime", "--", "java", "-version"], capture_output=True, text=True)
     check(refused.returncode not in (0, 127) and "keeps no budget" in refused.stderr, refused.stderr)

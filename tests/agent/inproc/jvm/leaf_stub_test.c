@@ -40,7 +40,7 @@ static void test_a_stub_records_until_it_is_closed(void **state)
     assert_ptr_not_equal(code, MAP_FAILED);
     memcpy(code + ENTRY_AT, wrapper, sizeof(wrapper));
     assert_int_equal(sj_arch_leaf_entry_bytes((uint64_t)(uintptr_t)(code + ENTRY_AT)), 7);
-    sj_arch_leaf_emit(code, SJ_RECORD_ENTER, (uint64_t)(uintptr_t)(code + ENTRY_AT));
+    sj_arch_leaf_emit(code, SJ_RECORD_ENTER, 0, (uint64_t)(uintptr_t)(code + ENTRY_AT));
 
     sj_recorder_self.cursor = 0;
     assert_int_equal(call(code), FROM_WRAPPER);
@@ -56,8 +56,37 @@ static void test_a_stub_records_until_it_is_closed(void **state)
     munmap(code, PAGE);
 }
 
+static void test_a_muted_function_is_not_recorded(void **state)
+{
+    static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
+    static uint8_t muted[FUNCTION + 1];
+    uint64_t *room = window + PAGE / sizeof(uint64_t);
+    (void)state;
+    uint8_t *code =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(code, MAP_FAILED);
+    memcpy(code + ENTRY_AT, wrapper, sizeof(wrapper));
+    sj_arch_leaf_emit(code, SJ_RECORD_LEAVE, (uint64_t)(uintptr_t)muted,
+                      (uint64_t)(uintptr_t)(code + ENTRY_AT));
+
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    muted[FUNCTION] = 1;
+    assert_int_not_equal(call(code), FROM_WRAPPER);
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)room);
+    sj_recorder_self.cursor = 0; /* full */
+    assert_int_not_equal(call(code), FROM_WRAPPER);
+    muted[FUNCTION] = 0;
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    (void)call(code);
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
+    assert_int_equal(room[1] >> 32, sj_record_make_tag(SJ_RECORD_LEAVE, FUNCTION));
+    sj_recorder_self.cursor = 0;
+    munmap(code, PAGE);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_stub_records_until_it_is_closed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_stub_records_until_it_is_closed),
+                                       cmocka_unit_test(test_a_muted_function_is_not_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,12 @@ uint32_t sj_arch_leaf_entry_bytes(uint64_t entry)
     return 0;
 }
 
-void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry)
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t muted,
+                       uint64_t entry)
 {
     (void)stub;
     (void)kind;
+    (void)muted;
     (void)entry;
 }
 

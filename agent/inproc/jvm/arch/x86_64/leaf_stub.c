@@ -41,7 +41,26 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
-void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t entry)
+/* Returns when the function is muted; `at` is the stub's start. */
+static uint8_t *put_muted(uint8_t *at, uint64_t muted)
+{
+    static const uint8_t load[] = {0x89, 0xf0,              /* mov %esi, %eax */
+                                   0x3d};                   /* cmp $..., %eax */
+    static const uint8_t skip[] = {0x73, 2 + 8 + 4 + 2 + 1, /* jae behind all this */
+                                   0x48, 0xb9};             /* movabs $..., %rcx */
+    static const uint8_t test[] = {0x80, 0x3c, 0x01, 0x00,  /* cmpb $0, (%rcx,%rax) */
+                                   0x74, 0x01,              /* je behind all this */
+                                   0xc3};                   /* ret */
+    const uint32_t limit = muted != 0 ? SJ_AGENT_STATE_MUTED_FUNCTIONS : 0;
+    at = put(at, load, sizeof(load));
+    at = put(at, &limit, sizeof(limit));
+    at = put(at, skip, sizeof(skip));
+    at = put(at, &muted, sizeof(muted));
+    return put(at, test, sizeof(test));
+}
+
+void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, uint64_t muted,
+                       uint64_t entry)
 {
     static const uint8_t reserve[] = {0x0f, 0x31,                          /* rdtsc */
                                       0xb9, 0x10, 0x00, 0x00, 0x00,        /* mov $16, %ecx */
@@ -57,7 +76,7 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
                                   0x48, 0x89, 0x71, 0x08,                  /* mov %rsi, 8(%rcx) */
                                   0xc3};                                   /* ret */
     const uint32_t offset = cursor_offset();
-    uint8_t *at = put(stub, reserve, sizeof(reserve));
+    uint8_t *at = put(put_muted(stub, muted), reserve, sizeof(reserve));
     at = put(at, &offset, sizeof(offset));
     at = put(at, test, sizeof(test));
     uint8_t *slow = at - 1;
@@ -73,7 +92,7 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
 
 void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
 {
-    enum { SHORT_JUMP = 0xeb, JUMP_IF_FULL_AT = 23, SHORT_BYTES = 2 };
+    enum { SHORT_JUMP = 0xeb, JUMP_IF_FULL_AT = 26 + 23, SHORT_BYTES = 2 };
     /* Where the branch for a full ring leads, from the stub's start. */
     const uint32_t wrapper_at = JUMP_IF_FULL_AT + SHORT_BYTES + stub[JUMP_IF_FULL_AT + 1];
     const uint16_t jump = (uint16_t)(SHORT_JUMP | (wrapper_at - SHORT_BYTES) << 8);

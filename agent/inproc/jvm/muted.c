@@ -1,0 +1,20 @@
+#include "agent/inproc/jvm/muted.h"
+
+#include "agent/inproc/recorder/sys.h"
+
+void sj_muted_make(sj_agent_state *state)
+{
+    if (state->muted_functions == 0) {
+        state->muted_functions =
+            (uint64_t)(uintptr_t)sj_sys_allocate(SJ_AGENT_STATE_MUTED_FUNCTIONS);
+    }
+}
+
+void sj_muted_drop(sj_agent_state *state)
+{
+    if (state->muted_functions != 0) {
+        (void)sj_sys_unmap((void *)(uintptr_t)state->muted_functions,
+                           SJ_AGENT_STATE_MUTED_FUNCTIONS);
+        state->muted_functions = 0;
+    }
+}

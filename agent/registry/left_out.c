@@ -1,0 +1,194 @@
+/* Design notes
+ *
+ * A method is left out by transforming its class without its probes. HotSpot then compiles anew
+ * what it had made of the class, and never what stands in a method as it was, so that a loop in one
+ * is interpreted to its end. So methods that are called seldom enough for that keep their probes
+ * and are muted. */
+#include "agent/registry/left_out.h"
+#include "proto/base/array.h"
+
+#include <string.h>
+
+/* Where it is noted that a process leaves a method out; left_out_count: nowhere. */
+static size_t find(const sj_registry_class *class, uint64_t process, uint32_t method)
+{
+    size_t i = 0;
+    while (i < class->left_out_count &&
+           (class->left_out[i].process != process || class->left_out[i].method != method)) {
+        i++;
+    }
+    return i;
+}
+
+bool sj_left_out_has(const sj_registry_class *class, uint64_t process, uint32_t method)
+{
+    const size_t place = class != NULL ? find(class, process, method) : 0;
+    return class != NULL && place != class->left_out_count && !class->left_out[place].keeps_probe;
+}
+
+static uint32_t first_function(const sj_registry *registry, const sj_registry_class *class)
+{
+    return registry->modules[class->module - 1].first_function;
+}
+
+/* The class that a function is a method of; NULL: none. */
+static sj_registry_class *find_owner(const sj_registry *registry, uint32_t function)
+{
+    for (size_t i = 0; i < registry->class_count; i++) {
+        sj_registry_class *class = &registry->classes[i];
+        if (class->module != 0 && function - first_function(registry, class) < class->name_count) {
+            return class;
+        }
+    }
+    return NULL;
+}
+
+/* find for a function of a class; 0: there is no class. */
+static size_t find_place(const sj_registry *registry, const sj_registry_class *class,
+                         uint64_t process, uint32_t function)
+{
+    return class != NULL ? find(class, process, function - first_function(registry, class)) : 0;
+}
+
+static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function, bool is_out)
+{
+    sj_registry_class *class = find_owner(registry, function);
+    if (class == NULL) {
+        return false;
+    }
+    const uint32_t method = function - first_function(registry, class);
+    const size_t place = find_place(registry, class, process, function);
+    const bool is_noted = place != class->left_out_count;
+    if (is_noted && !is_out && class->left_out[place].is_muted) {
+        class->left_out[place].keeps_probe = true;
+    } else if (is_noted && !is_out) {
+        class->left_out[place] = class->left_out[--class->left_out_count];
+    } else if (!is_noted && is_out &&
+               sj_array_reserve(&class->left_out, &class->left_out_capacity, class->left_out_count,
+                                1, sizeof(*class->left_out)) == SJ_OK) { /* or it is recorded */
+        class->left_out[class->left_out_count++] =
+            (sj_left_out){.process = process, .method = method};
+    }
+    return true;
+}
+
+size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
+                             size_t count, bool is_out)
+{
+    size_t others = 0;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t function = functions[i];
+        if (!leave_out(registry, process, function, is_out)) {
+            functions[i] = functions[others];
+            functions[others++] = function;
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return others;
+}
+
+void sj_registry_leave_out_none(sj_registry *registry)
+{
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->class_count; i++) {
+        sj_registry_class *class = &registry->classes[i];
+        size_t kept = 0;
+        for (size_t k = 0; k < class->left_out_count; k++) {
+            if (class->left_out[k].is_muted) {
+                class->left_out[kept] = class->left_out[k];
+                class->left_out[kept++].keeps_probe = true;
+            }
+        }
+        class->left_out_count = kept;
+    }
+    pthread_mutex_unlock(&registry->mutex);
+}
+
+/* Whether the methods of a class that are to be left out may keep their probes. */
+static bool may_keep(const sj_registry *registry, const sj_registry_class *class,
+                     const sj_left_out_choice *choice)
+{
+    for (size_t i = 0; i < choice->count; i++) {
+        if (choice->methods[i] - first_function(registry, class) < class->name_count &&
+            !choice->is_rare(choice->context, choice->methods[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A class that is transformed for other methods loses the probes of the muted ones, too. */
+static void lose_probes(sj_registry_class *class, uint64_t process)
+{
+    for (size_t i = 0; i < class->left_out_count; i++) {
+        if (class->left_out[i].process == process) {
+            class->left_out[i].keeps_probe = false;
+        }
+    }
+}
+
+size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
+{
+    size_t muted = 0;
+    const sj_selection *selection = registry->options.selection;
+    pthread_mutex_lock(&registry->mutex);
+    /* A value that is recorded belongs to the record of the entry behind it. */
+    const bool has_values = selection != NULL && selection->values != NULL;
+    for (size_t i = 0; i < choice->count; i++) {
+        const uint32_t function = choice->methods[i];
+        sj_registry_class *class = find_owner(registry, function);
+        const size_t place = find_place(registry, class, choice->process, function);
+        if (class == NULL || place == class->left_out_count) {
+            continue;
+        }
+        if (has_values || !may_keep(registry, class, choice)) {
+            lose_probes(class, choice->process);
+            continue;
+        }
+        class->left_out[place].is_muted = true;
+        class->left_out[place].keeps_probe = true;
+        choice->methods[i] = choice->methods[muted];
+        choice->methods[muted++] = function;
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return muted;
+}
+
+size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                              size_t count)
+{
+    size_t muted = 0;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t function = methods[i];
+        sj_registry_class *class = find_owner(registry, function);
+        const size_t place = find_place(registry, class, process, function);
+        if (class != NULL && place != class->left_out_count && class->left_out[place].is_muted) {
+            class->left_out[place] = class->left_out[--class->left_out_count];
+            methods[i] = methods[muted];
+            methods[muted++] = function;
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return muted;
+}
+
+size_t sj_registry_take_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                                  size_t capacity)
+{
+    size_t muted = 0;
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < registry->class_count; i++) {
+        sj_registry_class *class = &registry->classes[i];
+        for (size_t k = class->left_out_count; k-- > 0;) {
+            const sj_left_out note = class->left_out[k];
+            if (note.process == process && note.is_muted && muted < capacity) {
+                methods[muted++] = first_function(registry, class) + note.method;
+                class->left_out[k] = class->left_out[--class->left_out_count];
+            }
+        }
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return muted;
+}

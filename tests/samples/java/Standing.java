@@ -1,0 +1,49 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+
+/** A loop that stands in a method all the time and calls another of its class now and then, and one of another class
+ * more often. Says for each line of its input how often the loop called. */
+public class Standing {
+    static final int WORK = 2000;
+    static volatile boolean ends;
+    static volatile long called;
+
+    /** Its probes cost more than they may, and little once they record nothing. */
+    static long rare(long seed) {
+        return seed ^ seed >>> 7;
+    }
+
+    /** Small enough for its caller to hold it. */
+    static class Often {
+        static long hot(long seed) {
+            return seed * 6364136223846793005L + 1;
+        }
+    }
+
+    static void loop() {
+        long seed = 1;
+        while (!ends) {
+            for (int i = 0; i < WORK; i++) {
+                seed = seed * 6364136223846793005L + i;
+            }
+            for (int i = 0; i < WORK / 100; i++) {
+                seed = Often.hot(seed);
+            }
+            seed = rare(seed);
+            called++;
+        }
+    }
+
+    public static void main(String[] arguments) throws IOException, InterruptedException {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        Thread thread = new Thread(Standing::loop, "loop");
+        thread.start();
+        System.out.println("ready");
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            System.out.println(called);
+        }
+        ends = true;
+        thread.join();
+    }
+}
