@@ -48,6 +48,19 @@ void sj_policy_draft_free(sj_policy_draft *draft)
     }
 }
 
+/* list_presets writes the names of the shipped policies. */
+static void list_presets(char *text, size_t capacity)
+{
+    size_t size = (size_t)snprintf(text, capacity, " (shipped policies:");
+    for (size_t i = 0; sj_policy_presets[i] != NULL && size < capacity; i++) {
+        size += (size_t)snprintf(text + size, capacity - size, "%s %s", i == 0 ? "" : ",",
+                                 sj_policy_presets[i]);
+    }
+    if (size + 1 < capacity) {
+        snprintf(text + size, capacity - size, ")");
+    }
+}
+
 static sj_status read_file(const char *name, const char *hint, char *text, size_t capacity,
                            size_t *size, sj_error *error)
 {
@@ -103,7 +116,8 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    static const char hint[] = " (shipped policies: default, everything, jank, coverage)";
+    char hint[160];
+    list_presets(hint, sizeof(hint));
     sj_status status = read_file(name, hint, text, SJ_POLICY_MAX_BYTES + 1, &size, error);
     if (status == SJ_OK) {
         status = sj_policy_draft_take(draft, text, size, name, error);

@@ -505,6 +505,25 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
     return status;
 }
 
+/* note_unmatched adds the patterns that match no function of what is loaded, for the answer only:
+ * what is loaded later may still match. */
+static void note_unmatched(const sj_recording *recording, change_sums *sums)
+{
+    char unmatched[UNMATCHED_BYTES];
+    char text[UNMATCHED_BYTES + 64];
+    sj_function_rules_unmatched(recording->rules, unmatched, sizeof(unmatched));
+    json_t *list = json_loads(unmatched, 0, NULL);
+    size_t index;
+    const json_t *pattern;
+    json_array_foreach(list, index, pattern)
+    {
+        snprintf(text, sizeof(text), "\"%s\" matches no function so far",
+                 json_string_value(pattern));
+        note_problem(sums, text);
+    }
+    json_decref(list);
+}
+
 /* change obeys a document; `*answer` (allocated) says what that did. */
 static sj_status change(sj_recording *recording, sj_slice document, char **answer, sj_error *error)
 {
@@ -544,6 +563,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     sj_value_rules_free(changing);
     sj_drain_resume_budget(recording->drain);
     if (status == SJ_OK) {
+        note_unmatched(recording, &sums);
         *answer = describe(recording, &sums);
     }
     json_decref(sums.not_applied);

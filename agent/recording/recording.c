@@ -329,6 +329,23 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     return status;
 }
 
+/* cpu_ns_of returns the CPU time of a process until now; 0: it is not there. */
+static uint64_t cpu_ns_of(pid_t pid)
+{
+    clockid_t clock;
+    return clock_getcpuclockid(pid, &clock) == 0 ? sj_clock_ns(clock) : 0;
+}
+
+/* note_cpu_since notes the CPU time of an attached process since it had `cpu_ns`; of one that has
+ * ended the last that was noted stays. */
+static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
+{
+    const uint64_t spent_ns = cpu_ns_of(recording->options.attach_pid);
+    if (spent_ns > cpu_ns) {
+        recording->summary.traced_cpu_ns = spent_ns - cpu_ns;
+    }
+}
+
 /* wait_for_process records an attached process until it ends, a signal comes or the time is up. */
 static void wait_for_process(sj_recording *recording)
 {
@@ -338,8 +355,10 @@ static void wait_for_process(sj_recording *recording)
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
     uint64_t relieve_ns = 0;
+    const uint64_t cpu_ns = cpu_ns_of(pid);
     recording->summary.program_left = true;
     while (recording->interrupts == 0) {
+        note_cpu_since(recording, cpu_ns);
         const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         uint64_t wait_ms = TICK_MS;
         if (duration_ns != 0) {
@@ -370,6 +389,7 @@ static void wait_for_process(sj_recording *recording)
     if (pidfd >= 0) {
         close(pidfd);
     }
+    note_cpu_since(recording, cpu_ns);
     detach_processes(recording);
 }
 

@@ -1,3 +1,4 @@
+#include "collector-server/cli/clock_mix.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
@@ -277,6 +278,7 @@ static int check_sessions(sqlite3 *database, const check_request *request)
     if (status == SJ_OK) {
         const check_result result = read_result(database, compare, request->least_effect);
         warn(compare);
+        sj_clock_mix_warn(&sj_command_check, sides);
         exit_code = print_verdict(&result, request->as_json);
     } else {
         exit_code = sj_command_failed(&sj_command_check, &error);

@@ -1,3 +1,4 @@
+#include "collector-server/cli/clock_mix.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
@@ -197,6 +198,8 @@ static int run_diff(int argc, char **argv)
     if (exit_code == SJ_EXIT_OK) {
         sj_terminal_open(&terminal);
         request.options.terminal = &terminal;
+        const sj_compare_side sides[2] = {{database, request.a}, {database, request.b}};
+        sj_clock_mix_warn(&sj_command_diff, sides);
         exit_code = print_diff(database, &request);
         (void)sj_terminal_close(&terminal); /* after a failure */
         sqlite3_close(database);

@@ -12,10 +12,9 @@
 static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
                         const char *path)
 {
-    FILE *output = path != NULL ? fopen(path, "we") : stdout;
+    FILE *output = path != NULL ? sj_query_output_open(&sj_command_export, database, path) : stdout;
     if (output == NULL) {
-        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s", path,
-                                strerror(errno));
+        return SJ_EXIT_FAILED;
     }
     sj_error error = {0};
     const sj_status status = exporter->write(database, session_id, output, &error);
@@ -30,6 +29,13 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
                                 path != NULL ? path : "standard output", strerror(errno));
     }
     return SJ_EXIT_OK;
+}
+
+/* Whether what is written are single calls. */
+static bool lists_calls(const sj_exporter *exporter)
+{
+    return strcmp(exporter->name, "folded") != 0 && strcmp(exporter->name, "report.txt") != 0 &&
+           exporter != &sj_exporter_html;
 }
 
 typedef struct export_request {
@@ -64,6 +70,9 @@ static int run_export(int argc, char **argv)
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
     if (exit_code == SJ_EXIT_OK) {
+        if (lists_calls(exporter)) {
+            sj_query_warn_of_totals(&sj_command_export, database, session_id);
+        }
         const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
         if (path != NULL || isatty(STDOUT_FILENO) == 0) {
             sj_work_progress_start();

@@ -234,22 +234,24 @@ static int draw_session(const sj_query_options *options, sj_call_choice *choice,
         sqlite3_close(database);
         return sj_command_failed(&sj_command_flame, &error);
     }
+    if (choice->selection != NULL) {
+        sj_query_warn_of_totals(&sj_command_flame, database, session_id);
+    }
     const size_t length = strlen(path);
     const bool html = length > 5 && strcmp(path + length - 5, ".html") == 0;
     const bool to_stdout = strcmp(path, "-") == 0;
-    FILE *output = to_stdout ? stdout : fopen(path, "w");
-    if (output == NULL) {
-        exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s", path,
-                                     strerror(errno));
-    } else {
+    FILE *output = to_stdout ? stdout : sj_query_output_open(&sj_command_flame, database, path);
+    exit_code = SJ_EXIT_FAILED;
+    if (output != NULL) {
         exit_code = write_flame(database, session_id, choice, output, html);
-        const bool failed = fflush(output) != 0 || ferror(output) != 0;
+        const bool failed = ferror(output) != 0 || fflush(output) != 0;
+        const int problem = errno;
         if (!to_stdout) {
             fclose(output);
         }
         if (failed && exit_code == SJ_EXIT_OK) {
-            exit_code =
-                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s", path);
+            exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s",
+                                         path, strerror(problem));
         }
     }
     sqlite3_close(database);

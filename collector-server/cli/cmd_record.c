@@ -42,6 +42,13 @@ static int failure_code(void)
     return command == &sj_command_attach ? SJ_EXIT_FAILED : SJ_EXIT_RECORD_FAILED;
 }
 
+/* The code of a recording that did not begin: a process that is not there is told apart. */
+static int beginning_code(sj_status status)
+{
+    return command == &sj_command_attach && status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND
+                                                                   : failure_code();
+}
+
 /* finish_policy reads flags and file as one document and hands it to the recording. */
 static sj_status finish_policy(sj_record_values *options, sj_error *error)
 {
@@ -252,7 +259,8 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     sj_recording_free(recording);
     sj_embedded_stop(embedded, status != SJ_OK);
     if (status != SJ_OK) {
-        return sj_command_error(command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : failure_code(),
+        return sj_command_error(command,
+                                exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : beginning_code(status),
                                 "%s", error.text);
     }
     if (embedded != NULL && summary.delivered) {
@@ -323,7 +331,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
         status = sj_recording_prepare(&options->recording, &recording, &error);
     }
     if (status != SJ_OK) {
-        return sj_command_error(command, failure_code(), "%s", error.text);
+        return sj_command_error(command, beginning_code(status), "%s", error.text);
     }
     return run_recording(options, recording, &text);
 }

@@ -68,6 +68,7 @@ static int show_replay(replay_options *options)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
+    sj_query_warn_of_totals(&sj_command_replay, database, request->session_id);
     sj_terminal_open(&terminal);
     request->count = choose_count(options, &terminal);
     request->wide = options->query.wide;
@@ -112,6 +113,9 @@ static int run_replay(int argc, char **argv)
     }
     if (options.all && options.count != 0) {
         return sj_command_usage_error(&sj_command_replay, "--all and --count exclude each other");
+    }
+    if (options.request.to_ns < options.request.from_ns) {
+        return sj_command_usage_error(&sj_command_replay, "--to is a moment before --from");
     }
     return show_replay(&options);
 }

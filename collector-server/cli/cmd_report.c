@@ -78,7 +78,8 @@ static char *make_sql(const report_request *request)
         sqlite3_str_appendall(sql, i == 0 ? "" : ", ");
         append_column(sql, request, request->selection.columns[i]);
     }
-    sqlite3_str_appendall(sql, request->query.format == SJ_RESULT_TABLE ? ", s.untimed_calls" : "");
+    sqlite3_str_appendall(sql,
+                          request->query.format == SJ_RESULT_TABLE ? ", " SJ_REPORT_ESTIMATES : "");
     sqlite3_str_appendf(sql,
                         " FROM %s AS s LEFT JOIN functions AS f "
                         "ON f.function_id = s.function_id "
@@ -108,8 +109,9 @@ static const char waits_note[] = "\nworking, waiting: at least so long, of calls
                                  "more; where CPU time was measured (record --cpu-time), all\n";
 
 static const char estimates_note[] =
-    "\n~ estimates: most calls were counted without a clock (--clock adaptive);\n"
-    "--columns calls,untimed,total,error,function shows how many, and the error\n";
+    "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
+    "without a clock (--clock adaptive); --columns calls,untimed,total,error,function\n"
+    "shows how many, and the error\n";
 
 static const char costs_note[] =
     "no calls of a whole session were measured: record with --cpu-time\n"
@@ -211,6 +213,9 @@ static int print_report(report_request *request)
         sj_waits_free(request->waits);
         sqlite3_close(database);
         return sj_command_failed(&sj_command_report, &error);
+    }
+    if (request->choice.selection != NULL) {
+        sj_query_warn_of_totals(&sj_command_report, database, session_id);
     }
     if (request->selection.count == 0) {
         sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns,
@@ -326,8 +331,8 @@ static int run_report(int argc, char **argv)
         return sj_command_usage_error(
             &sj_command_report,
             "--sort takes calls, total, self, mean, min, max, p50, p95, "
-            "p99, untrusted, working, waiting, cpu, cpu_self, allocations, "
-            "allocated, allocated_self, frees, freed, net or name, not "
+            "p99, untrusted, untimed, error, working, waiting, cpu, cpu_self, "
+            "allocations, allocated, allocated_self, frees, freed, net or name, not "
             "'%s'",
             request.sort);
     }
@@ -373,9 +378,9 @@ static const sj_option report_options[] = {
      .argument = "KEY",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, sort),
-     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, working,\n"
-             "waiting, cpu, cpu_self, allocations, allocated, allocated_self, frees, freed, net,\n"
-             "name"},
+     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, untimed,\n"
+             "error, working, waiting, cpu, cpu_self, allocations, allocated, allocated_self,\n"
+             "frees, freed, net, name"},
     {.name = "columns",
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,

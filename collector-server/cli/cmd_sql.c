@@ -28,6 +28,14 @@ static bool is_file(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+/* Whether the argument was meant as a file: no statement is one word with a dot or a slash in it.
+ * Commands of the shell begin with a dot. */
+static bool is_meant_as_file(const char *text)
+{
+    return strpbrk(text, " \t\n;(") == NULL &&
+           (strchr(text, '/') != NULL || (text[0] != '.' && strchr(text, '.') != NULL));
+}
+
 /* Runs what was asked for on an open database; `sql` NULL: a shipped query, or the shell. */
 static int run_statement(sql_request *request, sqlite3 *database, const char *sql)
 {
@@ -40,7 +48,7 @@ static int run_statement(sql_request *request, sqlite3 *database, const char *sq
     runner->progress = isatty(STDERR_FILENO) && isatty(STDOUT_FILENO);
     runner->pages = request->query != NULL || sql != NULL;
     if (request->query != NULL) {
-        exit_code = sj_statement_runner_run_query(runner, request->query);
+        exit_code = sj_statement_runner_run_query(runner, request->query, 0);
     } else if (sql != NULL) {
         exit_code = sj_statement_runner_run(runner, sql);
     } else {
@@ -98,7 +106,8 @@ static int run_request(sql_request *request, int count, char **arguments)
     if (request->list || request->show != NULL || request->schema != NULL) {
         return describe(request);
     }
-    if (count > 0 && request->query == NULL && !is_file(arguments[0])) {
+    if (count > 0 && request->query == NULL && !is_file(arguments[0]) &&
+        !is_meant_as_file(arguments[0])) {
         sql = arguments[0];
         ++arguments;
         --count;

@@ -2,6 +2,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/report_table.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/tree_chains.h"
@@ -24,7 +25,7 @@ enum {
     WAITS_WIDTH = 22,   /* of working and waiting, beside them */
     COSTS_WIDTH = 44,   /* of CPU time and memory, likewise */
     NARROW_TERMINAL = 90,
-    QUERY_BYTES = 700,
+    QUERY_BYTES = 1000,
     MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
     KNOWN_MODULES = 512,
     VALUES_SHOWN = 3, /* of a path */
@@ -49,12 +50,14 @@ typedef struct tree_options {
     sj_tree_values *values; /* with `by_value` */
 } tree_options;
 
-typedef struct pruned_paths {
-    int64_t paths;
+/* What the last lines tell. */
+typedef struct tree_remainder {
+    int64_t paths; /* that are left out, with these: */
     int64_t calls;
     int64_t open_calls;
     int64_t self_ns;
-} pruned_paths;
+    bool has_estimates; /* among the paths that are shown */
+} tree_remainder;
 
 /* Calls that have ended, and how many are open. Of a path without either no end is known: its calls
  * are still open (a session that is being recorded, a profile), or their end was lost; of a part of
@@ -105,6 +108,10 @@ static int print_indent(const tree_options *options, int64_t level)
     "EXISTS (SELECT 1 FROM function_stats AS u WHERE u.session_id = ?1 AND u.function_id = "       \
     "t.function_id AND u.untimed_calls > 0)"
 
+static const char estimates_note[] =
+    "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
+    "without a clock (--clock adaptive)\n";
+
 /* print_costs prints what the measured calls of a path have cost. */
 static void print_costs(const sj_tree_path *path)
 {
@@ -151,11 +158,10 @@ static void print_values(const tree_options *options, const sj_tree_path *path)
 }
 
 /* ~ stands in front of estimates. */
-static const char *format_time(const sj_tree_path *path, int64_t ns,
-                               char text[SJ_DURATION_TEXT_BYTES + 1])
+static const char *format_time(bool is_estimate, int64_t ns, char text[SJ_DURATION_TEXT_BYTES + 1])
 {
     text[0] = '~';
-    sj_format_duration(ns, text + path->is_estimate);
+    sj_format_duration(ns, text + is_estimate);
     return text;
 }
 
@@ -170,9 +176,9 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     const double percent = 100.0 * path->share;
     const bool hot = options->terminal.colour && percent >= 10.0;
     printf("%s%6.2f %%%s %10s ", hot ? "\033[1;33m" : "", percent, hot ? "\033[0m" : "",
-           format_time(path, path->total_ns, total));
+           format_time(path->is_estimate, path->total_ns, total));
     if (!options->narrow) {
-        printf("%10s %12s ", format_time(path, path->self_ns, self),
+        printf("%10s %12s ", format_time(path->is_self_estimate, path->self_ns, self),
                format_calls(options, path->calls, path->open_calls, calls));
     }
     if (options->waiting) {
@@ -226,7 +232,7 @@ static void print_folded_paths(const tree_options *options, sj_tree_paths *paths
     }
 }
 
-static void print_pruned(const tree_options *options, const pruned_paths *pruned)
+static void print_pruned(const tree_options *options, const tree_remainder *pruned)
 {
     char text[SJ_DURATION_TEXT_BYTES];
     char open[CALLS_TEXT_BYTES] = "";
@@ -296,12 +302,14 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .has_memory = sqlite3_column_type(row, 11) != SQLITE_NULL,
                           .allocated_bytes = sqlite3_column_int64(row, 11),
                           .net_bytes = sqlite3_column_int64(row, 12),
-                          .is_estimate = sqlite3_column_int64(row, 14) != 0};
+                          .is_estimate = sqlite3_column_int64(row, 14) != 0,
+                          .is_self_estimate = sqlite3_column_int64(row, 14) != 0 ||
+                                              sqlite3_column_int64(row, 15) != 0};
 }
 
 /* print_paths prints the rows that are shown and adds up the others; those that may be folded are
  * kept until all are known. An SQLite result code. */
-static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_paths *pruned,
+static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_remainder *pruned,
                        int64_t *shown)
 {
     const bool fold = options->terminal.is_terminal && !options->unfold;
@@ -327,6 +335,7 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_pa
             continue;
         }
         ++*shown;
+        pruned->has_estimates |= path.is_self_estimate;
         if (fold) {
             status = sj_tree_paths_add(&paths, &path);
         } else {
@@ -345,7 +354,7 @@ static int print_paths(const tree_options *options, sqlite3_stmt *row, pruned_pa
 
 static int print_tree(tree_options *options, sqlite3_stmt *row)
 {
-    pruned_paths pruned = {0};
+    tree_remainder pruned = {0};
     printf("%8s %10s ", "share", "total");
     if (!options->narrow) {
         printf("%10s %12s ", "self", "calls");
@@ -360,6 +369,7 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
     print_pruned(options, &pruned);
+    fputs(pruned.has_estimates ? estimates_note : "", stdout);
     if (options->values != NULL && sj_tree_values_left_out(options->values) != 0) {
         printf(
             "\n%lld calls have values that are not shown: their paths are folded, or there are too "
@@ -382,6 +392,9 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
     if (sj_call_choice_find(database, session_id, &options->choice, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_tree, &error);
     }
+    if (options->choice.selection != NULL) {
+        sj_query_warn_of_totals(&sj_command_tree, database, session_id);
+    }
     const bool table = options->query.format == SJ_RESULT_TABLE;
     if (options->waiting &&
         sj_waits_read(database, session_id, &options->choice, &options->waits, &error) != SJ_OK) {
@@ -399,7 +412,7 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
                      "allocated_bytes, net_bytes, path_id, " ESTIMATED
-                     " FROM %s(?1, ?11, ?12, ?13) AS t"
+                     ", " SJ_CALLS_UNTIMED("?1", "t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
                      "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "

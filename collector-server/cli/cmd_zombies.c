@@ -60,6 +60,22 @@ static int fail_sql(sqlite3 *database)
     return sj_command_error(&sj_command_zombies, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
 }
 
+/* Says that nobody asked for watching. */
+static void warn_not_asked(sqlite3 *database)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM zombie_accounts)"
+                           " AND NOT EXISTS (SELECT 1 FROM zombies)",
+                           -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        fputs("sojourn zombies: warning: no session was recorded with --zombies, so nothing could "
+              "be found\n",
+              stderr);
+    }
+    sqlite3_finalize(statement);
+}
+
 /* Says which processes were not watched: no finding then means nothing. */
 static void warn_unwatched(sqlite3 *database)
 {
@@ -111,6 +127,7 @@ static int run_list(zombies_request *request)
     } else {
         sqlite3_bind_int(statement, 1, request->all);
         exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
+        warn_not_asked(database);
         warn_unwatched(database);
         warn_unseen(database);
     }

@@ -162,7 +162,11 @@ static sj_status pick_session(sqlite3_stmt *statement, const char *wanted, int64
 sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *session_id,
                             sj_error *error)
 {
-    const char *sql = "SELECT session_id FROM sessions WHERE session_id = CAST(?1 AS INTEGER)";
+    /* eight digits, as lists show them, may also be the beginning of a uuid */
+    const char *sql =
+        "SELECT session_id FROM sessions WHERE session_id = CAST(?1 AS INTEGER) UNION ALL "
+        "SELECT session_id FROM sessions WHERE length(?1) >= 8 AND hex(uuid) LIKE ?1 || '%' "
+        "AND NOT EXISTS (SELECT 1 FROM sessions WHERE session_id = CAST(?1 AS INTEGER))";
     if (wanted == NULL || strcmp(wanted, "last") == 0) {
         sql = "SELECT session_id FROM sessions ORDER BY started_realtime_ns DESC, session_id DESC "
               "LIMIT 1";

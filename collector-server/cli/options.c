@@ -132,6 +132,37 @@ static sj_status set_value(const sj_option *option, const char *text, void *valu
     return SJ_OK;
 }
 
+/* is_ambiguous: a word that is the beginning of several options. */
+static bool is_ambiguous(const getopt_tables *tables, const char *word)
+{
+    const size_t length = strcspn(word, "=");
+    size_t count = 0;
+    for (size_t i = 0; i < tables->count && length > 2; i++) {
+        count += strncmp(word + 2, tables->names[i].name, length - 2) == 0;
+    }
+    return count > 1;
+}
+
+/* refuse says what is wrong with the word that getopt_long refused; `found` is what it returned. */
+static int refuse(const sj_command *command, const getopt_tables *tables, int found,
+                  const char *word)
+{
+    const bool needs_value = found == ':';
+    if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, maybe of several */
+        return sj_command_usage_error(
+            command, needs_value ? "-%c needs a value" : "there is no option -%c", optopt);
+    }
+    if (optopt >= HELP_VALUE && !needs_value) {
+        return sj_command_usage_error(command, "%.*s takes no value", (int)strcspn(word, "="),
+                                      word);
+    }
+    return sj_command_usage_error(command,
+                                  needs_value                  ? "%s needs a value"
+                                  : is_ambiguous(tables, word) ? "several options begin with %s"
+                                                               : "there is no option %s",
+                                  word);
+}
+
 /* parse_pass parses the options that are to come first, or all others; as sj_options_parse. */
 static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
                       bool is_first, void *values)
@@ -145,9 +176,7 @@ static int parse_pass(const sj_command *command, const getopt_tables *tables, in
             return sj_command_help(command);
         }
         if (found == ':' || found == '?') {
-            return sj_command_usage_error(
-                command, found == ':' ? "%s needs a value" : "there is no option %s",
-                argv[optind - 1]);
+            return refuse(command, tables, found, argv[optind - 1]);
         }
         const sj_option *option = find_option(tables, found);
         if (option != NULL && option->is_first == is_first &&

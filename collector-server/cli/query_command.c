@@ -6,7 +6,10 @@
 #include "collector-server/cli/terminal.h"
 #include "collector-server/query/query.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 enum { ENGINE_BYTES = 512 };
 
@@ -97,6 +100,46 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
         report_doubts(command, *database, *session_id);
     }
     return SJ_EXIT_OK;
+}
+
+void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id)
+{
+    static const char sql[] = "SELECT sum(calls) FROM profiles WHERE session_id = ?1";
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+    }
+    if (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) != 0) {
+        fprintf(stderr,
+                "sojourn %s: warning: %lld calls of session %lld were recorded as totals (mode "
+                "profile): they have no times of their own, and are left out here\n",
+                command->name, (long long)sqlite3_column_int64(row, 0), (long long)session_id);
+    }
+    sqlite3_finalize(row);
+}
+
+static bool is_database(sqlite3 *database, const char *path)
+{
+    struct stat own;
+    struct stat other;
+    const char *name = sqlite3_db_filename(database, "main");
+    return name != NULL && stat(name, &own) == 0 && stat(path, &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
+FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path)
+{
+    if (is_database(database, path)) {
+        (void)sj_command_error(command, SJ_EXIT_FAILED,
+                               "%s is the database: writing to it would destroy it", path);
+        return NULL;
+    }
+    FILE *output = fopen(path, "we");
+    if (output == NULL) {
+        (void)sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s", path,
+                               strerror(errno));
+    }
+    return output;
 }
 
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database)

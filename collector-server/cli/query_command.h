@@ -66,6 +66,15 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 
+/* sj_query_warn_of_totals warns on standard error when calls of the session are known as totals
+ * only (profiles): single calls, and those of a window, are asked for, and these are not among
+ * them. */
+void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
+
+/* sj_query_output_open opens the file that an answer of `database` goes to, which is emptied; NULL,
+ * and a message, when it cannot be written or is the database itself. The caller closes it. */
+FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path);
+
 /* sj_query_print_warnings says on standard error which blocks were left out. */
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database);
 

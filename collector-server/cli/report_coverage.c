@@ -4,9 +4,7 @@
 #include "collector-server/query/coverage_table.h"
 #include "collector-server/query/session_set.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     COLUMN_NAME,
@@ -72,12 +70,11 @@ static void write_row(FILE *page, sqlite3_stmt *row)
 static int write_page(const sj_report_coverage *coverage, const char *by, const char *sessions,
                       sqlite3_stmt *row)
 {
-    FILE *page = fopen(coverage->page, "we");
+    FILE *page = sj_query_output_open(&sj_command_report, sqlite3_db_handle(row), coverage->page);
     int result = SQLITE_DONE;
     if (page == NULL) {
         sqlite3_finalize(row);
-        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                coverage->page, strerror(errno));
+        return SJ_EXIT_FAILED;
     }
     write_head(page, by, sessions);
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {

@@ -31,6 +31,15 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     return SJ_OK;
 }
 
+/* Calls of the windows at whose ends no clock was read. The error of their time grows with the root
+ * of their number, as that of a sum does. */
+#define UNTIMED_IN_WINDOWS                                                                         \
+    "(SELECT c.function_id, count(*) AS untimed_calls FROM json_each(?11) AS x CROSS JOIN calls "  \
+    "AS c ON c.session_id = ?1 AND c.stream_id = x.value ->> 0 AND c.start_ns >= x.value ->> 1 "   \
+    "AND c.start_ns < x.value ->> 2 WHERE EXISTS (SELECT 1 FROM function_stats WHERE session_id "  \
+    "= ?1 AND untimed_calls > 0) AND c.flags & 16 AND c.duration_ns IS NOT NULL GROUP BY "         \
+    "c.function_id)"
+
 const char *sj_report_source(const sj_call_choice *choice)
 {
     return choice == NULL || choice->selection == NULL
@@ -39,12 +48,13 @@ const char *sj_report_source(const sj_call_choice *choice)
                  "sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, "
                  "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted, NULL AS cpu_ns, "
                  "NULL AS cpu_self_ns, NULL AS allocations, NULL AS allocated_bytes, NULL AS "
-                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes, (SELECT "
-                 "u.untimed_calls FROM function_stats AS u WHERE u.session_id = ?1 AND "
-                 "u.function_id = a.function_id) AS untimed_calls, NULL AS sampled_calls, "
-                 "NULL AS error_ns "
+                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes, n.untimed_calls, "
+                 "CAST(u.error_ns * sqrt(CAST(n.untimed_calls AS REAL) / u.untimed_calls) AS "
+                 "INTEGER) AS error_ns "
                  "FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> 1, "
-                 "w.value ->> 2, w.value ->> 0) AS a GROUP BY a.function_id "
+                 "w.value ->> 2, w.value ->> 0) AS a LEFT JOIN " UNTIMED_IN_WINDOWS " AS n "
+                 "ON n.function_id = a.function_id LEFT JOIN function_stats AS u ON "
+                 "u.session_id = ?1 AND u.function_id = n.function_id GROUP BY a.function_id "
                  "HAVING sum(a.calls) > 0)";
 }
 
@@ -278,23 +288,32 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
     }
 }
 
+/* is_estimate reads one of SJ_REPORT_ESTIMATES; `at` counts from 0. */
+static bool is_estimate(const sj_report_selection *selection, int at, sqlite3_stmt *statement)
+{
+    const int column = (int)selection->count + at;
+    return sqlite3_column_count(statement) > column && sqlite3_column_int64(statement, column) != 0;
+}
+
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement)
 {
-    return sqlite3_column_count(statement) > (int)selection->count &&
-           sqlite3_column_int64(statement, (int)selection->count) != 0;
+    return is_estimate(selection, 0, statement) || is_estimate(selection, 1, statement);
 }
 
 void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
                          bool wide, sqlite3_stmt *statement)
 {
-    const bool is_estimate = sj_report_row_is_estimate(selection, statement);
+    const bool is_total = is_estimate(selection, 0, statement);
+    const bool is_self = is_total || is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
         /* a copy: a value of a row cannot be converted to text and read as a number in turn */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
         const int room = wide ? 0 : room_of(selection, terminal, i);
         if (value != NULL) {
-            print_cell(selection->columns[i], terminal, room, last, is_estimate, value);
+            const bool marked =
+                strcmp(selection->columns[i]->name, "self") == 0 ? is_self : is_total;
+            print_cell(selection->columns[i], terminal, room, last, marked, value);
         }
         sqlite3_value_free(value);
         fputs(last ? "\n" : " ", stdout);

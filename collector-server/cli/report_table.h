@@ -42,8 +42,18 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* sj_report_heading_print prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* sj_report_row_is_estimate: the times of the row that `statement` stands on are estimates, as its
- * value behind the selected columns, how many calls nobody timed, says. */
+/* Whether a function called such as have calls that nobody timed: its self time is an estimate. */
+#define SJ_CALLS_UNTIMED(session_id, function_id)                                                  \
+    "EXISTS (SELECT 1 FROM call_edges AS e JOIN function_stats AS u ON u.session_id = "            \
+    "e.session_id AND u.function_id = e.callee_function_id WHERE e.session_id = " session_id       \
+    " AND e.caller_function_id = " function_id " AND u.untimed_calls > 0)"
+
+/* The expressions behind the selected columns, of rows s: how many calls nobody timed, and whether
+ * the self time is an estimate because of what was called. */
+#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_CALLS_UNTIMED("s.session_id", "s.function_id")
+
+/* sj_report_row_is_estimate: times of the row that `statement` stands on are estimates, as
+ * SJ_REPORT_ESTIMATES says. */
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
 
 /* sj_report_row_print prints the row that `statement` stands on: one value a selected column, in

@@ -263,12 +263,14 @@ static void report_calls(FILE *file, const sj_report_text *text,
 {
     time_text texts[2];
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %s (%s CPU)",
+    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %s",
             (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
             summary->drain.threads == 1 ? "" : "s", (unsigned long long)summary->registry.processes,
             summary->registry.processes == 1 ? "" : "es",
-            format_time(summary->elapsed_ns, &texts[0]),
-            format_time(summary->traced_cpu_ns, &texts[1]));
+            format_time(summary->elapsed_ns, &texts[0]));
+    if (summary->traced_cpu_ns != 0) {
+        fprintf(file, " (%s CPU)", format_time(summary->traced_cpu_ns, &texts[1]));
+    }
     if (stored != 0) {
         fprintf(file, "; %llu bytes sent, %.2f per call", (unsigned long long)summary->writer.bytes,
                 (double)summary->writer.bytes / (double)stored);

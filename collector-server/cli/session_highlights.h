@@ -15,6 +15,7 @@ typedef struct sj_highlight_function {
     char name[SJ_HIGHLIGHT_NAME_BYTES]; /* of the function; it may hold any bytes */
     int64_t self_ns;
     int64_t calls;
+    bool is_estimate; /* its self time: calls were counted without a clock */
 } sj_highlight_function;
 
 typedef struct sj_session_highlights {

@@ -126,7 +126,7 @@ static int run_named(sql_shell *shell, char **words, size_t count)
     for (size_t i = 2; i < count && runner->parameter_count < SJ_STATEMENT_RUNNER_PARAMETERS; ++i) {
         runner->parameters[runner->parameter_count++] = words[i];
     }
-    const int exit_code = sj_statement_runner_run_query(runner, words[1]);
+    const int exit_code = sj_statement_runner_run_query(runner, words[1], former);
     runner->parameter_count = former;
     return exit_code;
 }
@@ -289,6 +289,8 @@ int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
             remember_statement(&shell, statement);
             shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
                                                   : run_statements(runner, statement);
+            /* a script ends there, however its statements are broken into lines */
+            shell.done |= !shell.terminal && shell.exit_code != SJ_EXIT_OK;
             fflush(stdout);
         }
         free(statement);

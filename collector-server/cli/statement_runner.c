@@ -170,12 +170,29 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     return SJ_EXIT_OK;
 }
 
-int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name)
+/* has_parameter: a shipped query has a parameter of the name that stands before the `=`. */
+static bool has_parameter(const sj_shipped_query *query, const char *given)
+{
+    char value[VALUE_BYTES];
+    char name[VALUE_BYTES];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(given, "="), given);
+    return sj_shipped_query_default(query, name, value, sizeof(value));
+}
+
+int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name, size_t first)
 {
     runner->query = sj_shipped_query_find(name);
     if (runner->query == NULL) {
         return sj_command_error(runner->command, SJ_EXIT_NOT_FOUND,
                                 "there is no query '%s'; --queries lists them", name);
+    }
+    for (size_t i = first; i < runner->parameter_count; i++) {
+        if (!has_parameter(runner->query, runner->parameters[i])) {
+            runner->query = NULL;
+            return sj_command_error(runner->command, SJ_EXIT_USAGE,
+                                    "the query %s has no parameter for %s; --show %s lists them",
+                                    name, runner->parameters[i], name);
+        }
     }
     const int exit_code = sj_statement_runner_run(runner, runner->query->text);
     runner->query = NULL;

@@ -37,9 +37,9 @@ void sj_statement_runner_deinit(sj_statement_runner *runner);
  * SJ_EXIT_OK. */
 int sj_statement_runner_run(sj_statement_runner *runner, const char *sql);
 
-/* sj_statement_runner_run_query runs a shipped query by name: SJ_EXIT_NOT_FOUND when there is none.
- */
-int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name);
+/* sj_statement_runner_run_query runs a shipped query by name: SJ_EXIT_NOT_FOUND when there is none,
+ * SJ_EXIT_USAGE when it has none of the runner's parameters from `first` on. */
+int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name, size_t first);
 
 /* sj_statement_runner_list_queries prints names and titles; sj_statement_runner_describe_query all
  * that its text says of itself, or SJ_EXIT_NOT_FOUND. */

@@ -14,8 +14,9 @@ typedef struct sj_tree_path {
     int64_t level; /* of indentation: depth without what is folded */
     int64_t total_ns, self_ns;
     int64_t calls, open_calls;
-    bool is_estimate; /* its times are, in part */
-    bool is_divided;  /* the following are known */
+    bool is_estimate;      /* its times are, in part */
+    bool is_self_estimate; /* that, or those of what it called */
+    bool is_divided;       /* the following are known */
     int64_t working_ns, waiting_ns;
     bool has_cpu, has_memory; /* the following are known: of measured calls */
     int64_t cpu_ns, cpu_self_ns;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILTER_BYTES = 16384 };
+/* Numbers from SHOWN_DIGITS on, as lists show them of uuids, may be the beginning of one. */
+enum { FILTER_BYTES = 16384, SHOWN_DIGITS = 8 };
 
 typedef struct filter_kind {
     const char *prefix;    /* with its colon */
@@ -94,7 +95,11 @@ static char *filter_condition(const char *filter)
         }
     }
     if (is_made_of(filter, "0123456789") && strlen(filter) < 19) {
-        return sqlite3_mprintf("s.session_id = CAST(%Q AS INTEGER)", filter);
+        return sqlite3_mprintf(strlen(filter) < SHOWN_DIGITS
+                                   ? "s.session_id = %s"
+                                   : "(s.session_id = %s OR (hex(s.uuid) LIKE '%s%%' AND NOT "
+                                     "EXISTS (SELECT 1 FROM sessions WHERE session_id = %s)))",
+                               filter, filter, filter);
     }
     if (is_made_of(filter, "0123456789abcdefABCDEF") && strlen(filter) >= 4) {
         return sqlite3_mprintf("lower(hex(s.uuid)) LIKE lower(%Q) || '%%'", filter);
@@ -204,7 +209,7 @@ sj_status sj_session_set_read(sqlite3 *database, const char *text, sj_session_se
     sqlite3_str *ids = sqlite3_str_new(database);
     char *rest = copy;
     for (char *group; status == SJ_OK && (group = strsep(&rest, ",")) != NULL;) {
-        if (is_made_of(group, "0123456789") && strlen(group) < 19) {
+        if (is_made_of(group, "0123456789") && strlen(group) < SHOWN_DIGITS) {
             sqlite3_str_appendf(ids, "%s%s", sqlite3_str_length(ids) != 0 ? "," : "", group);
         } else {
             status = add_group(sql, group, error);

@@ -76,8 +76,8 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
         sqlite3_finalize(statement);
         return SJ_OK;
     }
-    sj_fail(error, sj_database_status(result), "cannot read the database: %s",
-            sqlite3_errmsg(database));
+    sj_fail(error, sj_database_status(result), "cannot read %s: %s",
+            sqlite3_db_filename(database, "main"), sqlite3_errmsg(database));
     sqlite3_finalize(statement);
     return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
 }

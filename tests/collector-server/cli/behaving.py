@@ -76,6 +76,37 @@ def piped_statements_run(sojourn, database):
     check(done.returncode == 0 and done.stdout.split() == ["1", "1", "x", ";", "y", "3"], f"{done}")
     done = say(sojourn, ["sql", database], input="select 1; select nonsense; select 2;")
     check(done.returncode == 1 and "no such column" in done.stderr and "2" not in done.stdout, f"{done}")
+    for wrong, code in (("select nonsense;", 1), (".nonsense", 2)):
+        done = say(sojourn, ["sql", database], input=f"select 1;\n{wrong}\nselect 2;\n")
+        check(done.returncode == code and "1" in done.stdout and "2" not in done.stdout, f"{wrong}: {done}")
+
+
+def what_is_asked_wrongly_is_said(sojourn, database):
+    done = say(sojourn, ["sql", "--query", "slowest_calls", "--param", "limit=2", database])
+    check(done.returncode == 0 and len(done.stdout.splitlines()) <= 3, f"{done}")
+    for words, text in ((["--query", "slowest_calls", "--param", "lmit=2"], ""), ([], ".query slowest_calls lmit=2\n")):
+        done = say(sojourn, ["sql", *words, database], input=text)
+        check(done.returncode == 2 and "no parameter for lmit=2" in done.stderr and not done.stdout, f"{words}: {done}")
+    done = say(sojourn, ["zombies", database])
+    check(done.returncode == 0 and "no session was recorded with --zombies" in done.stderr, f"{done}")
+    done = say(sojourn, ["report", "/etc/passwd"])
+    check(done.returncode == 1 and "/etc/passwd" in done.stderr, f"{done}")
+    done = say(sojourn, ["flame", "-o", "/dev/full", database])
+    check(done.returncode == 1 and "No space left" in done.stderr, f"{done}")
+
+
+def totals_are_told_apart(sojourn, program):
+    """Of a profile no single calls are known: what asks for them says so instead of showing none."""
+    database = sojourn.path("profile.db")
+    say(sojourn, ["record", "-q", "--profile", "-o", database, "--", program], check=True)
+    calls = sojourn.sql(database, "SELECT sum(calls) AS n FROM profiles")[0]["n"]
+    for words in (["report", "--to", "1s"], ["tree", "--from", "0"], ["replay"], ["export"], ["export", "--format", "chrome-json"],
+                  ["flame", "--to", "1s", "-o", "-"]):
+        done = say(sojourn, [*words, database])
+        check(f"{calls} calls of session 1 were recorded as totals" in done.stderr, f"{words}: {done}")
+    for words in (["report"], ["tree"], ["export", "--format", "folded"]):
+        done = say(sojourn, [*words, database])
+        check(done.returncode == 0 and not done.stderr, f"{words}: {done}")
 
 
 def a_database_that_is_gone(sojourn):
@@ -153,6 +184,8 @@ def test(sojourn, arguments):
     files_of_others_are_read(sojourn, database)
     tags_have_values(sojourn, database)
     piped_statements_run(sojourn, database)
+    what_is_asked_wrongly_is_said(sojourn, database)
+    totals_are_told_apart(sojourn, program)
     messages_are_about_what_was_typed(sojourn, program, database)
     durations_are_written_alike(sojourn, database)
     a_full_disk(sojourn)

@@ -161,6 +161,38 @@ def texts(sojourn, database):
     check(done.returncode == 0 and "s_thread_work" in done.stdout, f"flame: {done}")
     done = sojourn.run(["tree", "--from", "soon", database], capture_output=True, text=True)
     check(done.returncode == 2 and "--from needs a time" in done.stderr, f"a wrong time: {done}")
+    for command in ("report", "tree", "replay"):
+        for window in (["--from", "2s", "--to", "1s"], ["--to=1s", "--from=2s"]):
+            done = sojourn.run([command, *window, database], capture_output=True, text=True)
+            check(done.returncode == 2 and "before --from" in done.stderr, f"{command} {window}: {done}")
+
+
+def own_output(sojourn, database):
+    """A database is not overwritten by what is asked of it."""
+    link = sojourn.path("link.svg")
+    os.link(database, link)
+    with open(database, "rb") as file:
+        before = file.read()
+    for command in (["export", "--format", "folded", "-o", database], ["flame", "-o", link],
+                    ["report", "--coverage", "--page", database]):
+        done = sojourn.run([*command, database], capture_output=True, text=True)
+        with open(database, "rb") as file:
+            check(done.returncode == 1 and "is the database" in done.stderr and file.read() == before, f"{command}: {done}")
+
+
+def digits(sojourn, database):
+    """A uuid that begins with digits only, as lists show it, names its session."""
+    connection = sqlite3.connect(database)
+    (old,), = connection.execute("SELECT uuid FROM sessions")
+    connection.execute("UPDATE sessions SET uuid = ?", (bytes.fromhex("20261126") + old[4:],))
+    connection.commit()
+    connection.close()
+    for arguments in (["report", "--session", "20261126"], ["diff", "20261126", "1"], ["diff", "all+20261126", "20261126a"]):
+        done = sojourn.run([*arguments, database], capture_output=True, text=True)
+        absent = arguments[-1].endswith("a")
+        check(done.returncode == (3 if absent else 0), f"{arguments}: {done}")
+    done = sojourn.run(["report", "--session", "20261127", database], capture_output=True, text=True)
+    check(done.returncode == 3 and "no session '20261127'" in done.stderr, f"another's digits: {done}")
 
 
 def test(sojourn, _):
@@ -174,6 +206,8 @@ def test(sojourn, _):
     parts(sojourn, database, calls)
     functions(sojourn, database, calls)
     texts(sojourn, database)
+    own_output(sojourn, database)
+    digits(sojourn, database)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,16 @@ says 125 2 "name the program" "$sojourn" record
 says 125 2 "no option --nothing" "$sojourn" record --nothing -- true
 says 125 2 "needs a value" "$sojourn" record --wait
 says 125 2 "needs a time" "$sojourn" record --wait soon -- true
+says 2 2 "no option -x" "$sojourn" report -xd run.db
+says 2 2 "-d needs a value" "$sojourn" report -d
+says 2 2 "--json takes no value" "$sojourn" report --json=yes run.db
+says 2 2 "several options begin with --co" "$sojourn" report --co calls run.db
 says 125 2 "needs a number up to 64" "$sojourn" record --buffer 65 -- true
 says 125 2 "exclude each other" "$sojourn" record -o a --collector b -- true
 says 125 2 '"block", "drop"' "$sojourn" record --when-full never -- true
 says 125 2 "No such file" "$sojourn" record --map missing.map -- true
+says 3 2 "missing.db" "$sojourn" sql missing.db
+says 3 2 "run/missing" "$sojourn" sql --json run/missing
 echo "no map" >run/garbage.map
 says 125 2 "no line of a known format" "$sojourn" record --no-plan-cache --map run/garbage.map -- true
 says 2 2 "begin or end, and a name" "$sojourn" mark begin
@@ -63,7 +69,8 @@ says 125 2 'run/bad.json:2:2: ' "$sojourn" record --policy run/bad.json -- true
 says 125 2 'a budget from "0.1%"' "$sojourn" record --budget 0% -- true
 says 0 1 "mode  *profile" "$sojourn" policy check default
 says 0 1 "^jank$" "$sojourn" policy list
-says 3 2 "shipped policies: default" "$sojourn" policy check nothing.json
+says 3 2 "shipped policies: $("$sojourn" policy list | sed ':next; N; $!b next; s/\n/, /g'))" \
+    "$sojourn" policy check nothing.json
 
 # bench: runs of one name in one database; options of record are handed on; a failing run ends it.
 "$sojourn" bench -n 3 --warmup 1 -o bench.db --name plain -- sh -c 'echo out' >bench.txt 2>error.txt || fail "bench: $(cat error.txt)"

@@ -105,8 +105,9 @@ def one_map(sojourn, name, program, linker_map, script, expected):
                  for function, calls in found.items() if calls != expected.get(function, 0)]
     check(not differing, f"{name}: {len(differing)} of {len(found)} differ\n"
                          + "\n".join(differing[:20]))
-    row = sojourn.sql(database, "SELECT mode, stored_blocks FROM sessions")[0]
-    check(row == {"mode": "profile", "stored_blocks": 0}, f"{name}: not a profile: {row}")
+    row = sojourn.sql(database, "SELECT mode, stored_blocks, traced_cpu_ns > 0 AS has_cpu FROM sessions")[0]
+    check(row == {"mode": "profile", "stored_blocks": 0, "has_cpu": 1}, f"{name}: not a profile: {row}")
+    check(re.search(r"in [\d.]+ m?s \([\d.]+ [mu]?s CPU\)", told), f"{name}: no CPU time in {told}")
     print(f"{name}: {len(found)} functions, {sum(found.values())} calls, equal to callgrind's")
     return set(found)
 

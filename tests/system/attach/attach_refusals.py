@@ -11,9 +11,9 @@ from attaching import (Target, attach, check_same, code_bytes, copy_for_everybod
 from sojourn_testing import PATIENCE_S, check, children, main, wait_for
 
 
-def refused(sojourn, pid, words):
+def refused(sojourn, pid, words, code=1):
     done, summary = attach(sojourn, pid, sojourn.path("refused.db"))
-    check(done.returncode == 1 and summary is None, f"{pid} was not refused: {done}")
+    check(done.returncode == code and summary is None, f"{pid} was not refused: {done}")
     for word in words:
         check(word in done.stderr, f"{pid}: {word!r} is missing in {done.stderr!r}")
     check(not os.path.exists(sojourn.path("refused.db")), "a refused attach made a database")
@@ -100,7 +100,7 @@ def test_other_version(sojourn, sample):
 
 def test(sojourn, arguments):
     sample, static, emulated = arguments
-    refused(sojourn, 4190000, ["no process", "sojourn ps"])
+    refused(sojourn, 4190000, ["no process", "sojourn ps"], code=3)
     refused(sojourn, 1, ["PID 1 (init)"])
     kernel = next((int(name) for name in os.listdir("/proc") if name.isdigit() and
                    os.path.exists(f"/proc/{name}/status") and
@@ -110,7 +110,7 @@ def test(sojourn, arguments):
 
     zombie = subprocess.Popen(["true"])
     wait_for_state(zombie.pid, "Z")
-    refused(sojourn, zombie.pid, ["ended"])
+    refused(sojourn, zombie.pid, ["ended"], code=3)
     zombie.wait()
 
     itself = subprocess.run(["sh", "-c", f"exec {sojourn.program} attach -o /tmp/never.db $$"],

@@ -32,6 +32,8 @@ REFUSED = [({"java": {"classes": ["a.*"]}}, "methods of java"), ({"mono": {"line
 EDGES = ("SELECT coalesce(c.name, '') AS caller, f.name AS callee, e.calls FROM call_edges e"
          " LEFT JOIN functions c ON c.function_id = e.caller_function_id"
          " JOIN functions f ON f.function_id = e.callee_function_id")
+CALLERS = ("SELECT DISTINCT f.name FROM call_edges e JOIN function_stats s ON s.function_id = e.callee_function_id"
+           " JOIN functions f ON f.function_id = e.caller_function_id WHERE s.untimed_calls > 0")
 STATS = ("SELECT f.name, s.calls, s.untimed_calls, s.sampled_calls, s.error_ns, s.untrusted, s.total_ns"
          " FROM function_stats s JOIN functions f USING (function_id)")
 OUTSIDE = ("SELECT count(*) AS n FROM calls c JOIN calls p ON p.call_id = c.parent_id"
@@ -98,6 +100,12 @@ def check_shown(sojourn, database, estimated):
         name = line.split(" ")[-1]
         if name in estimated:
             check("~" in line, line)
+    callers = {row["name"] for row in sojourn.sql(database, CALLERS)} - set(estimated)
+    marks = {line.split()[-1]: line.count("~") for line in output_of(
+        sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:-4] if line}
+    for name, count in marks.items():
+        check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
+    check("\n~ estimates" in output_of(sojourn, "tree", "--all", database), "the tree does not say what ~ is")
     rows = list(csv.DictReader(io.StringIO(output_of(sojourn, "report", "--csv", "--all", database))))
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
     check(told == set(estimated), f"report --csv tells of {told}")
@@ -117,6 +125,46 @@ def check_shown(sojourn, database, estimated):
     check(told[str(around)] is True, f"replay --json tells {told}")
     calls = list(csv.DictReader(io.StringIO(output_of(sojourn, "sql", "--csv", f"SELECT flags FROM calls WHERE flags & {UNTIMED} LIMIT 1", database))))
     check(calls, "calls have no flag")
+
+
+def check_window(sojourn, database):
+    """Of a part of the session, as many calls are said to be untimed as calls of it have the flag."""
+    (half,), = [row.values() for row in sojourn.sql(database, "SELECT max(end_ns) / 2 AS half FROM calls")]
+    flagged = {row["name"]: row["n"] for row in sojourn.sql(
+        database, f"SELECT f.name, count(*) AS n FROM calls c JOIN functions f USING (function_id) WHERE c.flags & {UNTIMED}"
+        f" AND c.start_ns <= {half} AND c.duration_ns IS NOT NULL GROUP BY 1")}
+    whole = {row["function"]: row["error_ns"] for row in json.loads(output_of(sojourn, "report", "--json", database))}
+    rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
+    check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
+    check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
+
+
+def check_summary(sojourn, rounds):
+    """The closing summary marks the same self times as the report does."""
+    for doubling in range(DOUBLINGS):
+        database = sojourn.path(f"summary{doubling}.db")
+        done = sojourn.run(["record", "--clock", "adaptive", "-o", database, "--", *PROGRAM, str(int(rounds) << doubling)],
+                           capture_output=True, text=True)
+        told = {line.split()[-1]: "~" in line for line in done.stderr.splitlines() if " self " in line}
+        shown = output_of(sojourn, "report", "--all", "--columns", "self,function", database).splitlines()[5:]
+        marked = {line.split()[-1]: "~" in line for line in shown if line}
+        check(told and all(marked[name] == is_marked for name, is_marked in told.items()), f"{told} is not {marked}")
+        if any(told.values()):
+            return
+    check(False, "no summary of estimates")
+
+
+def check_mixed(sojourn, database, rounds):
+    """Sessions with different clocks are compared with a warning, those with the same without."""
+    for options in (["--clock", "adaptive"], []):
+        done, _ = sojourn.record([*PROGRAM, rounds], database, options)
+        check(done.returncode == 0, f"{options}: {done}")
+    counts = sojourn.sql(database, "SELECT session_id AS id, sum(untimed_calls > 0) AS n FROM function_stats GROUP BY 1 ORDER BY 1")
+    clocks = {row["id"]: bool(row["n"]) for row in counts}
+    check(clocks[1] and not clocks[3], f"clocks of the sessions: {counts}")
+    for command in (["diff", "1", "3"], ["check", "--baseline", "3", "1"], ["diff", "1", "1"], ["diff", "3", "3"]):
+        done = sojourn.run([*command, database], capture_output=True, text=True)
+        check(("recorded alike" in done.stderr) == ("1" in command and "3" in command), f"{command}: {done}")
 
 
 def check_chosen(sojourn, estimated):
@@ -173,6 +221,9 @@ def test(sojourn, arguments):
     check_the_same(exact, adaptive)
     estimated = check_flags(sojourn, database, stats)
     check_shown(sojourn, database, estimated)
+    check_window(sojourn, database)
+    check_summary(sojourn, rounds)
+    check_mixed(sojourn, database, rounds)
     check_chosen(sojourn, estimated)
     _, database, _, stats = counted(sojourn, "handler", HANDLER)
     check_flags(sojourn, database, stats)
