@@ -21,13 +21,18 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     "histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator, p.min_ns,"       \
     " p.max_ns)"
 
+/* Some calls of its function were counted without a clock. */
+#define IS_ESTIMATE                                                                                \
+    "EXISTS (SELECT 1 FROM function_stats e WHERE e.session_id = p.session_id"                     \
+    " AND e.function_id = p.function_id AND e.untimed_calls > 0) AS is_estimate"
+
 #define NODE_COLUMNS                                                                               \
     "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id,"                               \
     " iif(p.rare, f.name || ' (rare paths)', f.name) AS name, m.path AS module,"                   \
     " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
     " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
         "0.95") " AS p95_ns,"                                                                      \
-                " p.unwound, p.untrusted, (SELECT count(*) FROM call_paths c"                      \
+                " p.unwound, p.untrusted, " IS_ESTIMATE ", (SELECT count(*) FROM call_paths c"     \
                 " WHERE c.parent_path_id = p.path_id) AS child_count"
 #define NODE_JOINS                                                                                 \
     " JOIN functions f ON f.function_id = p.function_id JOIN modules m ON m.module_id ="           \

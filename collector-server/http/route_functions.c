@@ -21,7 +21,7 @@ typedef struct sort_key {
 #define MEAN                                                                                       \
     "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
     " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
-#define UNTIMED "coalesce(x.untimed_calls, 0) AS untimed_calls"
+#define UNTIMED "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns"
 /* The middle of a bin may lie outside of what was measured. */
 #define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
 

@@ -43,6 +43,8 @@ static const char counts_sql[] =
     " (SELECT count(*) FROM unhooked_functions WHERE session_id = ?1) AS unhooked,"
     " (SELECT coalesce(sum(untrusted), 0) FROM function_stats WHERE session_id = ?1)"
     "  AS untrusted_calls,"
+    " (SELECT coalesce(sum(untimed_calls), 0) FROM function_stats WHERE session_id = ?1)"
+    "  AS untimed_calls,"
     " (SELECT count(*) FROM blocks b JOIN streams s ON s.stream_id = b.stream_id"
     "  WHERE s.session_id = ?1 AND b.quarantined IS NOT NULL) AS quarantined_blocks";
 

@@ -8,7 +8,6 @@ import {
 const WHOLE = 1;
 const FALLEN = 2;
 const KILLED = 3; // with two threads
-const ADAPTIVE = 5; // its times are estimates
 const GAPPED = 4; // killed, without the first block of its main thread
 
 before(async () => {
@@ -17,7 +16,6 @@ before(async () => {
     record("fallen", ["--zombies", "heap"], "crash");
     assert.equal(record("killed", [], "300", "0").status, 0);
     assert.equal(record("gapped", [], "20000", "0").status, 0); // more calls than a block holds
-    assert.equal(record("adaptive", ["--clock", "adaptive"], "20000", "0").status, 0);
     await start();
     change(`INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)
         SELECT r.report_id, e.number, e.event, e.owners, r.tid, 0, e.function FROM zombie_reports r,
@@ -64,7 +62,7 @@ test("the list of sessions: each row and all totals", async () => {
     wanted.forEach((row, index) => {
         const [, state, what, device, started, took, calls, lost] = shown[index];
         assert.equal(titles[index], format.dateTime(row.started));
-        const ages = Array.from({ length: 26 }, (_, second) => format.ago(row.started, before + second * 1000));
+        const ages = Array.from({ length: 260 }, (_, tenth) => format.ago(row.started, before + tenth * 100));
         assert.ok(ages.includes(started), `${started} is none of ${ages}`);
         assert.match(state, new RegExp(row.state));
         assert.ok(what.startsWith(row.name) && device.startsWith(row.device), shown[index].join(" | "));
@@ -144,32 +142,6 @@ test("the table of functions: every column", async () => {
     }
     await page.getByText(`${count(rows.length)} of ${count(rows.length)} functions, ${percent(1, 1)} of all time, ${compact(rows[0].counted)} calls`).waitFor();
     await page.context().close();
-});
-
-test("times of calls that were counted without a clock are said to be estimates", async () => {
-    const { duration } = format;
-    const rows = await sql(`SELECT f.name, s.function_id, s.calls, s.self_ns, s.total_ns, coalesce(s.untimed_calls, 0) AS untimed, (SELECT sum(p.total_ns) / max(sum(p.calls), 1)
-        FROM call_paths p WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns
-        FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND s.calls > 0`);
-    assert.ok(rows.some((row) => row.untimed > 0) && rows.some((row) => row.untimed === 0), JSON.stringify(rows));
-    for (const chosen of ["", "&area=0-100000000000"]) {
-        const page = await openPage(`/sessions/${ADAPTIVE}?view=functions${chosen}`);
-        await page.locator("[role=grid] .rows .mono").first().waitFor();
-        const shown = await grid(page, "grid");
-        for (const row of rows) {
-            const [, self, total, , mean] = shown.find(([name]) => name.startsWith(row.name));
-            const sign = row.untimed > 0 ? "~" : "";
-            assert.deepEqual([self.includes("~"), total, mean], [row.untimed > 0, sign + duration(row.total_ns), sign + duration(row.mean_ns)], row.name);
-        }
-        await page.context().close();
-    }
-    for (const [which, sign] of [["c.flags & 16", "~"], ["NOT c.flags & 16", ""]]) {
-        const [call] = await sql(`SELECT call_id, duration_ns, self_ns FROM calls c WHERE session_id = ${ADAPTIVE} AND ${which} AND duration_ns > 0 LIMIT 1`);
-        const page = await openPage(`/sessions/${ADAPTIVE}?view=timeline&call=${call.call_id}`);
-        await page.getByRole("region", { name: "Selected call" })
-            .getByText(`${sign}${duration(call.duration_ns)}, ${sign}${duration(call.self_ns)} of it itself`, { exact: true }).waitFor();
-        await page.context().close();
-    }
 });
 
 test("the call tree: the outermost calls and what they called", async () => {
@@ -310,6 +282,12 @@ test("a function: its sums, each percentile, callers and callees", async () => {
         await page.getByRole("group", { name: "Calls near" }).getByRole("button").allTextContents(),
         ["min", "p50", "p90", "p95", "p99", "max"].map((key) => `${key} ${duration(fn[`${key}_ns`])}`),
     );
+    for (const key of ["min", "p50", "p90", "p95", "p99", "max"]) {
+        await page.getByRole("group", { name: "Calls near" }).getByRole("button", { name: `${key} `, exact: false }).click();
+        await page.waitForURL(/range=/);
+        const near = await checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => [duration(row.start_ns)]);
+        assert.ok(near.length > 0, key);
+    }
     for (const side of ["Callers", "Callees"]) {
         const rows = await checkPanel(page, side, (row) => [row.name, count(row.calls), duration(row.total_ns)]);
         const link = new URL(await page.getByRole("region", { name: side, exact: true }).getByRole("link", { name: "SQL" }).getAttribute("href"), base);

@@ -12,6 +12,7 @@ import {
 } from "./lab.mjs";
 
 const WHOLE = 1;
+const FALLEN = 2;
 let worker; // thread_id
 let workerName;
 let half; // a time in the middle of the main thread's calls
@@ -179,6 +180,13 @@ test("call tree, flame graphs, overview, timeline and durations follow the selec
     await page.getByRole("region", { name: "Where the time goes" }).getByRole("link", { name: "fibonacci" }).click();
     await page.waitForURL((url) => url.searchParams.get("threads") === String(worker));
     await page.getByRole("group", { name: "The function above its callers", exact: true }).waitFor();
+
+    await page.goto(new URL(`/sessions/${FALLEN}?view=overview&functions=fal*`, base).href);
+    const open = await checkPanel(page, "Open at the end, innermost first", (row) => [row.thread, row.depth, row.name]);
+    assert.deepEqual(open.map((row) => row[2]), ["fall"]);
+    await page.goto(new URL(`/sessions/${FALLEN}?view=overview&functions=*_block`, base).href);
+    const last = await checkPanel(page, "Last calls, at most 100 of each thread, latest first", (row) => [row.thread, row.depth, row.name]);
+    assert.deepEqual(last.map((row) => row[2]), ["use_block", "drop_block", "make_block"]);
 
     await page.goto(new URL(`/sessions/${WHOLE}?view=timeline&${chosen}`, base).href);
     await page.locator(".timeline canvas").waitFor();

@@ -23,8 +23,16 @@ export function duration(ns: number | null | undefined): string {
     return `${Math.round(ns)} ns`;
 }
 
-// What "~" in front of a time means.
-export const ESTIMATE = "estimate: calls counted without a clock";
+// estimated is a duration, with ~ in front where it is an estimate.
+export function estimated(ns: number | null | undefined, isEstimate: boolean | number): string {
+    return `${isEstimate && ns !== null && ns !== undefined ? "~" : ""}${duration(ns)}`;
+}
+
+// estimateHint says what ~ in front of a time means, with the standard error of a total where that is known.
+export function estimateHint(errorNs: number | null = null): string {
+    const error = errorNs === null ? "" : `; total ± ${duration(errorNs)} (standard error)`;
+    return `estimate: calls counted without a clock${error}`;
+}
 
 // count separates thousands; means of counts have at most three decimals.
 export function count(value: number): string {

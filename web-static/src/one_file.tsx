@@ -2,11 +2,12 @@
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { parse } from "./api";
-import { bytes, compact, count, dateTime, duration, fileName, percent } from "./format";
+import { isUntimed } from "./estimates";
+import { bytes, compact, count, dateTime, duration, estimated, estimateHint, fileName, percent } from "./format";
 import type { OneFile, OnePanel } from "./one_file_data";
 import { type FlameRow, framesOfPaths, widthOf } from "./pages/flame_tree";
 import { Flame } from "./widgets/flame";
-import { StatePill, Tile } from "./widgets/small";
+import { EstimatesNote, StatePill, Tile, Time } from "./widgets/small";
 
 const SHOWN = 200;
 
@@ -35,7 +36,23 @@ function titleOf(column: string, panel: string): string {
     return (column === "name" ? names[panel] : undefined) ?? titles[column] ?? words[0]!.toUpperCase() + words.slice(1);
 }
 
-function textOf(column: string, value: unknown): string {
+// Columns that say of the times in a row whether they are estimates; they are marked, and these not shown.
+const ABOUT_TIMES = new Set(["untimed_calls", "error_ns", "flags"]);
+
+interface Doubt {
+    isEstimate: boolean;
+    error: number | null; // standard error of a total, ns
+}
+
+function doubtOf({ columns }: OnePanel, row: readonly unknown[]): Doubt {
+    const number = (column: string) => {
+        const value = row[columns.indexOf(column)];
+        return typeof value === "number" ? value : null;
+    };
+    return { isEstimate: (number("untimed_calls") ?? 0) > 0 || isUntimed(number("flags") ?? 0), error: number("error_ns") };
+}
+
+function textOf(column: string, value: unknown, isEstimate = false): string {
     if (value === null || value === "") {
         return "–";
     }
@@ -43,7 +60,7 @@ function textOf(column: string, value: unknown): string {
         return column === "module" ? fileName(String(value)) : String(value);
     }
     if (column.endsWith("_ns")) {
-        return duration(value);
+        return estimated(value, isEstimate);
     }
     return column.endsWith("_ppm") ? percent(value, 1e6) : column === "tid" ? String(value) : count(value);
 }
@@ -55,10 +72,21 @@ function compare(a: unknown, b: unknown): number {
     return a === null ? 1 : b === null ? -1 : String(a).localeCompare(String(b));
 }
 
+function Cell({ column, value, isNumber, doubt }: { column: string; value: unknown; isNumber: boolean; doubt: Doubt }) {
+    const text = textOf(column, value, doubt.isEstimate);
+    const hint = column.endsWith("_ns") && text.startsWith("~") ? `; ${estimateHint(doubt.error)}` : "";
+    return (
+        <td class={isNumber ? "number" : "mono"} title={`${String(value ?? "")}${hint}`}>
+            {text}
+        </td>
+    );
+}
+
 function Table({ panel }: { panel: OnePanel }) {
     const [sort, setSort] = useState(-1);
     const [search, setSearch] = useState("");
     const numeric = panel.columns.map((_, at) => panel.rows.some((row) => typeof row[at] === "number"));
+    const shown = panel.columns.map((_, at) => at).filter((at) => !ABOUT_TIMES.has(panel.columns[at]!));
     const rows = useMemo(() => {
         const wanted = search.toLowerCase();
         const found = panel.rows.filter((row) => row.some((value) => String(value).toLowerCase().includes(wanted)));
@@ -82,15 +110,15 @@ function Table({ panel }: { panel: OnePanel }) {
                 <table>
                     <thead>
                         <tr>
-                            {panel.columns.map((column, at) => (
+                            {shown.map((at) => (
                                 <th
                                     scope="col"
-                                    key={column}
+                                    key={at}
                                     class={numeric[at] ? "number" : ""}
                                     {...(sort === at ? { "aria-sort": numeric[at] ? "descending" : "ascending" } : {})}
                                 >
                                     <button type="button" class="sort" onClick={() => setSort(at)}>
-                                        {titleOf(column, panel.title)}
+                                        {titleOf(panel.columns[at]!, panel.title)}
                                     </button>
                                 </th>
                             ))}
@@ -99,10 +127,8 @@ function Table({ panel }: { panel: OnePanel }) {
                     <tbody>
                         {rows.slice(0, SHOWN).map((row, index) => (
                             <tr key={index}>
-                                {row.map((value, at) => (
-                                    <td key={at} class={numeric[at] ? "number" : "mono"} title={String(value ?? "")}>
-                                        {textOf(panel.columns[at]!, value)}
-                                    </td>
+                                {shown.map((at) => (
+                                    <Cell key={at} column={panel.columns[at]!} value={row[at]} isNumber={numeric[at]!} doubt={doubtOf(panel, row)} />
                                 ))}
                             </tr>
                         ))}
@@ -147,8 +173,8 @@ function Graph({ panel }: { panel: OnePanel }) {
                 columns={[
                     { title: "Function", mono: true, cell: ({ about }) => about.name },
                     { title: "Depth", number: true, cell: ({ about }) => about.depth },
-                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
-                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
+                    { title: "Total", number: true, cell: ({ about }) => <Time ns={about.total_ns} isEstimate={about.is_estimate} /> },
+                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_estimate} /> },
                     { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
                 ]}
             />
@@ -185,6 +211,7 @@ function Page({ data }: { data: OneFile }) {
                 </strong>{" "}
                 {lost.join("; ")}
             </p>
+            <EstimatesNote untimed={session.counts.untimed_calls} calls={session.stored_calls} />
             <dl class="tiles">
                 <Tile label="Duration">{duration(session.duration_ns)}</Tile>
                 <Tile label="Calls of the session">{compact(session.stored_calls)}</Tile>

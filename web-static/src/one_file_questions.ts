@@ -5,11 +5,11 @@ import {
     decisionsSql,
     marksSql,
     NOTES_SQL,
-    OPEN_SQL,
+    openSql,
     slowSql,
     threadsSql,
     triggersSql,
-    UNHOOKED_SQL,
+    unhookedSql,
 } from "./pages/overview_sql";
 import { selectedFunctionsSql } from "./pages/selected_functions";
 import { readSelection, type Selection } from "./selection";
@@ -28,13 +28,14 @@ export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
 
 // Slow calls with their callers, which nobody can ask for later.
 function slowWithCallersSql(chosen: Selection): string {
-    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns,
+    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.flags,
     (SELECT group_concat(f.name, ' ← ') FROM ancestors(x.call_id) a LEFT JOIN functions f USING (function_id)) AS callers
 FROM (${slowSql(chosen)}) x`;
 }
 
 function functionsSql(chosen: Selection): string {
-    return `SELECT name, module, calls, total_ns, self_ns, mean_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns
+    return `SELECT name, module, calls, total_ns, self_ns, mean_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns,
+    untimed_calls, error_ns
 FROM (${selectedFunctionsSql(chosen)}) ORDER BY self_ns DESC`;
 }
 
@@ -45,13 +46,13 @@ export function questionsOf(chosen: Selection): Question[] {
         of("Call paths", flameSql(chosen, null), 20000),
         of("Functions", functionsSql(chosen), 5000),
         of("Single calls with most time of their own", slowWithCallersSql(chosen), 100),
-        of("Open at the end, innermost first", OPEN_SQL, 500, true),
+        of("Open at the end, innermost first", openSql(chosen), 500, true),
         of("Threads", threadsSql(chosen), 200),
         of("Marks", marksSql(chosen), 200),
         of("Notes", NOTES_SQL, 200),
         of("Triggers that fired", triggersSql(chosen), 200),
         of("Decisions of the overhead budget", decisionsSql(chosen), 200),
-        of("Functions that were not instrumented, by reason", UNHOOKED_SQL, 200),
+        of("Functions that were not instrumented, by reason", unhookedSql(chosen), 200),
     ];
 }
 

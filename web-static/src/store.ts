@@ -64,7 +64,9 @@ export function changedHere(id: string): void {
 }
 
 let filters: Record<string, string> = {};
-let loadedFilters = "";
+
+// loadedFilters are those that the sessions in the list match, as JSON.
+export const loadedFilters = signal("");
 let turn = 0;
 let reload: ReturnType<typeof setTimeout> | undefined;
 
@@ -79,10 +81,10 @@ async function loadSessions(): Promise<void> {
         }
         const last = BigInt(page.items[page.items.length - 1]?.id ?? 0);
         const older =
-            key === loadedFilters && page.truncated
+            key === loadedFilters.value && page.truncated
                 ? (sessions.value ?? []).filter((session) => BigInt(session.id) < last)
                 : [];
-        loadedFilters = key;
+        loadedFilters.value = key;
         sessions.value = [...page.items, ...older];
         olderSessions.value = older.length > 0 ? olderSessions.value : page.truncated;
         sessionTotals.value = page.totals;
@@ -117,7 +119,7 @@ export async function loadOlderSessions(): Promise<void> {
     const mine = turn;
     const known = sessions.value ?? [];
     try {
-        const page = await api.sessions(JSON.parse(loadedFilters || "{}") as Record<string, string>, known[known.length - 1]?.id);
+        const page = await api.sessions(JSON.parse(loadedFilters.value || "{}") as Record<string, string>, known[known.length - 1]?.id);
         if (mine === turn) {
             sessions.value = [...known, ...page.items];
             olderSessions.value = page.truncated;

@@ -1,20 +1,22 @@
 // One call: where it stands, what it was given, who called it.
 import { Fragment } from "preact";
 import { useSql } from "../answers";
-import { bytes, count, duration, ESTIMATE } from "../format";
+import { anyUntimedSql, isUntimed, untimedSql } from "../estimates";
+import { bytes, count, duration } from "../format";
 import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
-import { Problem } from "../widgets/small";
+import { Problem, Time } from "../widgets/small";
 
 const CALL_SQL = `SELECT c.*, k.allocated_bytes, f.name, m.path AS module, t.name AS thread
 FROM calls c LEFT JOIN call_costs k ON k.session_id = c.session_id AND k.call_id = c.call_id LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
-const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns
+const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns,
+       ${untimedSql("a.flags")}
 FROM ancestors(:call) a LEFT JOIN functions f USING (function_id)`;
 
 const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.duration_ns) AS total_ns,
-       max(d.duration_ns) AS longest_ns
+       max(d.duration_ns) AS longest_ns, ${anyUntimedSql("d.flags")}
 FROM calls d LEFT JOIN functions f USING (function_id) WHERE d.parent_id = :call
 GROUP BY d.function_id ORDER BY total_ns DESC LIMIT 20`;
 
@@ -48,6 +50,7 @@ interface Caller {
     start_ns: number;
     duration_ns: number | null;
     self_ns: number | null;
+    is_estimate: number;
 }
 
 interface Callee {
@@ -55,6 +58,7 @@ interface Callee {
     calls: number;
     total_ns: number | null;
     longest_ns: number | null;
+    is_estimate: number;
 }
 
 interface Value {
@@ -73,8 +77,6 @@ const doubts: readonly (readonly [number, string])[] = [
     [4, "calls were lost before it, so its caller is uncertain"],
     [8, "its thread waited for the recorder while it ran"],
 ];
-
-const UNTIMED = 16; // SJ_CALL_UNTIMED
 
 function doubtsOf(flags: number): string[] {
     return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
@@ -125,8 +127,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
         return <p class="dim">{about.value ? `There is no call ${call}.` : "Loading…"}</p>;
     }
     const doubt = doubtsOf(known.flags);
-    const isEstimate = (known.flags & UNTIMED) !== 0;
-    const time = (ns: number | null) => `${isEstimate ? "~" : ""}${duration(ns)}`;
+    const time = (ns: number | null) => <Time ns={ns} isEstimate={isUntimed(known.flags)} />;
     return (
         <section class="card panel call-details" aria-label="Selected call">
             <div class="title-line">
@@ -138,9 +139,9 @@ export function CallDetails({ session, call }: { session: string; call: string }
             </div>
             <dl class="facts">
                 <dt>Took</dt>
-                <dd title={isEstimate ? ESTIMATE : undefined}>
+                <dd>
                     {known.duration_ns === null ? "not ended" : time(known.duration_ns)}
-                    {known.self_ns === null ? "" : `, ${time(known.self_ns)} of it itself`}
+                    {known.self_ns === null ? null : <>, {time(known.self_ns)} of it itself</>}
                 </dd>
                 {known.cpu_ns === null ? null : (
                     <>
@@ -160,7 +161,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     </Fragment>
                 ))}
                 <dt>Began</dt>
-                <dd title={`${count(known.start_ns)} ns`}>{duration(known.start_ns)}</dd>
+                <dd title={`${count(known.start_ns)} ns`}>{time(known.start_ns)}</dd>
                 <dt>Thread</dt>
                 <dd>{known.thread ?? "–"}</dd>
                 <dt>Depth</dt>
@@ -197,8 +198,8 @@ export function CallDetails({ session, call }: { session: string; call: string }
                             mono: true,
                             cell: (row) => <a href={callAddress(session, row)}>{row.name}</a>,
                         },
-                        { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
-                        { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                        { title: "Took", number: true, cell: (row) => <Time ns={row.duration_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
                     ]}
                 />
                 <SqlPanel
@@ -210,8 +211,8 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                        { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
-                        { title: "Longest", number: true, cell: (row) => duration(row.longest_ns) },
+                        { title: "Total", number: true, cell: (row) => <Time ns={row.total_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Longest", number: true, cell: (row) => <Time ns={row.longest_ns} isEstimate={row.is_estimate} /> },
                     ]}
                 />
             </div>

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Overview, PathNode } from "../api";
-import { compact, count, duration, fileName, percent } from "../format";
+import { compact, count, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
-import { Bar, Problem } from "../widgets/small";
+import { Bar, Problem, Time } from "../widgets/small";
 import { type TreeColumn, TreeGrid } from "../widgets/tree_grid";
 import { isPart, selection } from "../selection";
 import { selectedTree } from "./selected_tree";
@@ -44,7 +44,9 @@ function MoreName({ row }: { row: TreeRow }) {
     );
 }
 
-function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColumn[] {
+// Of siblings that are not loaded it is not known which are estimates: they count as some where the session has any.
+function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeRow) => void): TreeColumn[] {
+    const time = (row: TreeRow, ns: number | null | undefined) => <Time ns={ns} isEstimate={row.node?.is_estimate ?? hasEstimates} />;
     return [
         {
             key: "name",
@@ -72,7 +74,7 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
                     <>
                         <Bar part={ns} whole={sessionNs} />
                         <span>{percent(ns, sessionNs)}</span>
-                        <span class="value">{duration(ns)}</span>
+                        <span class="value">{time(row, ns)}</span>
                     </>
                 );
             },
@@ -82,7 +84,7 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
             title: "Self",
             hint: "time in the calls themselves, callees not counted",
             className: "number",
-            cell: (row) => duration(row.node?.self_ns ?? row.rest?.self_ns),
+            cell: (row) => time(row, row.node?.self_ns ?? row.rest?.self_ns),
         },
         {
             key: "calls",
@@ -101,36 +103,53 @@ function columnsOf(sessionNs: number, toggle: (row: TreeRow) => void): TreeColum
             title: "p50",
             hint: "half of the calls were shorter",
             className: "number",
-            cell: (row) => (row.node ? duration(row.node.p50_ns) : null),
+            cell: (row) => (row.node ? time(row, row.node.p50_ns) : null),
         },
         {
             key: "p95",
             title: "p95",
             hint: "95 % of the calls were shorter",
             className: "number",
-            cell: (row) => (row.node ? duration(row.node.p95_ns) : null),
+            cell: (row) => (row.node ? time(row, row.node.p95_ns) : null),
         },
     ];
 }
 
+interface Shown {
+    model: TreeModel;
+    of: string; // what is selected
+    rows: TreeRow[];
+}
+
+// The tree of what is selected. Until that of a changed session is there its rows before the change are shown, and
+// cannot be opened; those of another selection are not.
 function useTree(session: string, changes: number) {
     const chosen = selection.value;
-    const key = isPart(chosen) || chosen.functions ? JSON.stringify([chosen, changes]) : "";
+    const of = isPart(chosen) || chosen.functions ? JSON.stringify(chosen) : "";
+    const key = of ? `${of} ${changes}` : "";
     const model = useMemo(
         () => new TreeModel(key ? selectedTree(session, chosen) : storedTree(session)),
         [session, key],
     );
-    const [rows, setRows] = useState<TreeRow[]>([]);
+    const [shown, setShown] = useState<Shown | null>(null);
     const [problem, setProblem] = useState("");
+    const latest = useRef<TreeModel | null>(null);
+    latest.current = model;
+    useEffect(() => () => void (latest.current = null), []);
+    const isLatest = () => latest.current === model; // false when another view is shown, too
     const update = (work: Promise<unknown>) =>
         work.then(
             () => {
-                setProblem("");
-                setRows(model.rows());
+                if (isLatest()) {
+                    setProblem("");
+                    setShown({ model, of, rows: model.rows() });
+                }
             },
-            (failure: Error) => setProblem(failure.message),
+            (failure: Error) => isLatest() && setProblem(failure.message),
         );
-    return { model, rows, problem, update, isSelected: key !== "" };
+    const isReady = shown?.model === model;
+    const rows = shown?.of === of ? shown.rows : [];
+    return { model, rows, problem, update, isLatest, isReady, sessionNs: shown?.model.sessionNs ?? 0, isSelected: key !== "" };
 }
 
 const HOT_STEPS_MAX = 60;
@@ -152,7 +171,7 @@ async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
 type Focus = Parameters<TreeModel["loadFocus"]>[0];
 
 export function CallTreeView({ session, changes }: { session: Overview; changes: number }) {
-    const { model, rows, problem, update, isSelected } = useTree(session.id, changes);
+    const { model, rows, problem, update, isLatest, isReady, sessionNs, isSelected } = useTree(session.id, changes);
     const [vanished, setVanished] = useState("");
     const parameters = route.value.parameters;
     const selected = parameters.get("path") ?? "";
@@ -163,7 +182,9 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     const focusOn = (target: Focus) =>
         model.loadFocus(target).catch(async (failure: Error) => {
             await model.loadRoots();
-            setVanished(`${failure.message}: this is the whole tree.`);
+            if (isLatest()) {
+                setVanished(`${failure.message}: this is the whole tree.`);
+            }
             return "";
         });
     const first = useRef(changes);
@@ -179,7 +200,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     useEffect(() => {
         setVanished("");
         if (wantedFunction) {
-            void update(focusOn({ function: wantedFunction }).then((id) => id && select(id)));
+            void update(focusOn({ function: wantedFunction }).then((id) => id && isLatest() && select(id)));
         } else if (/^[0-9]{1,18}$/.test(selected)) {
             void update(focusOn({ focus: selected }));
         } else {
@@ -188,7 +209,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     }, [model]);
 
     const toggle = (row: TreeRow, open: boolean) => {
-        if (!row.node) {
+        if (!row.node || !isReady) {
             return;
         }
         if (open) {
@@ -201,9 +222,9 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     const activate = (row: TreeRow) => {
         if (row.node) {
             toggle(row, !row.open);
-        } else {
+        } else if (isReady) {
             void update(model.loadMore(row.parent)).then(() => {
-                if (selected === row.key) {
+                if (selected === row.key && isLatest()) {
                     const last = model.rows().filter((each) => each.parent === row.parent);
                     select(last[row.position - 1]?.key ?? row.parent);
                 }
@@ -211,8 +232,8 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
         }
     };
     const hottest = (row: TreeRow) => {
-        if (row.node) {
-            void update(openHottest(model, row.node).then(select));
+        if (row.node && isReady) {
+            void update(openHottest(model, row.node).then((id) => isLatest() && select(id)));
         }
     };
     return (
@@ -245,7 +266,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
             <TreeGrid
                 label="Call tree"
                 className="tree card"
-                columns={columnsOf(model.sessionNs, (row) => toggle(row, !row.open))}
+                columns={columnsOf(sessionNs, session.counts.untimed_calls > 0, (row) => toggle(row, !row.open))}
                 rows={rows}
                 selected={selected}
                 onSelect={select}

@@ -4,6 +4,7 @@ import type { Frame } from "../widgets/flame";
 export interface Link {
     id: number; // function
     name: string;
+    isEstimate: boolean; // of a chain that ends here
 }
 
 export interface Chain {
@@ -16,6 +17,7 @@ export interface ChainFrame extends Frame {
     weight: number;
     calls: number;
     function: number;
+    isEstimate: boolean;
 }
 
 interface Node {
@@ -39,7 +41,7 @@ function add(level: Map<number, Node>, chain: Chain): void {
 // framesOf lays merged chains out, heaviest first; `say` makes the line about a frame.
 export function framesOf(
     chains: readonly Chain[],
-    say: (node: { name: string; weight: number; calls: number }) => string,
+    say: (node: { name: string; weight: number; calls: number; isEstimate: boolean }) => string,
 ): ChainFrame[] {
     const roots = new Map<number, Node>();
     chains.forEach((chain) => add(roots, chain));
@@ -49,7 +51,7 @@ export function framesOf(
         for (const node of nodes) {
             const key = `${parent}/${node.link.id}`;
             const { weight, calls } = node;
-            const name = node.link.name;
+            const { name, isEstimate } = node.link;
             frames.push({
                 key,
                 parent,
@@ -60,7 +62,8 @@ export function framesOf(
                 weight,
                 calls,
                 function: node.link.id,
-                hint: say({ name, weight, calls }),
+                isEstimate,
+                hint: say({ name, weight, calls, isEstimate }),
             });
             lay(node.below, left, row + 1, key);
             left += weight;

@@ -1,7 +1,7 @@
 // Two sets of sessions: what became slower, and whether it is more than noise.
 import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
-import { change, count, duration, fileName } from "../format";
+import { change, count, duration, estimated, fileName } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
 import { DeviceBar } from "../widgets/device_chip";
@@ -9,17 +9,32 @@ import { Engine } from "../widgets/engine";
 import { Flame, type Frame } from "../widgets/flame";
 import { Panel, RowTable } from "../widgets/panel";
 import { SetFields, SetHelp } from "../widgets/session_sets";
-import { Problem } from "../widgets/small";
+import { Problem, Time } from "../widgets/small";
 import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
-const FUNCTIONS_SQL = `SELECT * FROM diff_functions(:a, :b) WHERE row > 0 ORDER BY
+// Functions whose times are estimates in one of the sets, with the greatest standard error of their totals.
+const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(coalesce(s.error_ns, 0))
+  FROM session_set(:${set}) c JOIN function_stats s USING (session_id) JOIN functions f USING (function_id)
+  WHERE s.untimed_calls > 0 GROUP BY f.symbol_key`;
+const ESTIMATES = `WITH estimates(of, symbol_key, error_ns) AS MATERIALIZED (${estimatesOf("a")}
+  UNION ALL ${estimatesOf("b")})`;
+const ERRORS = ["a", "b"]
+    .map((set) => `(SELECT error_ns FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS error_ns_${set}`)
+    .join(",\n       ");
+
+const FUNCTIONS_SQL = `${ESTIMATES}
+SELECT d.*, ${ERRORS}
+FROM diff_functions(:a, :b) d WHERE row > 0 ORDER BY
     CASE verdict WHEN 'slower' THEN 0 WHEN 'added' THEN 1 WHEN 'faster' THEN 2 WHEN 'removed' THEN 3
                  WHEN 'inconclusive' THEN 4 WHEN 'same' THEN 5 ELSE 6 END,
     abs(coalesce(self_ns_b, 0) - coalesce(self_ns_a, 0)) DESC`;
 const TOTAL_SQL = "SELECT * FROM diff_functions(:a, :b) WHERE row = 0";
-const TREE_SQL = `SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b
-FROM diff_tree(:a, :b) WHERE row > 0`;
+const TREE_SQL = `${ESTIMATES}
+SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b,
+       ${ERRORS}
+FROM diff_tree(:a, :b) d WHERE row > 0`;
+
 interface Difference {
     row: number;
     name: string;
@@ -39,6 +54,8 @@ interface Difference {
     sessions_b: number;
     function_id_a: number | null;
     function_id_b: number | null;
+    error_ns_a: number | null; // NULL: its times are no estimates
+    error_ns_b: number | null;
 }
 
 interface TreeRow {
@@ -52,6 +69,16 @@ interface TreeRow {
     total_ns_b: number | null;
     self_ns_a: number | null;
     self_ns_b: number | null;
+    error_ns_a: number | null;
+    error_ns_b: number | null;
+}
+
+type Side = "a" | "b";
+
+function SideTime({ row, what, side }: { row: Difference | TreeRow; what: "self" | "total"; side: Side }) {
+    const ns = (row as Partial<TreeRow>)[`${what}_ns_${side}`];
+    const error = row[`error_ns_${side}`];
+    return <Time ns={ns} isEstimate={error !== null} error={error} />;
 }
 
 const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "same", "minor"] as const;
@@ -81,6 +108,10 @@ function Verdict({ verdict }: { verdict: string }) {
 
 interface TreeFrame extends Frame {
     about: TreeRow;
+}
+
+function totalOf(row: TreeRow, side: Side): string {
+    return estimated(row[`total_ns_${side}`], row[`error_ns_${side}`] !== null);
 }
 
 // Width is the time of both sides; colour says what became of it.
@@ -114,7 +145,7 @@ function layTree(rows: readonly TreeRow[]): TreeFrame[] {
             name,
             hue: hues[row.verdict] ?? "hsl(230 10% 82%)",
             label: `${marks[row.verdict] ?? ""} ${name}`,
-            hint: `${name}: ${row.verdict}, ${duration(row.total_ns_a)} → ${duration(row.total_ns_b)}, self ${change(row.ratio)}`,
+            hint: `${name}: ${row.verdict}, ${totalOf(row, "a")} → ${totalOf(row, "b")}, self ${change(row.ratio)}`,
             about: row,
         });
     }
@@ -144,10 +175,10 @@ function DiffFlame({ a, b }: { a: string; b: string }) {
                     columns={[
                         { title: "Function", mono: true, cell: ({ about }) => about.name },
                         { title: "Verdict", cell: ({ about }) => <Verdict verdict={about.verdict} /> },
-                        { title: "Total A", number: true, cell: ({ about }) => duration(about.total_ns_a) },
-                        { title: "Total B", number: true, cell: ({ about }) => duration(about.total_ns_b) },
-                        { title: "Self A", number: true, cell: ({ about }) => duration(about.self_ns_a) },
-                        { title: "Self B", number: true, cell: ({ about }) => duration(about.self_ns_b) },
+                        { title: "Total A", number: true, cell: ({ about }) => <SideTime row={about} what="total" side="a" /> },
+                        { title: "Total B", number: true, cell: ({ about }) => <SideTime row={about} what="total" side="b" /> },
+                        { title: "Self A", number: true, cell: ({ about }) => <SideTime row={about} what="self" side="a" /> },
+                        { title: "Self B", number: true, cell: ({ about }) => <SideTime row={about} what="self" side="b" /> },
                     ]}
                 />
             ) : (
@@ -238,13 +269,16 @@ function Functions({ a, b }: { a: string; b: string }) {
                             row.ratio_low === null ? "–" : `${change(row.ratio_low)} to ${change(row.ratio_high)}`,
                     },
                     { title: "p", number: true, cell: (row) => (row.p_adjusted === null ? "–" : row.p_adjusted.toPrecision(2)) },
-                    { title: "Self A", number: true, cell: (row) => duration(row.self_ns_a) },
-                    { title: "Self B", number: true, cell: (row) => duration(row.self_ns_b) },
+                    { title: "Self A", number: true, cell: (row) => <SideTime row={row} what="self" side="a" /> },
+                    { title: "Self B", number: true, cell: (row) => <SideTime row={row} what="self" side="b" /> },
                     { title: "Calls A", number: true, cell: (row) => count(row.calls_a ?? 0) },
                     { title: "Calls B", number: true, cell: (row) => count(row.calls_b ?? 0) },
                     { title: "Calls", cell: (row) => row.calls_change },
                 ]}
             />
+            {answer.rows.some((row) => row.error_ns_a !== null || row.error_ns_b !== null) ? (
+                <p class="dim">~ marks estimates: of calls that were counted without a clock.</p>
+            ) : null}
             {rows.length > 300 ? <p class="dim">The first 300 of {count(rows.length)}.</p> : null}
         </Panel>
     );

@@ -2,11 +2,12 @@
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
-import { compact, duration, percent } from "../format";
+import { estimateSql } from "../estimates";
+import { compact, estimated, estimateHint, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Flame } from "../widgets/flame";
 import { Panel } from "../widgets/panel";
-import { Chip, Problem } from "../widgets/small";
+import { Chip, Problem, Time } from "../widgets/small";
 import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
 import { TopDown, TreeFlame } from "./flame_tree";
 import { selectedTreeSql } from "./selected_tree";
@@ -18,7 +19,7 @@ const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FR
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name FROM up
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, ${estimateSql("p.function_id")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 // All paths of one function, each with its callers; recursive ones lie within others.
@@ -28,14 +29,15 @@ const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FRO
 up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
-SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name FROM up
+SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, ${estimateSql("p.function_id")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
     WHERE session_id = :session AND function_id = :function AND recursive = 0
     UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
     WHERE step < 40)
-SELECT d.path_id, p.parent_path_id, d.step, p.self_ns, p.total_ns, p.calls, p.function_id, f.name FROM down d
+SELECT d.path_id, p.parent_path_id, d.step, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
+       ${estimateSql("p.function_id")} FROM down d
 JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
 
 interface PathRow {
@@ -45,6 +47,7 @@ interface PathRow {
     name: string;
     self_ns: number;
     calls: number;
+    is_estimate: number;
 }
 
 interface UpRow {
@@ -54,14 +57,15 @@ interface UpRow {
     calls: number;
     function_id: number;
     name: string;
+    is_estimate: number;
 }
 
-// One chain a leaf: from the leaf's function to its callers.
+// One chain a leaf: from the leaf's function to its callers, whose frames hold time of the leaf.
 function chainsUp(rows: readonly UpRow[]): Chain[] {
     const chains = new Map<number, Chain>();
     for (const row of rows) {
         const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls };
-        chain.links.push({ id: row.function_id, name: row.name });
+        chain.links.push({ id: row.function_id, name: row.name, isEstimate: chain.links[0]?.isEstimate ?? row.is_estimate !== 0 });
         chains.set(row.leaf, chain);
     }
     return [...chains.values()];
@@ -76,6 +80,7 @@ interface DownRow {
     calls: number;
     function_id: number;
     name: string;
+    is_estimate: number;
 }
 
 // One chain a path: from the function to the path's own, weighing its self time.
@@ -83,7 +88,7 @@ function chainsDown(rows: readonly DownRow[]): Chain[] {
     const links = new Map<number, Chain["links"]>();
     return rows.map((row) => {
         const above = row.step === 0 ? [] : (links.get(row.parent_path_id!) ?? []);
-        const chain = [...above, { id: row.function_id, name: row.name }];
+        const chain = [...above, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         links.set(row.path_id, chain);
         return { links: chain, weight: row.self_ns, calls: row.calls };
     });
@@ -100,7 +105,7 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
     const chosen = route.value.parameters.get("frame") ?? "";
     const whole = chains.reduce((sum, chain) => sum + chain.weight, 0);
     const frames = useMemo(
-        () => framesOf(chains, (node) => `${node.name}: ${duration(node.weight)} ${unit}, ${percent(node.weight, whole)}`),
+        () => framesOf(chains, (node) => `${node.name}: ${estimated(node.weight, node.isEstimate)} ${unit}, ${percent(node.weight, whole)}`),
         [answer.value],
     );
     if (!answer.value) {
@@ -127,7 +132,7 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
                     ),
                 },
                 { title: "Level", number: true, cell: (frame) => frame.row },
-                { title: unit === "self" ? "Self" : "Time", number: true, cell: (frame) => duration(frame.weight) },
+                { title: unit === "self" ? "Self" : "Time", number: true, cell: (frame) => <Time ns={frame.weight} isEstimate={frame.isEstimate} /> },
                 { title: "Share", number: true, cell: (frame) => percent(frame.weight, whole) },
             ]}
         />
@@ -143,7 +148,7 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
             const links = [];
             let at: PathRow | undefined = leaf;
             for (let step = 0; at && step < 16; step++) {
-                links.push({ id: at.function_id, name: at.name });
+                links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_estimate !== 0 });
                 at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
             }
             return { links, weight: leaf.self_ns, calls: leaf.calls };
@@ -191,9 +196,11 @@ interface StatRow {
     calls: number;
     total_ns: number;
     self_ns: number;
+    untimed_calls: number | null;
+    error_ns: number | null; // of total_ns
 }
 
-const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns FROM function_stats s
+const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns, s.untimed_calls, s.error_ns FROM function_stats s
 JOIN functions f USING (function_id) WHERE s.session_id = :session AND s.function_id = :function`;
 
 const TOP_SQL = `SELECT function_id FROM function_stats WHERE session_id = :session ORDER BY self_ns DESC LIMIT 1`;
@@ -210,10 +217,12 @@ function Around({ session, changes, search }: ViewProperties) {
     const callers = useMemo(() => chainsUp(up.rows), [up.value]);
     const callees = useMemo(() => chainsDown(down.rows), [down.value]);
     const known = about.rows[0];
+    const time = (ns: number) => estimated(ns, known?.untimed_calls ?? 0);
     const chip = known ? (
         <p class="chips">
             <Chip
-                label={`${known.name}: ${duration(known.total_ns)} total, ${duration(known.self_ns)} self, ${compact(known.calls)} calls${isWhole ? "" : " of the whole session"}`}
+                label={`${known.name}: ${time(known.total_ns)} total, ${time(known.self_ns)} self, ${compact(known.calls)} calls${isWhole ? "" : " of the whole session"}`}
+                {...(known.untimed_calls ? { hint: estimateHint(known.error_ns) } : {})}
                 onRemove={() => setParameters({ function: "", frame: "" })}
             />
         </p>

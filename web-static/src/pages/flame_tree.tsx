@@ -2,13 +2,14 @@
 // with functions taken out and recursion folded.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { type SqlRows, useSql } from "../answers";
+import { type SqlRows, useKept, useSql } from "../answers";
 import type { Overview } from "../api";
-import { count, counted, duration, percent } from "../format";
+import { estimateSql } from "../estimates";
+import { count, counted, estimated, percent } from "../format";
 import { route, setParameters } from "../router";
 import { addressOf, isPart, PART_MS, pickedSql, type Selection, selection, treeArguments, valuesOf } from "../selection";
 import { Flame, type Frame } from "../widgets/flame";
-import { Chip, Problem } from "../widgets/small";
+import { Chip, Problem, Time } from "../widgets/small";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
 const NARROWEST = 3000; // frames narrower than this part of the width are left out
@@ -32,7 +33,7 @@ export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns, left_ns
     FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
-SELECT * FROM tree WHERE left_ns >= :left AND left_ns < :right
+SELECT *, ${estimateSql("tree.function_id")} FROM tree WHERE left_ns >= :left AND left_ns < :right
   AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
                    FROM tree WHERE depth = 0) / ${NARROWEST}`;
 }
@@ -47,14 +48,11 @@ export interface FlameRow {
     total_ns: number;
     self_ns: number;
     left_ns: number;
+    is_estimate: number;
 }
 
 interface PathFrame extends Frame {
     about: FlameRow;
-}
-
-function say(name: string, ns: number, calls: number, whole: number): string {
-    return `${name}: ${duration(ns)}, ${percent(ns, whole)} of all, ${counted(calls, "call")}`;
 }
 
 export function widthOf(rows: readonly FlameRow[]): number {
@@ -69,7 +67,7 @@ export function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFra
         right: row.left_ns + row.total_ns,
         row: row.depth,
         name: row.name,
-        hint: `${say(row.name, row.total_ns, row.calls, whole)}, ${duration(row.self_ns)} self`,
+        hint: `${row.name}: ${estimated(row.total_ns, row.is_estimate)}, ${percent(row.total_ns, whole)} of all, ${counted(row.calls, "call")}, ${estimated(row.self_ns, row.is_estimate)} self`,
         about: row,
     }));
 }
@@ -92,11 +90,13 @@ function useFrames({ session, changes, chosen, around }: TreeFlameProperties) {
     const isZoomed = Number(right) > 0;
     const all = useSql<FlameRow>(sql, { ...values, ...everything }, changes, FRAMES);
     const part = useSql<FlameRow>(isZoomed ? sql : "", { ...values, ...zoomed }, changes, FRAMES);
+    const zoomedRows = useKept(part.value ? part.rows : null, `${JSON.stringify(values)} ${sql}`);
+    const more = isZoomed && all.value ? zoomedRows : null;
     const frames = useMemo(() => {
         const rows = new Map<number, FlameRow>();
-        [...all.rows, ...part.rows].forEach((row) => rows.set(row.path_id, row));
+        [...all.rows, ...(more ?? [])].forEach((row) => rows.set(row.path_id, row));
         return framesOfPaths([...rows.values()], widthOf(all.rows));
-    }, [all.value, part.value]);
+    }, [all.rows, more]);
     return { all, frames };
 }
 
@@ -135,8 +135,8 @@ export function TreeFlame(properties: TreeFlameProperties) {
                 columns={[
                     { title: "Function", mono: true, cell: ({ about }) => about.name },
                     { title: "Depth", number: true, cell: ({ about }) => about.depth },
-                    { title: "Total", number: true, cell: ({ about }) => duration(about.total_ns) },
-                    { title: "Self", number: true, cell: ({ about }) => duration(about.self_ns) },
+                    { title: "Total", number: true, cell: ({ about }) => <Time ns={about.total_ns} isEstimate={about.is_estimate} /> },
+                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_estimate} /> },
                     { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
                     {
                         title: "",
@@ -184,7 +184,7 @@ export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet
         let links = row.parent_path_id === null ? [] : (chains.get(row.parent_path_id) ?? []);
         if (!hidden.has(row.function_id)) {
             const before = folds ? links.findIndex((link) => link.id === row.function_id) : -1;
-            links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name }];
+            links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         }
         chains.set(row.path_id, links);
         made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls });
@@ -198,7 +198,7 @@ function TransformedFlame(properties: TreeFlameProperties & { hidden: string[]; 
     const frames = useMemo(() => {
         const whole = widthOf(all.rows);
         const chains = transformedChains(all.rows, new Set(hidden.map(Number)), folds);
-        return framesOf(chains, (node) => `${node.name}: ${duration(node.weight)}, ${percent(node.weight, whole)} of all`);
+        return framesOf(chains, (node) => `${node.name}: ${estimated(node.weight, node.isEstimate)}, ${percent(node.weight, whole)} of all`);
     }, [all.value, hidden.join(), folds]);
     return (
         <Frames answer={all}>
@@ -211,7 +211,7 @@ function TransformedFlame(properties: TreeFlameProperties & { hidden: string[]; 
                 columns={[
                     { title: "Function", mono: true, cell: (frame) => frame.name },
                     { title: "Depth", number: true, cell: (frame) => frame.row },
-                    { title: "Total", number: true, cell: (frame) => duration(frame.weight) },
+                    { title: "Total", number: true, cell: (frame) => <Time ns={frame.weight} isEstimate={frame.isEstimate} /> },
                     {
                         title: "",
                         cell: (frame) => (

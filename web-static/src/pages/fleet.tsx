@@ -5,7 +5,7 @@ import { api, type Command, type Device } from "../api";
 import { ago, bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
-import { Chip, Problem } from "../widgets/small";
+import { Chip, Problem, Time } from "../widgets/small";
 import { Engine, health, useEngine } from "../widgets/engine";
 import { signedIn, SignIn } from "../widgets/sign_in";
 import { Apps } from "./fleet_apps";
@@ -17,7 +17,7 @@ const ONLINE_NS = 120e9;
 
 const HEAT_SQL = `SELECT d.name AS device, substr(coalesce(nullif(d.build, ''), 'unknown'), 1, 24) AS build,
        histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
-       count(DISTINCT f.session_id) AS sessions
+       count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
 FROM function_stats f JOIN functions n USING (function_id) JOIN sessions s USING (session_id)
 JOIN devices d USING (device_id) WHERE n.name = :name GROUP BY d.device_id, build ORDER BY build, device LIMIT 400`;
 
@@ -93,9 +93,14 @@ function useTick(): number {
     return tick;
 }
 
-function Devices({ devices, known, chosen }: { devices: readonly Device[]; known: readonly Known[]; chosen: string }) {
+// `known`: null while it is not there yet.
+function Devices({ devices, known, chosen }: {
+    devices: readonly Device[];
+    known: readonly Known[] | null;
+    chosen: string;
+}) {
     const now = Date.now();
-    const of = (device: Device) => known.find((one) => String(one.device_id) === device.id);
+    const of = (device: Device) => known?.find((one) => String(one.device_id) === device.id);
     return (
         <RowTable<Device>
             label="Devices"
@@ -132,8 +137,8 @@ function Devices({ devices, known, chosen }: { devices: readonly Device[]; known
                     title: "Calls lost",
                     number: true,
                     cell: (device) => {
-                        const lost = of(device)?.lost_calls ?? 0;
-                        return lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
+                        const lost = known ? (of(device)?.lost_calls ?? 0) : null;
+                        return lost === null ? "…" : lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
                     },
                 },
                 {
@@ -141,7 +146,7 @@ function Devices({ devices, known, chosen }: { devices: readonly Device[]; known
                     number: true,
                     cell: (device) => {
                         const error = of(device)?.uncertainty_ns ?? null;
-                        return error === null ? "not compared" : `± ${duration(error)}`;
+                        return !known ? "…" : error === null ? "not compared" : `± ${duration(error)}`;
                     },
                 },
                 {
@@ -252,13 +257,14 @@ function About({ device, changes }: { device: Device; changes: number }) {
     const status = statusOf(device);
     const values = { device: device.id };
     const running = useSql<{ session_id: number; title: string }>(RUNNING_SQL, values, changes);
-    const [clock] = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes).rows;
+    const clocks = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes);
+    const [clock] = clocks.rows;
     return (
         <Panel title={device.name}>
             <dl class="facts">
                 <dt>Recording</dt>
                 <dd>
-                    {running.rows.length === 0 ? "nothing" : null}
+                    {running.rows.length > 0 ? null : running.value ? "nothing" : "…"}
                     {running.rows.map((session, index) => (
                         <span key={session.session_id}>
                             {index > 0 ? ", " : ""}
@@ -271,7 +277,13 @@ function About({ device, changes }: { device: Device; changes: number }) {
                 <dt>Policies it has</dt>
                 <dd class="mono">{status.policies || "–"}</dd>
                 <dt>Clock</dt>
-                <dd>{clock ? clockOf(clock.clock_error_ns, clock.uncertainty_ns) : "not compared in its last session"}</dd>
+                <dd>
+                    {clock
+                        ? clockOf(clock.clock_error_ns, clock.uncertainty_ns)
+                        : clocks.value
+                          ? "not compared in its last session"
+                          : "…"}
+                </dd>
                 <dt>Tags</dt>
                 <dd class="mono">{device.tags}</dd>
                 <dt>First seen</dt>
@@ -285,11 +297,12 @@ function About({ device, changes }: { device: Device; changes: number }) {
     );
 }
 
-function Audit({ commands }: { commands: readonly Command[] }) {
+// `commands`: null while they are not there yet.
+function Audit({ commands }: { commands: readonly Command[] | null }) {
     return (
         <Panel title="Commands, latest first">
-            {commands.length === 0 ? <p class="dim">None was given.</p> : null}
-            {commands.length > 0 ? (
+            {commands?.length ? null : <p class="dim">{commands ? "None was given." : "Loading…"}</p>}
+            {commands?.length ? (
                 <RowTable<Command>
                     label="Commands"
                     rows={commands}
@@ -323,6 +336,7 @@ interface HeatRow {
     build: string;
     p95_ns: number;
     sessions: number;
+    is_estimate?: number; // not known of a cluster's
 }
 
 // p95 of one function by device and build; darker is slower, and each cell says its number.
@@ -369,7 +383,7 @@ function HeatMap() {
                             number: true,
                             cell: (row) => (
                                 <span class="heat" style={{ "--heat": (row.p95_ns / most).toFixed(3) }}>
-                                    {duration(row.p95_ns)}
+                                    <Time ns={row.p95_ns} isEstimate={row.is_estimate ?? 0} />
                                 </span>
                             ),
                         },
@@ -385,9 +399,9 @@ export function FleetPage() {
         document.title = "Fleet · Sojourn";
     }, []);
     const tick = useTick();
-    const devices = useAnswer(`devices ${tick}`, () => api.devices());
-    const commands = useAnswer(`commands ${tick}`, () => api.commands());
-    const rules = useAnswer(`policies ${tick}`, () => api.policies());
+    const devices = useAnswer(`devices ${tick}`, () => api.devices(), "devices");
+    const commands = useAnswer(`commands ${tick}`, () => api.commands(), "commands");
+    const rules = useAnswer(`policies ${tick}`, () => api.policies(), "policies");
     const known = useSql<Known>(KNOWN_SQL, {}, tick);
     const chosen = route.value.parameters.get("device") ?? "";
     const items = devices.value?.items ?? [];
@@ -409,7 +423,7 @@ export function FleetPage() {
             {problem ? <Problem message={problem} /> : null}
             <section class="card panel" aria-label="All devices">
                 {items.length > 0 ? (
-                    <Devices devices={items} known={known.rows} chosen={chosen} />
+                    <Devices devices={items} known={known.value && known.rows} chosen={chosen} />
                 ) : (
                     <p class="dim">No device has reported yet.</p>
                 )}
@@ -426,12 +440,12 @@ export function FleetPage() {
                         <Give device={device} />
                     </Panel>
                 ) : null}
-                {isOfLab ? <Policies rules={rules.value?.items ?? []} device={device} /> : null}
+                {isOfLab ? <Policies rules={rules.value?.items ?? null} device={device} /> : null}
             </div>
             {isOfLab && device ? <Apps device={device} commands={commands.value?.items ?? []} changes={tick} /> : null}
             {isOfLab ? (
                 <Audit
-                    commands={(commands.value?.items ?? []).filter((one) => !device || one.device_id === device.id)}
+                    commands={commands.value?.items.filter((one) => !device || one.device_id === device.id) ?? null}
                 />
             ) : null}
             <HeatMap />

@@ -2,11 +2,12 @@
 import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
-import { compact, count, counted, duration, percent } from "../format";
+import { compact, count, counted, duration, estimated, percent } from "../format";
+import { anyUntimedSql, estimateSql, isDoubtful, isUntimed } from "../estimates";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
-import { Chip, Problem } from "../widgets/small";
+import { Chip, Problem, Time } from "../widgets/small";
 import { addressOf, isPart, isPicked, PART_MS, pickedSql, quantileSql, type Selection, selection, valuesOf } from "../selection";
 import { callAddress, whichOf } from "./call_details";
 
@@ -15,7 +16,7 @@ const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_n
        histogram_quantile(s.histogram, 0.9, s.session_id, s.min_ns, s.max_ns) AS p90_ns,
        histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns) AS p95_ns,
        histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns) AS p99_ns,
-       l.file, l.line
+       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, l.file, l.line
 FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING (module_id)
 LEFT JOIN function_lines l USING (function_id)
 WHERE s.session_id = :session AND s.function_id = :function`;
@@ -29,7 +30,9 @@ function partStatSql(chosen: Selection): string {
   spread AS (${mergedSql})
 SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, 0 AS unwound, 0 AS untrusted,
        ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
-       ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns, l.file, l.line
+       ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
+       (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
+        WHERE u.session_id = :session AND u.function_id = :function) AS untimed_calls, NULL AS error_ns, l.file, l.line
 FROM sums s, spread h JOIN functions f ON f.function_id = :function LEFT JOIN modules m USING (module_id)
 LEFT JOIN function_lines l ON l.function_id = f.function_id WHERE s.calls > 0`;
 }
@@ -56,10 +59,12 @@ LIMIT 100`;
 }
 
 const CALLERS_SQL = `SELECT e.caller_function_id AS function_id, coalesce(f.name, 'nothing recorded') AS name,
-       e.calls, e.total_ns FROM call_edges e LEFT JOIN functions f ON f.function_id = e.caller_function_id
+       e.calls, e.total_ns, ${estimateSql(":function")}
+FROM call_edges e LEFT JOIN functions f ON f.function_id = e.caller_function_id
 WHERE e.session_id = :session AND e.callee_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
 
-const CALLEES_SQL = `SELECT e.callee_function_id AS function_id, f.name, e.calls, e.total_ns
+const CALLEES_SQL = `SELECT e.callee_function_id AS function_id, f.name, e.calls, e.total_ns,
+       ${estimateSql("e.callee_function_id")}
 FROM call_edges e LEFT JOIN functions f ON f.function_id = e.callee_function_id
 WHERE e.session_id = :session AND e.caller_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
 
@@ -69,20 +74,24 @@ function partEdgesSql(chosen: Selection, side: "callers" | "callees"): string {
     const other = side === "callers" ? "g.caller_function_id" : "g.function_id";
     return `${pickedSql(chosen)}
 SELECT ${other} AS function_id, coalesce(f.name, 'nothing recorded') AS name, sum(g.calls) AS calls,
-       sum(g.duration_ns) AS total_ns
+       sum(g.duration_ns) AS total_ns, ${estimateSql(side === "callers" ? ":function" : "g.function_id")}
 FROM (SELECT DISTINCT thread_id, from_ns, to_ns FROM picked) p
 JOIN call_groups('${key}', :session, p.from_ns, p.to_ns, p.thread_id, ${asked}) g
 LEFT JOIN functions f ON f.function_id = ${other} GROUP BY 1 ORDER BY 4 DESC LIMIT 50`;
 }
 
 // Which values the slow calls had, and the slowest call of each.
-const BY_VALUE_SQL = `WITH kept AS MATERIALIZED (SELECT DISTINCT a.call_id, a.position, a.kind, a.value, a.note, c.duration_ns,
-    c.cpu_ns, c.start_ns FROM calls c JOIN arguments a ON a.session_id = c.session_id AND a.call_id = c.call_id
-  WHERE c.session_id = :session AND c.function_id = :function)
+function byValueSql(chosen: Selection): string {
+    return `${pickedSql(chosen)},
+kept AS MATERIALIZED (SELECT DISTINCT a.call_id, a.position, a.kind, a.value, a.note, c.duration_ns,
+    c.cpu_ns, c.start_ns, c.flags FROM calls c JOIN arguments a ON a.session_id = c.session_id AND a.call_id = c.call_id
+  WHERE c.session_id = :session AND c.function_id = :function AND ${isPicked(chosen, "c.stream_id", "c.start_ns")})
 SELECT k.position, (SELECT max(t.name) FROM value_types t WHERE t.session_id = :session AND t.function_id = :function
     AND t.position = k.position) AS name, k.kind, k.value, k.note, count(*) AS calls, sum(k.duration_ns) AS total_ns,
-  percentile(k.duration_ns, 50) AS p50_ns, max(k.duration_ns) AS duration_ns, sum(k.cpu_ns) AS cpu_ns, k.call_id, k.start_ns
+  percentile(k.duration_ns, 50) AS p50_ns, max(k.duration_ns) AS duration_ns, sum(k.cpu_ns) AS cpu_ns, k.call_id, k.start_ns,
+  ${anyUntimedSql("k.flags")}
 FROM kept k GROUP BY k.position, k.kind, k.value, k.note ORDER BY k.position = 0, k.position, k.kind, total_ns DESC LIMIT 200`;
+}
 
 interface ValueRow {
     position: number;
@@ -97,6 +106,7 @@ interface ValueRow {
     cpu_ns: number | null;
     call_id: number | string;
     start_ns: number;
+    is_estimate: number;
 }
 
 interface Stat {
@@ -109,6 +119,8 @@ interface Stat {
     max_ns: number | null;
     unwound: number;
     untrusted: number;
+    untimed_calls: number;
+    error_ns: number | null; // of total_ns
     p50_ns: number | null;
     p90_ns: number | null;
     p95_ns: number | null;
@@ -132,13 +144,15 @@ interface EdgeRow {
     name: string;
     calls: number;
     total_ns: number;
+    is_estimate: number;
 }
 
 const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
 
-// A quantile of a histogram is a bin's: its calls lie within 3.2 % of it.
+// A quantile of a histogram is a bin's: its calls lie within 3.2 % of it. The longest is rounded once from ticks, the
+// duration of a call at both of its ends.
 function around(ns: number, key: string): string {
-    return key === "max" ? `${ns}-${ns}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
+    return key === "max" ? `${ns - 1}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }
 
 function Edges({ side, session, values, changes }: {
@@ -170,7 +184,7 @@ function Edges({ side, session, values, changes }: {
                         ),
                 },
                 { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
+                { title: "Total", number: true, cell: (row) => <Time ns={row.total_ns} isEstimate={row.is_estimate} /> },
                 { title: "Share", number: true, cell: (row) => percent(row.total_ns, sum) },
             ]}
         />
@@ -183,6 +197,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
     const values = { ...valuesOf(session, chosen), function: fn, least: least!, most: most! };
     const sql = callsSql(chosen);
     const answer = useSql<CallRow>(sql, values, 0, { ms: PART_MS });
+    const time = (row: CallRow, ns: number) => <Time ns={ns} isEstimate={isUntimed(row.flags)} />;
     return (
         <>
             <p class="chips">
@@ -198,11 +213,11 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                 answer={answer}
                 none="No call took so long."
                 columns={[
-                    { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{duration(row.start_ns)}</a> },
+                    { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{time(row, row.start_ns)}</a> },
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
-                    { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
-                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
-                    { title: "Ending", cell: (row) => `${row.ending}${row.flags ? " ▲" : ""}` },
+                    { title: "Took", number: true, cell: (row) => time(row, row.duration_ns) },
+                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Ending", cell: (row) => `${row.ending}${isDoubtful(row.flags) ? " ▲" : ""}` },
                     { title: "", cell: (row) => <a href={addressOf(session, { view: "why", call: row.call_id })}>why?</a> },
                 ]}
             />
@@ -212,16 +227,18 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
 
 // The calls of a function by the values that were recorded; nothing where none were.
 function ByValue({ session, fn }: { session: string; fn: string }) {
-    const values = { session, function: fn };
+    const chosen = selection.value;
+    const values = { ...valuesOf(session, { ...chosen, functions: "" }), function: fn };
+    const sql = byValueSql(chosen);
     const any = useSql<{ one: number }>("SELECT 1 AS one FROM arguments WHERE session_id = :session LIMIT 1", { session });
-    const answer = useSql<ValueRow>(any.rows.length > 0 ? BY_VALUE_SQL : "", values, 0, { ms: PART_MS });
+    const answer = useSql<ValueRow>(any.rows.length > 0 ? sql : "", values, 0, { ms: PART_MS });
     if (answer.rows.length === 0 && !answer.problem) {
         return null;
     }
     return (
         <SqlPanel
             title="By value"
-            sql={BY_VALUE_SQL}
+            sql={sql}
             values={values}
             answer={answer}
             columns={[
@@ -232,17 +249,28 @@ function ByValue({ session, fn }: { session: string; fn: string }) {
                     cell: (row) => (row.value === null ? (row.note ?? "–") : String(row.value)),
                 },
                 { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
-                { title: "Median", number: true, cell: (row) => duration(row.p50_ns) },
+                { title: "Total", number: true, cell: (row) => <Time ns={row.total_ns} isEstimate={row.is_estimate} /> },
+                { title: "Median", number: true, cell: (row) => <Time ns={row.p50_ns} isEstimate={row.is_estimate} /> },
                 {
                     title: "Longest",
                     number: true,
-                    cell: (row) => <a href={callAddress(session, row)}>{duration(row.duration_ns)}</a>,
+                    cell: (row) => (
+                        <a href={callAddress(session, row)}>
+                            <Time ns={row.duration_ns} isEstimate={row.is_estimate} />
+                        </a>
+                    ),
                 },
                 { title: "CPU time", number: true, cell: (row) => (row.cpu_ns === null ? "" : duration(row.cpu_ns)) },
             ]}
         />
     );
+}
+
+// How far the sums of a function with calls that were not timed can be trusted.
+function doubtOf({ untimed_calls: untimed, error_ns: error }: Stat): string {
+    return error === null
+        ? " · times are estimates"
+        : ` · ${compact(untimed)} counted without a clock: the total is an estimate, ± ${duration(error)} (standard error)`;
 }
 
 export function FunctionView({ session, changes }: { session: Overview; changes: number }) {
@@ -272,7 +300,9 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                 <p class="dim">
                     {known.module}
                     {known.file ? ` · ${known.file}:${known.line}` : ""} · {counted(known.calls, "call")},{" "}
-                    {duration(known.total_ns)} total, {duration(known.self_ns)} self
+                    <Time ns={known.total_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> total,{" "}
+                    <Time ns={known.self_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> self
+                    {known.untimed_calls > 0 ? doubtOf(known) : ""}
                     {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
                     {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}
                     <a href={addressOf(session.id, { view: "tree", function: fn })}>call tree</a> ·{" "}
@@ -288,7 +318,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                                 aria-pressed={range === around(ns, key)}
                                 onClick={() => setParameters({ range: around(ns, key) })}
                             >
-                                {key} {duration(ns)}
+                                {key} {estimated(ns, known.untimed_calls)}
                             </button>
                         );
                     })}

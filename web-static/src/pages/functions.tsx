@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
-import { compact, count, duration, ESTIMATE, fileName, percent } from "../format";
+import { compact, count, estimated, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
-import { Bar, Problem } from "../widgets/small";
+import { Bar, Problem, Time } from "../widgets/small";
 import { consoleAddress } from "../answers";
 import { addressOf, isPart, selection, valuesOf } from "../selection";
 import { selectedFunctionsSql, useSelectedFunctions } from "./selected_functions";
@@ -22,11 +22,12 @@ function Spread({ row }: { row: FunctionRow }) {
         left: `${place(from)}%`,
         width: `${Math.max(place(to) - place(from), 1.5)}%`,
     });
+    const said = (ns: number) => estimated(ns, row.untimed_calls > 0);
     return (
         <span
             class="spread"
             aria-hidden="true"
-            title={`min ${duration(row.min_ns)} · p50 ${duration(row.p50_ns)} · p95 ${duration(row.p95_ns)} · max ${duration(row.max_ns)}`}
+            title={`min ${said(row.min_ns)} · p50 ${said(row.p50_ns)} · p95 ${said(row.p95_ns)} · max ${said(row.max_ns)}`}
         >
             <span class="whisker" style={range(row.min_ns, row.max_ns)} />
             <span class="body" style={range(row.p50_ns, row.p95_ns)} />
@@ -34,9 +35,8 @@ function Spread({ row }: { row: FunctionRow }) {
     );
 }
 
-// A sum of times, or a mean: ~ in front of it where calls were counted without a clock.
-function Estimable({ row, ns }: { row: FunctionRow; ns: number | null }) {
-    return row.untimed_calls > 0 && ns !== null ? <span title={ESTIMATE}>~{duration(ns)}</span> : <>{duration(ns)}</>;
+function RowTime({ row, ns }: { row: FunctionRow; ns: number | null }) {
+    return <Time ns={ns} isEstimate={row.untimed_calls > 0} error={row.error_ns} />;
 }
 
 function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
@@ -46,7 +46,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
         hint,
         className: "number",
         sortable: true,
-        cell: (row: FunctionRow) => duration(pick(row)),
+        cell: (row: FunctionRow) => <RowTime row={row} ns={pick(row)} />,
     });
     return [
         {
@@ -86,7 +86,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                     <Bar part={row.self_ns} whole={sessionSelf} />
                     <span>{percent(row.self_ns, sessionSelf)}</span>
                     <span class="value">
-                        <Estimable row={row} ns={row.self_ns} />
+                        <RowTime row={row} ns={row.self_ns} />
                     </span>
                 </>
             ),
@@ -97,7 +97,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                 row.calls === 0 ? (
                     <span title="no end of a call is known: open, or lost">no end</span>
                 ) : (
-                    <Estimable row={row} ns={row.total_ns} />
+                    <RowTime row={row} ns={row.total_ns} />
                 ),
         },
         {
@@ -107,10 +107,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
             sortable: true,
             cell: (row) => <span title={count(row.calls)}>{compact(row.calls)}</span>,
         },
-        {
-            ...time("mean", "Mean", "mean duration of a call", (row) => row.mean_ns),
-            cell: (row) => <Estimable row={row} ns={row.mean_ns} />,
-        },
+        time("mean", "Mean", "mean duration of a call", (row) => row.mean_ns),
         time("min", "Min", "shortest call", (row) => row.min_ns),
         time("p50", "p50", "half of the calls were shorter", (row) => row.p50_ns),
         time("p95", "p95", "95 % of the calls were shorter", (row) => row.p95_ns),
@@ -141,6 +138,7 @@ const orders = new Set(["asc", "desc"]);
 
 interface Loaded {
     query: string; // what the pages were loaded for
+    question: string; // the same, whatever has changed since
     totals: FunctionPage["totals"];
     pages: Map<number, FunctionRow[]>;
 }
@@ -158,7 +156,8 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
     const [problem, setProblem] = useState("");
     const wanted = useRef(new Set<number>());
     const abort = useRef(new AbortController());
-    const key = JSON.stringify([id, query, changes]);
+    const question = JSON.stringify([id, query]);
+    const key = `${changes} ${question}`;
 
     const load = (page: number, signal: AbortSignal) => {
         wanted.current.add(page);
@@ -169,7 +168,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
                 setLoaded((old) => {
                     const pages = new Map(old?.query === key ? old.pages : []);
                     pages.set(page, answer.items);
-                    return { query: key, totals: answer.totals, pages };
+                    return { query: key, question, totals: answer.totals, pages };
                 });
             },
             (failure: Error) => {
@@ -199,7 +198,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         }
         return rows?.[index % PAGE_ROWS];
     };
-    return { loaded, problem, rowAt };
+    return { loaded, problem, rowAt, isStale: loaded !== null && loaded.question !== question };
 }
 
 export function FunctionsView({ session, changes }: { session: Overview; changes: number }) {
@@ -216,6 +215,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const some = useSelectedFunctions(session.id, isSelected ? chosen : null, changes, query);
     const problem = isSelected ? some.answer.problem : all.problem;
     const totals = !isSelected ? all.loaded?.totals : some.answer.value ? some.totals : undefined;
+    const isStale = !isSelected && all.isStale; // rows that do not fit this search and order
     const rowAt = isSelected ? (index: number) => some.rows[index] : all.rowAt;
     const onSort = (key: string) => {
         const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
@@ -233,7 +233,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                     onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
                 />
                 <span class="dim" role="status">
-                    {totals
+                    {totals && !isStale
                         ? `${count(totals.matching)} of ${count(session.counts.functions)} functions, ${percent(totals.self_ns, totals.session_self_ns)} of ${isSelected ? "the time selected" : "all time"}, ${compact(totals.calls)} calls`
                         : "Loading…"}
                 </span>
@@ -249,6 +249,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 columns={columnsOf(totals?.session_self_ns ?? 0, session.id)}
                 rowCount={totals?.matching ?? 0}
                 rowAt={rowAt}
+                isStale={isStale}
                 sort={sort}
                 descending={order === "desc"}
                 onSort={onSort}

@@ -3,11 +3,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview, SqlAnswer } from "../api";
+import { isUntimed } from "../estimates";
 import { compact, count, dateTime, duration, percent } from "../format";
 import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
-import { StatePill, Tile } from "../widgets/small";
+import { StatePill, Tile, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 
 const LineChart = lazy<{ answer: SqlAnswer }>(() => import("../widgets/line_chart").then((part) => part.LineChart));
@@ -22,13 +23,13 @@ const DUMPS_SQL = `SELECT s.session_id, s.cause, s.state, s.started_realtime_ns,
        (SELECT max(last_leave_ns) - min(first_enter_ns) FROM streams x WHERE x.session_id = s.session_id) AS length_ns
 FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC LIMIT 200`;
 
-const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns FROM function_stats s JOIN functions f USING (function_id)
+const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns, coalesce(s.untimed_calls, 0) > 0 AS is_estimate FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
 
 // The latest calls of each thread of which values were kept, the latest of all first.
 const VALUES_SQL = `WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
   WHERE session_id = :session GROUP BY function_id, position),
-latest AS MATERIALIZED (SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns FROM streams s
+latest AS MATERIALIZED (SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.flags FROM streams s
   JOIN calls c ON c.session_id = s.session_id AND c.call_id IN (SELECT DISTINCT a.call_id FROM arguments a
     WHERE a.session_id = s.session_id AND a.call_id BETWEEN s.stream_id << 38 AND (s.stream_id + 1 << 38) - 1
     ORDER BY a.call_id DESC LIMIT 12)
@@ -38,7 +39,7 @@ kept AS MATERIALIZED (SELECT l.call_id, a.position, a.kind, coalesce(max(t.name)
   FROM latest l JOIN arguments a ON a.session_id = :session AND a.call_id = l.call_id
   LEFT JOIN types t ON t.function_id = l.function_id AND t.position = a.position
   GROUP BY l.call_id, a.position, a.kind ORDER BY a.position)
-SELECT l.call_id, l.start_ns, l.duration_ns, l.function_id, f.name,
+SELECT l.call_id, l.start_ns, l.duration_ns, l.flags, l.function_id, f.name,
   (SELECT group_concat(iif(k.name = '', '', k.name || '=') || k.text, ', ') FROM kept k
     WHERE k.call_id = l.call_id AND k.position > 0) AS arguments,
   (SELECT group_concat(iif(k.kind IN ('errno', 'thrown'), k.kind || ' ', '') || k.text, ', ') FROM kept k
@@ -49,6 +50,7 @@ interface ValuedCall {
     call_id: number | string;
     start_ns: number;
     duration_ns: number | null;
+    flags: number;
     function_id: number;
     name: string;
     arguments: string | null;
@@ -169,6 +171,7 @@ interface HotRow {
     name: string;
     calls: number;
     self_ns: number;
+    is_estimate: number;
 }
 
 function Events({ session, changes }: { session: Overview; changes: number }) {
@@ -220,6 +223,7 @@ function LatestValues({ session, changes }: { session: Overview; changes: number
     if (latest.rows.length === 0 && !latest.problem) {
         return null;
     }
+    const time = (row: ValuedCall, ns: number | null) => <Time ns={ns} isEstimate={isUntimed(row.flags)} />;
     return (
         <SqlPanel<ValuedCall>
             title="Latest calls with values"
@@ -234,8 +238,8 @@ function LatestValues({ session, changes }: { session: Overview; changes: number
                 },
                 { title: "Arguments", mono: true, cell: (row) => row.arguments ?? "" },
                 { title: "Result", mono: true, cell: (row) => row.result ?? "" },
-                { title: "Began", number: true, cell: (row) => <a href={callAddress(session.id, row)}>{duration(row.start_ns)}</a> },
-                { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+                { title: "Began", number: true, cell: (row) => <a href={callAddress(session.id, row)}>{time(row, row.start_ns)}</a> },
+                { title: "Took", number: true, cell: (row) => time(row, row.duration_ns) },
             ]}
         />
     );
@@ -290,7 +294,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                             mono: true,
                             cell: (row) => <a href={addressOf(session.id, { view: "function", function: row.function_id })}>{row.name}</a>,
                         },
-                        { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => count(row.calls) },
                     ]}
                 />

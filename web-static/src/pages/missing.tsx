@@ -1,25 +1,26 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type GapRow, type List, type Overview, type UnhookedRow } from "../api";
 import { bytes, count, counted, duration, fileName } from "../format";
 import { Problem } from "../widgets/small";
 
 function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
-    const [list, setList] = useState<List<Row>>({ items: [], truncated: false });
+    const [list, setList] = useState<List<Row> | null>(null); // not there yet
     const [problem, setProblem] = useState("");
-    const fail = (failure: Error) => setProblem(failure.message);
-    useEffect(() => {
-        load(0).then((first) => {
-            setList(first);
-            setProblem("");
-        }, fail);
-    }, [key]);
-    const more = () => {
-        load(list.items.length).then(
-            (next) => setList({ items: [...list.items, ...next.items], truncated: next.truncated }),
-            fail,
+    const turn = useRef(0);
+    // What comes is added to the rows `before`, unless something else was asked for meanwhile.
+    const ask = (before: readonly Row[]) => {
+        const mine = ++turn.current;
+        const ifWanted = <T,>(take: (value: T) => void) => (value: T) => mine === turn.current && take(value);
+        load(before.length).then(
+            ifWanted((next: List<Row>) => {
+                setList({ items: [...before, ...next.items], truncated: next.truncated });
+                setProblem("");
+            }),
+            ifWanted((failure: Error) => setProblem(failure.message)),
         );
     };
-    return { list, problem, more };
+    useEffect(() => ask([]), [key]);
+    return { list, problem, more: () => ask(list?.items ?? []) };
 }
 
 function Gaps({ session, changes }: { session: Overview; changes: number }) {
@@ -27,8 +28,8 @@ function Gaps({ session, changes }: { session: Overview; changes: number }) {
         (offset) => api.gaps(session.id, offset),
         `${session.id} ${changes}`,
     );
-    if (problem) {
-        return <Problem message={problem} />;
+    if (problem || !list) {
+        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
     return (
         <section class="card">
@@ -75,8 +76,8 @@ function Unhooked({ session, changes }: { session: Overview; changes: number }) 
         (offset) => api.unhooked(session.id, offset),
         `${session.id} ${changes}`,
     );
-    if (problem) {
-        return <Problem message={problem} />;
+    if (problem || !list) {
+        return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
     return (
         <section class="card">

@@ -3,26 +3,27 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { List, Overview } from "../api";
-import { compact, count, duration, fileName, percent } from "../format";
+import { isDoubtful, isUntimed } from "../estimates";
+import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
-import { Bar } from "../widgets/small";
+import { Bar, Time } from "../widgets/small";
 import { Notes } from "./notes";
-import { addressOf, PART_MS, selection, valuesOf } from "../selection";
+import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
 import { valueOfTrigger } from "./live";
 import {
     CALLERS_SQL,
-    FILTERED_SQL,
-    LAST_SQL,
-    OPEN_SQL,
-    UNHOOKED_SQL,
-    ZOMBIES_SQL,
     decisionsSql,
+    filteredSql,
     hotSql,
+    lastSql,
     marksSql,
+    openSql,
     slowSql,
     threadsSql,
     triggersSql,
+    unhookedSql,
+    zombiesSql,
 } from "./overview_sql";
 
 interface ListPanelProperties<Row> {
@@ -55,6 +56,7 @@ interface HotRow {
     total_ns: number;
     calls: number;
     share: number;
+    is_estimate: number;
 }
 
 interface SlowRow {
@@ -70,13 +72,13 @@ interface SlowRow {
 }
 
 function Callers({ call }: { call: number }) {
-    const answer = useSql<{ name: string; duration_ns: number | null }>(CALLERS_SQL, { call });
+    const answer = useSql<{ name: string; duration_ns: number | null; is_estimate: number }>(CALLERS_SQL, { call });
     return (
         <p class="dim mono callers">
             {answer.problem ||
                 (answer.value
                     ? answer.rows.length > 0
-                        ? answer.rows.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ")
+                        ? answer.rows.map((row) => `← ${row.name} (${estimated(row.duration_ns, row.is_estimate)})`).join(" ")
                         : "called by nothing that was recorded"
                     : "…")}
         </p>
@@ -98,7 +100,7 @@ function SlowName({ session, row }: { session: string; row: SlowRow }) {
             </button>{" "}
             <a href={callAddress(session, row)}>{row.name}</a>
             {row.given ? <span class="dim"> ({row.given})</span> : null}
-            {row.flags ? <span class="warn-text" title="its time is not exact"> ▲</span> : null}
+            {isDoubtful(row.flags) ? <span class="warn-text" title="its time is not exact"> ▲</span> : null}
             {open ? <Callers call={row.call_id} /> : null}
         </>
     );
@@ -119,14 +121,17 @@ interface LastRow {
     start_ns: number;
     duration_ns: number | null;
     ending: string;
+    is_estimate: number;
 }
 
 // How a session that did not end well ended: what was open, and the last calls.
 function Crash({ session, changes }: { session: Overview; changes: number }) {
     const isBad = ["crashed", "killed", "lost", "interrupted"].includes(session.state);
-    const values = { session: session.id };
-    const open = useSql<OpenRow>(isBad ? OPEN_SQL : "", values, changes, { rows: 500 });
-    const last = useSql<LastRow>(isBad ? LAST_SQL : "", values, changes, { rows: 3000 });
+    const chosen = selection.value;
+    const values = valuesOf(session.id, chosen);
+    const [openNow, lastNow] = [openSql(chosen), lastSql(chosen)];
+    const open = useSql<OpenRow>(isBad ? openNow : "", values, changes, { rows: 500 });
+    const last = useSql<LastRow>(isBad ? lastNow : "", values, changes, { rows: 3000 });
     if (!isBad) {
         return null;
     }
@@ -134,7 +139,7 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
         <>
             <SqlPanel
                 title="Open at the end, innermost first"
-                sql={OPEN_SQL}
+                sql={openNow}
                 values={values}
                 answer={open}
                 none="No call was open."
@@ -147,7 +152,7 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
             />
             <SqlPanel
                 title="Last calls, at most 100 of each thread, latest first"
-                sql={LAST_SQL}
+                sql={lastNow}
                 values={values}
                 answer={last}
                 isTall
@@ -155,8 +160,8 @@ function Crash({ session, changes }: { session: Overview; changes: number }) {
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
                     { title: "Depth", number: true, cell: (row) => row.depth },
                     { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
-                    { title: "Began", number: true, cell: (row) => duration(row.start_ns) },
-                    { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+                    { title: "Began", number: true, cell: (row) => <Time ns={row.start_ns} isEstimate={row.is_estimate} /> },
+                    { title: "Took", number: true, cell: (row) => <Time ns={row.duration_ns} isEstimate={row.is_estimate} /> },
                     { title: "Ending", cell: (row) => row.ending },
                 ]}
             />
@@ -253,7 +258,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                                 </>
                             ),
                         },
-                        { title: "Self time", number: true, cell: (row) => duration(row.self_ns) },
+                        { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => compact(row.calls) },
                     ],
                     "No such call has ended yet.",
@@ -262,10 +267,10 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                     "Single calls with most time of their own",
                     slowSql(chosen),
                     [
-                        { title: "Call", mono: true, cell: (row) => <SlowName session={session.id} row={row} /> },
+                        { title: "Call", mono: true, cell: (row) => <SlowName key={row.call_id} session={session.id} row={row} /> },
                         { title: "Thread", cell: (row) => row.thread ?? "–" },
-                        { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
-                        { title: "Took", number: true, cell: (row) => duration(row.duration_ns) },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={isUntimed(row.flags)} /> },
+                        { title: "Took", number: true, cell: (row) => <Time ns={row.duration_ns} isEstimate={isUntimed(row.flags)} /> },
                         {
                             title: "",
                             cell: (row) => <a href={addressOf(session.id, { view: "why", call: row.call_id })}>why?</a>,
@@ -275,7 +280,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 )}
             </div>
             <Crash session={session} changes={changes} />
-            {panel<ZombieRow>("Uses of freed memory and other heap mistakes", ZOMBIES_SQL, [
+            {panel<ZombieRow>("Uses of freed memory and other heap mistakes", zombiesSql(chosen), [
                 { title: "Kind", cell: (row) => <a href={`/zombies?finding=${row.zombie_id}`}>{row.kind.replaceAll("_", " ")}</a> },
                 { title: "Used in", mono: true, cell: (row) => row.used_in || "–" },
                 { title: "Freed in", mono: true, cell: (row) => row.freed_in || "–" },
@@ -326,8 +331,8 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Budget", number: true, cell: (row) => percent(row.budget_ppm, 1e6) },
             ])}
             {panel<{ name: string | null; reason: string; calls: number; total_ns: number }>(
-                "Calls that were counted and not kept",
-                FILTERED_SQL,
+                `Calls that were counted and not kept${isPart(chosen) ? ", of the whole session" : ""}`,
+                filteredSql(chosen),
                 [
                     { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
                     { title: "Because of", cell: (row) => row.reason },
@@ -337,7 +342,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
             )}
             {panel<{ reason: string; functions: number; bytes: number; example: string }>(
                 "Functions that were not instrumented, by reason",
-                UNHOOKED_SQL,
+                unhookedSql(chosen),
                 [
                     { title: "Reason", cell: (row) => <a href={addressOf(session.id, { view: "missing" })}>{row.reason}</a> },
                     { title: "Functions", number: true, cell: (row) => count(row.functions) },

@@ -1,16 +1,17 @@
 // What the overview of a session asks, of all calls or of a selection.
+import { estimateSql, untimedSql } from "../estimates";
 import { isPart, isPicked, matches, pickedSql, type Selection } from "../selection";
 
 export function hotSql(chosen: Selection): string {
     if (!isPart(chosen)) {
         return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
-       CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share
+       CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share, coalesce(s.untimed_calls, 0) > 0 AS is_estimate
 FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session AND s.calls > 0 AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
     }
     return `${pickedSql(chosen)}
 SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,
-       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share
+       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share, ${estimateSql("a.function_id")}
 FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a JOIN functions f USING (function_id)
 WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
 }
@@ -33,16 +34,22 @@ function isThen(chosen: Selection, at: string): string {
         : "1";
 }
 
-export const CALLERS_SQL = `SELECT f.name, a.duration_ns, a.start_ns, a.call_id FROM ancestors(:call) a
+export const CALLERS_SQL = `SELECT f.name, a.duration_ns, a.start_ns, a.call_id, ${untimedSql("a.flags")} FROM ancestors(:call) a
 LEFT JOIN functions f USING (function_id)`;
 
-export const OPEN_SQL = `SELECT t.name AS thread, t.tid, o.depth, f.name, o.start_ns FROM open_calls o
+export function openSql(chosen: Selection): string {
+    return `${pickedSql(chosen)}
+SELECT t.name AS thread, t.tid, o.depth, f.name, o.start_ns FROM open_calls o
 JOIN streams s USING (stream_id) LEFT JOIN threads t USING (thread_id)
 LEFT JOIN functions f USING (function_id)
-WHERE s.session_id = :session ORDER BY t.is_main DESC, o.stream_id, o.depth DESC`;
+WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "o.stream_id", "o.start_ns")}
+ORDER BY t.is_main DESC, o.stream_id, o.depth DESC`;
+}
 
 // Call ids count lost calls too: the blocks say where the last hundred that are stored begin.
-export const LAST_SQL = `WITH counted AS (
+export function lastSql(chosen: Selection): string {
+    return `${pickedSql(chosen)},
+counted AS (
     SELECT s.stream_id, s.thread_id, b.first_call,
            sum(b.call_count) OVER (PARTITION BY b.stream_id ORDER BY b.first_call DESC) - b.call_count AS later_calls
     FROM streams s JOIN blocks b USING (stream_id)
@@ -51,12 +58,14 @@ begins AS (
     SELECT stream_id, thread_id, (stream_id << 38) + min(first_call) AS call_id
     FROM counted WHERE later_calls < 100 GROUP BY stream_id),
 numbered AS (
-    SELECT b.thread_id, c.call_id, c.depth, c.function_id, c.start_ns, c.duration_ns, c.ending,
+    SELECT b.thread_id, b.stream_id, c.call_id, c.depth, c.function_id, c.start_ns, c.duration_ns, c.ending, c.flags,
            row_number() OVER (PARTITION BY c.stream_id ORDER BY c.call_id DESC) AS nth
     FROM begins b CROSS JOIN calls c ON c.stream_id = b.stream_id AND c.call_id >= b.call_id)
-SELECT t.name AS thread, n.call_id, n.depth, f.name, n.start_ns, n.duration_ns, n.ending
+SELECT t.name AS thread, n.call_id, n.depth, f.name, n.start_ns, n.duration_ns, n.ending, ${untimedSql("n.flags")}
 FROM numbered n LEFT JOIN threads t USING (thread_id) LEFT JOIN functions f USING (function_id)
-WHERE n.nth <= 100 ORDER BY n.start_ns DESC LIMIT 3000`;
+WHERE n.nth <= 100 AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "n.stream_id", "n.start_ns")}
+ORDER BY n.start_ns DESC LIMIT 3000`;
+}
 
 export function threadsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
@@ -71,8 +80,10 @@ WHERE t.session_id = :session
 GROUP BY t.thread_id ORDER BY t.is_main DESC, calls DESC LIMIT 100`;
 }
 
-export const UNHOOKED_SQL = `SELECT reason, count(*) AS functions, sum(size_bytes) AS bytes, min(name) AS example
-FROM unhooked_functions WHERE session_id = :session GROUP BY reason ORDER BY functions DESC`;
+export function unhookedSql(chosen: Selection): string {
+    return `SELECT reason, count(*) AS functions, sum(size_bytes) AS bytes, min(name) AS example
+FROM unhooked_functions WHERE session_id = :session AND ${matches(chosen, "name")} GROUP BY reason ORDER BY functions DESC`;
+}
 
 export function marksSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
@@ -99,9 +110,18 @@ export const NOTES_SQL = `SELECT note, author, start_ns, end_ns,
        strftime('%Y-%m-%d %H:%M UTC', created_realtime_ns / 1000000000, 'unixepoch') AS written
 FROM annotations WHERE session_id = :session ORDER BY annotation_id DESC LIMIT 200`;
 
-export const FILTERED_SQL = `SELECT f.name, c.reason, c.calls, c.total_ns FROM filtered_calls c
-LEFT JOIN functions f USING (function_id) WHERE c.session_id = :session ORDER BY c.calls DESC LIMIT 50`;
+export function filteredSql(chosen: Selection): string {
+    return `SELECT f.name, c.reason, c.calls, c.total_ns FROM filtered_calls c LEFT JOIN functions f USING (function_id)
+WHERE c.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY c.calls DESC LIMIT 50`;
+}
 
-export const ZOMBIES_SQL = `SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
-FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session
+export function zombiesSql(chosen: Selection): string {
+    const isThere = isPart(chosen)
+        ? `EXISTS (SELECT 1 FROM picked p JOIN threads t USING (thread_id)
+       WHERE t.tid = r.tid AND r.at_ns >= p.from_ns AND r.at_ns < p.to_ns)`
+        : "1";
+    return `${pickedSql(chosen)}
+SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
+FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session AND ${isThere}
 GROUP BY z.zombie_id ORDER BY reports DESC`;
+}

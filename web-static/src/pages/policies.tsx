@@ -13,6 +13,7 @@ const FRESH = `{
 }`;
 
 interface Verdict {
+    of: string; // the text that was checked
     text: string;
     isGood: boolean;
 }
@@ -22,17 +23,16 @@ function useVerdict(text: string): Verdict | null {
     const [verdict, setVerdict] = useState<Verdict | null>(null);
     useEffect(() => {
         let isWanted = true;
-        setVerdict(null);
-        const say = (next: Verdict) => isWanted && setVerdict(next);
+        const say = (said: string, isGood: boolean) => isWanted && setVerdict({ of: text, text: said, isGood });
         const timer = setTimeout(() => {
             try {
                 api.checkPolicy(JSON.parse(text)).then(
                     ({ name, mode, version }) =>
-                        say({ text: `Good: ${name || "without a name"}, mode ${mode}, version ${version}.`, isGood: true }),
-                    (failure: Error) => say({ text: failure.message, isGood: false }),
+                        say(`Good: ${name || "without a name"}, mode ${mode}, version ${version}.`, true),
+                    (failure: Error) => say(failure.message, false),
                 );
             } catch (failure) {
-                say({ text: (failure as Error).message, isGood: false });
+                say((failure as Error).message, false);
             }
         }, CHECK_DELAY_MS);
         return () => {
@@ -40,7 +40,7 @@ function useVerdict(text: string): Verdict | null {
             clearTimeout(timer);
         };
     }, [text]);
-    return verdict;
+    return verdict?.of === text ? verdict : null;
 }
 
 function Editor({ device, text, setText }: { device: Device | null; text: string; setText: (text: string) => void }) {
@@ -100,12 +100,15 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     );
 }
 
-export function Policies({ rules, device }: { rules: readonly PolicyRule[]; device: Device | null }) {
+// `rules`: null while they are not there yet.
+export function Policies({ rules, device }: { rules: readonly PolicyRule[] | null; device: Device | null }) {
     const [text, setText] = useState(FRESH);
     return (
         <Panel title="Policies that hold">
-            {rules.length === 0 ? <p class="dim">None: devices follow their own configuration and commands.</p> : null}
-            {rules.map((rule) => (
+            {rules?.length ? null : (
+                <p class="dim">{rules ? "None: devices follow their own configuration and commands." : "Loading…"}</p>
+            )}
+            {rules?.map((rule) => (
                 <details key={rule.id} class="rule">
                     <summary>
                         {rule.scope} {rule.subject} {rule.app ? `· app ${rule.app}` : ""}{" "}

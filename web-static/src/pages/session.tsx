@@ -4,7 +4,7 @@ import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
 import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, isFollowing, resyncs } from "../store";
-import { Problem, StatePill, Tile } from "../widgets/small";
+import { EstimatesNote, Problem, StatePill, Tile } from "../widgets/small";
 import { lazy } from "../widgets/lazy";
 import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
@@ -140,6 +140,7 @@ function SessionHeader({ session }: { session: Overview }) {
                 {session.cause ? ` · ${session.cause}` : ""}
             </p>
             <LossBanner session={session} />
+            <EstimatesNote untimed={session.counts.untimed_calls} calls={session.stored_calls} />
             <dl class="tiles">
                 <Tile label="Duration">{duration(session.duration_ns)}</Tile>
                 <Tile label="Calls" hint={`${count(session.stored_calls)} calls`}>
@@ -343,6 +344,8 @@ function useOverview(id: string, prepared: Promise<Overview>) {
     const [problem, setProblem] = useState("");
     const [missed, setMissed] = useState(0);
     const text = useRef("");
+    const turn = useRef(0); // of what was asked
+    const shown = useRef(0); // the turn of what is shown: answers may overtake each other
     const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
     const follows = isFollowing.value;
     const followed = useRef(follows);
@@ -351,8 +354,17 @@ function useOverview(id: string, prepared: Promise<Overview>) {
         followed.current = follows;
         const asked = first.current ?? api.overview(id);
         first.current = null;
+        const mine = ++turn.current;
+        const isOvertaken = () => {
+            const latest = shown.current;
+            shown.current = Math.max(mine, latest);
+            return mine < latest;
+        };
         asked.then(
             (loaded) => {
+                if (isOvertaken()) {
+                    return;
+                }
                 const before = text.current;
                 text.current = JSON.stringify(loaded);
                 if (begins && before !== "" && before !== text.current) {
@@ -364,7 +376,7 @@ function useOverview(id: string, prepared: Promise<Overview>) {
                 setProblem("");
                 document.title = `${loaded.name || loaded.command} · Sojourn`;
             },
-            (failure: Error) => setProblem(failure.message),
+            (failure: Error) => isOvertaken() || setProblem(failure.message),
         );
     }, [id, changes, follows]);
     return { session, problem, changes: changes + missed };

@@ -1,5 +1,5 @@
 // What narrows the list of sessions: values that they have in common, and a time.
-import { useAnswer } from "../answers";
+import { useAnswer, useKept } from "../answers";
 import { api, type Facet } from "../api";
 import { count } from "../format";
 import { route, setParameters } from "../router";
@@ -45,7 +45,7 @@ export function Facets({ changes }: { changes: string }) {
     const parameters = route.value.parameters;
     const filters = filtersOf(parameters);
     const answer = useAnswer(`facets ${changes} ${JSON.stringify(filters)}`, (signal) => api.facets(filters, signal));
-    const facets = answer.value?.items ?? [];
+    const facets = useKept(answer.value, "")?.items ?? []; // which there are: how many is known of these filters only
     const of = (kind: string) => facets.filter((facet) => facet.facet === kind);
     return (
         <div class="chips selection" role="group" aria-label="Filters">
@@ -67,7 +67,7 @@ export function Facets({ changes }: { changes: string }) {
                         <option value="">{kind}</option>
                         {of(kind).map((facet) => (
                             <option key={facet.value} value={facet.value}>
-                                {`${labelOf(facet)} (${count(facet.sessions)})`}
+                                {answer.isCurrent ? `${labelOf(facet)} (${count(facet.sessions)})` : labelOf(facet)}
                             </option>
                         ))}
                     </select>

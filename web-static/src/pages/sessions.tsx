@@ -4,6 +4,7 @@ import { ago, compact, count, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import {
     changesMade,
+    loadedFilters,
     loadOlderSessions,
     olderSessions,
     sessions,
@@ -137,10 +138,10 @@ function SessionRow({ session, most, now }: { session: Session; most: number; no
     );
 }
 
-function Summary({ totals }: { totals: SessionPage["totals"] }) {
+function Summary({ totals, isStale }: { totals: SessionPage["totals"]; isStale: boolean }) {
     const { sessions, matching, recording, devices, calls, lost_calls: lost } = totals;
     return (
-        <dl class="tiles">
+        <dl class="tiles" aria-busy={isStale}>
             <Tile label="Sessions">
                 {matching === sessions ? count(sessions) : `${count(matching)} of ${count(sessions)}`}
             </Tile>
@@ -165,10 +166,11 @@ function useClock(): number {
     return now;
 }
 
-function SessionTable({ list, most }: { list: Session[]; most: number }) {
+// `isStale`: the sessions are those of other filters, until theirs are there.
+function SessionTable({ list, most, isStale }: { list: Session[]; most: number; isStale: boolean }) {
     const now = useClock();
     return (
-        <div class="card scroll-x" tabIndex={0} role="region" aria-label="Sessions">
+        <div class={`card scroll-x ${isStale ? "stale" : ""}`} tabIndex={0} role="region" aria-label="Sessions" aria-busy={isStale}>
             <table class="sessions">
                 <thead>
                     <tr>
@@ -176,6 +178,7 @@ function SessionTable({ list, most }: { list: Session[]; most: number }) {
                             <input
                                 type="checkbox"
                                 aria-label="Tick all that are shown"
+                                disabled={isStale}
                                 checked={list.every((session) => ticked.value.has(session.id))}
                                 onChange={(event) => list.forEach(({ id }) => tick(id, event.currentTarget.checked))}
                             />{" "}
@@ -206,13 +209,18 @@ function SessionTable({ list, most }: { list: Session[]; most: number }) {
     );
 }
 
+function noneOf(sessions: number): string {
+    return sessions > 0 ? "No session matches." : "Nothing recorded yet. Try: sojourn record -- ./your-program";
+}
+
 export function SessionsPage() {
     useEffect(() => {
         document.title = "Sessions · Sojourn";
     }, []);
     const search = route.value.parameters.get("q") ?? "";
     const filters = filtersOf(route.value.parameters);
-    useEffect(() => showSessions(filters), [JSON.stringify(filters)]);
+    const asked = JSON.stringify(filters);
+    useEffect(() => showSessions(filters), [asked]);
     const list = sessions.value;
     const totals = sessionTotals.value;
     if (!list || !totals) {
@@ -222,6 +230,7 @@ export function SessionsPage() {
             <p class="empty">Loading…</p>
         );
     }
+    const isStale = loadedFilters.value !== asked;
     return (
         <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={takeDrop}>
             <div class="title-line">
@@ -239,21 +248,19 @@ export function SessionsPage() {
             </div>
             <ImportState />
             {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
-            <Summary totals={totals} />
+            <Summary totals={totals} isStale={isStale} />
             <Facets changes={`${totals.sessions} ${totals.recording} ${changesMade.value}`} />
             <CompareBar />
             <Actions />
             {list.length > 0 ? (
-                <SessionTable list={list} most={totals.most_calls} />
+                <SessionTable list={list} most={totals.most_calls} isStale={isStale} />
             ) : (
                 <p class="empty">
-                    {totals.sessions > 0
-                        ? "No session matches."
-                        : "Nothing recorded yet. Try: sojourn record -- ./your-program"}
+                    {isStale ? "Loading…" : noneOf(totals.sessions)}
                 </p>
             )}
             <Engine />
-            {olderSessions.value ? (
+            {olderSessions.value && !isStale ? (
                 <p class="dim">
                     The newest {count(list.length)} of {count(totals.matching)} are shown.{" "}
                     <button type="button" class="quiet" onClick={() => void loadOlderSessions()}>

@@ -1,14 +1,15 @@
 // What each thread did over time, down to single calls: a canvas, and the same as a table below it.
 // Window, selected area, selected call, search, shown and pinned threads are in the address.
 import { useEffect, useState } from "preact/hooks";
-import { useSql } from "../answers";
+import { useKept, useSql } from "../answers";
 import type { Overview } from "../api";
 import type { Window } from "../canvas/scale";
-import { count, duration, percent } from "../format";
+import { estimateSql } from "../estimates";
+import { count, percent } from "../format";
 import { route, setParameters } from "../router";
 import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
 import { SqlPanel } from "../widgets/panel";
-import { Problem } from "../widgets/small";
+import { Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
 import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
@@ -25,7 +26,7 @@ function areaSql(chosen: Selection): string {
         : "picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a";
     return `${isTimeOnly ? "" : pickedSql(chosen)}
 SELECT f.name, a.function_id, sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns,
-       max(a.max_ns) AS max_ns
+       max(a.max_ns) AS max_ns, ${estimateSql("a.function_id")}
 FROM ${source} LEFT JOIN functions f USING (function_id) WHERE ${matches(chosen, "f.name")}
 GROUP BY a.function_id ORDER BY 4 DESC, 3 DESC LIMIT 100`.trim();
 }
@@ -37,6 +38,7 @@ interface AreaRow {
     self_ns: number;
     total_ns: number;
     max_ns: number | null;
+    is_estimate: number;
 }
 
 // Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
@@ -50,6 +52,7 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
     const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
     const self = answer.rows.reduce((sum, row) => sum + row.self_ns, 0);
     const area = chosen.area;
+    const time = (row: AreaRow, ns: number | null) => <Time ns={ns} isEstimate={row.is_estimate} />;
     return (
         <div class="lists">
             {area ? (
@@ -74,10 +77,10 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
                         ),
                     },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
+                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
                     { title: "Share", number: true, cell: (row) => percent(row.self_ns, self) },
-                    { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
-                    { title: "Longest", number: true, cell: (row) => duration(row.max_ns) },
+                    { title: "Total", number: true, cell: (row) => time(row, row.total_ns) },
+                    { title: "Longest", number: true, cell: (row) => time(row, row.max_ns) },
                 ]}
             />
         </div>
@@ -99,26 +102,27 @@ interface Found {
 function Search({ session, view }: { session: Overview; view: Window }) {
     const search = route.value.parameters.get("q") ?? "";
     const best = useSql<Found>(search ? FOUND_SQL : "", { session: session.id, text: search });
-    const [after, setAfter] = useState<number | null>(null);
+    const [wanted, setWanted] = useState<{ function: number; after: number } | null>(null);
     const [last, setLast] = useState(-1); // start of the call that was found last
     const fn = best.rows[0]?.function_id;
-    const values = { session: session.id, function: fn ?? 0, after: after ?? 0 };
+    const values = { session: session.id, ...wanted };
     const next = useSql<{ call_id: number; start_ns: number; duration_ns: number | null }>(
-        after !== null && fn !== undefined ? NEXT_SQL : "",
+        wanted ? NEXT_SQL : "",
         values,
         0,
         { ms: 20000 },
     );
+    useEffect(() => setWanted(null), [search]); // what was wanted is wanted no more
     useEffect(() => {
         const found = next.rows[0];
-        if (after !== null && next.isCurrent && found) {
+        if (wanted && next.isCurrent && found) {
             const length = Math.max(200, (found.duration_ns ?? 0) * 4);
             const from = Math.max(0, Math.floor(found.start_ns - length / 2));
             setParameters({ from: `${from}`, to: `${from + Math.ceil(length)}`, call: `${found.call_id}` });
             setLast(found.start_ns);
-            setAfter(null);
+            setWanted(null);
         }
-    }, [next.isCurrent, next.rows[0]?.call_id, after]);
+    }, [next.isCurrent, next.rows[0]?.call_id, wanted]);
     return (
         <>
             <input
@@ -129,12 +133,16 @@ function Search({ session, view }: { session: Overview; view: Window }) {
                 onInput={(event) => setParameters({ q: event.currentTarget.value }, true)}
             />
             {search && fn !== undefined ? (
-                <button class="quiet" type="button" onClick={() => setAfter(last >= view.from && last <= view.to ? last : view.from - 1)}>
+                <button
+                    class="quiet"
+                    type="button"
+                    onClick={() => setWanted({ function: fn, after: last >= view.from && last <= view.to ? last : view.from - 1 })}
+                >
                     Next call of {best.rows[0]!.name.slice(0, 40)}
                 </button>
             ) : null}
             {search && best.value && fn === undefined ? <span class="dim">no function matches</span> : null}
-            {after !== null && next.value && next.isCurrent && next.rows.length === 0 ? (
+            {wanted && next.isCurrent && next.rows.length === 0 ? (
                 <span class="dim">no call after this time</span>
             ) : null}
             {next.problem ? <span class="warn-text">{next.problem}</span> : null}
@@ -189,6 +197,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
         changes,
         { rows: 3000 },
     );
+    const shownGaps = useKept(gaps.isCurrent ? gaps.rows : null, session.id) ?? [];
     const marks = useSql<Mark>(MARKS_SQL, { session: session.id }, changes, { rows: 3000 });
     const spans = useSql<{ from_ns: number; to_ns: number }>(
         chosen.mark ? `${pickedSql(chosen)}\nSELECT DISTINCT from_ns, to_ns FROM picked` : "",
@@ -218,12 +227,12 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
-                    selects; hatched: lost, striped: not exact
+                    selects; hatched: lost, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas
                 {...{ bounds, view, show, tracks, pinned, width, setWidth }}
-                gaps={gaps.rows}
+                gaps={shownGaps}
                 marks={marks.rows}
                 selected={selected}
                 isCurrent={loaded.isCurrent}

@@ -346,28 +346,41 @@ async function loadTracks(sessions: readonly Placed[], view: Window, width: numb
     return { view, tracks: loaded.flat() };
 }
 
-// The first key comes at once.
-function useDelayed(key: string, delayMs: number): string {
-    const [late, setLate] = useState(key);
+// What is asked for: tracks of sessions, each in its place, in a window.
+interface Asked {
+    key: string;
+    places: string;
+    sessions: readonly Placed[];
+    window: Window | null;
+    width: number;
+}
+
+// The first one comes at once.
+function useDelayed(asked: Asked, delayMs: number): Asked {
+    const [late, setLate] = useState(asked);
     const isFirst = useRef(true);
     useEffect(() => {
-        if (isFirst.current && key !== "") {
+        if (isFirst.current && asked.key !== "") {
             isFirst.current = false;
-            setLate(key);
+            setLate(asked);
             return undefined;
         }
-        const timer = setTimeout(() => setLate(key), delayMs);
+        const timer = setTimeout(() => setLate(asked), delayMs);
         return () => clearTimeout(timer);
-    }, [key, delayMs]);
+    }, [asked.key, delayMs]);
     return late;
 }
 
+// useTracks gives the tracks of a window; until they are there those of the window before, of the same sessions in
+// the same places.
 export function useTracks(sessions: readonly Placed[], view: Window | null, width: number, changes: number): Answer<Tracks> {
     const wide = view && view.to > view.from ? quantised(view) : null;
+    const places = sessions.map(({ id, offset }) => `${id}@${offset}`).join(" ");
     const ids = sessions.map(({ id, offset, streams }) => `${id}@${offset}:${streams.map((stream) => stream.stream_id).join()}`).join(" ");
     const isAny = sessions.some(({ streams }) => streams.length > 0);
     const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
-    const late = useDelayed(key, 40);
-    const answer = useAnswer(late, (signal) => loadTracks(sessions, wide!, width, signal));
-    return { ...answer, isCurrent: answer.isCurrent && late === key };
+    const late = useDelayed({ key, places, sessions, window: wide, width }, 40);
+    const answer = useAnswer(late.key, (signal) => loadTracks(late.sessions, late.window!, late.width, signal), late.places);
+    const isPlaced = late.places === places;
+    return { ...answer, value: isPlaced ? answer.value : null, isCurrent: isPlaced && answer.isCurrent && late.key === key };
 }

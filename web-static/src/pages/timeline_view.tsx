@@ -2,11 +2,13 @@
 // Window, selected area, selected call, search and chosen threads are in the address.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Window } from "../canvas/scale";
-import { compact, count, counted, duration } from "../format";
+import { isUntimed } from "../estimates";
+import { compact, count, counted, duration, estimated } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
 import { looks } from "../store";
 import { RowTable } from "../widgets/panel";
+import { Time } from "../widgets/small";
 import { type CallBar, type GapMark, type Mark, type Stream, type Track, trackName } from "./timeline_data";
 import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
 
@@ -94,14 +96,15 @@ function describe(track: Track, bar: CallBar | null): string {
     if (!bar) {
         return `${where}: no call here`;
     }
-    const took = bar.isOpen ? "not ended" : duration(bar.right - bar.left);
+    const isEstimate = isUntimed(bar.flags);
+    const took = bar.isOpen ? "not ended" : estimated(bar.right - bar.left, isEstimate);
     if (!bar.call) {
         return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
     }
     if (bar.count) {
         return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
     }
-    return `${where}: ${bar.name}, ${took}, at ${duration(bar.left)}, depth ${bar.row}`;
+    return `${where}: ${bar.name}, ${took}, at ${estimated(bar.left, isEstimate)}, depth ${bar.row}`;
 }
 
 interface TwinRow {
@@ -118,6 +121,7 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
         bars: track.bars.filter((bar) => bar.right >= view.from && bar.left <= view.to),
     }));
     const all = seen.reduce((sum, { bars }) => sum + bars.length, 0);
+    const time = (bar: CallBar, ns: number | null) => <Time ns={ns} isEstimate={isUntimed(bar.flags)} />;
     const rows: TwinRow[] = seen.flatMap(({ track, bars }) => bars.slice(0, each).map((bar) => ({ track, bar })));
     return (
         <details class="card panel twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -131,13 +135,13 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                     { title: "Thread", cell: ({ track }) => trackName(track.stream) },
                     { title: "Depth", number: true, cell: ({ bar }) => bar.row },
                     { title: "Function", mono: true, cell: ({ bar }) => bar.name },
-                    { title: "From", number: true, cell: ({ bar }) => duration(bar.left) },
+                    { title: "From", number: true, cell: ({ bar }) => time(bar, bar.left) },
                     {
                         title: "Lasted",
                         number: true,
-                        cell: ({ bar }) => (bar.isOpen ? "not ended" : duration(bar.right - bar.left)),
+                        cell: ({ bar }) => (bar.isOpen ? "not ended" : time(bar, bar.right - bar.left)),
                     },
-                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : duration(bar.self)) },
+                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : time(bar, bar.self)) },
                     {
                         title: "Calls",
                         number: true,
@@ -301,6 +305,7 @@ export function TimelineCanvas(properties: CanvasProperties) {
             aria-label="Timeline"
             data-from={view.from}
             data-to={view.to}
+            data-selected={areas.length}
             onKeyDown={onKeyDown}
         >
             <div class="tracks" ref={box} tabIndex={0} role="group" aria-label="Tracks">

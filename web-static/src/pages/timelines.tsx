@@ -3,13 +3,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Window } from "../canvas/scale";
+import { estimateSql } from "../estimates";
 import { count, duration } from "../format";
 import { route, setParameters } from "../router";
 import { matches, PART_MS, type Selection, selection } from "../selection";
 import { changeOf, resyncs } from "../store";
 import { DeviceChip } from "../widgets/device_chip";
 import { SqlPanel } from "../widgets/panel";
-import { Chip, Problem } from "../widgets/small";
+import { Chip, Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
 import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
@@ -122,7 +123,8 @@ function areaSql(shown: readonly Shown[], area: Window, chosen: Selection): stri
         return `SELECT ${id} AS session_id, * FROM call_aggregate(${id}, ${from}, ${to})`;
     });
     return `SELECT a.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device, f.name,
-       sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, max(a.max_ns) AS max_ns
+       sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, max(a.max_ns) AS max_ns,
+       ${estimateSql("a.function_id", "a.session_id")}
 FROM (${parts.join("\nUNION ALL ")}) a
 JOIN sessions s USING (session_id) JOIN devices d USING (device_id) LEFT JOIN functions f USING (function_id)
 WHERE ${matches(chosen, "f.name")}
@@ -137,6 +139,7 @@ interface AreaRow {
     self_ns: number;
     total_ns: number;
     max_ns: number | null;
+    is_estimate: number;
 }
 
 function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window; show: Show }) {
@@ -144,6 +147,7 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
     const sql = areaSql(shown, area, chosen);
     const values = chosen.functions ? { functions: chosen.functions } : {};
     const answer = useSql<AreaRow>(sql, values, 0, { ms: PART_MS });
+    const time = (row: AreaRow, ns: number | null) => <Time ns={ns} isEstimate={row.is_estimate} />;
     return (
         <div class="lists">
             <p class="chips">
@@ -162,9 +166,9 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
                     { title: "Session", cell: (row) => row.title },
                     { title: "Function", mono: true, cell: (row) => row.name },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                    { title: "Self", number: true, cell: (row) => duration(row.self_ns) },
-                    { title: "Total", number: true, cell: (row) => duration(row.total_ns) },
-                    { title: "Longest", number: true, cell: (row) => duration(row.max_ns) },
+                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Total", number: true, cell: (row) => time(row, row.total_ns) },
+                    { title: "Longest", number: true, cell: (row) => time(row, row.max_ns) },
                 ]}
             />
         </div>
@@ -290,7 +294,7 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
                 <Threads streams={named} shown={streams} />
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag selects;
-                    hatched: lost, striped: not exact
+                    hatched: lost, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas

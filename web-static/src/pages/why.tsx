@@ -1,14 +1,15 @@
 // Why was this call slow: it beside a typical one of the same function, callee by callee.
 import { useSql } from "../answers";
 import type { Overview } from "../api";
-import { count, duration } from "../format";
+import { anyUntimedSql, isDoubtful, isUntimed } from "../estimates";
+import { count, duration, estimated } from "../format";
 import { route } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
-import { Problem } from "../widgets/small";
+import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 
 // A call of the function whose duration is nearest to the median of the stored histogram.
-const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns FROM calls c,
+const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags FROM calls c,
     (SELECT x.function_id, x.session_id,
             histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50
      FROM calls x JOIN function_stats s ON s.session_id = x.session_id AND s.function_id = x.function_id
@@ -23,7 +24,8 @@ LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
 // The subtrees of both calls, by function and by how deep below the call.
 const SUBTREE_SQL = `SELECT d.function_id, f.name, d.depth - c.depth AS level, count(*) AS calls,
-       sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns
+       sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns,
+       ${anyUntimedSql("d.flags")}
 FROM calls c JOIN descendants(c.call_id) d LEFT JOIN functions f ON f.function_id = d.function_id
 WHERE c.call_id = :call GROUP BY d.function_id, level`;
 
@@ -45,6 +47,7 @@ interface Part {
     calls: number;
     self_ns: number | null;
     longest_ns: number | null;
+    is_estimate: number;
 }
 
 interface Pair {
@@ -77,14 +80,23 @@ function align(name: string, slow: Call, typical: Call, below: Part[], typicalBe
         calls: 1,
         self_ns: call.self_ns,
         longest_ns: call.duration_ns,
+        is_estimate: Number(isUntimed(call.flags)),
     });
     [itself(slow), ...below].forEach((part) => put(part, "slow"));
     [itself(typical), ...typicalBelow].forEach((part) => put(part, "typical"));
     return [...pairs.values()].sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference));
 }
 
-function signed(ns: number): string {
-    return ns === 0 ? "0 ns" : `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`;
+function signed(ns: number, isEstimate: boolean | number): string {
+    return ns === 0 ? estimated(0, isEstimate) : `${isEstimate ? "~" : ""}${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`;
+}
+
+function isEstimate({ slow, typical }: Pair): boolean {
+    return Boolean(slow?.is_estimate || typical?.is_estimate);
+}
+
+function time(part: Part | null, column: "self_ns" | "longest_ns") {
+    return <Time ns={part?.[column]} isEstimate={part?.is_estimate ?? false} />;
 }
 
 export function WhyView({ session }: { session: Overview }) {
@@ -119,35 +131,36 @@ export function WhyView({ session }: { session: Overview }) {
     }
     const pairs = align(known.name, known, other, below.rows, otherBelow.rows);
     const more = (known.duration_ns ?? 0) - (other.duration_ns ?? 0);
+    const took = (call: Call) => estimated(call.duration_ns, isUntimed(call.flags));
     const top = pairs[0];
     return (
         <section class="lists" aria-label="Why slow">
-            <Panel title={`Why did ${known.name} take ${duration(known.duration_ns)}?`} sql={SUBTREE_SQL} values={{ call: asked }}>
+            <Panel title={`Why did ${known.name} take ${took(known)}?`} sql={SUBTREE_SQL} values={{ call: asked }}>
                 <p>
-                    <a href={callAddress(session.id, known)}>This call</a> took {duration(known.duration_ns)};{" "}
-                    <a href={callAddress(session.id, other)}>a typical one</a> took {duration(other.duration_ns)}:{" "}
-                    {signed(more)}.{" "}
+                    <a href={callAddress(session.id, known)}>This call</a> took {took(known)};{" "}
+                    <a href={callAddress(session.id, other)}>a typical one</a> took {took(other)}:{" "}
+                    {signed(more, isUntimed(known.flags | other.flags))}.{" "}
                     {top && top.difference !== 0 ? (
                         <>
-                            Most of the difference, {signed(top.difference)}, is <span class="mono">{top.name}</span>
+                            Most of the difference, {signed(top.difference, isEstimate(top))}, is <span class="mono">{top.name}</span>
                             {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}:{" "}
                             {count(top.slow?.calls ?? 0)} calls instead of {count(top.typical?.calls ?? 0)}.
                         </>
                     ) : null}
                 </p>
-                {known.flags ? <p class="warn-text">▲ The time of this call is not exact.</p> : null}
+                {isDoubtful(known.flags) ? <p class="warn-text">▲ The time of this call is not exact.</p> : null}
                 <RowTable<Pair>
                     label="Callees of both calls, greatest difference first"
                     rows={pairs.slice(0, 200)}
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Below", number: true, cell: (row) => row.level },
-                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference)}</strong> },
-                        { title: "Self, this", number: true, cell: (row) => duration(row.slow?.self_ns) },
-                        { title: "Self, typical", number: true, cell: (row) => duration(row.typical?.self_ns) },
+                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference, isEstimate(row))}</strong> },
+                        { title: "Self, this", number: true, cell: (row) => time(row.slow, "self_ns") },
+                        { title: "Self, typical", number: true, cell: (row) => time(row.typical, "self_ns") },
                         { title: "Calls, this", number: true, cell: (row) => count(row.slow?.calls ?? 0) },
                         { title: "Calls, typical", number: true, cell: (row) => count(row.typical?.calls ?? 0) },
-                        { title: "Longest, this", number: true, cell: (row) => duration(row.slow?.longest_ns) },
+                        { title: "Longest, this", number: true, cell: (row) => time(row.slow, "longest_ns") },
                     ]}
                 />
                 {pairs.length > 200 ? <p class="dim">The first 200 of {count(pairs.length)}.</p> : null}

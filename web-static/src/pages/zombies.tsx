@@ -1,6 +1,6 @@
 // Findings about freed memory: allocation, free and use beside each other.
 import { useEffect } from "preact/hooks";
-import { useSql } from "../answers";
+import { useOpening, useSql } from "../answers";
 import { count, dateTime, duration, fileName } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, SqlPanel } from "../widgets/panel";
@@ -76,12 +76,13 @@ const stacks: readonly (readonly [string, string])[] = [
     ["use", "Used"],
 ];
 
-function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] }) {
+// `frames`: null while they are not there yet.
+function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] | null }) {
     return (
         <Panel title={title}>
-            {frames.length === 0 ? <p class="dim">Not known.</p> : null}
+            {frames?.length ? null : <p class="dim">{frames ? "Not known." : "Loading…"}</p>}
             <ol class="stack">
-                {frames.map((frame) => (
+                {frames?.map((frame) => (
                     <li key={frame.depth} class={frame.is_own ? "" : "dim"}>
                         <span class="mono">{frame.function || `0x${frame.offset.toString(16)}`}</span>{" "}
                         <span class="module" title={frame.module}>
@@ -96,9 +97,10 @@ function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] }
 
 function Details({ finding }: { finding: string }) {
     const values = { finding };
-    const frames = useSql<FrameRow>(FRAMES_SQL, values);
-    const reports = useSql<Report>(REPORTS_SQL, values);
-    const history = useSql<HistoryRow>(HISTORY_SQL, values, 0, { rows: 5000 });
+    const opening = useOpening();
+    const frames = useSql<FrameRow>(FRAMES_SQL, values, opening);
+    const reports = useSql<Report>(REPORTS_SQL, values, opening);
+    const history = useSql<HistoryRow>(HISTORY_SQL, values, opening, { rows: 5000 });
     if (frames.problem) {
         return <Problem message={frames.problem} />;
     }
@@ -106,7 +108,7 @@ function Details({ finding }: { finding: string }) {
         <>
             <div class="columns">
                 {stacks.map(([stack, title]) => (
-                    <Stack key={stack} title={title} frames={frames.rows.filter((frame) => frame.stack === stack)} />
+                    <Stack key={stack} title={title} frames={frames.value && frames.rows.filter((frame) => frame.stack === stack)} />
                 ))}
             </div>
             <SqlPanel
@@ -146,7 +148,7 @@ export function ZombiesPage() {
         document.title = "Findings · Sojourn";
     }, []);
     const finding = route.value.parameters.get("finding") ?? "";
-    const list = useSql<Finding>(LIST_SQL, {});
+    const list = useSql<Finding>(LIST_SQL, {}, useOpening());
     return (
         <div class="page">
             <h1>Uses of freed memory and other heap mistakes</h1>

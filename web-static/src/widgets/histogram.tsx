@@ -2,8 +2,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
-import { useSql } from "../answers";
-import { count, counted, duration, percent } from "../format";
+import { type SqlRows, useSql } from "../answers";
+import { count, counted, duration, estimated, percent } from "../format";
 import { looks } from "../store";
 import { RowTable } from "./panel";
 import { Problem } from "./small";
@@ -134,18 +134,27 @@ function ChartTwin({ sides }: { sides: readonly Side[] }) {
 interface HistogramsProperties {
     a: string;
     b: string;
-    row: { name: string; function_id_a: number | null; function_id_b: number | null };
+    row: {
+        name: string;
+        function_id_a: number | null;
+        function_id_b: number | null;
+        error_ns_a: number | null; // NULL: its times are no estimates
+        error_ns_b: number | null;
+    };
 }
 
 function useBins(fn: number | null, set: string) {
     return useSql<Bin>(fn !== null ? BINS_SQL : "", { a: set, function: fn ?? 0 }, 0, { ms: PATIENCE_MS });
 }
 
-function summary(bins: readonly Bin[]): string {
+function summary(fn: number | null, { value, rows: bins }: SqlRows<Bin>, isEstimate: boolean): string {
+    if (fn !== null && !value) {
+        return "loading…";
+    }
     const whole = bins.reduce((sum, bin) => sum + bin.count, 0);
     let seen = 0;
     const half = bins.find((bin) => (seen += bin.count) * 2 >= whole);
-    return half ? `${counted(whole, "call")}, half of them up to ${duration(half.high)}` : "no calls";
+    return half ? `${counted(whole, "call")}, half of them up to ${estimated(half.high, isEstimate)}` : "no calls";
 }
 
 export function Histograms({ a, b, row }: HistogramsProperties) {
@@ -162,8 +171,8 @@ export function Histograms({ a, b, row }: HistogramsProperties) {
     return (
         <figure class="durations">
             <figcaption>
-                Durations of <span class="mono">{row.name}</span>. <strong>A</strong>: {summary(before.rows)}.{" "}
-                <strong class="warn-text">B</strong>: {summary(after.rows)}.
+                Durations of <span class="mono">{row.name}</span>. <strong>A</strong>: {summary(row.function_id_a, before, row.error_ns_a !== null)}.{" "}
+                <strong class="warn-text">B</strong>: {summary(row.function_id_b, after, row.error_ns_b !== null)}.
             </figcaption>
             {sides.length > 0 ? <DurationChart sides={sides} /> : null}
         </figure>

@@ -1,6 +1,6 @@
 // The command palette: pages, views, sessions, functions of the session at hand, shipped questions.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAnswer, useSql } from "../answers";
+import { useAnswer, useKept, useOpening, useSql } from "../answers";
 import { api } from "../api";
 import { navigate, route } from "../router";
 import { addressOf } from "../selection";
@@ -44,13 +44,15 @@ function useChoices(text: string): Choices {
     const session = route.value.session;
     const wanted = text.trim().toLowerCase();
     const matches = (choice: Choice) => choice.title.toLowerCase().includes(wanted);
-    const sessions = useSql<{ session_id: number; title: string; device: string }>(SESSIONS_SQL, { text: wanted || " " });
+    const opening = useOpening();
+    const sessions = useSql<{ session_id: number; title: string; device: string }>(SESSIONS_SQL, { text: wanted || " " }, opening);
     const asksFunctions = session !== null && wanted !== "";
-    const functions = useSql<{ function_id: number; name: string }>(asksFunctions ? FUNCTIONS_SQL : "", {
-        session: session ?? "",
-        text: wanted,
-    });
+    const values = { session: session ?? "", text: wanted };
+    const functions = useSql<{ function_id: number; name: string }>(asksFunctions ? FUNCTIONS_SQL : "", values, opening);
     const questions = useAnswer("questions", () => api.queries());
+    // Until the answer for this text is there, those of the answer before that fit it, too.
+    const functionRows = useKept(functions.isCurrent ? functions.rows : null, session ?? "");
+    const sessionRows = useKept(sessions.isCurrent ? sessions.rows : null, "");
     const inSession = session
         ? viewNames.map((title, at) => ({
               title,
@@ -60,15 +62,14 @@ function useChoices(text: string): Choices {
         : [];
     const choices = [
         ...[...inSession, ...pages].filter(matches),
-        // Until the answer for this text is there, those of the answer before that fit it, too.
-        ...functions.rows
+        ...((asksFunctions && functionRows) || [])
             .map((row) => ({
                 title: row.name,
                 kind: "function",
                 address: addressOf(session!, { view: "function", function: row.function_id }),
             }))
             .filter((choice) => functions.isCurrent || matches(choice)),
-        ...sessions.rows
+        ...(sessionRows ?? [])
             .map((row) => ({
                 title: `${row.title} · ${row.device}`,
                 kind: `session ${row.session_id}`,
@@ -156,7 +157,7 @@ export function Palette() {
                         </li>
                     ))}
                 </ul>
-                {choices.length === 0 ? <p class="dim">Nothing matches.</p> : null}
+                {choices.length === 0 ? <p class="dim">{isSettled ? "Nothing matches." : "Loading…"}</p> : null}
             </div>
         </div>
     );

@@ -1,7 +1,7 @@
 // Fields for two sets of sessions, A and B of the address.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { useSql } from "../answers";
+import { useOpening, useSql } from "../answers";
 import { route, setParameters } from "../router";
 
 const SESSIONS_SQL = `SELECT s.session_id, s.name, s.command, d.name AS device, s.stored_calls,
@@ -26,7 +26,7 @@ export function SetFields({ titles, action, clears }: {
     const parameters = route.value.parameters;
     const [a, setA] = useState(parameters.get("a") ?? "");
     const [b, setB] = useState(parameters.get("b") ?? "");
-    const list = useSql<SessionRow>(SESSIONS_SQL, {});
+    const list = useSql<SessionRow>(SESSIONS_SQL, {}, useOpening());
     useEffect(() => {
         setA(parameters.get("a") ?? "");
         setB(parameters.get("b") ?? "");

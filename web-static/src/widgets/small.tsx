@@ -1,6 +1,6 @@
 // Small parts that several pages show.
 import type { ComponentChildren } from "preact";
-import { percent } from "../format";
+import { count, counted, estimated, estimateHint, percent } from "../format";
 
 const stateMarks: Record<string, string> = {
     recording: "●",
@@ -28,6 +28,27 @@ export function Bar({ part, whole }: { part: number; whole: number }) {
     );
 }
 
+// Time is a duration, marked where it is an estimate; `error` is the standard error of a total, in ns.
+export function Time({ ns, isEstimate, error = null }: {
+    ns: number | null | undefined;
+    isEstimate: boolean | number;
+    error?: number | null;
+}) {
+    const text = estimated(ns, isEstimate);
+    return text.startsWith("~") ? <span title={estimateHint(error)}>{text}</span> : <>{text}</>;
+}
+
+// EstimatesNote says of a session with estimates what ~ means wherever its times are shown.
+export function EstimatesNote({ untimed, calls }: { untimed: number; calls: number }) {
+    return untimed === 0 ? null : (
+        <p class="banner neutral" role="note">
+            <strong>~ marks estimates.</strong> {counted(untimed, "call")} of {count(calls)}{" "}
+            {untimed === 1 ? "was" : "were"} counted without a clock. Order, counts and callers are exact; times are
+            estimates from the calls that were timed.
+        </p>
+    );
+}
+
 export function Tile({ label, children, hint }: TileProps) {
     return (
         <div class="tile" title={hint}>
@@ -52,9 +73,9 @@ export function Problem({ message }: { message: string }) {
 }
 
 // Chip is one condition of what a page shows, and the way to be rid of it.
-export function Chip({ label, onRemove }: { label: string; onRemove: () => void }) {
+export function Chip({ label, hint, onRemove }: { label: string; hint?: string; onRemove: () => void }) {
     return (
-        <span class="chip">
+        <span class="chip" title={hint}>
             {label}
             <button type="button" aria-label={`Remove: ${label}`} onClick={onRemove}>
                 ×

@@ -1,6 +1,6 @@
 // A table of any length whose rows come in pages as they are scrolled to.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";
 
 export interface Column<Row> {
@@ -17,6 +17,7 @@ interface Properties<Row> {
     columns: readonly Column<Row>[];
     rowCount: number;
     rowAt: (index: number) => Row | undefined; // undefined: being loaded
+    isStale?: boolean; // the rows are those of another search or order, until its own are there
     sort: string;
     descending: boolean;
     onSort: (key: string) => void;
@@ -53,22 +54,31 @@ function HeaderCell<Row>({ column, table }: { column: Column<Row>; table: Proper
 export function VirtualTable<Row>(table: Properties<Row>) {
     const view = useRowWindow(table.rowCount);
     const [selected, setSelected] = useState(0);
+    const [isEntered, setEntered] = useState(false);
     const at = Math.min(selected, Math.max(0, table.rowCount - 1));
+    const isStale = table.isStale ?? false;
+    // Enter means the row of what was asked for last: it waits for it.
+    useEffect(() => {
+        if (!isEntered || isStale) {
+            return;
+        }
+        const row = table.rowAt(at);
+        if (row) {
+            table.onOpen(row);
+        }
+        setEntered(row === undefined && table.rowCount > 0); // it is being loaded
+    });
 
     const onKeyDown = (event: KeyboardEvent) => {
         if (event.target !== event.currentTarget) {
             return;
         }
+        setEntered(event.key === "Enter");
         const next = rowAfterKey(event.key, at, table.rowCount, view.pageRows);
         if (next !== null) {
             event.preventDefault();
             setSelected(next);
             view.reveal(next);
-        } else if (event.key === "Enter") {
-            const row = table.rowAt(at);
-            if (row) {
-                table.onOpen(row);
-            }
         }
     };
 
@@ -98,14 +108,16 @@ export function VirtualTable<Row>(table: Properties<Row>) {
     return (
         <div
             ref={view.box}
-            class={`grid ${table.className}`}
+            class={`grid ${table.className} ${isStale ? "stale" : ""}`}
             role="grid"
             aria-label={table.label}
+            aria-busy={isStale}
             aria-rowcount={table.rowCount + 1}
             aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
             tabIndex={0}
             onScroll={view.onScroll}
             onKeyDown={onKeyDown}
+            onBlur={() => setEntered(false)}
         >
             <div role="row" class="row head" aria-rowindex={1}>
                 {table.columns.map((column) => (

@@ -1,0 +1,325 @@
+// Times of calls that were counted without a clock: wherever they are shown, ~ says that they are estimates.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import {
+    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, saveOne, sql, start, stop, texts,
+} from "./lab.mjs";
+
+const ADAPTIVE = 1;
+const EXACT = 2;
+const KILLED = 3; // adaptive, too
+
+let untimed; // by name: how many calls of a function of ADAPTIVE have no times of their own
+
+before(async () => {
+    clean();
+    assert.equal(record("adaptive", ["--clock", "adaptive"], "20000", "0").status, 0);
+    assert.equal(record("exact", [], "300", "0").status, 0);
+    assert.equal(record("killed", ["--clock", "adaptive"], "20000", "0").status, 0);
+    await start();
+    change(`UPDATE sessions SET state = 'killed' WHERE session_id = ${KILLED}`);
+    const rows = await sql(`SELECT f.name, coalesce(s.untimed_calls, 0) AS untimed FROM function_stats s JOIN functions f USING (function_id)
+        WHERE s.session_id = ${ADAPTIVE}`);
+    untimed = new Map(rows.map((row) => [row.name, row.untimed]));
+    assert.ok(untimed.get("spin") > 0 && untimed.get("main") === 0, JSON.stringify(rows));
+});
+
+after(stop);
+
+const isEstimate = (name) => untimed.get(name) > 0;
+const nameIn = (text) => [...untimed.keys()].find((name) => text.startsWith(name));
+const isMarked = (text) => text.includes("~");
+const grid = (page, role) =>
+    page.locator(`[role=${role}] .rows [role=row]`).evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
+
+// The cells of a row are marked as the function of its name is; "–" is no time.
+function checkRow(name, cells) {
+    cells.filter((text) => text !== "–" && text !== "").forEach((text) => assert.equal(isMarked(text), isEstimate(name), `${name}: ${cells.join(" | ")}`));
+}
+
+// A column is_estimate of a panel's own statement is what function_stats says.
+function agreed(row) {
+    assert.equal(Boolean(row.is_estimate), isEstimate(row.name), row.name);
+    return row.is_estimate;
+}
+
+const functionId = async (name) =>
+    (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND f.name = '${name}'`))[0].id;
+
+test("each view of a session says once what ~ means, and none of a session without estimates", async () => {
+    const { count, counted } = format;
+    const [{ all }] = await sql(`SELECT sum(untimed_calls) AS "all" FROM function_stats WHERE session_id = ${ADAPTIVE}`);
+    const [{ calls }] = await sql(`SELECT stored_calls AS calls FROM sessions WHERE session_id = ${ADAPTIVE}`);
+    for (const view of ["", "tree", "flame", "timeline", "overview", "live"]) {
+        const page = await openPage(`/sessions/${ADAPTIVE}?view=${view}`);
+        await page.getByText(`~ marks estimates. ${counted(all, "call")} of ${count(calls)} were counted without a clock.`).waitFor();
+        await page.context().close();
+    }
+    const page = await openPage(`/sessions/${EXACT}`);
+    await page.locator("[role=grid] .rows .mono").first().waitFor();
+    assert.equal(await page.getByText("~").count(), 0);
+    await page.context().close();
+});
+
+test("the table of functions marks every time, and tells the error of a total", async () => {
+    const { duration } = format;
+    const rows = await sql(`SELECT f.name, s.calls, s.total_ns, s.error_ns FROM function_stats s JOIN functions f USING (function_id)
+        WHERE s.session_id = ${ADAPTIVE} AND s.calls > 0`);
+    for (const chosen of ["", "&functions=*", "&area=0-100000000000"]) {
+        const page = await openPage(`/sessions/${ADAPTIVE}?view=functions${chosen}`);
+        await page.locator("[role=grid] .rows .mono").first().waitFor();
+        const shown = await grid(page, "grid");
+        for (const { name, total_ns: total, error_ns: error } of rows) {
+            const [, self, sum, , mean, ...rest] = shown.find(([text]) => nameIn(text) === name);
+            checkRow(name, [self, sum, mean, ...rest.slice(0, 5)]);
+            assert.equal(sum, `${isEstimate(name) ? "~" : ""}${duration(total)}`);
+            if (isEstimate(name)) {
+                const hint = await page.locator("[role=grid] .rows [role=row]", { hasText: name }).first().locator("[role=gridcell]").nth(2).locator("span").getAttribute("title");
+                const known = chosen.startsWith("&area") ? "" : `; total ± ${duration(error)} (standard error)`;
+                assert.equal(hint, `estimate: calls counted without a clock${known}`);
+            }
+        }
+        await page.context().close();
+    }
+});
+
+test("the page of a function marks its times, and tells the error of their sum", async () => {
+    const { compact, count, duration, estimated } = format;
+    const id = await functionId("spin");
+    const quantile = (part) => `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
+    const [fn] = await sql(`SELECT s.*, ${quantile(0.5)} AS p50_ns, ${quantile(0.99)} AS p99_ns FROM function_stats s
+        WHERE session_id = ${ADAPTIVE} AND function_id = ${id}`);
+    const page = await openPage(`/sessions/${ADAPTIVE}?view=function&function=${id}`);
+    await page.getByText(`${count(fn.calls)} calls, ~${duration(fn.total_ns)} total, ~${duration(fn.self_ns)} self`).waitFor();
+    await page.getByText(`${compact(fn.untimed_calls)} counted without a clock: the total is an estimate, ± ${duration(fn.error_ns)} (standard error)`).waitFor();
+    for (const key of ["min", "p50", "p99", "max"]) {
+        await page.getByRole("button", { name: `${key} ~${duration(fn[`${key}_ns`])}`, exact: true }).waitFor();
+    }
+    const callers = await checkPanel(page, "Callers", (row) => [row.name, count(row.calls), `~${duration(row.total_ns)}`]);
+    assert.ok(callers.length > 1);
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${id}&area=0-100000000000`, base).href);
+    await page.getByText("times are estimates", { exact: false }).last().waitFor();
+    await checkPanel(page, "Callers", (row) => [row.name, count(row.calls), `~${duration(row.total_ns)}`]);
+    const [first] = await sql(`SELECT start_ns, thread_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${id} AND flags & 16 LIMIT 1`);
+    const area = `${first.start_ns - 200}-${first.start_ns + 1000000}`;
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${id}&threads=${first.thread_id}&area=${area}&range=0-${fn.max_ns}`, base).href);
+    const calls = await checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => {
+        const sign = row.flags & 16;
+        return [estimated(row.start_ns, sign), undefined, estimated(row.duration_ns, sign), estimated(row.self_ns, sign), row.ending];
+    });
+    assert.ok(calls.some((row) => isMarked(row[2])));
+    const exact = await functionId("load_file");
+    for (const chosen of ["", "&area=0-100000000000"]) {
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${exact}${chosen}`, base).href);
+        await page.getByRole("heading", { name: "load_file" }).waitFor();
+        assert.equal(await page.locator("p", { hasText: "1 call," }).getByText("~").count(), 0);
+        await checkPanel(page, "Callees", (row) => [row.name, count(row.calls), estimated(row.total_ns, agreed(row))]);
+    }
+    await page.context().close();
+});
+
+test("the call tree marks paths of such functions", async () => {
+    for (const chosen of ["", "&area=0-100000000000"]) {
+        const page = await openPage(`/sessions/${ADAPTIVE}?view=tree&function=${await functionId("hash_word")}${chosen}`);
+        await page.locator("[role=treegrid] .rows .mono", { hasText: "hash_word" }).first().waitFor();
+        const rows = (await grid(page, "treegrid")).filter(([text]) => nameIn(text));
+        assert.ok(rows.length >= 4);
+        rows.forEach(([name, total, self, , p50, p95]) => checkRow(nameIn(name), [total, self, p50, p95]));
+        const rest = (await grid(page, "treegrid")).filter(([text]) => text === "show the siblings" || / more$/.test(text));
+        rest.flatMap(([, total, self]) => [total, self]).filter((text) => text !== "" && text !== "–").forEach((text) => assert.ok(isMarked(text), text));
+        await page.context().close();
+    }
+});
+
+test("flame graphs and their tables mark them", async () => {
+    const { estimated } = format;
+    const page = await openPage(`/sessions/${ADAPTIVE}?view=flame`);
+    const label = "Call paths, callers above callees";
+    const tableOf = (name) => rowsOf(page, `${name}, as a table`);
+    await page.locator(".flame canvas").waitFor();
+    await openTwin(page);
+    await tableOf(label).first().waitFor();
+    const shown = await texts(tableOf(label));
+    assert.ok(shown.some(([name]) => isEstimate(name)));
+    shown.forEach(([name, , total, self]) => checkRow(name, [total, self]));
+    const flame = page.getByRole("group", { name: label, exact: true });
+    await flame.focus();
+    const paths = await sql(`SELECT name, path_id, total_ns, self_ns FROM flame(${ADAPTIVE})`);
+    for (let step = 0; step < 3; step++) {
+        const before = page.url();
+        await page.keyboard.press("ArrowDown");
+        await page.waitForURL((url) => url.href !== before);
+        const path = paths.find((row) => String(row.path_id) === new URL(page.url()).searchParams.get("frame").split("-")[0]);
+        await page.getByText(new RegExp(`^${path.name}: ${estimated(path.total_ns, isEstimate(path.name)).replace(".", "\\.")}, .*, ${estimated(path.self_ns, isEstimate(path.name)).replace(".", "\\.")} self$`)).waitFor();
+    }
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&fold=1`, base).href);
+    await page.locator(".flame canvas").waitFor();
+    await openTwin(page);
+    await tableOf(label).first().waitFor();
+    (await texts(tableOf(label))).forEach(([name, , total]) => checkRow(name, [total]));
+    for (const chosen of ["", "&area=0-100000000000"]) {
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=bottom${chosen}`, base).href);
+        await page.locator(".flame canvas").waitFor();
+        await openTwin(page);
+        await tableOf("Functions above their callers").first().waitFor();
+        (await texts(tableOf("Functions above their callers"))).filter((row) => row[1] === "0").forEach(([name, , self]) => checkRow(name, [self]));
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("check_line")}${chosen}`, base).href);
+        await page.getByText(/^check_line: ~.* total, ~.* self/).waitFor();
+        await page.locator(".flame canvas").nth(1).waitFor();
+        await openTwin(page);
+        await tableOf("The function above its callees").first().waitFor();
+        (await texts(tableOf("The function above its callees"))).forEach(([name, , total]) => checkRow(name, [total]));
+    }
+    await page.context().close();
+});
+
+test("overview, live view and crash page mark functions and single calls", async () => {
+    const { compact, duration, estimated, percent } = format;
+    const page = await openPage(`/sessions/${ADAPTIVE}?view=overview`);
+    for (const chosen of ["", "&area=0-100000000000"]) {
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=overview${chosen}`, base).href);
+        const hot = await checkPanel(page, "Where the time goes", (row) => [row.name, percent(row.share, 1), estimated(row.self_ns, agreed(row)), compact(row.calls)]);
+        assert.ok(hot.some((row) => isMarked(row[2])));
+    }
+    await checkPanel(page, "Single calls with most time of their own", (row) => [
+        undefined,
+        undefined,
+        estimated(row.self_ns, row.flags & 16),
+        estimated(row.duration_ns, row.flags & 16),
+    ]);
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=live`, base).href);
+    const live = await checkPanel(page, "Where the time goes so far", (row) => [row.name, estimated(row.self_ns, agreed(row))]);
+    assert.ok(live.some((row) => isMarked(row[1])));
+    await page.goto(new URL(`/sessions/${KILLED}?view=overview`, base).href);
+    const flags = await sql(`SELECT flags, duration_ns FROM calls WHERE session_id = ${KILLED} AND flags & 16 ORDER BY call_id DESC LIMIT 100`);
+    const last = await checkPanel(page, "Last calls, at most 100 of each thread, latest first", (row) => [
+        undefined, undefined, row.name, estimated(row.start_ns, row.is_estimate), estimated(row.duration_ns, row.is_estimate),
+    ]);
+    assert.ok(last.some((row) => flags.some((call) => row[4] === `~${duration(call.duration_ns)}`)));
+    await page.context().close();
+});
+
+test("the timeline marks calls, their callers and callees, and the sums of an area", async () => {
+    const { count, duration, estimated } = format;
+    const [call] = await sql(`SELECT c.call_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.depth, f.name FROM calls c JOIN functions f USING (function_id)
+        WHERE c.session_id = ${ADAPTIVE} AND c.flags = 16 AND c.duration_ns BETWEEN 50 AND 2000 AND f.name = 'check_line' LIMIT 1`);
+    const room = Math.max(40, call.duration_ns);
+    const page = await openPage(`/sessions/${ADAPTIVE}?view=timeline&call=${call.call_id}&from=${call.start_ns - room}&to=${call.end_ns + room}`);
+    const details = page.getByRole("region", { name: "Selected call" });
+    await details.getByText(`~${duration(call.duration_ns)}, ~${duration(call.self_ns)} of it itself`, { exact: true }).waitFor();
+    await details.getByText(`~${duration(call.start_ns)}`, { exact: true }).waitFor();
+    const callers = await sql(`SELECT f.name, a.duration_ns, a.flags FROM ancestors(${call.call_id}) a JOIN functions f USING (function_id)`);
+    await comesTo(
+        async () => (await texts(details.getByRole("region", { name: "Callers, innermost first" }).locator("tbody tr"))).map((row) => row.slice(0, 2)),
+        callers.map((row) => [row.name, estimated(row.duration_ns, row.flags & 16)]),
+    );
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    await openTwin(page);
+    const row = rowsOf(page, "Calls of the timeline").filter({ hasText: `~${duration(call.start_ns)}` }).filter({ hasText: call.name });
+    await row.first().waitFor();
+    assert.ok((await texts(row)).some((cells) => cells[4] === `~${duration(call.duration_ns)}` && cells[5] === `~${duration(call.self_ns)}`));
+    await page.locator(".timeline").evaluate((timeline) => timeline.scrollIntoView({ block: "center" }));
+    const box = await page.locator(".timeline canvas").boundingBox();
+    const said = page.locator(".timeline > p[role=status]");
+    let hit = "";
+    for (let y = 40; y < box.height && !hit.includes(`${call.name}, ~`); y += 9) {
+        await page.mouse.move(box.x + box.width / 2, box.y + y);
+        hit = await said.textContent();
+    }
+    assert.match(hit, new RegExp(`${call.name}, ~`));
+    const [timed] = await sql(`SELECT call_id, duration_ns, self_ns FROM calls c WHERE session_id = ${ADAPTIVE} AND NOT flags & 16 AND duration_ns > 0 LIMIT 1`);
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=timeline&call=${timed.call_id}`, base).href);
+    await details.getByText(`${duration(timed.duration_ns)}, ${duration(timed.self_ns)} of it itself`, { exact: true }).waitFor();
+    for (const target of [`/sessions/${ADAPTIVE}?view=timeline&area=0-100000000000`, `/timeline?sessions=${ADAPTIVE},${EXACT}&align=start&area=0-100000000000`]) {
+        await page.goto(new URL(target, base).href);
+        const several = target.startsWith("/timeline");
+        const sums = await checkPanel(page, "Calls that began in the selection", (one) => {
+            const sign = one.session_id === EXACT ? one.is_estimate : agreed(one);
+            assert.ok(one.session_id !== EXACT || !sign, "all of the other session were timed");
+            const self = estimated(one.self_ns, sign);
+            return several ? [undefined, undefined, one.name, count(one.calls), self] : [one.name, count(one.calls), self];
+        });
+        assert.ok(sums.some((cells) => isMarked(cells.at(-1))) && sums.some((cells) => !isMarked(cells.at(-1))));
+    }
+    await page.context().close();
+});
+
+test("why a call was slow: what of both is estimated", async () => {
+    const [call] = await sql(`SELECT c.call_id FROM calls c JOIN functions f USING (function_id)
+        WHERE c.session_id = ${ADAPTIVE} AND f.name = 'parse_line' AND NOT c.flags & 16 ORDER BY c.duration_ns DESC LIMIT 1`);
+    const page = await openPage(`/sessions/${ADAPTIVE}?view=why&call=${call.call_id}`);
+    const rows = rowsOf(page, "Callees of both calls, greatest difference first");
+    await rows.first().waitFor();
+    const below = await sql(`SELECT f.name, d.depth - c.depth AS level, max(d.flags & 16) AS flag, sum(d.self_ns) AS self_ns
+        FROM calls c JOIN descendants(c.call_id) d JOIN functions f ON f.function_id = d.function_id
+        WHERE c.call_id = ${call.call_id} GROUP BY d.function_id, level`);
+    assert.ok(below.some((row) => row.flag));
+    const shown = await texts(rows);
+    for (const { name, level, flag, self_ns: self } of below) {
+        const [, , difference, own] = shown.find((row) => row[0] === name && row[1] === String(level));
+        assert.equal(own, format.estimated(self, flag), name);
+        assert.ok(!flag || isMarked(difference), difference);
+    }
+    await page.context().close();
+});
+
+test("a comparison marks the side that is estimated", async () => {
+    const { duration, estimated } = format;
+    const page = await openPage(`/compare?a=${ADAPTIVE}&b=${EXACT}`);
+    const rows = await checkPanel(page, "Functions", (row) => {
+        assert.equal(row.error_ns_a !== null, isEstimate(row.name), row.name);
+        assert.equal(row.error_ns_b, null, row.name);
+        return [undefined, undefined, undefined, undefined, undefined, estimated(row.self_ns_a, row.error_ns_a !== null), duration(row.self_ns_b)];
+    });
+    assert.ok(rows.some((row) => isMarked(row[5])) && rows.some((row) => !isMarked(row[5])));
+    await page.getByText("~ marks estimates: of calls that were counted without a clock.").waitFor();
+    const spin = rowsOf(page, "Functions compared").filter({ has: page.getByRole("button", { name: "spin", exact: true }) });
+    const [{ error }] = await sql(`SELECT error_ns AS error FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
+    assert.equal(await spin.locator("td").nth(5).locator("span").getAttribute("title"), `estimate: calls counted without a clock; total ± ${duration(error)} (standard error)`);
+    await spin.getByRole("button", { name: "spin", exact: true }).click();
+    await page.getByText(/A: .* calls, half of them up to ~.*B: .* calls, half of them up to [0-9]/).waitFor();
+    await page.locator(".flame canvas").waitFor();
+    await page.locator("summary", { hasText: "The same as a table" }).last().click();
+    const paths = rowsOf(page, "Call paths compared, as a table");
+    await paths.first().waitFor();
+    (await texts(paths)).forEach(([name, , totalA, totalB, selfA, selfB]) => {
+        checkRow(name, [totalA, selfA]);
+        assert.ok(!isMarked(totalB) && !isMarked(selfB), name);
+    });
+    await page.context().close();
+});
+
+test("the heat map of devices and builds marks a p95 of estimates", async () => {
+    const page = await openPage("/fleet?function=spin");
+    const [row] = await checkPanel(page, "p95 of spin", (one) => [one.build, one.device, undefined, `~${format.duration(one.p95_ns)}`]);
+    assert.ok(row);
+    await page.goto(new URL("/fleet?function=load_file", base).href);
+    await checkPanel(page, "p95 of load_file", (one) => [one.build, one.device, undefined, format.duration(one.p95_ns)]);
+    await page.context().close();
+});
+
+test("one file marks them, and shows no columns for it", async () => {
+    const page = await openPage(`/sessions/${ADAPTIVE}`);
+    const alone = await saveOne(page, "estimates.html");
+    await alone.getByText("~ marks estimates.").waitFor();
+    const table = alone.getByRole("region", { name: "Functions", exact: true });
+    const heads = (await table.locator("th").allTextContents()).map((text) => text.trim());
+    assert.deepEqual(heads, ["Function", "Module", "Calls", "Total", "Self", "Mean", "Min", "p50", "p95", "p99", "Max"]);
+    for (const [name, , , ...times] of await texts(table.locator("tbody tr"))) {
+        checkRow(name, times);
+    }
+    const slow = await sql(`SELECT s.flags, s.self_ns FROM slow_calls s WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
+    const shown = await texts(rowsOf(alone, "Single calls with most time of their own"));
+    assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, row.flags & 16)));
+    await openTwin(alone);
+    const paths = rowsOf(alone, "Call paths, callers above callees, as a table");
+    await paths.first().waitFor();
+    (await texts(paths)).forEach(([name, , total, self]) => checkRow(name, [total, self]));
+    await alone.context().close();
+    await page.context().close();
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

@@ -1,0 +1,291 @@
+// Answers that come late: what a page shows and does is of what it was asked last, not of what it was asked before.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { base, change, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts } from "./lab.mjs";
+
+const WHOLE = 1;
+const OTHER = 2;
+let worker; // thread_id
+
+before(async () => {
+    clean();
+    assert.equal(record("whole", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
+    assert.equal(record("other", [], "20", "0").status, 0);
+    await start();
+    [{ worker }] = await sql(`SELECT thread_id AS worker FROM threads WHERE session_id = ${WHOLE} AND NOT is_main`);
+    change(`INSERT INTO marks (session_id, number, name, is_end, at_ns, source) VALUES (${WHOLE}, 1, 'late', 0, 2000, 'app'),
+            (${OTHER}, 1, 'late', 0, 700000, 'app');
+        INSERT INTO devices (device_id, uuid, name, model, os, build, machine, agent_version, tags, first_seen_realtime_ns, last_seen_realtime_ns)
+        SELECT 77, randomblob(16), 'shelf', model, os, build, machine, agent_version, tags, first_seen_realtime_ns, last_seen_realtime_ns FROM devices LIMIT 1`);
+});
+
+after(stop);
+
+// hold keeps the answers to requests whose address and parameters `wanted` names, until they are let go.
+async function hold(page, wanted) {
+    let open;
+    let seen;
+    const opened = new Promise((resolve) => (open = resolve));
+    const asked = new Promise((resolve) => (seen = resolve));
+    let held = 0;
+    let come;
+    const answered = new Promise((resolve) => (come = resolve));
+    await page.route("**/api/v1/**", async (route) => {
+        if (!wanted(new URL(route.request().url()))) {
+            await route.fallback();
+            return;
+        }
+        held++;
+        seen();
+        await opened;
+        await route.continue().catch(() => undefined); // nobody waits for it any more
+        if (--held === 0) {
+            come();
+        }
+    });
+    return {
+        asked,
+        letGo: async () => {
+            open();
+            await answered;
+        },
+    };
+}
+
+const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
+const idOf = async (name) =>
+    (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND f.name = '${name}'`))[0].id;
+// What a page does with an answer it has done when it has drawn twice.
+const drawnTwice = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+test("Enter in the table of functions waits for the rows of the search", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    await page.locator("[role=grid] .rows .mono").nth(3).waitFor();
+    const late = await hold(page, (url) => url.searchParams.get("search") === "fibon");
+    await page.getByLabel("Search functions", { exact: true }).fill("fibon");
+    await page.getByRole("grid").focus();
+    await page.keyboard.press("Enter");
+    await late.asked;
+    await page.getByRole("status").getByText("Loading…").waitFor();
+    assert.equal(await page.getByRole("grid").getAttribute("aria-busy"), "true");
+    assert.ok(!page.url().includes("view=tree"), page.url());
+    await late.letGo();
+    const fibonacci = await idOf("fibonacci");
+    await page.waitForURL((url) => url.searchParams.get("view") === "tree" && ["path", "function"].some((name) => url.searchParams.has(name)));
+    await page.locator("[role=treegrid] .row.selected", { hasText: "fibonacci" }).waitFor();
+    assert.ok(fibonacci > 0);
+    await page.context().close();
+});
+
+test("the list of sessions ticks all of those that match, not those that were shown before", async () => {
+    const page = await openPage("/");
+    await page.locator("table.sessions tbody tr").nth(1).waitFor();
+    const late = await hold(page, (url) => url.pathname.endsWith("/sessions") && url.searchParams.get("search") === "other");
+    await page.getByLabel("Search sessions").fill("other");
+    await late.asked;
+    const all = page.getByLabel("Tick all that are shown");
+    assert.equal(await all.isDisabled(), true);
+    assert.equal(await page.locator(".tiles").getAttribute("aria-busy"), "true");
+    await late.letGo();
+    await comesTo(() => page.locator("table.sessions tbody tr").count(), 1);
+    await all.check();
+    await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
+    await page.context().close();
+});
+
+test("rows of modules are not shown as functions", async () => {
+    const page = await openPage(`/coverage?a=${WHOLE}`);
+    await page.getByRole("region", { name: "Coverage" }).getByRole("button", { name: "recorded_program" }).waitFor();
+    const late = await hold(page, (url) => url.searchParams.get("p.by") === "function");
+    await page.getByRole("group", { name: "By", exact: true }).getByRole("button", { name: "function", exact: true }).click();
+    await late.asked;
+    assert.equal(await page.getByRole("region", { name: "Coverage" }).count(), 0);
+    await page.getByText("Counting…").waitFor();
+    await late.letGo();
+    await rowsOf(page, "Coverage").filter({ hasText: "fibonacci" }).waitFor();
+    await page.context().close();
+});
+
+test("calls of one range of durations are not shown under another", async () => {
+    const { duration } = format;
+    const id = await idOf("spin");
+    const [fn] = await sql(`SELECT min_ns, max_ns FROM function_stats WHERE session_id = ${WHOLE} AND function_id = ${id}`);
+    const page = await openPage(`/sessions/${WHOLE}?view=function&function=${id}&range=${fn.min_ns}-${fn.max_ns}`);
+    const panel = page.getByRole("region", { name: "Calls of this duration, in order of entry, at most 100" });
+    await comesTo(() => panel.locator("tbody tr").count(), 100);
+    const late = await hold(page, isSql(/:least/));
+    await page.getByRole("button", { name: `max ${duration(fn.max_ns)}`, exact: true }).click();
+    await late.asked;
+    assert.equal(await panel.locator("tbody tr").count(), 0);
+    await panel.getByText("Loading…").waitFor();
+    await late.letGo();
+    await panel.locator("tbody tr").first().waitFor();
+    await page.context().close();
+});
+
+test("the values of a function are those of the selected calls", async () => {
+    const id = await idOf("parse_line");
+    const [{ half }] = await sql(`SELECT start_ns AS half FROM calls WHERE session_id = ${WHOLE} AND function_id = ${id} ORDER BY start_ns LIMIT 1 OFFSET 10`);
+    const page = await openPage(`/sessions/${WHOLE}?view=function&function=${id}&area=0-${half}`);
+    const rows = page.getByRole("region", { name: "By value", exact: true }).locator("tbody tr").filter({ hasText: /^number/ });
+    await rows.first().waitFor();
+    const given = (await texts(rows)).map((row) => [row[1], row[2]]).sort();
+    assert.deepEqual(given, Array.from({ length: 10 }, (_, number) => [String(number), "1"]).sort());
+    await page.context().close();
+});
+
+test("what is searched on the timeline is gone to, not what was searched before", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline`);
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    const search = page.getByLabel("Search calls by function");
+    await search.fill("parse_line");
+    const next = page.getByRole("button", { name: /^Next call of/ });
+    await page.getByRole("button", { name: "Next call of parse_line" }).waitFor();
+    const name = await hold(page, isSql(/p\.text=fibonacci/));
+    await search.fill("fibonacci");
+    await name.asked;
+    assert.equal(await next.count(), 0);
+    await name.letGo();
+    const found = await hold(page, isSql(/:after/));
+    await page.getByRole("button", { name: "Next call of fibonacci" }).click();
+    await found.asked;
+    await search.fill("hash_word");
+    await found.letGo();
+    await page.getByRole("button", { name: "Next call of hash_word" }).waitFor();
+    await drawnTwice(page);
+    assert.ok(!page.url().includes("call="), "nobody asked for a call of it");
+    await page.context().close();
+});
+
+test("time that was selected for one mark is not drawn for another", async () => {
+    change(`INSERT INTO marks (session_id, number, name, is_end, at_ns, source) VALUES (${WHOLE}, 2, 'later', 0, 400000, 'app')`);
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline&mark=late`);
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    const panel = page.getByRole("region", { name: "Calls that began in the selection" });
+    await panel.locator("tbody tr").first().waitFor();
+    await page.locator(".timeline[data-selected='1']").waitFor();
+    const late = await hold(page, isSql(/p\.mark=later/));
+    await page.getByRole("button", { name: "Remove: Mark: late" }).click();
+    await page.getByLabel("Select a mark").selectOption("later");
+    await late.asked;
+    await page.locator(".timeline[data-selected='0']").waitFor();
+    assert.equal(await panel.locator("tbody tr").count(), 0);
+    await late.letGo();
+    await page.locator(".timeline[data-selected='1']").waitFor();
+    await page.context().close();
+    change(`DELETE FROM marks WHERE session_id = ${WHOLE} AND name = 'later'`);
+});
+
+const outermost = (page) =>
+    page.locator("[role=treegrid] .rows [role=row][aria-level='1'] .mono").allTextContents();
+
+test("a call tree of another selection that comes late does not take the place of the newer", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=tree`);
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    const whole = await outermost(page);
+    assert.ok(whole.length > 1, whole.join());
+    const late = await hold(page, isSql(/call_tree\(/));
+    await page.getByLabel("Select a thread").selectOption(String(worker));
+    await late.asked;
+    assert.deepEqual(await outermost(page), [], "rows of the whole tree are none of a thread's");
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    await comesTo(() => outermost(page), whole);
+    await late.letGo();
+    await drawnTwice(page);
+    assert.deepEqual(await outermost(page), whole);
+    await page.context().close();
+});
+
+test("a call tree that comes when another page is shown leaves its address alone", async () => {
+    const id = await idOf("fibonacci");
+    const page = await openPage("/");
+    const late = await hold(page, (url) => url.pathname.endsWith("/call-tree"));
+    await page.goto(new URL(`/sessions/${WHOLE}?view=tree&function=${id}`, base).href);
+    await late.asked;
+    await page.getByRole("link", { name: "Overview", exact: true }).click();
+    await page.getByRole("region", { name: "Where the time goes" }).waitFor();
+    const address = page.url();
+    await late.letGo();
+    await drawnTwice(page);
+    assert.equal(page.url(), address);
+    await page.context().close();
+});
+
+test("what one device records is not said of another", async () => {
+    const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
+    change(`UPDATE sessions SET state = 'recording' WHERE session_id = ${OTHER}`);
+    const page = await openPage(`/fleet?device=${own.id}`);
+    await page.getByRole("region", { name: own.name, exact: true }).getByRole("link", { name: "other" }).waitFor();
+    const late = await hold(page, isSql(/p\.device=77/));
+    await rowsOf(page, "Devices").getByRole("button", { name: "shelf", exact: true }).click();
+    const about = page.getByRole("region", { name: "shelf", exact: true });
+    await about.waitFor();
+    await late.asked;
+    assert.equal(await about.getByRole("link", { name: "other" }).count(), 0);
+    assert.equal(await about.getByText("…", { exact: true }).count(), 2, "neither is known yet");
+    await late.letGo();
+    await about.getByText("nothing", { exact: true }).waitFor();
+    await page.context().close();
+    change(`UPDATE sessions SET state = 'completed' WHERE session_id = ${OTHER}`);
+});
+
+test("places on the timeline of several sessions are those of the way they are aligned", async () => {
+    const page = await openPage(`/timeline?sessions=${WHOLE},${OTHER}&align=start`);
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    const panel = page.getByRole("region", { name: "Sessions on this timeline" });
+    await panel.getByText("not aligned by time: each begins at 0").first().waitFor();
+    const late = await hold(page, isSql(/p\.mark=late/));
+    await page.getByLabel("Aligned by").selectOption("mark:late");
+    await late.asked;
+    assert.equal(await panel.locator("tbody tr").count(), 0);
+    assert.equal(await page.locator(".timeline").count(), 0);
+    await late.letGo();
+    await panel.getByText("its first late, by its own clock").first().waitFor();
+    await page.locator(".timeline canvas:not(.stale)").waitFor();
+    await page.context().close();
+});
+
+test("an older state of a session does not take the place of a newer", async () => {
+    const page = await openPage("/");
+    let letGo;
+    let seen;
+    const held = new Promise((resolve) => (letGo = resolve));
+    const asked = new Promise((resolve) => (seen = resolve));
+    let count = 0;
+    await page.route(`**/api/v1/sessions/${OTHER}`, async (route) => {
+        const isFirst = ++count === 1;
+        const response = await route.fetch();
+        if (isFirst) {
+            seen();
+            await held;
+        }
+        await route.fulfill({ response });
+    });
+    await page.getByRole("link", { name: "other", exact: true }).click();
+    await asked;
+    change(`UPDATE sessions SET stored_calls = 4711 WHERE session_id = ${OTHER}`);
+    const calls = page.locator(".tile", { has: page.getByText("Calls", { exact: true }) }).locator("dd");
+    await comesTo(() => calls.textContent(), "4,711");
+    letGo();
+    await page.waitForResponse(() => true, { timeout: 1 }).catch(() => undefined);
+    await drawnTwice(page);
+    assert.equal(await calls.textContent(), "4,711");
+    await page.context().close();
+});
+
+test("findings and what the palette offers are asked anew each time", async () => {
+    const page = await openPage("/zombies");
+    await page.getByText("None was reported.", { exact: false }).waitFor();
+    change(`INSERT INTO zombies (zombie_id, fingerprint, kind, used_in, freed_in, allocated_in, state, reports, first_seen_realtime_ns, last_seen_realtime_ns)
+        SELECT 1, 'f', 'use_after_free', 'use', 'drop', 'make', 'open', 1, 1, 1`);
+    await page.getByRole("link", { name: "Fleet", exact: true }).click();
+    await page.getByRole("heading", { name: "Fleet" }).waitFor();
+    await page.getByRole("link", { name: "Findings", exact: true }).click();
+    await page.getByRole("button", { name: "use after free" }).waitFor();
+    await page.context().close();
+});
+
+test("no page asked any other server for anything, or logged an error", () => {
+    assert.deepEqual(foreign, []);
+    assert.deepEqual(problems, []);
+});

@@ -1,0 +1,27 @@
+// Times that are estimates: of calls that were counted without a clock (`sojourn record --clock adaptive`).
+
+const UNTIMED = 16; // SJ_CALL_UNTIMED; the bits below are what makes a call not exact
+
+export function isUntimed(flags: number): boolean {
+    return (flags & UNTIMED) !== 0;
+}
+
+// isDoubtful: calls were lost around it, or its thread waited for the recorder.
+export function isDoubtful(flags: number): boolean {
+    return (flags & (UNTIMED - 1)) !== 0;
+}
+
+// estimateSql is a column of function `fn` of a session: whether its sums and quantiles are estimates.
+export function estimateSql(fn: string, session = ":session"): string {
+    return `EXISTS (SELECT 1 FROM function_stats u WHERE u.session_id = ${session} AND u.function_id = ${fn}
+         AND u.untimed_calls > 0) AS is_estimate`;
+}
+
+// untimedSql is the same of single calls, by their `flags`; of several, whether any of them is.
+export function untimedSql(flags: string): string {
+    return `(${flags} & ${UNTIMED}) <> 0 AS is_estimate`;
+}
+
+export function anyUntimedSql(flags: string): string {
+    return `sum((${flags} & ${UNTIMED}) <> 0) > 0 AS is_estimate`; // no max(): that would choose the row of other columns
+}
