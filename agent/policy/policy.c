@@ -495,12 +495,36 @@ static sj_status check_clock(sj_policy_reader *reader)
     return SJ_OK;
 }
 
+/* names_mono_method: Class:Method, which no name of a native function looks like. */
+static bool names_mono_method(const char *text)
+{
+    const char *colon = strchr(text, ':');
+    return colon != NULL && colon != text && colon[1] != ':' && strchr("/-+!", text[0]) == NULL;
+}
+
+/* check_signatures refuses those that would be recorded of nothing. */
+static sj_status check_signatures(sj_policy_reader *reader)
+{
+    const sj_value_rules *rules = reader->policy->selection.values;
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        const char *name = rules->items[i].function.text;
+        if (rules->items[i].is_source && names_mono_method(name)) {
+            return sj_policy_fail(reader, false,
+                                  "signatures are about native functions and Java methods; of the "
+                                  "Mono method %s name one value, as \"%s(1:long)\"",
+                                  name, name);
+        }
+    }
+    return SJ_OK;
+}
+
 /* check_whole finds what is wrong only together. */
 static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
     SJ_TRY(check_imports(reader));
     SJ_TRY(check_clock(reader));
+    SJ_TRY(check_signatures(reader));
     for (size_t i = 0; i < policy->trigger_count; i++) {
         if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
             policy->mode != SJ_POLICY_FLIGHT) {

@@ -363,8 +363,8 @@ const sj_command sj_command_bench = {
             "`sojourn record` are passed on; \"--\" ends them.\n",
     .options = bench_table,
     .examples = "Examples:\n"
-                "  sojourn bench -n 10 --name before -o app.db -- ./app input.txt\n"
-                "  sojourn bench -n 10 --name after -o app.db -- ./app-new input.txt\n"
+                "  sojourn bench -n 10 --name before -o app.db -- old/app input.txt\n"
+                "  sojourn bench -n 10 --name after -o app.db -- new/app input.txt\n"
                 "  sojourn diff name:before name:after app.db\n",
     .stops_at_argument = true,
     .run = run_bench,

@@ -1,5 +1,6 @@
 #include "collector-server/cli/clock_mix.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/compare.h"
@@ -129,12 +130,29 @@ static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *
     return SJ_EXIT_OK;
 }
 
+/* say_unmatched says why no function of one set is in the other: columns 9 and 10 are modules. */
+static void say_unmatched(sqlite3_stmt *whole)
+{
+    const char *a = (const char *)sqlite3_column_text(whole, 9);
+    const char *b = (const char *)sqlite3_column_text(whole, 10);
+    char clean[2][SJ_FUNCTION_NAME_BYTES];
+    if (a != NULL && b != NULL) {
+        fprintf(stderr,
+                "sojourn diff: note: no function is in both sets: they are matched by the file "
+                "name of their module and their name, and modules are %s and %s; builds of a "
+                "program can be compared where its file has one name, as old/app and new/app\n",
+                sj_function_name_fit(a, 0, clean[0]), sj_function_name_fit(b, 0, clean[1]));
+    }
+}
+
 static int print_diff(sqlite3 *database, const diff_request *request)
 {
     static const char whole_sql[] =
-        "SELECT verdict, ratio, ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, "
-        "(SELECT count(*) FROM diff_functions(?1, ?2, ?4) WHERE verdict IN ('slower', 'faster', "
-        "'more', 'less', 'added', 'removed')) FROM diff_functions(?1, ?2, ?4) WHERE row = 0";
+        "WITH d AS MATERIALIZED (SELECT * FROM diff_functions(?1, ?2, ?4)) SELECT verdict, ratio, "
+        "ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, (SELECT count(*) FROM d WHERE "
+        "verdict IN ('slower', 'faster', 'more', 'less', 'added', 'removed')), (SELECT min(verdict "
+        "IN ('added', 'removed')) FROM d WHERE row > 0), (SELECT module FROM d WHERE verdict = "
+        "'removed'), (SELECT module FROM d WHERE verdict = 'added') FROM d WHERE row = 0";
     sqlite3_stmt *statement = NULL;
     int exit_code = prepare_diff(database, whole_sql, request, &statement);
     if (exit_code != SJ_EXIT_OK) {
@@ -147,6 +165,9 @@ static int print_diff(sqlite3 *database, const diff_request *request)
         return exit_code;
     }
     const bool differs = sqlite3_column_int64(statement, 7) != 0;
+    if (sqlite3_column_int(statement, 8) != 0) {
+        say_unmatched(statement);
+    }
     const bool table =
         request->options.format == SJ_RESULT_TABLE || request->options.format == SJ_RESULT_MARKDOWN;
     if (table) {

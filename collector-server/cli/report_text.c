@@ -457,7 +457,7 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
     }
     report_function_log(file, text, summary);
     report_problems(file, text, summary);
-    if (text->is_stored && !text->quiet) {
+    if (text->is_stored && !text->quiet && summary->delivered) {
         sj_highlights_print(file, &text->highlights, strcmp(summary->how, "crashed") == 0,
                             text->target, HIGHLIGHT_LINES);
     }

@@ -137,10 +137,10 @@ static int print_tables(sql_shell *shell)
         shell->runner,
         "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
         "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
-        "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"call_tree\", "
-        "\"flame\", "
-        "\"physical_tree\", "
-        "\"session_set\", \"diff_functions\", \"diff_tree\"]') ORDER BY 1");
+        "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"siblings\", "
+        "\"sequence\", \"contains\", \"intervals_intersect\", \"concurrency\", \"coverage\", "
+        "\"call_tree\", \"physical_tree\", \"flame\", \"histogram\", \"session_set\", "
+        "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
 }
 
 static int run_dot_command(sql_shell *shell, char *line)

@@ -60,6 +60,9 @@ static void test_mistakes_are_named_with_their_place(void **state)
          "needs \"mode\": \"flight\""},
         {"{\"policy\": 1, \"values\": [{\"function\": \"f\",\n\"signature\": \"(a:ints)\"}]}",
          "t:2:14: \"ints\" is not a type"},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\", \"signature\": "
+         "\"(long)\"}]}",
+         "name one value, as \"Account:Put(1:long)\""},
         {"{\"policy\": 1, \"values\": [{\"function\": \"f\", \"signature\": 3}]}",
          "a text such as"},
         {"{\"policy\": 1, \"values\": [{\"signature\": \"(a:int)\"}]}", "needs a \"function\""},

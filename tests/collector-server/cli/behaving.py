@@ -109,6 +109,25 @@ def totals_are_told_apart(sojourn, program):
         check(done.returncode == 0 and not done.stderr, f"{words}: {done}")
 
 
+def builds_of_two_names_are_told(sojourn, program, database):
+    """Functions of programs with two names have nothing in common; those of builds in two folders have."""
+    os.mkdir(sojourn.path("new"))
+    other, same = sojourn.path("other"), sojourn.path(os.path.join("new", os.path.basename(program)))
+    for name, copy, level in (("other", other, "-O1"), ("same", same, "-O0")):
+        subprocess.run([shutil.which("gcc"), level, program + ".c", "-o", copy], check=True) # other builds
+        say(sojourn, ["record", "-q", "--name", name, "-o", database, "--", copy], check=True)
+    for name, is_told in (("other", True), ("same", False)):
+        done = say(sojourn, ["diff", "1", f"name:{name}", database])
+        check(done.returncode == 0 and ("no function is in both sets" in done.stderr) == is_told, f"{name}: {done}")
+
+
+def tables_are_listed(sojourn, database):
+    """Every table function of schema/README.md is one that .tables lists."""
+    shown = say(sojourn, ["sql", "--csv", database], input=".tables\n", check=True).stdout
+    for name in ("siblings", "sequence", "contains", "intervals_intersect", "concurrency", "coverage", "histogram", "call_tree"):
+        check(f"{name},function" in shown, f"{name}: {shown}")
+
+
 def a_database_that_is_gone(sojourn):
     """flush of a killed recorder's session whose folder is gone, too: it ends, and says where all is."""
     folder = sojourn.path("gone")
@@ -137,6 +156,7 @@ def a_full_disk(sojourn):
             for (1..300000) {{ $y{{rand()}} = rand }}' 2>record.txt
         grep -q 'waiting for {disk}/x.db' record.txt || {{ cat record.txt; exit 1; }}
         grep -q 'has not taken everything (.*full).*kept in .*/spool/' record.txt || {{ cat record.txt; exit 2; }}
+        ! grep -q '^  next ' record.txt || {{ cat record.txt; exit 4; }}
         rm {disk}/fill
         {sojourn.program} flush || exit 3
         {sojourn.program} sql "SELECT state, stored_calls > 100000 FROM sessions" {disk}/x.db
@@ -186,10 +206,12 @@ def test(sojourn, arguments):
     piped_statements_run(sojourn, database)
     what_is_asked_wrongly_is_said(sojourn, database)
     totals_are_told_apart(sojourn, program)
+    tables_are_listed(sojourn, database)
     messages_are_about_what_was_typed(sojourn, program, database)
     durations_are_written_alike(sojourn, database)
     a_full_disk(sojourn)
     a_database_that_is_gone(sojourn)
+    builds_of_two_names_are_told(sojourn, program, database)
 
 
 if __name__ == "__main__":

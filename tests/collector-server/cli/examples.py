@@ -101,10 +101,10 @@ class World:
             sojourn.environment, HOME=self.folder, SOJOURN_DATABASE="usual.db", XDG_RUNTIME_DIR=sojourn.path("run"),
             PATH=f"{os.path.dirname(sojourn.program)}:{os.environ['PATH']}")
         os.mkdir(sojourn.path("run"))
-        for name in ("app", "app-new", "input.txt"):
-            shutil.copy(app, os.path.join(self.folder, name))
-        for name in (".zfunc", ".config/fish/completions", "build"):
+        for name in (".zfunc", ".config/fish/completions", "build", "old", "new"):
             os.makedirs(os.path.join(self.folder, name))
+        for name in ("app", "old/app", "new/app", "input.txt"):
+            shutil.copy(app, os.path.join(self.folder, name))
         shutil.copy(app, os.path.join(self.folder, "build", "app.debug"))
         for name in ("run.db", "lab.db", "new.db", "baseline.db", "app.db", "usual.db"):
             for label in ("before", "after"):
