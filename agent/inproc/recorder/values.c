@@ -453,7 +453,8 @@ static bool take_buffer(uint64_t stack, uint64_t *pointer)
 }
 
 /* put_filled keeps the address of a buffer at the entry of a call, and records it at the exit, as
- * long as the result says. What was kept and is no more is not recorded. */
+ * long as the result says. What was kept and is no more, or was never, is counted, and unreadable.
+ */
 static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
 {
     text_place text = {.most = most};
@@ -464,12 +465,16 @@ static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most,
         }
         return;
     }
-    if (take_buffer(at->stack, &text.pointer)) {
-        const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
-        const int64_t length = (int64_t)sj_value_narrow(kind, at->registers->result);
-        text.length = length > 0 ? (uint64_t)length : 0;
-        put_text(tag, at->stack, place, &text);
+    if (!take_buffer(at->stack, &text.pointer)) {
+        sj_recorder_count_lost_value();
+        sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE,
+                              sj_value_text_head(0, SJ_VALUE_UNREADABLE));
+        return;
     }
+    const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
+    const int64_t length = (int64_t)sj_value_narrow(kind, at->registers->result);
+    text.length = length > 0 ? (uint64_t)length : 0;
+    put_text(tag, at->stack, place, &text);
 }
 
 /* What the places so far have said of the text behind them. */
