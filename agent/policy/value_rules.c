@@ -152,7 +152,7 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
 {
     sj_rule_set managed = {0};
     SJ_EACH_RULE (i, matched) {
-        if (!rules->items[i].is_source) {
+        if (!rules->items[i].is_source || rules->items[i].is_cpu) {
             sj_rule_set_add(&managed, i);
         }
     }

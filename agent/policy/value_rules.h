@@ -124,7 +124,8 @@ bool sj_value_rules_ask_types(const sj_value_rules *rules);
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* sj_value_rules_of_managed leaves of matched rules those that are possible for methods of managed
- * runtimes: without those of signatures, whose registers are the native convention's. */
+ * runtimes: without those of signatures, whose registers are the native convention's, and of
+ * memory. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
