@@ -259,6 +259,38 @@ def test_forms(sojourn, compilers):
           f"signature without debug data: {found}")
 
 
+PARTS = """#include <stdio.h>
+#include <stdlib.h>
+__attribute__((cold, noipa)) void fail(const char *why)
+{
+    fputs(why, stderr);
+    abort();
+}
+__attribute__((noipa)) int in_parts(int number, const char *why)
+{
+    if (number < 0) {
+        fail(why);
+    }
+    return number + 1;
+}
+int main(int count, char **arguments)
+{
+    return in_parts(count, "counted") - 2;
+}
+"""
+
+
+def test_parts(sojourn):
+    """A function whose rare part the compiler has put elsewhere begins where its first part does."""
+    program = sojourn.path("parts")
+    subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", program], input=PARTS, text=True, check=True)
+    names = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    check("in_parts.cold" in names, f"it is in one part: {names}")
+    done, found, _ = record(sojourn, program, ["in_parts*"])
+    check({row[2:] for row in found} == {("number", "1"), ("why", "counted"), ("result", "2")}, f"{found}")
+    check("no debug data" not in done.stderr, f"{done.stderr}")
+
+
 def split_files(sojourn):
     return sorted(glob.glob(sojourn.path("*.dwo")))
 
@@ -558,6 +590,7 @@ def test(sojourn, arguments):
     check(all(compilers), f"compilers: {compilers}")
     test_generated(sojourn, compilers)
     test_forms(sojourn, compilers)
+    test_parts(sojourn)
     test_split(sojourn, compilers)
     test_damaged(sojourn)
     test_endless(sojourn)
