@@ -190,6 +190,8 @@ typedef struct sj_arena_header {
     _Atomic uint64_t agent_cpu_ns; /* CPU time of the agent in starting, following and ending */
     _Atomic uint64_t functions_refused; /* whose results are not recorded, or whose calls of others
                                            no rule recognises: there was no room for them */
+    _Atomic uint64_t values_lost; /* buffers that functions have filled, of which nobody knew at
+                                     the exit any more, or yet, where they are */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

@@ -214,7 +214,7 @@ enum { SJ_LINK_METHOD_VALUES = 4 };
 typedef struct sj_link_method_values {
     uint32_t token : 31;
     uint32_t in_place : 1; /* rules set its result or skip its calls, so that its code is hooked */
-    uint8_t descriptors[SJ_LINK_METHOD_VALUES]; /* the rest 0 */
+    uint8_t descriptors[SJ_LINK_METHOD_VALUES]; /* or SJ_PLACE_CPU_ENTRY; the rest 0 */
 } sj_link_method_values;
 
 typedef struct sj_link_container_added {

@@ -143,6 +143,18 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
     return NULL;
 }
 
+/* keep_late lets the values of an entry wait for the exit. */
+static sj_status keep_late(sj_call_stack *stream, uint64_t call_index, const call_values *all)
+{
+    const sj_status status =
+        sj_late_values_put(&stream->late, call_index, stream->depth, all->items, all->count);
+    if (status == SJ_EFULL) {
+        stream->context->counters.lost_values += all->count;
+        return SJ_OK;
+    }
+    return status;
+}
+
 /* Rules with conditions on the whole call: those that are known at the entry are judged there, the
  * others at the exit with the values of both. */
 static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *moment, call_values *all,
@@ -162,9 +174,7 @@ static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *momen
                                     .value_count = all->count};
     const sj_rule_set met = sink->call(sink->context, &call);
     SJ_TRY(keep_met(stream, &met, all));
-    return moment->at_entry && own != 0 ? sj_late_values_put(&stream->late, moment->call_index,
-                                                             stream->depth, all->items, all->count)
-                                        : SJ_OK;
+    return moment->at_entry && own != 0 ? keep_late(stream, moment->call_index, all) : SJ_OK;
 }
 
 static void take_late(sj_call_stack *stream, uint64_t call_index, call_values *all)

@@ -43,7 +43,7 @@ sj_status sj_late_values_put(sj_late_values *late, uint64_t call_index, uint32_t
     }
     if (count > SJ_LATE_VALUES - late->value_count ||
         text_bytes > SJ_LATE_TEXT_BYTES - late->text_bytes) {
-        return SJ_OK;
+        return SJ_EFULL;
     }
     SJ_TRY(sj_array_reserve(&late->calls, &late->call_capacity, late->call_count, 1,
                             sizeof(*late->calls)));

@@ -35,7 +35,7 @@ typedef struct sj_late_values {
 void sj_late_values_deinit(sj_late_values *late);
 
 /* sj_late_values_put notes the values of a call that was entered at a depth; calls at this depth or
- * below have ended, seen or not. SJ_ENOMEM. */
+ * below have ended, seen or not. SJ_EFULL: there is no room for them. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_late_values_put(sj_late_values *late, uint64_t call_index,
                                            uint32_t depth, const sj_block_value *values,
                                            size_t count);

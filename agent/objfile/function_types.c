@@ -66,10 +66,18 @@ typedef struct function_reader {
     parameter parameters[MOST_PARAMETERS];
 } function_reader;
 
+/* find_address: where a function begins. One that lies in several parts begins with the first. */
+static bool find_address(Dwarf_Die *die, Dwarf_Addr *address)
+{
+    Dwarf_Addr base = 0;
+    Dwarf_Addr end = 0;
+    return dwarf_entrypc(die, address) == 0 || dwarf_ranges(die, 0, &base, address, &end) > 0;
+}
+
 static sj_status add_function(sj_function_types *types, Dwarf_Die *die)
 {
     Dwarf_Addr address = 0;
-    if (dwarf_entrypc(die, &address) != 0 || address == 0) {
+    if (!find_address(die, &address) || address == 0) {
         return SJ_OK;
     }
     SJ_TRY(sj_array_reserve(&types->entries, &types->capacity, types->count, 1,
@@ -339,6 +347,14 @@ static void judge_convention(function_reader *reader)
     }
 }
 
+/* is_kept: callers give what the source says, and where. LLVM leaves out arguments of functions
+ * that only one unit can call, or one of the two words of an argument, and does not say so. */
+static bool is_kept(const function_reader *reader)
+{
+    return reader->is_by_convention &&
+           (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
+}
+
 /* place_of decides where a parameter is at the entry. */
 static sj_parameter_place place_of(const function_reader *reader, const parameter *read)
 {
@@ -349,7 +365,7 @@ static sj_parameter_place place_of(const function_reader *reader, const paramete
                    ? read->convention
                    : read->said;
     case SJ_ENTRY_MEMORY:
-        return reader->is_by_convention ? read->convention : unknown;
+        return is_kept(reader) ? read->convention : unknown;
     case SJ_ENTRY_LATER: /* it is used, so that callers give it */
         return reader->is_by_convention && reader->is_global ? read->convention : unknown;
     default:
@@ -396,9 +412,8 @@ static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, boo
 
 static sj_parameter_place result_place(const function_reader *reader, const sj_type_layout *layout)
 {
-    const bool is_kept = reader->is_by_convention &&
-                         (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
-    sj_parameter_place place = {.is_known = is_kept && layout->passing != SJ_PASSED_UNKNOWN};
+    sj_parameter_place place = {.is_known =
+                                    is_kept(reader) && layout->passing != SJ_PASSED_UNKNOWN};
     if (!place.is_known) {
         return place;
     }

@@ -181,9 +181,10 @@ static value_shape shape_of(Dwarf_Die *type)
         return bytes <= WORD_BYTES ? (value_shape){.kind = SJ_VALUE_OBJECT, .bytes = (uint8_t)bytes}
                                    : (value_shape){0};
     case DW_TAG_pointer_type:
-    case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type:
         return shape_of_address(&to, sj_type_of(type, &to));
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type: /* to one character, it leads to no text */
+        return shape_of_address(&to, sj_type_of(type, &to) && !is_character(&to));
     default:
         return (value_shape){0};
     }

@@ -107,22 +107,25 @@ static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *ru
 static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     if (rules->count == SJ_VALUE_RULES) {
-        return "the recording has had as many rules as it can have";
+        return "the recording has had as many rules as it can have: begin another one";
     }
     if (rule->is_typed) {
-        return "debug data are read at the beginning only; a signature says it now";
+        return "debug data are read at the beginning only: give a signature, or record again";
     }
     if (rule->is_memory) {
-        return "memory is counted from the beginning or not at all";
+        return "memory is counted from the beginning or not at all: record again with this policy";
     }
     if (strchr(rule->function.text, '!') != NULL) {
-        return "calls into libraries have the values that they had at the beginning";
+        return "calls into libraries have the values that they had at the beginning: record again "
+               "with this "
+               "policy";
     }
     if (wants_more_text(rules, rule)) {
-        return "an earlier rule has said how much of this text is recorded";
+        return "an earlier rule has said how much of this text is recorded: record again for more";
     }
     if (!rule->is_cpu && counts_otherwise(rules, rule)) {
-        return "signatures and numbers of arguments count differently: a function has one sort";
+        return "signatures and numbers of arguments count differently: write it as this function's "
+               "others";
     }
     return NULL;
 }
@@ -167,6 +170,15 @@ static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
     return SJ_OK;
 }
 
+/* ask_again: a rule that is there is one of the present policy. */
+static void ask_again(sj_value_rule *rule, size_t row)
+{
+    rule->is_former = false;
+    rule->row = row;
+    rule->is_fresh = rule->is_fresh || atomic_load(&rule->is_withdrawn);
+    atomic_store(&rule->is_withdrawn, false);
+}
+
 sj_status
 sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, void *context,
                            void (*refuse)(void *context, const char *rule, const char *why))
@@ -177,8 +189,7 @@ sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, 
     for (size_t i = 0; wanted != NULL && i < wanted->count; i++) {
         sj_value_rule *alike = find_alike(rules, wanted, i);
         if (alike != NULL) {
-            alike->is_former = false;
-            alike->row = wanted->items[i].row;
+            ask_again(alike, wanted->items[i].row);
             continue;
         }
         const char *why = obstacle_of(rules, &wanted->items[i]);
@@ -189,6 +200,27 @@ sj_value_rules_add_missing(sj_value_rules *rules, const sj_value_rules *wanted, 
         }
     }
     return SJ_OK;
+}
+
+void sj_value_rules_remember(const sj_value_rules *rules, sj_value_rules_past *past)
+{
+    *past = (sj_value_rules_past){.count = rules != NULL ? rules->count : 0};
+    for (size_t i = 0; i < past->count; i++) {
+        past->rows[i] = rules->items[i].row;
+        past->are_former[i] = rules->items[i].is_former;
+        past->are_withdrawn[i] = atomic_load(&rules->items[i].is_withdrawn);
+    }
+}
+
+void sj_value_rules_undo(sj_value_rules *rules, const sj_value_rules_past *past)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        sj_value_rule *rule = &rules->items[i];
+        const bool is_added = i >= past->count;
+        rule->is_former = is_added || past->are_former[i];
+        rule->row = is_added ? rule->row : past->rows[i];
+        atomic_store(&rule->is_withdrawn, is_added || past->are_withdrawn[i]);
+    }
 }
 
 void sj_value_rules_settle(sj_value_rules *rules)

@@ -87,7 +87,7 @@ bool sj_value_rule_same(const sj_value_rule *left, const sj_value_rule *right)
 bool sj_value_rules_have_records(const sj_value_rules *rules, const sj_value_rules *others)
 {
     for (size_t i = 0; others != NULL && i < others->count; i++) {
-        bool is_there = others->items[i].changes;
+        bool is_there = others->items[i].changes || atomic_load(&others->items[i].is_withdrawn);
         for (size_t j = 0; !is_there && rules != NULL && j < rules->count; j++) {
             is_there = sj_value_rule_same(&others->items[i], &rules->items[j]);
         }
@@ -140,7 +140,8 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
         const sj_pattern *function = &rules->items[i].function;
         const bool is_of_import = strchr(function->text, '!') != NULL;
         const char *named = import != NULL && function->text[0] == '!' ? import : symbol;
-        if (is_of_import == (import != NULL) && sj_pattern_matches_symbol(function, named)) {
+        if (is_of_import == (import != NULL) && !atomic_load(&rules->items[i].is_withdrawn) &&
+            sj_pattern_matches_symbol(function, named)) {
             sj_rule_set_add(&matched, i);
         }
     }
@@ -151,7 +152,7 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
 {
     sj_rule_set managed = {0};
     SJ_EACH_RULE (i, matched) {
-        if (!rules->items[i].is_source) {
+        if (!rules->items[i].is_source || rules->items[i].is_cpu) {
             sj_rule_set_add(&managed, i);
         }
     }
@@ -497,6 +498,7 @@ sj_rule_set sj_value_rules_called_from(const sj_value_rules *rules, const char *
         for (size_t j = 0; j < rules->items[i].condition_count; j++) {
             const sj_value_condition *condition = &rules->items[i].conditions[j];
             if (condition->subject == SJ_CONDITION_CALLER &&
+                !atomic_load(&rules->items[i].is_withdrawn) &&
                 sj_pattern_matches_symbol(&condition->text, symbol)) {
                 sj_rule_set_add(&matched, i);
             }

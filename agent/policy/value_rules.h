@@ -46,10 +46,11 @@ typedef struct sj_value_rule {
     sj_value_condition own; /* on the value itself */
     sj_value_condition conditions[SJ_VALUE_CONDITIONS]; /* on the whole call */
     size_t condition_count;
-    bool changes;   /* what `change` says is done when it is met */
-    bool came_late; /* it was added while the recording ran */
-    bool is_fresh;  /* and no plan that was there has been looked at for it yet */
-    bool is_former; /* of an earlier policy: the present one has none like it */
+    bool changes;              /* what `change` says is done when it is met */
+    bool came_late;            /* it was added while the recording ran */
+    bool is_fresh;             /* and no plan that was there has been looked at for it yet */
+    bool is_former;            /* of an earlier policy: the present one has none like it */
+    _Atomic bool is_withdrawn; /* the policy that brought it was refused: it matches nothing */
     sj_value_change change;
 } sj_value_rule;
 
@@ -99,6 +100,20 @@ SJ_MUST_CHECK sj_status sj_value_rules_add_missing(sj_value_rules *rules,
                                                    void (*refuse)(void *context, const char *rule,
                                                                   const char *why));
 
+/* What sj_value_rules_add_missing changes of a list. */
+typedef struct sj_value_rules_past {
+    size_t count;
+    size_t rows[SJ_VALUE_RULES];
+    bool are_former[SJ_VALUE_RULES];
+    bool are_withdrawn[SJ_VALUE_RULES];
+} sj_value_rules_past;
+
+/* sj_value_rules_remember notes a list before rules are added; sj_value_rules_undo takes these out
+ * again, as the policy that brought them is refused: their places stay, and they match nothing
+ * until a policy asks for them again. */
+void sj_value_rules_remember(const sj_value_rules *rules, sj_value_rules_past *past);
+void sj_value_rules_undo(sj_value_rules *rules, const sj_value_rules_past *past);
+
 /* sj_value_rules_change returns whether one of them changes calls; NULL is the empty list. */
 bool sj_value_rules_change(const sj_value_rules *rules);
 
@@ -109,7 +124,8 @@ bool sj_value_rules_ask_types(const sj_value_rules *rules);
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* sj_value_rules_of_managed leaves of matched rules those that are possible for methods of managed
- * runtimes: without those of signatures, whose registers are the native convention's. */
+ * runtimes: without those of signatures, whose registers are the native convention's, and of
+ * memory. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of

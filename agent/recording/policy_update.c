@@ -488,6 +488,7 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
     sj_function_states states = {0};
     sj_status status = sj_registry_select(recording->registry, &policy->selection, rules, &states);
     if (status != SJ_OK) {
+        sj_value_rules_undo(recording->values, &recording->changes.values_before);
         sj_function_rules_free(rules);
         free_policy(policy);
         sj_function_states_deinit(&states);
@@ -538,6 +539,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_value_rules *changing = sj_value_rules_share(policy->selection.values);
+    sj_value_rules_remember(recording->values, &recording->changes.values_before);
     sj_status allowed = begin_changes(recording, policy, error);
     if (allowed == SJ_OK) {
         /* While the rules in the list are those of the present policy. */
@@ -545,6 +547,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
         allowed = add_values(recording, &policy->selection, &sums, error);
     }
     if (allowed != SJ_OK) {
+        sj_value_rules_undo(recording->values, &recording->changes.values_before);
         sj_value_rules_free(changing);
         sj_function_rules_free(rules);
         free_policy(policy);

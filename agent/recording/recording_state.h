@@ -27,7 +27,8 @@ typedef struct sj_policy_changes {
     char *not_applied; /* JSON list of what of it could not be; NULL: none */
     char *requested;   /* document; NULL: none */
     size_t requested_bytes;
-    int answer; /* socket of who asks */
+    int answer;                        /* socket of who asks */
+    sj_value_rules_past values_before; /* what is asked for, for when it is refused */
 } sj_policy_changes;
 
 struct sj_recording {

@@ -86,7 +86,9 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
         if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
             return status;
         }
-        sj_value_rules_count_types(rules, &typed, status == SJ_OK);
+        if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
+            sj_value_rules_count_types(rules, &typed, status == SJ_OK);
+        }
     }
     size_t used = count_used(places);
     if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {

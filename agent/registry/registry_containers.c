@@ -28,13 +28,17 @@ typedef struct container_draft {
     size_t value_capacity;
 } container_draft;
 
-/* list_managed leaves out what is about the memory of native functions: lengths of texts. */
+/* list_managed leaves out what is about the memory of native functions: lengths of texts. The CPU
+ * time of a call is SJ_PLACE_CPU_ENTRY. */
 static void list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t descriptors[SJ_LINK_METHOD_VALUES])
 {
     uint8_t places[SJ_PLACES_PER_FUNCTION];
     size_t used = 0;
     sj_value_rules_list(rules, matched, places, 0, SJ_PLACES_PER_FUNCTION);
+    if (sj_value_rules_measure_cpu(rules, matched)) {
+        descriptors[used++] = SJ_PLACE_CPU_ENTRY;
+    }
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION && used < SJ_LINK_METHOD_VALUES; i++) {
         if (!sj_place_is_limit(places[i])) {
             descriptors[used++] = places[i];

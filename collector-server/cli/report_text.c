@@ -191,6 +191,18 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
+/* report_lost_values tells of values of calls that are recorded themselves. */
+static void report_lost_values(FILE *file, const sj_recording_summary *summary)
+{
+    if (summary->drain.lost_values != 0) {
+        fprintf(
+            file,
+            "sojourn: %llu values of recorded calls were lost: more calls were open at once than "
+            "values can wait for, or had begun before they were recorded\n",
+            (unsigned long long)summary->drain.lost_values);
+    }
+}
+
 /* report_losses names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
@@ -198,7 +210,8 @@ static void report_losses(FILE *file, const sj_report_text *text,
     const uint64_t unreported = text->quiet ? summary->drain.dropped_events : summary->lost_events;
     if (summary->lost_calls == 0 && unreported == 0 && summary->drain.refused_threads == 0) {
         if (!text->quiet) {
-            fputs("  lost       nothing\n", file);
+            fprintf(file, "  lost       %s\n",
+                    summary->drain.lost_values == 0 ? "nothing" : "no call, but values");
         }
         return;
     }
@@ -282,6 +295,7 @@ static void report_calls(FILE *file, const sj_report_text *text,
     print_unrecorded(file, summary);
     report_refused(file, summary);
     report_losses(file, text, summary);
+    report_lost_values(file, summary);
 }
 
 /* report_function_log says what became of a live function.txt. */
@@ -438,6 +452,7 @@ static void print_summary(FILE *file, sj_report_text *text, const sj_recording_s
     if (text->quiet) {
         report_refused(file, summary);
         report_losses(file, text, summary);
+        report_lost_values(file, summary);
     } else {
         char session[SJ_SESSION_TEXT_BYTES];
         sj_session_text(&summary->session, session);
@@ -587,6 +602,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "dropped_events", summary->drain.dropped_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
+    json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",

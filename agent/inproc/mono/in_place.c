@@ -22,6 +22,7 @@ typedef struct placed_values {
     uint64_t address;
     void *method;
     uint32_t function;
+    bool measures_cpu;
     uint32_t count;
     placed_value values[SJ_VALUES_PER_FUNCTION];
 } placed_values;
@@ -36,7 +37,7 @@ static bool has_values(const placed_values *code, bool at_exit)
             return true;
         }
     }
-    return false;
+    return code->measures_cpu;
 }
 
 static uint32_t find_placed(uint64_t address, bool at_exit)
@@ -216,7 +217,7 @@ static uint32_t list_plain(uint32_t number, bool at_exit,
 {
     const placed_values *code = &placed[number - 1];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < code->count; i++) {
+    for (uint32_t i = 0; i < code->count && !code->measures_cpu; i++) {
         const placed_value *value = &code->values[i];
         if (value->what.is_result != at_exit) {
             continue;
@@ -241,6 +242,9 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
     const placed_values *code = &placed[number - 1];
     sj_values_outcome outcome = SJ_VALUES_KEPT;
     const uint32_t count = sj_recorder_is_armed() ? code->count : 0;
+    if (code->measures_cpu && sj_recorder_is_armed()) {
+        sj_recorder_cpu(code->function, stack, !at_exit);
+    }
     for (uint32_t i = 0; i < count && outcome != SJ_VALUES_RETURN; i++) {
         const placed_value *value = &code->values[i];
         sj_due_change due;
@@ -270,10 +274,13 @@ static void place_each(void *method, uint32_t descriptors, placed_values *code)
     for (; descriptors != 0 && signature != NULL; descriptors >>= 8) {
         void *type = NULL;
         const uint8_t descriptor = (uint8_t)descriptors;
+        const bool is_cpu = descriptor == SJ_PLACE_CPU_ENTRY;
         placed_value *value = &code->values[code->count];
+        code->measures_cpu = code->measures_cpu || is_cpu;
         const uint64_t *place =
-            descriptor != 0 ? find_place(signature, sj_value_position(descriptor), &none, &type)
-                            : NULL;
+            descriptor != 0 && !is_cpu
+                ? find_place(signature, sj_value_position(descriptor), &none, &type)
+                : NULL;
         if (place != NULL && sj_mono_learn_value(signature, descriptor, &value->what)) {
             value->word = (uint8_t)(place - (uint64_t *)&none);
             code->count++;

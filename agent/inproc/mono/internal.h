@@ -155,7 +155,8 @@ typedef struct sj_mono_recipe sj_mono_recipe;
 /* What is to be recorded of a method. */
 typedef struct sj_mono_wish {
     uint32_t function;    /* 0: nothing */
-    uint32_t descriptors; /* sj_value_descriptor of its values, one a byte, lowest first */
+    uint32_t descriptors; /* sj_value_descriptor of its values, or SJ_PLACE_CPU_ENTRY, one a byte,
+                             lowest first */
     bool has_lines;       /* of its assembly */
     bool in_place;        /* rules decide what its calls return: its code is to be hooked */
 } sj_mono_wish;
@@ -287,6 +288,7 @@ bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t functio
 struct sj_mono_recipe {
     uint32_t function;
     uint32_t descriptors; /* that it was made for */
+    bool measures_cpu;
     uint32_t count;
     sj_mono_ingredient values[SJ_VALUES_PER_FUNCTION];
 };

@@ -74,8 +74,10 @@ static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t functio
     made->function = function;
     made->descriptors = descriptors;
     for (; descriptors != 0; descriptors >>= 8) {
-        if ((uint8_t)descriptors != 0 &&
-            sj_mono_learn_value(signature, (uint8_t)descriptors, &made->values[made->count])) {
+        if ((uint8_t)descriptors == SJ_PLACE_CPU_ENTRY) {
+            made->measures_cpu = true;
+        } else if ((uint8_t)descriptors != 0 && sj_mono_learn_value(signature, (uint8_t)descriptors,
+                                                                    &made->values[made->count])) {
             made->count++;
         }
     }

@@ -187,6 +187,9 @@ void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uin
                            bool at_entry)
 {
     const uint64_t *words = find_words(context, method);
+    if (recipe->measures_cpu) {
+        sj_recorder_cpu(recipe->function, SJ_MANAGED_CALL, at_entry);
+    }
     if (words == NULL) {
         return;
     }

@@ -274,6 +274,13 @@ void sj_recorder_count_refused(void)
     }
 }
 
+void sj_recorder_count_lost_value(void)
+{
+    if (sj_recorder.arena != NULL) {
+        atomic_fetch_add(&sj_recorder.arena->values_lost, 1);
+    }
+}
+
 uint64_t sj_recorder_cpu_ns(void)
 {
     return sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -150,26 +150,42 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const tex
     }
 }
 
-/* second_of is the register behind that of a place: of a pair that a text is passed or returned
- * in. */
-static uint64_t second_of(uint8_t place, const sj_value_registers *registers)
+/* The entry or the exit of a call: what values, and conditions of rules, are about. */
+typedef struct moment {
+    const sj_value_registers *registers;
+    uint32_t shift;
+    uint64_t stack;
+} moment;
+
+/* stack_words is where the words of arguments begin that are passed on the stack. */
+static const uint64_t *stack_words(uint64_t stack)
+{
+    return (const uint64_t *)stack + SJ_MACHINE_CALL_PUSHES;
+}
+
+/* second_of is the register, or the word on the stack, behind that of a place: of a pair that a
+ * text is passed or returned in. */
+static uint64_t second_of(uint8_t place, const moment *at)
 {
     const uint32_t position = sj_value_position(place);
-    return position == SJ_VALUE_RESULT     ? registers->whole[SJ_MACHINE_SECOND_RESULT]
-           : position < SJ_VALUE_REGISTERS ? registers->whole[position]
+    if (position >= SJ_PLACE_STACK) {
+        return stack_words(at->stack)[position - SJ_PLACE_STACK + 1];
+    }
+    return position == SJ_VALUE_RESULT     ? at->registers->whole[SJ_MACHINE_SECOND_RESULT]
+           : position < SJ_VALUE_REGISTERS ? at->registers->whole[position]
                                            : 0;
 }
 
 /* text_of finds the text of a place whose register is `bits`. */
-static text_place text_of(uint8_t place, uint64_t bits, const sj_value_registers *registers)
+static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
 {
     switch (sj_value_kind_of(place)) {
     case SJ_PLACE_TEXT_AT:
         return follow(bits);
     case SJ_PLACE_TEXT_LENGTH:
-        return (text_place){.pointer = bits, .length = second_of(place, registers)};
+        return (text_place){.pointer = bits, .length = second_of(place, at)};
     case SJ_PLACE_LENGTH_TEXT:
-        return (text_place){.pointer = second_of(place, registers), .length = bits};
+        return (text_place){.pointer = second_of(place, at), .length = bits};
     default:
         return (text_place){.pointer = bits, .length = UINT64_MAX};
     }
@@ -188,8 +204,7 @@ static bool find_register(uint8_t descriptor, uint32_t shift, uint64_t stack,
         return true;
     }
     if (position >= SJ_PLACE_STACK) {
-        const uint64_t *words = (const uint64_t *)stack + SJ_MACHINE_CALL_PUSHES;
-        *bits = words[position - SJ_PLACE_STACK];
+        *bits = stack_words(stack)[position - SJ_PLACE_STACK];
         return true;
     }
     if (place >= SJ_VALUE_REGISTERS) {
@@ -257,13 +272,6 @@ static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shif
     }
     return SJ_VALUES_KEPT;
 }
-
-/* What a condition of a rule is about, for sj_judged_call. */
-typedef struct moment {
-    const sj_value_registers *registers;
-    uint32_t shift;
-    uint64_t stack;
-} moment;
 
 static bool read_moment(const void *context, uint8_t descriptor, uint64_t *bits)
 {
@@ -453,7 +461,8 @@ static bool take_buffer(uint64_t stack, uint64_t *pointer)
 }
 
 /* put_filled keeps the address of a buffer at the entry of a call, and records it at the exit, as
- * long as the result says. What was kept and is no more is not recorded. */
+ * long as the result says. What was kept and is no more, or was never, is counted, and unreadable.
+ */
 static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
 {
     text_place text = {.most = most};
@@ -464,12 +473,16 @@ static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most,
         }
         return;
     }
-    if (take_buffer(at->stack, &text.pointer)) {
-        const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
-        const int64_t length = (int64_t)sj_value_narrow(kind, at->registers->result);
-        text.length = length > 0 ? (uint64_t)length : 0;
-        put_text(tag, at->stack, place, &text);
+    if (!take_buffer(at->stack, &text.pointer)) {
+        sj_recorder_count_lost_value();
+        sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE,
+                              sj_value_text_head(0, SJ_VALUE_UNREADABLE));
+        return;
     }
+    const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
+    const int64_t length = (int64_t)sj_value_narrow(kind, at->registers->result);
+    text.length = length > 0 ? (uint64_t)length : 0;
+    put_text(tag, at->stack, place, &text);
 }
 
 /* What the places so far have said of the text behind them. */
@@ -523,7 +536,7 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
         sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE, bits);
         return;
     }
-    text_place text = text_of(place, bits, at->registers);
+    text_place text = text_of(place, bits, at);
     text.most = size->whole != 0 ? size->whole : size->most;
     text.length = size->whole != 0             ? size->whole
                   : size->length != UINT64_MAX ? size->length

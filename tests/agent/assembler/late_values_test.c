@@ -58,14 +58,15 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     sj_late_values_deinit(&late);
 }
 
-static void test_what_has_no_room_is_not_kept(void **state)
+static void test_what_has_no_room_is_not_kept_and_said(void **state)
 {
     sj_late_values late = {0};
+    const sj_block_value value = {0};
     (void)state;
     for (uint32_t i = 0; i < SJ_LATE_VALUES / 4; i++) {
         put(&late, i, i + 1, 4);
     }
-    put(&late, 1 << 30, SJ_LATE_VALUES, 1);
+    assert_int_equal(sj_late_values_put(&late, 1 << 30, SJ_LATE_VALUES, &value, 1), SJ_EFULL);
     check_taken(&late, 1 << 30, 0);
     check_taken(&late, SJ_LATE_VALUES / 4 - 1, 4);
     sj_late_values_deinit(&late);
@@ -76,6 +77,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_call_gets_its_own),
         cmocka_unit_test(test_calls_whose_ends_were_not_seen_give_way),
-        cmocka_unit_test(test_what_has_no_room_is_not_kept)};
+        cmocka_unit_test(test_what_has_no_room_is_not_kept_and_said)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,8 +309,9 @@ def test_refused(sojourn, program):
         answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", rules,
                                                                        modules={"library_calls": True}))
         said = "\n".join(answer["not_applied"])
-        for name, why in (("typed", "debug data"), ("memory", "memory is counted"), ("import", "calls into libraries")):
-            check(re.search(rf"'{name}' does not begin .*{why}", said), f"{name}: {said}")
+        for name, why, remedy in (("typed", "debug data", "give a signature"), ("memory", "memory is counted", "record again"),
+                                  ("import", "calls into libraries", "record again")):
+            check(re.search(rf"'{name}' does not begin .*{why}.*: .*{remedy}", said), f"{name}: {said}")
         permit(sojourn, ["errno"])
         done = sojourn.run(["policy", "set", "--policy", write_policy(sojourn, "first", [OPEN]), str(pid)],
                            capture_output=True, text=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How much can be recorded: 256 rules about as many functions, 16 values of one, texts and buffers of up
-to 4 KiB wherever they lie, with one system call each at most and none where nothing can fault.
+to 4 KiB wherever they lie, with one system call each at most and none where nothing can fault. What finds no
+room in a deep recursion is counted.
 
 value_limits.py BUILD_FOLDER
 """
@@ -197,11 +198,73 @@ def check_calls(sojourn, program):
     check(len(reads) == CALLS, f"{len(reads)} reads of {CALLS} texts: {reads[:2]}")
 
 
+DEEP = """#include <stdio.h>
+#include <stdlib.h>
+#define KEPT __attribute__((noipa))
+KEPT long deep_fill(char *buffer, int depth)
+{
+    char below[8];
+    if (depth > 1) {
+        deep_fill(below, depth - 1);
+    }
+    return snprintf(buffer, 8, "%07d", depth);
+}
+KEPT int deep_count(int depth)
+{
+    volatile int of = depth;
+    return depth > 1 ? deep_count(depth - 1) + (of > 0) : of;
+}
+int main(int count, char **arguments)
+{
+    char buffer[8];
+    const int depth = count > 2 ? atoi(arguments[2]) : 0;
+    return arguments[1][0] == 'f' ? deep_fill(buffer, depth) != 7 : deep_count(depth) != depth;
+}
+"""
+KEPT_BUFFERS, LATE_VALUES = 4096, 65536 # of a process, of a stack
+
+
+def record_deep(sojourn, program, what, depth, *options):
+    """Returns the values of the calls, how many are said to be lost, and what was said."""
+    database = sojourn.path("deep.db")
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(database + suffix):
+            os.unlink(database + suffix)
+    done, told = sojourn.record([program, what, str(depth)], database, ["--block-ms", "10000", *options], text=True)
+    check(done.returncode == 0 and told["lost_calls"] == 0, f"{done}, {told}")
+    check_accounts(sojourn, database)
+    check(("values of recorded calls were lost" in done.stderr) == (told["lost_values"] != 0),
+          f"{told['lost_values']} lost, said: {done.stderr}")
+    rows = sojourn.sql(database, "SELECT call_id, position, value, note FROM arguments JOIN calls USING (session_id, call_id) "
+                                 "ORDER BY call_id, position DESC")
+    return rows, told["lost_values"]
+
+
+def test_lost(sojourn):
+    """Of more calls than can be open at once, values are lost, and counted one by one."""
+    program = build(sojourn, "deep", DEEP)
+    rule = "deep_fill(buffer:bytes[result], depth:int) -> long"
+    rows, lost = record_deep(sojourn, program, "fill", 3 * KEPT_BUFFERS, "--value", rule)
+    depths = {row["call_id"]: row["value"] for row in rows if row["position"] == 2}
+    buffers = {row["call_id"]: (row["value"], row["note"]) for row in rows if row["position"] == 1}
+    gone = [call for call, (_, note) in buffers.items() if note == "unreadable"]
+    wrong = [call for call, (text, note) in buffers.items() if note is None and text != f"{depths[call]:07d}"]
+    check(len(buffers) == len(depths) == 3 * KEPT_BUFFERS and not wrong, f"{len(buffers)} buffers, wrong: {wrong[:5]}")
+    check(len(gone) == lost >= 2 * KEPT_BUFFERS, f"{len(gone)} are not there, {lost} are said to be lost")
+    _, lost = record_deep(sojourn, program, "fill", 1, "--value", rule)
+    check(lost == 0, f"of one call {lost} are said to be lost")
+    policy = write_policy(sojourn, [{"name": "late", "function": "deep_count", "argument": 1, "as": "int",
+                                     "when": [{"result": True, "as": "int", "op": ">", "value": 0}]}])
+    rows, lost = record_deep(sojourn, program, "count", LATE_VALUES + 1000, "--policy", policy)
+    check((len(rows), lost) == (LATE_VALUES, 1000), f"{len(rows)} values wait for the exit, {lost} lost")
+
+
 def test(sojourn, arguments):
     test_rules(sojourn)
     test_sixteen(sojourn)
     test_crowded(sojourn)
     test_texts(sojourn)
+    test_lost(sojourn)
 
 
 if __name__ == "__main__":

@@ -81,21 +81,22 @@ class Signature:
     def __init__(self, number, numbers):
         self.name = f"generated_{number}"
         self.is_kept = numbers.random() < 0.6 # else the compiler may change how it is called
+        self.is_variadic = numbers.random() < 0.15
         kinds = [*SCALARS, *STRUCTURES, *WIDE, UNHELD]
         self.result = numbers.choice([*SCALARS, "large", UNHELD, "void"])
         self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 11))]
         self.given = literal(self.result, numbers) if self.result != "void" else ""
         first = [literal(kind, numbers) for kind in self.kinds]
         # Some arguments are the same each time, so that compilers may make them constants.
-        self.calls = [[numbers.choice([given, literal(kind, numbers)])
-                       for kind, given in zip(self.kinds, first)] for _ in range(3)]
+        self.calls = [[numbers.choice([given, literal(kind, numbers)]) for kind, given in zip(self.kinds, first)] +
+                      ["7", "2.5"] * self.is_variadic for _ in range(3)]
 
     def show(self, name, kind):
         form, what = SCALARS[kind]
         return f'    printf("{self.name} %d {name or "result"} {form}\\n", calls, {what.format(name or "result")});\n'
 
     def source(self):
-        parameters = ", ".join(f"{kind} a{i}" for i, kind in enumerate(self.kinds))
+        parameters = ", ".join([*(f"{kind} a{i}" for i, kind in enumerate(self.kinds)), *["..."] * self.is_variadic])
         head = f"{'KEPT' if self.is_kept else 'static __attribute__((noinline))'} {self.result} {self.name}({parameters})"
         text = f"{head};\n{head}\n{{\n    static int calls;\n    calls++;\n"
         for index, kind in enumerate(self.kinds):
@@ -126,6 +127,12 @@ def shown(value):
     return f"{value:.17g}" if isinstance(value, float) else str(value)
 
 
+def plain_name(name):
+    """A generated function's, also of clones and methods."""
+    generated = re.search(r"generated_\d+", name)
+    return generated.group() if generated else name.split(".")[0]
+
+
 def record(sojourn, program, patterns, *options, environment=None):
     """Returns what ended, and the values: function, number of its call, name, value."""
     database = sojourn.path("types.db")
@@ -142,7 +149,7 @@ def record(sojourn, program, patterns, *options, environment=None):
             FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)
             LEFT JOIN value_types AS t ON t.session_id = a.session_id AND t.function_id = f.function_id
               AND t.position = a.position ORDER BY a.call_id, a.position"""):
-        name = row["name"].split(".")[0]
+        name = plain_name(row["name"])
         of = numbers.setdefault(name, {})
         number = of.setdefault(row["call_id"], len(of) + 1)
         calls.add((name, number))
@@ -157,7 +164,7 @@ def one_program(sojourn, compiler, level, numbers):
     calls = "".join(f"    (void){one.name}({', '.join(given)});\n" for one in signatures for given in one.calls)
     with open(source, "w", encoding="utf-8") as file:
         file.write(HEAD + "".join(one.source() for one in signatures) + f"int main(void)\n{{\n{calls}}}\n")
-    subprocess.run([compiler, f"-O{level}", "-g", "-w", source, "-o", program], check=True)
+    subprocess.run([*compiler.split(), f"-O{level}", "-g", "-w", source, "-o", program], check=True)
     done, found, _ = record(sojourn, program, ["generated_*"])
     printed = {}
     for line in done.stdout.splitlines():
@@ -193,8 +200,9 @@ def test_generated(sojourn, compilers):
     functions = recorded = printed = 0
     cross = shutil.which("aarch64-linux-gnu-gcc")
     check(cross, "no compiler for AArch64")
-    for compiler in [*compilers, cross]:
-        for level in range(4) if compiler != cross else (0, 2):
+    emulated = [(cross, (0, 2)), (f"{compilers[1]} --target=aarch64-linux-gnu", (1, 3))]
+    for compiler, levels in [*((compiler, range(4)) for compiler in compilers), *emulated]:
+        for level in levels if os.environ.get("SJ_LONG") != "1" else range(4):
             of_program = one_program(sojourn, compiler, level, numbers)
             functions, recorded, printed = functions + FUNCTIONS, recorded + of_program[0], printed + of_program[1]
     print(f"{functions} signatures: {recorded} values of {printed} printed ones, none of them another")
@@ -251,8 +259,59 @@ def test_forms(sojourn, compilers):
           f"signature without debug data: {found}")
 
 
+PARTS = """#include <stdio.h>
+#include <stdlib.h>
+__attribute__((cold, noipa)) void fail(const char *why)
+{
+    fputs(why, stderr);
+    abort();
+}
+__attribute__((noipa)) int in_parts(int number, const char *why)
+{
+    if (number < 0) {
+        fail(why);
+    }
+    return number + 1;
+}
+int main(int count, char **arguments)
+{
+    return in_parts(count, "counted") - 2;
+}
+"""
+
+
+def test_parts(sojourn):
+    """A function whose rare part the compiler has put elsewhere begins where its first part does."""
+    program = sojourn.path("parts")
+    subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", program], input=PARTS, text=True, check=True)
+    names = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout
+    check("in_parts.cold" in names, f"it is in one part: {names}")
+    done, found, _ = record(sojourn, program, ["in_parts*"])
+    check({row[2:] for row in found} == {("number", "1"), ("why", "counted"), ("result", "2")}, f"{found}")
+    check("no debug data" not in done.stderr, f"{done.stderr}")
+
+
 def split_files(sojourn):
     return sorted(glob.glob(sojourn.path("*.dwo")))
+
+
+def check_package(sojourn, compiler, program):
+    """Of a package of split files (.dwp) alone nothing is guessed: it is read, or that it is not is said. False:
+    the tool is not there, or has made none, as its versions do not know all forms."""
+    dwo, package = split_files(sojourn)[0], program + ".dwp"
+    tool = shutil.which("llvm-dwp-14" if "clang" in compiler else "dwp")
+    if tool is None:
+        return False
+    done = subprocess.run([tool, "-e", program, "-o", package], check=False, capture_output=True, cwd=sojourn.path(""))
+    if done.returncode != 0:
+        return False
+    os.rename(dwo, dwo + ".away")
+    done, found, _ = record(sojourn, program, ["open_file"])
+    check((sorted(found) == sorted(EXPECTED)) or (not found and "no debug data about 1 of 1 functions" in done.stderr),
+          f"{compiler}: {found}, {done.stderr}")
+    os.rename(dwo + ".away", dwo)
+    os.unlink(package)
+    return True
 
 
 def test_split(sojourn, compilers):
@@ -260,6 +319,7 @@ def test_split(sojourn, compilers):
     source, program = sojourn.path("plain.c"), sojourn.path("plain")
     numbers = random.Random(11)
     other = PLAIN.replace("int flags, double share", "double share, int flags")
+    packages = 0
     for compiler in compilers:
         for options in (["-gdwarf-4", "-gsplit-dwarf"], ["-gdwarf-5", "-gsplit-dwarf"],
                         ["-gdwarf-5", "-gsplit-dwarf", "-gz=zlib"]):
@@ -275,6 +335,7 @@ def test_split(sojourn, compilers):
                     built.append(file.read())
             _, found, _ = record(sojourn, program, ["open_file"])
             check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
+            packages += check_package(sojourn, compiler, program)
             dwo = split_files(sojourn)[0]
             for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 3):
                 damaged = bytearray(built[1])
@@ -295,6 +356,7 @@ def test_split(sojourn, compilers):
                     with open(dwo, "wb") as file:
                         file.write(b"")
             os.unlink(dwo)
+    check(packages != 0, "no package was made")
 
 
 def sections(program, name):
@@ -528,6 +590,7 @@ def test(sojourn, arguments):
     check(all(compilers), f"compilers: {compilers}")
     test_generated(sojourn, compilers)
     test_forms(sojourn, compilers)
+    test_parts(sojourn)
     test_split(sojourn, compilers)
     test_damaged(sojourn)
     test_endless(sojourn)
