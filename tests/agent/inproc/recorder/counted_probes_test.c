@@ -222,7 +222,8 @@ static void interrupt(int number)
 {
     (void)number;
     if (handled < sizeof(handler_frames) / sizeof(handler_frames[0])) {
-        handler_frames[handled] = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+        const volatile char here = 0;
+        handler_frames[handled] = (uint64_t)(uintptr_t)&here;
         handled++;
         made.in_handler();
     }
