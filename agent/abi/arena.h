@@ -32,7 +32,8 @@
 #include <stdint.h>
 
 enum {
-    SJ_ARENA_VERSION = 3,
+    SJ_ARENA_VERSION = 4,
+    SJ_ARENA_DISTANCE_VERSION = 3, /* its short records bear distances (record.h) */
     SJ_ARENA_COUNTING_VERSION = 3, /* from here on with sj_arena_counted_offset */
     SJ_ARENA_FIRST_VERSION = 1,    /* without slots_begun: all slots are prepared at the start */
     SJ_CHUNK_BYTES = 64 * 1024,

@@ -15,9 +15,11 @@
  * In place of one, four short records may stand: entries and exits without a clock, of functions
  * whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
  *
- *   bits 29..31   5, so that the last of four is no tag of a record
+ *   bits 29..31   5, or 7 of an exit by a tail call, so that the last of four is no tag of a record
+ *                 (ids are below SJ_RECORD_FUNCTIONS_END)
  *   bit  28       1: an exit
- *   bits 16..27   stack: bits 3..14 of its distance to the base of the thread's own stack
+ *   bits 16..27   stack: bits 3..14 of its address (in arenas of version 3 of its distance to the
+ *                 end of the thread's own stack)
  *   bits  0..15   function id; 0: nothing, where the place had to be filled
  *
  * A place of which a part is taken is filled up before a whole record is written. */
@@ -31,7 +33,8 @@
 enum {
     SJ_RECORD_BYTES = 16,
     SJ_RECORD_FUNCTION_BITS = 30,
-    SJ_RECORD_FUNCTION_MASK = (1 << SJ_RECORD_FUNCTION_BITS) - 1
+    SJ_RECORD_FUNCTION_MASK = (1 << SJ_RECORD_FUNCTION_BITS) - 1,
+    SJ_RECORD_FUNCTIONS_END = 1 << (SJ_RECORD_FUNCTION_BITS - 1) /* ids of functions are below */
 };
 
 typedef enum sj_record_kind {
@@ -65,12 +68,13 @@ enum { SJ_STACK_TAIL_CALL = 1 };
 /* In the stack of an entry or an exit: it was made without a clock, and its ticks say nothing. */
 enum { SJ_STACK_UNTIMED = 2 };
 
-/* Short records. They lie within SJ_SHORT_REACH_BYTES of the stack of the last entry or exit on the
- * thread's own stack, as the thread knows it. A handler that interrupts a probe may have been last
- * in the thread's order and not in its knowledge; the rest of the 32 KiB that the bits tell apart
- * is for its frames. */
+/* Short records. They lie within SJ_SHORT_REACH_BYTES that the last whole record on the thread's
+ * own stack lies in the middle of, as the thread knows it. A handler that interrupts a probe may
+ * have been last in the thread's order and not in its knowledge; the rest of the 32 KiB that the
+ * bits tell apart is for its frames. */
 enum {
     SJ_SHORT_MARK = 5,
+    SJ_SHORT_TAIL_CALL_MARK = 7,
     SJ_SHORT_MARK_BIT = 29,
     SJ_SHORT_EXIT_BIT = 28,
     SJ_SHORT_STACK_BIT = 16,
@@ -82,6 +86,8 @@ enum {
     SJ_STACK_ALIGNMENT = 8 /* compilers keep no more between functions of a file */
 };
 #define SJ_SHORT_FILLER ((uint32_t)SJ_SHORT_MARK << SJ_SHORT_MARK_BIT)
+#define SJ_SHORT_TAIL_CALL                                                                         \
+    ((uint32_t)SJ_SHORT_TAIL_CALL_MARK << SJ_SHORT_MARK_BIT | UINT32_C(1) << SJ_SHORT_EXIT_BIT)
 
 /* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
  * its sj_value_note; its bytes follow, eight a record. */
@@ -136,7 +142,12 @@ static inline uint32_t sj_record_calls(uint32_t tag)
 /* sj_word_is_short: a word is a short record, or the last of a place that holds such. */
 static inline bool sj_word_is_short(uint32_t word)
 {
-    return word >> SJ_SHORT_MARK_BIT == SJ_SHORT_MARK;
+    return (word >> SJ_SHORT_MARK_BIT & SJ_SHORT_MARK) == SJ_SHORT_MARK;
+}
+
+static inline bool sj_short_is_tail_call(uint32_t word)
+{
+    return word >> SJ_SHORT_MARK_BIT == SJ_SHORT_TAIL_CALL_MARK;
 }
 
 static inline uint32_t sj_short_function(uint32_t word)
@@ -149,14 +160,16 @@ static inline bool sj_short_is_exit(uint32_t word)
     return (word >> SJ_SHORT_EXIT_BIT & 1) != 0;
 }
 
-/* sj_short_base is where distances on a stack that ends at `stack_low` begin. */
+/* sj_short_base is what distances in arenas of version 3 are from, on a stack that ends at
+ * `stack_low`. */
 static inline uint64_t sj_short_base(uint64_t stack_low)
 {
     return stack_low & ~(uint64_t)(SJ_STACK_ALIGNMENT - 1);
 }
 
-/* sj_short_distance completes the distance in a short record, which is near to `last`. */
-static inline uint64_t sj_short_distance(uint32_t word, uint64_t last)
+/* sj_short_stack completes the stack address (or the distance) in a short record, which is near to
+ * `last`. */
+static inline uint64_t sj_short_stack(uint32_t word, uint64_t last)
 {
     const uint64_t low = (word >> SJ_SHORT_STACK_BIT & 0xfff) * SJ_STACK_ALIGNMENT;
     const uint64_t ahead = (low - last) & (SJ_SHORT_WINDOW_BYTES - 1);

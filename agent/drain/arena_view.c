@@ -39,6 +39,7 @@ static sj_status read_geometry(int fd, sj_arena_view *view)
     view->counts_slots = header.version > SJ_ARENA_FIRST_VERSION;
     view->chunks_per_thread = header.chunks_per_thread;
     view->has_counted = header.version >= SJ_ARENA_COUNTING_VERSION;
+    view->has_distances = header.version == SJ_ARENA_DISTANCE_VERSION;
     view->bytes = view->has_counted
                       ? sj_arena_bytes(header.max_threads, header.chunks_per_thread)
                       : sj_arena_counted_offset(header.max_threads, header.chunks_per_thread);

@@ -18,8 +18,9 @@ typedef struct sj_arena_view {
     size_t bytes;
     uint32_t max_threads;
     uint32_t chunks_per_thread;
-    bool counts_slots; /* the arena has `slots_begun` */
-    bool has_counted;  /* and sj_arena_view_counted */
+    bool counts_slots;  /* the arena has `slots_begun` */
+    bool has_counted;   /* and sj_arena_view_counted */
+    bool has_distances; /* in its short records */
 } sj_arena_view;
 
 /* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;

@@ -44,6 +44,20 @@ void sj_call_timing_free(sj_call_timing *timing)
     free(timing);
 }
 
+static void set_suspect(sj_call_timing *timing, uint32_t function, uint32_t since)
+{
+    sj_timed_function *timed = &timing->functions[function];
+    timing->suspects += (uint32_t)(since != 0) - (uint32_t)(timed->suspect_since != 0);
+    timed->suspect_since = since;
+}
+
+static void time_again(sj_call_timing *timing, uint32_t function)
+{
+    timing->functions[function].calls = 0;
+    set_suspect(timing, function, 0);
+    set_counted(timing, function, false);
+}
+
 static bool is_asked_about(const sj_call_timing *timing, uint32_t function)
 {
     if (timing->rules == NULL || timing->is_off) {
@@ -59,7 +73,7 @@ void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *r
     timing->is_off = !counts;
     for (uint32_t i = 0; i < SJ_SHORT_FUNCTIONS; i++) {
         if (timing->functions[i].is_counted && is_asked_about(timing, i)) {
-            sj_call_timing_late(timing, i);
+            time_again(timing, i);
         }
     }
 }
@@ -91,7 +105,7 @@ void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t tick
         timed->mean_ticks +=
             (((double)ticks < most ? (double)ticks : most) - timed->mean_ticks) / timed->calls;
         if (timed->mean_ticks > 2 * timing->short_ticks) {
-            sj_call_timing_late(timing, function);
+            time_again(timing, function);
         }
         return;
     }
@@ -105,10 +119,22 @@ void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t tick
     }
 }
 
-void sj_call_timing_late(sj_call_timing *timing, uint32_t function)
+void sj_call_timing_late(sj_call_timing *timing, uint32_t function, uint32_t stretch)
 {
-    if (function < SJ_SHORT_FUNCTIONS && timing->functions[function].is_counted) {
-        timing->functions[function].calls = 0;
-        set_counted(timing, function, false);
+    if (function >= SJ_SHORT_FUNCTIONS || !timing->functions[function].is_counted) {
+        return;
+    }
+    const uint32_t since = timing->functions[function].suspect_since;
+    if (since == 0) {
+        set_suspect(timing, function, stretch);
+    } else if (since != stretch) {
+        time_again(timing, function);
+    }
+}
+
+void sj_call_timing_on_time(sj_call_timing *timing, uint32_t function)
+{
+    if (function < SJ_SHORT_FUNCTIONS) {
+        set_suspect(timing, function, 0);
     }
 }

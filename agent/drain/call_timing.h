@@ -4,9 +4,9 @@
  *
  * A function is counted when 512 of its calls came within a second and lasted at most
  * SJ_SHORT_CALL_NS on average; its timed calls go on to say how long they last. It is timed again
- * when they last twice as long, or when one call that nobody timed may have lasted SJ_LATE_CALL_NS
- * or more; then 64 short calls are enough. Functions that a rule of the policy asks about are never
- * counted. */
+ * when they last twice as long, or when calls that nobody timed may have lasted SJ_LATE_CALL_NS or
+ * more twice in a row, as once is mostly the thread being interrupted; then 64 short calls are
+ * enough. Functions that a rule of the policy asks about are never counted. */
 #ifndef SJ_AGENT_DRAIN_CALL_TIMING_H
 #define SJ_AGENT_DRAIN_CALL_TIMING_H
 
@@ -17,11 +17,12 @@
 enum { SJ_SHORT_CALL_NS = 2000, SJ_LATE_CALL_NS = 100000 };
 
 typedef struct sj_timed_function {
-    double mean_ticks; /* of its timed calls, while it is counted */
-    uint64_t ticks;    /* sum, of the calls of this window */
-    uint64_t since48;  /* when the window began */
-    uint32_t calls;    /* of the window; while it is counted: timed ones */
-    bool is_counted;
+    double mean_ticks;      /* of its timed calls, while it is counted */
+    uint64_t ticks;         /* sum, of the calls of this window */
+    uint64_t since48;       /* when the window began */
+    uint32_t suspect_since; /* stretch in which its calls may have been long; 0: none */
+    uint32_t calls : 31;    /* of the window; while it is counted: timed ones */
+    uint32_t is_counted : 1;
 } sj_timed_function;
 
 typedef struct sj_call_timing {
@@ -32,6 +33,8 @@ typedef struct sj_call_timing {
     double short_ticks;
     uint64_t late_ticks;
     uint64_t second_ticks;
+    uint32_t suspects; /* functions whose `suspect_since` is set */
+    uint32_t stretch;  /* number of the last that was told of */
     sj_timed_function functions[SJ_SHORT_FUNCTIONS];
 } sj_call_timing;
 
@@ -48,9 +51,14 @@ void sj_call_timing_free(sj_call_timing *timing);
 void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *rules, bool counts);
 
 /* sj_call_timing_add takes what a call has lasted that was timed at both ends, the latter at
- * `end48`; sj_call_timing_late says that one was not, and may have lasted SJ_LATE_CALL_NS. */
+ * `end48`. */
 void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t ticks, uint64_t end48);
-void sj_call_timing_late(sj_call_timing *timing, uint32_t function);
+
+/* Of calls in a stretch of time that nobody timed: sj_call_timing_late says that they may have
+ * lasted SJ_LATE_CALL_NS, sj_call_timing_on_time that they have not. `stretch`: its number, not 0.
+ */
+void sj_call_timing_late(sj_call_timing *timing, uint32_t function, uint32_t stretch);
+void sj_call_timing_on_time(sj_call_timing *timing, uint32_t function);
 
 /* sj_call_timing_mean is what a call of a function lasts on average without its clocks, in ticks;
  * negative: that is not known. */

@@ -135,7 +135,7 @@ sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_timing *timing)
     uint64_t high = 0;
     sj_arena_view_stack(slot_of(reader), &low, &high);
     reader->timing = timing;
-    reader->untimed = sj_untimed_records_new(timing, low, high);
+    reader->untimed = sj_untimed_records_new(timing, low, high, reader->view->has_distances);
     return reader->untimed != NULL ? SJ_OK : SJ_ENOMEM;
 }
 

@@ -34,9 +34,10 @@ typedef struct waiting_record {
 
 struct sj_untimed_records {
     sj_call_timing *timing;
-    uint64_t base, span; /* of the thread's own stack */
-    uint64_t last;       /* distance of the last entry or exit there, */
-    bool knows_last;     /* if it is known */
+    uint64_t low, span; /* of the thread's own stack */
+    uint64_t base;      /* what short records are from; 0: they bear addresses */
+    uint64_t last;      /* stack of the last entry or exit there, from `base`, */
+    bool knows_last;    /* if it is known */
     bool knows_before;
     uint64_t before48; /* time of the last timed record */
     uint64_t waited;   /* ticks that the thread has waited for the drain so far */
@@ -51,13 +52,14 @@ struct sj_untimed_records {
 };
 
 sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
-                                           uint64_t stack_high)
+                                           uint64_t stack_high, bool has_distances)
 {
     sj_untimed_records *untimed = calloc(1, sizeof(*untimed));
     if (untimed != NULL) {
         untimed->timing = timing;
-        untimed->base = sj_short_base(stack_low);
-        untimed->span = stack_high > untimed->base ? stack_high - untimed->base : 0;
+        untimed->low = stack_low;
+        untimed->span = stack_high > stack_low ? stack_high - stack_low : 0;
+        untimed->base = has_distances ? sj_short_base(stack_low) : 0;
     }
     return untimed;
 }
@@ -213,14 +215,20 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
 }
 
 /* A call among the waiting may have lasted for all the time that they have together. */
-static void tell_late(sj_untimed_records *untimed, uint64_t ticks)
+static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
 {
-    if (untimed->timing == NULL || ticks < untimed->timing->late_ticks) {
+    sj_call_timing *timing = untimed->timing;
+    if (timing == NULL || (ticks < timing->late_ticks && timing->suspects == 0)) {
         return;
     }
+    timing->stretch = timing->stretch == UINT32_MAX ? 1 : timing->stretch + 1;
     for (size_t i = 0; i < untimed->waiting_count; i++) {
-        const sj_record *record = &untimed->output[untimed->waiting[i].record];
-        sj_call_timing_late(untimed->timing, function_of(record));
+        const uint32_t function = function_of(&untimed->output[untimed->waiting[i].record]);
+        if (ticks >= timing->late_ticks) {
+            sj_call_timing_late(timing, function, timing->stretch);
+        } else {
+            sj_call_timing_on_time(timing, function);
+        }
     }
 }
 
@@ -249,7 +257,7 @@ static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool 
                   (from48 + (uint64_t)at) & TICKS48_MASK);
     }
     if (is_theirs) {
-        tell_late(untimed, (uint64_t)between);
+        tell_length(untimed, (uint64_t)between);
     }
     untimed->waiting_count = 0;
     return SJ_OK;
@@ -297,8 +305,9 @@ static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *und
         *undecided += 1;
         return;
     }
-    untimed->last = sj_short_distance(word, untimed->last);
-    const uint64_t stack = (untimed->base + untimed->last) | SJ_STACK_UNTIMED;
+    untimed->last = sj_short_stack(word, untimed->last);
+    const uint64_t mark = SJ_STACK_UNTIMED | (sj_short_is_tail_call(word) ? SJ_STACK_TAIL_CALL : 0);
+    const uint64_t stack = (untimed->base + untimed->last) | mark;
     const uint32_t tag = sj_record_make_tag(
         sj_short_is_exit(word) ? SJ_RECORD_LEAVE : SJ_RECORD_ENTER, sj_short_function(word));
     sj_record record = {{0}};
@@ -309,9 +318,9 @@ static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *und
 
 static void keep_place(sj_untimed_records *untimed, const sj_record *record)
 {
-    const uint64_t distance = sj_record_frame(record) - untimed->base;
-    if (distance < untimed->span) {
-        untimed->last = distance;
+    const uint64_t stack = sj_record_frame(record);
+    if (stack - untimed->low < untimed->span) {
+        untimed->last = stack - untimed->base;
         untimed->knows_last = true;
     }
 }

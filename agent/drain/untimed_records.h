@@ -18,9 +18,10 @@
 typedef struct sj_untimed_records sj_untimed_records;
 
 /* sj_untimed_records_new is for the thread of a slot with these bounds of its own stack. `timing`
- * (borrowed) learns from the timed calls; NULL: nobody does. NULL when memory is short. */
+ * (borrowed) learns from the timed calls; NULL: nobody does. `has_distances`: as the arena's view
+ * says. NULL when memory is short. */
 sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
-                                           uint64_t stack_high);
+                                           uint64_t stack_high, bool has_distances);
 void sj_untimed_records_free(sj_untimed_records *untimed);
 
 /* sj_untimed_records_take takes what stands in `count` places and lends the records that have a

@@ -192,7 +192,7 @@ static sj_status plan_new_module(sj_registry *registry, const sj_link_module *mo
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_status status = make_plan(registry, module, path, only_imports, &types, &plan, &error);
     if (status == SJ_OK &&
-        (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTION_MASK) {
+        (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTIONS_END) {
         status = sj_fail(&error, SJ_ELIMIT, "%s: the session has too many functions", path);
     }
     const bool is_empty = status == SJ_OK && only_imports && plan.header->function_count == 0;
@@ -294,7 +294,7 @@ sj_status sj_registry_add_group(sj_registry *registry, const sj_registry_mapping
                                 const sj_plan_header *group, const char *path,
                                 uint32_t *first_function)
 {
-    if ((uint64_t)registry->next_function + group->function_count > SJ_RECORD_FUNCTION_MASK) {
+    if ((uint64_t)registry->next_function + group->function_count > SJ_RECORD_FUNCTIONS_END) {
         return SJ_ELIMIT;
     }
     sj_registry_module *entry = NULL;

@@ -595,6 +595,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "text_bytes", summary->registry.text_bytes);
     json_number(file, "unknown_text_bytes", summary->registry.unknown_text_bytes);
     json_number(file, "records", summary->drain.records);
+    json_number(file, "untimed_records", summary->drain.short_records);
     json_number(file, "calls", summary->calls);
     json_number(file, "lost_calls", summary->lost_calls);
     json_number(file, "lost_events", summary->lost_events);

@@ -48,7 +48,7 @@ def cost(program, options, build, scratch):
     ratios = sorted(a / f for f, _, a in rounds)
     of_exact = sorted(a / e for _, e, a in rounds)
     tenth = len(rounds) // 10
-    return [name, f"{adaptive.calls:,}", f"{floor:.1f}", f"{timed:.1f}", f"{timed / floor:.2f}", f"{counted:.1f}",
+    return [name, f"{adaptive.calls:,}", f"{adaptive.counted:.0%}", f"{floor:.1f}", f"{timed:.1f}", f"{timed / floor:.2f}", f"{counted:.1f}",
             f"{counted / floor:.2f} ({ratios[tenth]:.2f} to {ratios[-1 - tenth]:.2f})",
             f"{statistics.median(of_exact):.2f} ({of_exact[tenth]:.2f} to {of_exact[-1 - tenth]:.2f})"]
 
@@ -132,7 +132,7 @@ def errors(program, options, build, folder):
             percent(differences(exact, again, 0))]
 
 
-COST = ["program", "calls", "two clocks, ns", "exact", "/ two clocks", "adaptive", "/ two clocks", "/ exact"]
+COST = ["program", "calls", "counted", "two clocks, ns", "exact", "/ two clocks", "adaptive", "/ two clocks", "/ exact"]
 ERRORS = ["program", "calls", "counted", "edges that differ (in exact again)", "functions of 1 %", "stated error: median, worst",
           "of exact: median, worst", "net of the clock", "exact again"]
 
@@ -150,7 +150,7 @@ def main():
     os.environ.update(PERL_HASH_SEED="0", PERL_PERTURB_KEYS="0", PYTHONHASHSEED="0")
     programs = error_programs(build) if options.errors else subjects.programs(build)[:3]
     rows = [ERRORS if options.errors else COST]
-    print(subjects.processor(), file=sys.stderr)
+    print(subjects.machine(build))
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-", dir="/dev/shm") as scratch:
         os.environ["XDG_RUNTIME_DIR"] = scratch
         for program in programs:

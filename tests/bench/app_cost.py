@@ -13,6 +13,9 @@ medians, and of minima, of at least two such samples (always one of the case wit
 all have N or the minutes are over). Where that speed does not come for hours, --any-speed counts all
 samples: the cases still take turns, so they compare with each other, but not with other runs.
 
+Each program is recorded with every clock and with adaptive ones (--clock adaptive: the calls of short
+functions counted rather than timed), by turns.
+
 "net of plain" is against the program run without anything. "net of base" is against the same recorder
 that loads and patches nothing: so the figures of DESIGN.md's prototype were measured, its scan not
 counted, with HOOK_FB=c, so that it records nearly all the calls that Sojourn does:
@@ -100,6 +103,7 @@ class Recording:
         if told["lost_calls"] != 0:
             sys.exit(f"{self.command[-1]}: {told['lost_calls']} calls lost")
         self.calls = told["calls"]
+        self.counted = told["untimed_records"] / max(told["records"], 1)
         return told["traced_cpu_ns"]
 
 
@@ -139,7 +143,9 @@ def measure(program, options, build, scratch, cores):
     _, command, stdin = program
     recording = Recording(build, scratch, command, stdin, [])
     base = Recording(build, scratch, command, stdin, ["--function", "no such function", "--allow-unmatched"])
-    cases = [Case("plain", runner(command, stdin)), Case("base", base.run), Case("recorded", recording.run)]
+    adaptive = Recording(build, scratch, command, stdin, ["--clock", "adaptive"])
+    cases = [Case("plain", runner(command, stdin)), Case("base", base.run), Case("recorded", recording.run),
+             Case("adaptive", adaptive.run)]
     for case, words in (("beside", options.beside), ("beside base", options.beside_base)):
         if words:
             cases.append(Case(case, runner(command, stdin, variables_of(words))))
@@ -170,14 +176,14 @@ def more_than_beside(counted, calls):
 def row_of(name, calls, cases, cores, floor):
     counted = {key: case.counted(cores.full_speed()) for key, case in cases.items()}
     row = [name, f"{calls:,}", f"{floor:.1f}"]
-    for case, base in (("recorded", "plain"), ("recorded", "base"), ("beside", "beside base")):
+    for case, base in (("recorded", "plain"), ("recorded", "base"), ("adaptive", "plain"), ("beside", "beside base")):
         median, least = (net(counted, case, base, calls, of) for of in (statistics.median, min))
         row += ["-", "-", "-"] if median is None else [f"{median:.2f}", f"{median / floor:.3f}", f"{least:.2f}"]
     return [*row, more_than_beside(counted, calls), ", ".join(f"{len(counted[key])}/{len(case.samples)}" for key, case in cases.items())]
 
 
 HEADER = ["program", "calls", "floor ns", "net of plain", "/floor", "of minima", "net of base", "/floor", "of minima",
-          "beside, net of its base", "/floor", "of minima",
+          "adaptive clocks, net of plain", "/floor", "of minima", "beside, net of its base", "/floor", "of minima",
           "more than beside", "samples counted"]
 
 
@@ -209,6 +215,7 @@ def main():
                       file=sys.stderr)
                 continue
             rows.append(row_of(program[0], calls, cases, cores, subjects.two_clocks_ns(build)))
+    print(subjects.machine(build))
     subjects.print_table(rows, options.markdown)
     if len(rows) <= len(programs):
         sys.exit(1)

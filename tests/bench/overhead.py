@@ -4,10 +4,11 @@ dynamic) on the same unmodified programs in the same run, as ratios to the machi
 floor.
 
   tests/bench/overhead.py BUILD_FOLDER [--rounds N] [--long] [--no-uftrace] [--markdown]
-                          [--only NAME] [--resolution TIME]
+                          [--only NAME] [--mode MODE]
 
-Each program is recorded in both modes, with times in steps of 10 ns and exact ones, in the same
-rounds.
+Each program is recorded in three modes, in the same rounds: "10ns", times in steps of 10 ns; "exact",
+each tick of the clock; "adaptive", the calls of short functions counted rather than timed (--clock
+adaptive), of which "counted" is the share of records without a clock.
 
 CPU figures are minima over interleaved rounds of (user + system of the traced program) minus those of
 the plain run, divided by the calls. "whole chain" adds everything Sojourn's recorder and collector
@@ -48,9 +49,12 @@ def folder_bytes(folder):
                for root, _, names in os.walk(folder) for name in names)
 
 
+MODES = {"10ns": [], "exact": ["--resolution", "exact"], "adaptive": ["--clock", "adaptive"]}
+
+
 class Subject:
-    def __init__(self, resolution, name, command, stdin=None):
-        self.resolution, self.name, self.command, self.stdin = resolution, name, command, stdin
+    def __init__(self, mode, name, command, stdin=None):
+        self.mode, self.name, self.command, self.stdin = mode, name, command, stdin
         self.plain = self.app = self.chain = self.uftrace = float("inf")
         self.calls = self.bytes = 0
         self.uftrace_calls = self.uftrace_bytes = 0
@@ -66,11 +70,12 @@ class Subject:
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(database + suffix):
                 os.unlink(database + suffix)
-        chain = cpu_of([sojourn, "record", "--quiet", "--resolution", self.resolution, "-o", database, "--summary", summary, "--",
-                        *self.command], self.stdin)
+        chain = cpu_of([sojourn, "record", "--quiet", *MODES[self.mode], "-o", database, "--summary", summary, "--", *self.command],
+                       self.stdin)
         with open(summary, encoding="utf-8") as file:
             told = json.load(file)
         self.calls, self.lost = told["calls"], told["lost_calls"]
+        self.counted = told["untimed_records"] / max(told["records"], 1)
         self.app = min(self.app, told["traced_cpu_ns"] / 1e9)
         self.chain = min(self.chain, chain)
         self.bytes = os.path.getsize(database)
@@ -89,7 +94,8 @@ class Subject:
 
     def row(self, floor):
         app, chain = ((seconds - self.plain) / self.calls * 1e9 for seconds in (self.app, self.chain))
-        row = [self.name, f"{self.resolution}, in steps of {self.step_ns:.2f} ns", f"{self.calls:,}", str(self.lost), f"{self.hooked}/{self.functions}",
+        row = [self.name, f"{self.mode}, in steps of {self.step_ns:.2f} ns", f"{self.counted:.0%}", f"{self.calls:,}", str(self.lost),
+               f"{self.hooked}/{self.functions}",
                f"{floor:.1f}", f"{app:.1f}", f"{app / floor:.2f}", f"{chain:.1f}",
                f"{self.bytes / self.calls:.2f}"]
         if self.uftrace_calls:
@@ -101,7 +107,7 @@ class Subject:
         return row
 
 
-HEADER = ["program", "times", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
+HEADER = ["program", "times", "counted", "calls", "lost", "hooked", "floor ns", "app ns/call", "app/floor",
           "chain ns/call", "bytes/call", "uftrace ns/call",
           "uftrace/app", "uftrace/chain", "uftrace bytes/call"]
 
@@ -114,22 +120,22 @@ def main():
     parser.add_argument("--long", action="store_true", help="100 million calls of lua, without uftrace")
     parser.add_argument("--only", help="subjects whose name contains this")
     parser.add_argument("--no-uftrace", action="store_true")
-    parser.add_argument("--resolution", action="append", help="only this one (repeatable)")
+    parser.add_argument("--mode", action="append", choices=MODES, help="only this one (repeatable)")
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     programs = [("lua, long", subjects.lua(build, 30))] if options.long else subjects.programs(build)
-    measured = [Subject(resolution, *program) for program in programs
+    measured = [Subject(mode, *program) for program in programs
                 if options.only is None or options.only in program[0]
-                for resolution in options.resolution or ("10ns", "exact")]
+                for mode in options.mode or MODES]
     sojourn = os.path.join(build, "bin", "sojourn")
     floor = subjects.two_clocks_ns(build)
     with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as scratch:
         for number in range(options.rounds):
             for subject in measured:
-                print(f"round {number + 1}/{options.rounds}: {subject.name}, {subject.resolution}", file=sys.stderr)
+                print(f"round {number + 1}/{options.rounds}: {subject.name}, {subject.mode}", file=sys.stderr)
                 with_uftrace = not options.long and not options.no_uftrace
                 subject.round(sojourn, scratch, with_uftrace)
-    print(subjects.processor())
+    print(subjects.machine(build))
     subjects.print_table([HEADER, *(subject.row(floor) for subject in measured)], options.markdown)
 
 

@@ -2,6 +2,7 @@
 import os
 import sqlite3
 import subprocess
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "workloads")
@@ -38,6 +39,19 @@ def two_clocks_ns(build):
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+
+
+def clock_step_ns(build):
+    """The steps in which the clock of this processor moves."""
+    with tempfile.TemporaryDirectory(prefix="sojourn-bench-") as folder:
+        database = os.path.join(folder, "step.db")
+        subprocess.run([os.path.join(build, "bin", "sojourn"), "record", "--quiet", "--resolution", "exact", "-o", database,
+                        "--", "true"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return step_ns(database)
+
+
+def machine(build):
+    return f"{processor()}; clock in steps of {clock_step_ns(build):.2f} ns; two clock reads {two_clocks_ns(build):.1f} ns"
 
 
 def step_ns(database):

@@ -14,6 +14,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Bits of the first byte. */
+enum { RESUMES = 1, CUTS = 2, COUNTS = 4 };
+
 enum { THREADS = 2, CHUNKS = 2, STACK_LOW = 0x80000, STACK_HIGH = 0x100000, CALLS = 40 };
 
 static void must(bool holds)
@@ -26,6 +29,24 @@ static void must(bool holds)
 static uint64_t chunk_at(uint32_t thread, uint32_t chunk)
 {
     return sj_arena_chunk_offset(THREADS, CHUNKS, thread, chunk);
+}
+
+/* Of the second thread each third place holds short records: two calls without a clock. */
+static sj_record place_at(uint32_t thread, uint32_t i)
+{
+    if (thread == 1 && i % 3 == 2) {
+        sj_record place;
+        for (uint32_t part = 0; part < SJ_SHORTS; part++) {
+            const uint64_t stack = (STACK_HIGH - 128) / SJ_STACK_ALIGNMENT & 0xfff;
+            const uint32_t word = SJ_SHORT_FILLER | (part % 2) << SJ_SHORT_EXIT_BIT |
+                                  (uint32_t)stack << SJ_SHORT_STACK_BIT | (2 + part / 2);
+            memcpy(place.bytes + (size_t)part * SJ_SHORT_BYTES, &word, sizeof(word));
+        }
+        return place;
+    }
+    const uint32_t number = thread == 1 ? i - i / 3 : i;
+    const sj_record_kind kind = number % 2 == 0 ? SJ_RECORD_ENTER : SJ_RECORD_LEAVE;
+    return trace_record(kind, 1 + number / 2 % 5, STACK_HIGH - 64, 1001 + i);
 }
 
 /* Each thread has one closed chunk and one that is open. */
@@ -48,8 +69,7 @@ static void fill_thread(int file, uint32_t thread)
         const off_t at = (off_t)chunk_at(thread, chunk);
         must(pwrite(file, &header, sizeof(header), at) == sizeof(header));
         for (uint32_t i = 0; i < 2 * CALLS; i++) {
-            const sj_record_kind kind = i % 2 == 0 ? SJ_RECORD_ENTER : SJ_RECORD_LEAVE;
-            const sj_record record = trace_record(kind, 1 + i / 2 % 5, STACK_HIGH - 64, 1001 + i);
+            const sj_record record = place_at(thread, i);
             must(pwrite(file, &record, sizeof(record),
                         at + SJ_CHUNK_HEADER_BYTES + (off_t)(i * sizeof(record))) ==
                  sizeof(record));
@@ -76,25 +96,30 @@ static void spoil(int file, sj_reader *input)
 }
 
 static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_block_encoder *encoder,
-                        bool resumes)
+                        uint8_t how)
 {
     static sj_record buffer[SJ_CHUNK_RECORDS];
     sj_thread_slot *slot = sj_arena_view_slot(view, slot_number);
     block_store store = {0};
     const sj_assembler_sink sink = block_store_sink(&store);
-    sj_assembler_options options = {.start_ticks = slot->start_ticks, .encoder = encoder};
+    sj_assembler_options options = {.start_ticks = slot->start_ticks,
+                                    .has_untimed_exits = (how & COUNTS) != 0,
+                                    .encoder = encoder};
     sj_assembler *assembler;
     sj_chunk_reader reader;
     sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     must(sj_assembler_new(&options, &sink, &assembler) == SJ_OK);
     sj_chunk_reader_init(&reader, view, slot_number, assembler, buffer);
-    if (resumes) {
+    sj_call_timing *timing = (how & COUNTS) != 0 ? sj_call_timing_new(view, 1.0, 20) : NULL;
+    must(timing == NULL || sj_chunk_reader_count(&reader, timing) == SJ_OK);
+    if ((how & RESUMES) != 0) {
         sj_chunk_reader_resume(&reader);
     }
     for (sj_read_mode mode = SJ_READ_CLOSED; mode <= SJ_READ_LAST; mode++) {
         uint64_t count;
         must(sj_chunk_reader_read(&reader, mode, 1, &count) == SJ_OK);
     }
+    must(sj_chunk_reader_settle_times(&reader) == SJ_OK);
     sj_chunk_reader_save(&reader);
     must(sj_assembler_end(assembler, UINT64_MAX / 2, false, SJ_BLOCK_RECOVERED) == SJ_OK);
     sj_assembler_counters counters;
@@ -108,8 +133,8 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     sj_arena_view_discarded(view, slot_number, &calls, &events);
     must(calls <= events);
     sj_arena_view_recycle(view, slot_number);
-    sj_call_filter_deinit(&reader.filter);
-    sj_receiver_rewriter_deinit(&reader.receivers);
+    sj_chunk_reader_deinit(&reader);
+    sj_call_timing_free(timing);
     sj_assembler_free(assembler);
     block_store_free(&store);
 }
@@ -135,10 +160,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fill_thread(file, thread);
     }
     spoil(file, &input);
-    must((mode & 2) == 0 || ftruncate(file, (off_t)(mode << 12)) == 0);
+    must((mode & CUTS) == 0 || ftruncate(file, (off_t)(mode << 12)) == 0);
     if (sj_arena_view_open(path, &view) == SJ_OK) {
         for (uint32_t i = 0; i < view.max_threads; i++) {
-            read_thread(&view, i, encoder, (mode & 1) != 0);
+            read_thread(&view, i, encoder, mode);
         }
         sj_arena_view_close(&view);
     }

@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sj_assembler_options options = {.stack_low = mode & 2 ? 0 : 0x80000,
                                           .stack_high = mode & 2 ? 0 : 0x100000,
                                           .start_ticks = 1000,
+                                          .has_untimed_exits = (mode & 4) != 0,
                                           .block_events = 1u + (mode >> 2),
                                           .encoder = encoder};
     sj_assembler *assembler;

@@ -20,6 +20,7 @@ static void look_at(const sj_block *block)
             abort();
         }
         sum += symbol != 0 ? block->functions[symbol - 1] : 0;
+        sum += block->untimed != NULL ? block->untimed[symbol] : 0;
         sum += block->ticks != NULL ? block->ticks[i] : 0;
     }
     for (size_t i = 0; i < block->frame_count; i++) {

@@ -30,6 +30,7 @@ typedef enum sj_shared_part {
     SJ_SHARED_COUNTED_LEAVE,
     SJ_SHARED_COUNTED_ENTER_FREE_FLAGS,
     SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS,
+    SJ_SHARED_COUNTED_TAIL_CALL, /* likewise */
     SJ_SHARED_PARTS
 } sj_shared_part;
 

@@ -6,34 +6,37 @@
  * as soon as anything follows them. */
 #include "agent/inproc/recorder/internal.h"
 
-/* No entry or exit lies within reach of it. */
-#define NOWHERE (UINT64_C(1) << 62)
-
 bool sj_recorder_counts_calls(void)
 {
     return sj_recorder.counted_functions != NULL;
 }
 
+void sj_recorder_end_counting(sj_recorder_thread *self)
+{
+    self->counting.reach = 0;
+    self->counting.span = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
 void sj_recorder_begin_counting(sj_recorder_thread *self)
 {
     const sj_thread_slot *slot = self->slot;
-    self->counting.span = 0;
-    self->counting.last = NOWHERE;
+    sj_recorder_end_counting(self);
     self->counting.countdown = 0;
     self->counting.open_samples = 0;
     if (sj_recorder.counted_functions == NULL || !self->has_own_stack) {
         return;
     }
-    self->counting.base = sj_short_base(slot->stack_low);
+    self->counting.low = slot->stack_low;
     self->counting.functions = sj_recorder.counted_functions;
     self->counting.random = (uint32_t)slot->start_ticks | 1;
     self->counting.span =
-        slot->stack_high > self->counting.base ? slot->stack_high - self->counting.base : 0;
+        slot->stack_high > slot->stack_low ? slot->stack_high - slot->stack_low : 0;
 }
 
 void sj_recorder_forget_place(sj_recorder_thread *self)
 {
-    self->counting.last = NOWHERE;
+    self->counting.reach = 0;
 }
 
 uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes)

@@ -95,8 +95,10 @@ static inline uint64_t sj_recorder_advance(sj_recorder_thread *self, uint64_t by
 }
 
 /* sj_recorder_begin_counting makes a thread that has claimed a slot one that counts calls, if the
- * recording does. sj_recorder_forget_place makes its next record a whole one. */
+ * recording does; sj_recorder_end_counting makes it one that does not. sj_recorder_forget_place
+ * makes its next record a whole one. */
 void sj_recorder_begin_counting(sj_recorder_thread *self);
+void sj_recorder_end_counting(sj_recorder_thread *self);
 void sj_recorder_forget_place(sj_recorder_thread *self);
 
 /* sj_recorder_reserve gives the calling thread a record to write outside of a probe. */

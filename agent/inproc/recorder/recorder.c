@@ -350,6 +350,7 @@ void sj_recorder_after_fork(void)
     atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
     atomic_store(&sj_recorder.calling, 0);
+    sj_recorder_end_counting(self); /* its bytes are in the arena */
     if (sj_recorder.arena != NULL) {
         if (may_call) {
             (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
@@ -361,7 +362,6 @@ void sj_recorder_after_fork(void)
     self->slot = NULL;
     sj_recorder_memory_place = NULL;
     self->chunk = NULL;
-    self->counting.span = 0;
     self->is_forking = 0;
     self->drop_calls = 0;
     self->drop_events = 0;

@@ -29,15 +29,16 @@ enum { SJ_OPEN_SAMPLES = 8 };
 
 /* What the probes of counted functions keep per thread. */
 typedef struct sj_recorder_counting {
-    uint64_t base;            /* of the thread's own stack: sj_short_base */
-    uint64_t span;            /* of it; 0: no calls are counted */
-    uint64_t last;            /* distance of the last entry or exit on it */
+    uint64_t low;   /* end of the thread's own stack */
+    uint64_t span;  /* of it; 0: no calls are counted */
+    uint64_t reach; /* from here on short records may lie, SJ_SHORT_REACH_BYTES; a multiple
+                     * of 8; 0: nowhere */
     const uint8_t *functions; /* of which calls are counted (arena.h); set unless span is 0 */
     uint32_t random;
     int32_t countdown; /* counted calls until one is timed */
     uint32_t open_samples;
     uint32_t unused;
-    uint64_t samples[SJ_OPEN_SAMPLES]; /* distances of those that are open and timed */
+    uint64_t samples[SJ_OPEN_SAMPLES]; /* stacks of those that are open and timed */
 } sj_recorder_counting;
 
 /* What the recorder keeps per thread. Zeroed is the right start. Only its thread touches it. */

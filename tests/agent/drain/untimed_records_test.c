@@ -22,11 +22,16 @@ static sj_record make_record(uint64_t ticks, sj_record_kind kind, uint32_t funct
     return record;
 }
 
+/* As in arenas of version 3. */
+static bool has_distances;
+
+/* `stack` may be marked as that of a tail call. */
 static uint32_t make_short(bool is_exit, uint32_t function, uint64_t stack)
 {
-    const uint64_t distance = stack - sj_short_base(STACK_LOW);
+    const uint64_t from = has_distances ? sj_short_base(STACK_LOW) : 0;
     return SJ_SHORT_FILLER | (uint32_t)is_exit << SJ_SHORT_EXIT_BIT |
-           (uint32_t)(distance / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | function;
+           ((stack & SJ_STACK_TAIL_CALL) != 0 ? SJ_SHORT_TAIL_CALL : 0) |
+           (uint32_t)((stack - from) / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | function;
 }
 
 /* Places as the probes fill them. */
@@ -58,56 +63,79 @@ static bool is_untimed[MOST_RECORDS];
 static places mixed;
 static size_t exact_count;
 
-/* A random program: calls, their exits, and some that exceptions leave. Of its calls of functions
- * up to `counted` about one in eight is timed; each keeps what it was at its entry. */
+typedef struct running_call {
+    uint64_t stack;
+    uint32_t function;
+    bool is_untimed;
+} running_call;
+
+static void put_entry(uint64_t ticks, const running_call *call)
+{
+    is_untimed[exact_count] = call->is_untimed;
+    exact[exact_count++] = make_record(ticks, SJ_RECORD_ENTER, call->function, call->stack);
+    if (call->is_untimed) {
+        put_word(&mixed, make_short(false, call->function, call->stack));
+    } else {
+        put_whole(&mixed, exact[exact_count - 1]);
+    }
+}
+
+static void put_exit(uint64_t ticks, const running_call *call, uint64_t mark)
+{
+    const uint64_t stack = call->stack | mark;
+    is_untimed[exact_count] = call->is_untimed;
+    exact[exact_count++] = make_record(ticks, SJ_RECORD_LEAVE, call->function, stack);
+    if (call->is_untimed && rand() % 20 == 0) { /* out of reach, or at the end of a chunk */
+        put_whole(&mixed,
+                  make_record(0, SJ_RECORD_LEAVE, call->function, stack | SJ_STACK_UNTIMED));
+    } else if (call->is_untimed) {
+        put_word(&mixed, make_short(true, call->function, stack));
+    } else {
+        put_whole(&mixed, exact[exact_count - 1]);
+    }
+}
+
+/* A thread's first record is a whole one. */
+static running_call make_call(uint64_t stack, uint32_t counted)
+{
+    const uint32_t function = 1 + (uint32_t)rand() % FUNCTIONS;
+    return (running_call){.stack = stack,
+                          .function = function,
+                          .is_untimed = exact_count != 0 && function <= counted && rand() % 8 != 0};
+}
+
+/* A random program: calls, their exits, some by tail calls, and some that exceptions leave. Of its
+ * calls of functions up to `counted` about one in eight is timed; each keeps what it was at its
+ * entry. */
 static void run_program(unsigned seed, uint32_t counted)
 {
-    uint64_t stacks[MOST_DEPTH];
-    uint32_t functions[MOST_DEPTH];
-    bool untimed[MOST_DEPTH];
+    running_call calls[MOST_DEPTH];
     uint32_t depth = 0;
     uint64_t ticks = 1000;
     exact_count = 0;
     mixed.count = 0;
     mixed.part = 0;
     srand(seed);
-    stacks[0] = sj_short_base(STACK_LOW) + (STACK_HIGH - STACK_LOW) / 2;
+    const uint64_t top = sj_short_base(STACK_LOW) + (STACK_HIGH - STACK_LOW) / 2;
     while (exact_count < MOST_RECORDS - 2 * MOST_DEPTH) {
         ticks += (uint64_t)(rand() % 40);
         const bool enters = depth == 0 || (depth + 1 < MOST_DEPTH && rand() % 2 == 0);
         if (enters) {
             const uint64_t below = (uint64_t)(1 + rand() % 600) * 8;
-            const uint64_t stack = depth == 0 ? stacks[0] : stacks[depth - 1] - below;
-            const uint32_t function = 1 + (uint32_t)rand() % FUNCTIONS;
-            stacks[depth] = stack;
-            functions[depth] = function;
-            /* A thread's first record is a whole one. */
-            untimed[depth] = exact_count != 0 && function <= counted && rand() % 8 != 0;
-            is_untimed[exact_count] = untimed[depth];
-            exact[exact_count++] = make_record(ticks, SJ_RECORD_ENTER, function, stack);
-            if (untimed[depth]) {
-                put_word(&mixed, make_short(false, function, stack));
-            } else {
-                put_whole(&mixed, exact[exact_count - 1]);
-            }
-            depth++;
+            calls[depth] = make_call(depth == 0 ? top : calls[depth - 1].stack - below, counted);
+            put_entry(ticks, &calls[depth++]);
             continue;
         }
         depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1; /* two: the inner one has no exit */
-        is_untimed[exact_count] = untimed[depth];
-        exact[exact_count++] = make_record(ticks, SJ_RECORD_LEAVE, functions[depth], stacks[depth]);
-        if (untimed[depth] && rand() % 20 == 0) { /* out of reach, or at the end of a chunk */
-            put_whole(&mixed, make_record(0, SJ_RECORD_LEAVE, functions[depth],
-                                          stacks[depth] | SJ_STACK_UNTIMED));
-        } else if (untimed[depth]) {
-            put_word(&mixed, make_short(true, functions[depth], stacks[depth]));
-        } else {
-            put_whole(&mixed, exact[exact_count - 1]);
+        const bool tail_calls = rand() % 5 == 0;
+        put_exit(ticks, &calls[depth], tail_calls ? SJ_STACK_TAIL_CALL : 0);
+        if (tail_calls) {
+            calls[depth] = make_call(calls[depth].stack, counted);
+            put_entry(ticks, &calls[depth++]);
         }
     }
-    put_whole(&mixed, make_record(ticks, SJ_RECORD_ENTER, FUNCTIONS + 1, stacks[0]));
-    is_untimed[exact_count] = false;
-    exact[exact_count++] = make_record(ticks, SJ_RECORD_ENTER, FUNCTIONS + 1, stacks[0]);
+    const running_call last = {.stack = top, .function = FUNCTIONS + 1};
+    put_entry(ticks, &last);
 }
 
 static sj_record got[MOST_RECORDS];
@@ -138,8 +166,10 @@ static void order_stacks_and_known_times_are_exact(void **state)
 {
     (void)state;
     for (unsigned seed = 1; seed <= 40; seed++) {
+        has_distances = seed % 4 == 3;
         run_program(seed, seed % FUNCTIONS);
-        sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+        sj_untimed_records *untimed =
+            sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, has_distances);
         assert_non_null(untimed);
         assert_int_equal(take_all(untimed), exact_count);
         uint64_t before = 0;
@@ -149,14 +179,16 @@ static void order_stacks_and_known_times_are_exact(void **state)
             assert_true(sj_record_ticks48(&got[i]) >= before);
             before = sj_record_ticks48(&got[i]);
             const bool enters = sj_record_tag(&got[i]) <= SJ_RECORD_FUNCTION_MASK;
-            assert_int_equal(sj_record_stack(&got[i]) & 7,
-                             enters && is_untimed[i] ? SJ_UNTIMED_ENTRY : 0);
+            assert_int_equal(sj_record_stack(&got[i]) & 7, enters && is_untimed[i]
+                                                               ? SJ_UNTIMED_ENTRY
+                                                               : sj_record_stack(&exact[i]) & 7);
             if (!is_untimed[i]) {
                 assert_int_equal(before, sj_record_ticks48(&exact[i]));
             }
         }
         sj_untimed_records_free(untimed);
     }
+    has_distances = false;
 }
 
 /* An arena of which only what is decided is looked at. */
@@ -212,7 +244,12 @@ static void what_turns_long_is_timed_again(void **state)
     (void)state;
     sj_call_timing *timing = new_timing();
     add_calls(timing, 3, 40, 512);
-    sj_call_timing_late(timing, 3);
+    sj_call_timing_late(timing, 3, 1);
+    sj_call_timing_late(timing, 3, 1);
+    sj_call_timing_on_time(timing, 3);
+    sj_call_timing_late(timing, 3, 2);
+    assert_int_equal(counted[3], 1);
+    sj_call_timing_late(timing, 3, 3);
     assert_int_equal(counted[3], 0);
     add_calls(timing, 3, 40, 64);
     assert_int_equal(counted[3], 1);
@@ -241,7 +278,7 @@ static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t le
         put_word(&mixed, make_short(true, 2, stack - FRAME));
     }
     put_whole(&mixed, make_record(5000 + length, SJ_RECORD_LEAVE, 1, stack));
-    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
     assert_int_equal(take_all(untimed), 2 * calls + 2);
     for (uint32_t i = 0; i < calls; i++) {
         sum += sj_record_ticks48(&got[2 + 2 * i]) - sj_record_ticks48(&got[1 + 2 * i]);
@@ -299,7 +336,7 @@ static void waits_for_the_drain_are_no_part_of_calls(void **state)
     }
     put_whole(&mixed, make_record(2000, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 800));
     put_whole(&mixed, make_record(2050, SJ_RECORD_LEAVE, 1, stack));
-    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
     assert_int_equal(take_all(untimed), 23);
     for (size_t i = 1; i <= 20; i++) {
         assert_in_range(sj_record_ticks48(&got[i]), 1000, 1200);
@@ -309,12 +346,17 @@ static void waits_for_the_drain_are_no_part_of_calls(void **state)
     sj_call_timing_free(timing);
 }
 
-static void a_call_that_may_have_been_long_puts_its_function_back_on_the_clock(void **state)
+static void calls_that_may_have_been_long_put_their_function_back_on_the_clock(void **state)
 {
     (void)state;
     sj_call_timing *timing = new_timing();
     add_calls(timing, 2, 40, 512);
-    (void)time_between(timing, 10, SJ_LATE_CALL_NS - 1);
+    for (int i = 0; i < 3; i++) { /* each time once, as a thread is interrupted */
+        (void)time_between(timing, 10, SJ_LATE_CALL_NS);
+        assert_int_equal(counted[2], 1);
+        (void)time_between(timing, 10, SJ_LATE_CALL_NS - 1);
+    }
+    (void)time_between(timing, 10, SJ_LATE_CALL_NS);
     assert_int_equal(counted[2], 1);
     (void)time_between(timing, 10, SJ_LATE_CALL_NS);
     assert_int_equal(counted[2], 0);
@@ -332,7 +374,7 @@ static void short_records_behind_what_is_missing_are_counted_as_lost(void **stat
     put_word(&mixed, make_short(false, 2, STACK_HIGH - 4096));
     put_word(&mixed, make_short(true, 2, STACK_HIGH - 4096));
     put_whole(&mixed, make_record(7, SJ_RECORD_ENTER, 1, STACK_HIGH - 4096));
-    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, false);
     assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 100, &records,
                                              &count, &undecided),
                      SJ_OK);
@@ -357,7 +399,7 @@ static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
     put_word(&mixed, make_short(true, 2, stack - FRAME));
     put_whole(&mixed, make_record(0, SJ_RECORD_LEAVE, 1, stack | SJ_STACK_UNTIMED));
     put_whole(&mixed, make_record(200, SJ_RECORD_ENTER, 1, stack));
-    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH);
+    sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
     assert_int_equal(take_all(untimed), 8);
     static const uint32_t marks[] = {0, 0, 0, SJ_UNTIMED_EXIT, SJ_UNTIMED_ENTRY, 0, SJ_UNTIMED_EXIT,
                                      0};
@@ -379,7 +421,7 @@ static void what_waits_can_be_settled(void **state)
     mixed.part = 0;
     put_whole(&mixed, make_record(100, SJ_RECORD_ENTER, 1, stack));
     put_word(&mixed, make_short(false, 2, stack - FRAME));
-    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH);
+    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, false);
     assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 200, &records,
                                              &count, &undecided),
                      SJ_OK);
@@ -400,7 +442,7 @@ int main(void)
         cmocka_unit_test(the_clock_of_a_timed_call_is_no_part_of_others),
         cmocka_unit_test(a_call_that_was_interrupted_says_little),
         cmocka_unit_test(waits_for_the_drain_are_no_part_of_calls),
-        cmocka_unit_test(a_call_that_may_have_been_long_puts_its_function_back_on_the_clock),
+        cmocka_unit_test(calls_that_may_have_been_long_put_their_function_back_on_the_clock),
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
         cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),
         cmocka_unit_test(what_waits_can_be_settled),

@@ -44,14 +44,17 @@ TOUCHED = f"SELECT count(*) AS n FROM calls c JOIN function_stats s USING (funct
 
 
 def recorded(sojourn, name, program, options):
+    """The program waits for a recorder that gets no processor, so that no calls are missing."""
     database = sojourn.path(f"{name}.db")
-    done, _ = sojourn.record(program, database, options)
+    done, summary = sojourn.record(program, database, ["--block-ms", "10000", *options])
     check(done.returncode == 0, f"{name}: {done.stderr}")
     check_accounts(sojourn, database)
     outside, = sojourn.sql(database, OUTSIDE)
     check(outside["n"] == 0, f"{name}: {outside['n']} calls lie outside of their callers")
     edges = {(row["caller"], row["callee"]): row["calls"] for row in sojourn.sql(database, EDGES)}
     stats = {row["name"]: row for row in sojourn.sql(database, STATS)}
+    untimed = sum(row["untimed_calls"] or 0 for row in stats.values())
+    check((summary["untimed_records"] != 0) == (untimed != 0), f"{name}: {summary['untimed_records']} records, {untimed} calls untimed")
     return database, edges, stats
 
 

@@ -89,8 +89,14 @@ void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value);
  * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
 void sj_code_emit_save(sj_code_emitter *emitter);
 
+/* The same in two steps: %rdx comes second. */
+void sj_code_emit_save_two(sj_code_emitter *emitter);
+void sj_code_emit_save_third(sj_code_emitter *emitter, uint64_t *at);
+
 /* `at`: in the main line or in a slow part. sj_code_emit_restore returns, too. */
 void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at);
+void sj_code_emit_give_back_two(sj_code_emitter *emitter, uint64_t *at);
+void sj_code_emit_give_back_third(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at);
 
 /* The address of a slot in %rcx, and the carry flag clear; without a slot, a jump to the slow part
@@ -104,15 +110,20 @@ void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value);
  * nothing. */
 void sj_code_emit_fetch(sj_code_emitter *emitter);
 
-/* Where short records are written: keeps the place of an entry or exit on the thread's own stack.
- * %rax and the flags are lost. */
-void sj_code_emit_keep_place(sj_code_emitter *emitter);
+/* Where short records are written: makes that they may lie around this entry or exit, if it is on
+ * the thread's own stack. Behind the reservation: a handler in between goes by the place before.
+ * %rax is lost; the carry flag is clear then. */
+void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at);
 
 /* An entry or an exit with the clock; `mark` is added to the stack address. */
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark);
 
-/* Begins a part that probes share, at an address of its own. */
+/* Begins a part that probes share, at an address of its own; sj_code_emit_save comes next. */
 void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part);
+
+/* The two records of a tail call with one clock, and the return of SJ_SHARED_TAIL_CALL; behind
+ * sj_code_emit_save. */
+void sj_code_emit_tail_call_records(sj_code_emitter *emitter);
 
 /* The parts of functions whose calls may be counted. */
 void sj_code_emit_counted_parts(sj_code_emitter *emitter);

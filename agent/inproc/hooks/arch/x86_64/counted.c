@@ -1,19 +1,193 @@
 /* Probes of functions whose calls may be counted (calls.clock of the policy): most of their records
- * are short and without a clock. Short, too, is what the probe may cost, so that its rare ways lie
- * elsewhere: a call that is timed, a record that cannot be short because of where its frame lies, a
- * chunk that is full. */
+ * are short and without a clock. Short, too, is what the probe may cost: it uses two registers
+ * until a rare way needs a third, and these ways lie elsewhere: a call that is timed, a record that
+ * cannot be short because of where its frame lies, a chunk that is full. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 
-/* The end of a short record's probe that could not be short: a whole record without a clock. The
- * jumps that lead here are those at `fields`; `slow_field`: a jump by one that has reserved no
- * place in the chunk. */
-static void emit_untimed_record(sj_code_emitter *emitter, uint64_t far_field, uint64_t slow_field)
+#define LEAVE_TAG ((uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS)
+
+enum {
+    SHORT_STACK_MASK = SJ_SHORT_WINDOW_BYTES - SJ_STACK_ALIGNMENT,
+    STACK_SHIFT = SJ_SHORT_STACK_BIT - 3,
+    WORDS_IN_REACH = SJ_SHORT_REACH_BYTES / SJ_STACK_ALIGNMENT
+};
+
+/* A part that is written, and where its rare ways go on. */
+typedef struct counted_part {
+    bool enters;
+    uint64_t timed; /* behind the saving of %rdx: the record with a clock */
+} counted_part;
+
+/* Jumps if the stack pointer lies where no short record can, or is no multiple of 8. %rax is lost.
+ */
+static uint64_t emit_reach_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
-    land(emitter, far_field, *at);
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                     /* lea 8(%rsp), %rax */
+    EMIT_OWN(at, counting.reach, 0x64, 0x48, 0x2b, 0x04, 0x25); /* sub %fs:reach, %rax */
+    EMIT(at, 0x48, 0xc1, 0xc8, 0x03);                           /* ror $3, %rax */
+    EMIT(at, 0x48, 0x3d);                                       /* cmp $words, %rax */
+    put_32(at, emitter->measuring, WORDS_IN_REACH);
+    return emit_forward(emitter, at, 0x83); /* jae */
+}
+
+/* Jumps if the calls of the function with the tag in %rcx are timed. %rax is lost. */
+static uint64_t emit_counted_check(sj_code_emitter *emitter, uint64_t *at, bool enters)
+{
+    EMIT_OWN(at, counting.functions, 0x64, 0x48, 0x8b, 0x04, 0x25); /* mov %fs:functions, %rax */
+    EMIT(at, 0x80, 0xbc, 0x08);                                     /* cmpb $0, -kind(%rax,%rcx) */
+    put_32(at, emitter->measuring, enters ? 0 : 0 - LEAVE_TAG);
+    EMIT(at, 0x00);
+    return emit_forward(emitter, at, 0x84); /* je */
+}
+
+/* Jumps if this entry is to be timed, or this exit may be. */
+static uint64_t emit_sample_check(sj_code_emitter *emitter, uint64_t *at, bool enters)
+{
+    if (enters) {
+        EMIT_OWN(at, counting.countdown, 0x64, 0x83, 0x2c, 0x25); /* subl $1, %fs:countdown */
+        EMIT(at, 0x01);
+        return emit_forward(emitter, at, 0x88); /* js */
+    }
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x83, 0x3c, 0x25); /* cmpl $0, %fs:open */
+    EMIT(at, 0x00);
+    return emit_forward(emitter, at, 0x85); /* jne */
+}
+
+/* The bits of the stack in a short record, into %eax. */
+static void emit_stack_bits(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x8d, 0x44, 0x24, 0x08); /* lea 8(%rsp), %eax */
+    EMIT(at, 0x25);                   /* and $mask, %eax */
+    put_32(at, emitter->measuring, SHORT_STACK_MASK);
+    EMIT(at, 0xc1, 0xe0, STACK_SHIFT); /* shl $13, %eax */
+}
+
+/* A place for `bytes` of short records: its address in %rcx. Jumps if the first has none. */
+static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xb9, bytes, 0x00, 0x00, 0x00);                  /* mov $bytes, %ecx */
+    EMIT_OWN(at, cursor, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
+    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00);             /* test $0xf000, %ecx */
+    return emit_forward(emitter, at, 0x84);                   /* jz */
+}
+
+static void emit_jump_back(sj_code_emitter *emitter, uint64_t target)
+{
+    uint64_t *at = &emitter->cold_at;
+    sj_code_emit_give_back_third(emitter, at);
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, target);
+}
+
+static void emit_jump_to_timed(sj_code_emitter *emitter, const counted_part *part)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, part->timed);
+}
+
+/* Compares the stack pointer in %rax with the innermost timed call but for %rdx. */
+static void emit_compare_sample(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x64, 0x48, 0x3b, 0x04, 0xd5); /* cmp %fs:samples-8(,%rdx,8), %rax */
+    put_32(at, emitter->measuring, offset_of(&sj_recorder_self.counting.samples[0]) - 8);
+}
+
+/* One call is timed after 1 to 64 counted ones, each as likely: a generator of the thread's says
+ * which. It is noted among the open ones, so that its exit is timed, too; those of frames that are
+ * gone are forgotten. With too many of them it goes on at `counted`. */
+static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
+{
+    uint64_t *at = &emitter->cold_at;
+    sj_code_emit_save_third(emitter, at);
+    EMIT_OWN(at, counting.random, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:random, %edx */
+    EMIT(at, 0x89, 0xd0, 0xc1, 0xe0, 0x0d, 0x31, 0xc2);    /* mov; shl $13, %eax; xor %eax, %edx */
+    EMIT(at, 0x89, 0xd0, 0xc1, 0xe8, 0x11, 0x31, 0xc2);    /* mov; shr $17, %eax; xor %eax, %edx */
+    EMIT(at, 0x89, 0xd0, 0xc1, 0xe0, 0x05, 0x31, 0xc2);    /* mov; shl $5, %eax; xor %eax, %edx */
+    EMIT_OWN(at, counting.random, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:random */
+    EMIT(at, 0xc1, 0xea, 0x1a);                            /* shr $26, %edx */
+    EMIT_OWN(at, counting.countdown, 0x64, 0x89, 0x14, 0x25);    /* mov %edx, %fs:countdown */
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:open, %edx */
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                      /* lea 8(%rsp), %rax */
+    const uint64_t next = *at;
+    EMIT(at, 0x85, 0xd2);                                      /* test %edx, %edx */
+    const uint64_t is_first = emit_forward(emitter, at, 0x84); /* jz */
+    emit_compare_sample(emitter);
+    const uint64_t is_inner = emit_forward(emitter, at, 0x82); /* jb */
+    EMIT(at, 0xff, 0xca);                                      /* dec %edx */
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, next);
+    land(emitter, is_first, *at);
+    land(emitter, is_inner, *at);
+    EMIT(at, 0x83, 0xfa, SJ_OPEN_SAMPLES);                     /* cmp $8, %edx */
+    const uint64_t are_many = emit_forward(emitter, at, 0x83); /* jae */
+    EMIT_OWN(at, counting.samples[0], 0x64, 0x48, 0x89, 0x04,
+             0xd5);                                              /* mov %rax, samples(,%rdx,8) */
+    EMIT(at, 0xff, 0xc2);                                        /* inc %edx */
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    emit_jump_to_timed(emitter, part);
+    land(emitter, are_many, *at);
+    emit_jump_back(emitter, counted);
+}
+
+/* Finds the call of this frame among the timed ones, some of which are open: a jump to where it is
+ * the innermost, in %rdx. Those of frames that are gone are forgotten. */
+static uint64_t emit_find_sample(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                      /* lea 8(%rsp), %rax */
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:open, %edx */
+    const uint64_t next = *at;
+    emit_compare_sample(emitter);
+    const uint64_t is_inner = emit_forward(emitter, at, 0x82);   /* jb */
+    const uint64_t is_found = emit_forward(emitter, at, 0x84);   /* je */
+    EMIT(at, 0xff, 0xca);                                        /* dec %edx */
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    EMIT(at, 0x0f, 0x85);                                        /* jnz next */
+    put_displacement(emitter, at, next);
+    land(emitter, is_inner, *at);
+    return is_found;
+}
+
+/* The exit of a call that is timed, if it is the innermost of those; others have ended. */
+static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
+{
+    uint64_t *at = &emitter->cold_at;
+    sj_code_emit_save_third(emitter, at);
+    const uint64_t is_found = emit_find_sample(emitter);
+    emit_jump_back(emitter, counted);
+    land(emitter, is_found, *at);
+    EMIT(at, 0xff, 0xca);                                        /* dec %edx */
+    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    emit_jump_to_timed(emitter, part);
+}
+
+static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, uint64_t field,
+                          uint64_t counted)
+{
+    land(emitter, field, emitter->cold_at);
+    if (part->enters) {
+        emit_sample(emitter, part, counted);
+    } else {
+        emit_sample_end(emitter, part, counted);
+    }
+}
+
+/* The end of a probe that could not be short: a whole record without a clock. `full_field`: a jump
+ * by one that has reserved no place in the chunk. */
+static uint64_t emit_untimed_record(sj_code_emitter *emitter, uint64_t full_field)
+{
+    uint64_t *at = &emitter->at;
+    const uint64_t start = *at;
+    sj_code_emit_save_third(emitter, at);
     sj_code_emit_try(emitter);
     uint64_t *cold_at = &emitter->cold_at;
-    land(emitter, slow_field, *cold_at);
+    land(emitter, full_field, *cold_at);
+    sj_code_emit_save_third(emitter, cold_at);
     EMIT(cold_at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
     sj_code_emit_slow_call(emitter);
     EMIT(cold_at, OPCODE_JMP32);
@@ -22,124 +196,110 @@ static void emit_untimed_record(sj_code_emitter *emitter, uint64_t far_field, ui
     EMIT(at, 0x48, 0x89, 0x51, 0x06);                       /* mov %rdx, 6(%rcx) */
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                       /* mov -8(%rsp), %eax */
     EMIT(at, 0x89, 0x41, 0x0c);                             /* mov %eax, 12(%rcx) */
+    sj_code_emit_keep_place(emitter, at);
     sj_code_emit_restore(emitter, at);
+    return start;
 }
 
-/* One call is timed after 1 to 64 counted ones, each as likely: a generator of the thread's says
- * which. It is noted among the open ones, so that its exit is timed, too; those of frames that are
- * gone are forgotten. The distance of the frame is in %rax. */
-static void emit_sample(sj_code_emitter *emitter, uint64_t timed, uint64_t counted)
+/* A frame out of reach. On another stack than the thread's own it is timed. */
+static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_t far_field,
+                     uint64_t untimed)
 {
     uint64_t *at = &emitter->cold_at;
-    EMIT_OWN(at, counting.random, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:random, %edx */
-    EMIT(at, 0x89, 0xd1, 0xc1, 0xe1, 0x0d, 0x31, 0xca);    /* mov; shl $13, %ecx; xor %ecx, %edx */
-    EMIT(at, 0x89, 0xd1, 0xc1, 0xe9, 0x11, 0x31, 0xca);    /* mov; shr $17, %ecx; xor %ecx, %edx */
-    EMIT(at, 0x89, 0xd1, 0xc1, 0xe1, 0x05, 0x31, 0xca);    /* mov; shl $5, %ecx; xor %ecx, %edx */
-    EMIT_OWN(at, counting.random, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:random */
-    EMIT(at, 0xc1, 0xea, 0x1a);                            /* shr $26, %edx */
-    EMIT_OWN(at, counting.countdown, 0x64, 0x89, 0x14, 0x25);    /* mov %edx, %fs:countdown */
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:open, %edx */
-    EMIT(at, 0x85, 0xd2);                                        /* test %edx, %edx */
-    EMIT(at, 0x74, 0x0f);                                        /* jz put */
-    EMIT(at, 0x64, 0x48, 0x3b, 0x04, 0xd5);                      /* cmp %fs:samples-8(,%rdx,8), */
-    put_32(at, emitter->measuring, offset_of(&sj_recorder_self.counting.samples[0]) - 8); /* %rax */
-    EMIT(at, 0x72, 0x04);                  /* jb put */
-    EMIT(at, 0xff, 0xca);                  /* dec %edx */
-    EMIT(at, 0xeb, 0xed);                  /* jmp test */
-    EMIT(at, 0x8b, 0x4c, 0x24, 0xf8);      /* put: mov -8(%rsp), %ecx */
-    EMIT(at, 0x83, 0xfa, SJ_OPEN_SAMPLES); /* cmp $8, %edx */
-    EMIT(at, 0x0f, 0x83);                  /* jae counted */
-    put_displacement(emitter, at, counted);
-    EMIT_OWN(at, counting.samples[0], 0x64, 0x48, 0x89, 0x04,
-             0xd5);                                              /* mov %rax, samples(,%rdx,8) */
-    EMIT(at, 0xff, 0xc2);                                        /* inc %edx */
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    land(emitter, far_field, *at);
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                        /* lea 8(%rsp), %rax */
+    EMIT(at, 0xa8, SJ_STACK_ALIGNMENT - 1);                        /* test $7, %al */
+    const uint64_t is_odd = emit_forward(emitter, at, 0x85);       /* jnz */
+    EMIT_OWN(at, counting.low, 0x64, 0x48, 0x2b, 0x04, 0x25);      /* sub %fs:low, %rax */
+    EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25);     /* cmp %fs:span, %rax */
+    const uint64_t is_elsewhere = emit_forward(emitter, at, 0x83); /* jae */
+    const uint64_t is_timed = emit_counted_check(emitter, at, part->enters);
+    const uint64_t sample = emit_sample_check(emitter, at, part->enters);
     EMIT(at, OPCODE_JMP32);
-    put_displacement(emitter, at, timed);
-}
-
-/* The exit of a call that is timed, if it is the innermost of those; others have ended. */
-static void emit_sample_end(sj_code_emitter *emitter, uint64_t timed, uint64_t counted)
-{
-    uint64_t *at = &emitter->cold_at;
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x8b, 0x14, 0x25); /* mov %fs:open, %edx */
-    EMIT(at, 0x64, 0x48, 0x3b, 0x04, 0xd5);                      /* next: cmp samples-8(,%rdx,8), */
-    put_32(at, emitter->measuring, offset_of(&sj_recorder_self.counting.samples[0]) - 8); /* %rax */
-    EMIT(at, 0x0f, 0x82); /* jb counted */
-    put_displacement(emitter, at, counted);
-    EMIT(at, 0x74, 0x11);                                        /* je found */
-    EMIT(at, 0xff, 0xca);                                        /* dec %edx */
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
-    EMIT(at, 0x75, 0xe3);                                        /* jnz next */
-    EMIT(at, OPCODE_JMP32);
-    put_displacement(emitter, at, counted);
-    EMIT(at, 0xff, 0xca);                                        /* found: dec %edx */
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
-    EMIT(at, OPCODE_JMP32);
-    put_displacement(emitter, at, timed);
+    put_displacement(emitter, at, untimed);
+    land(emitter, is_odd, *at);
+    land(emitter, is_elsewhere, *at);
+    land(emitter, is_timed, *at);
+    sj_code_emit_save_third(emitter, at);
+    emit_jump_to_timed(emitter, part);
+    emit_sampling(emitter, part, sample, untimed);
 }
 
 /* A probe of a function whose calls may be counted: a short record in most of them. */
-static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part part, bool enters)
+static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters)
 {
-    const uint32_t kind = enters ? 0 : (uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS;
-    const uint32_t exit = enters ? 0 : UINT32_C(1) << SJ_SHORT_EXIT_BIT;
+    const uint32_t mark =
+        enters ? SJ_SHORT_FILLER : (SJ_SHORT_FILLER | UINT32_C(1) << SJ_SHORT_EXIT_BIT) - LEAVE_TAG;
     uint64_t *at = &emitter->at;
-    sj_code_begin_part(emitter, part);
-    EMIT(at, 0x8b, 0x4c, 0x24, 0xf8);                               /* mov -8(%rsp), %ecx */
-    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                         /* lea 8(%rsp), %rax */
-    EMIT_OWN(at, counting.base, 0x64, 0x48, 0x2b, 0x04, 0x25);      /* sub %fs:base, %rax */
-    EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25);      /* cmp %fs:span, %rax */
-    const uint64_t is_elsewhere = emit_forward(emitter, at, 0x83);  /* jae */
-    EMIT(at, 0xa8, SJ_STACK_ALIGNMENT - 1);                         /* test $7, %al */
-    const uint64_t is_odd = emit_forward(emitter, at, 0x85);        /* jnz */
-    EMIT_OWN(at, counting.functions, 0x64, 0x48, 0x8b, 0x14, 0x25); /* mov %fs:functions, %rdx */
-    EMIT(at, 0x80, 0xbc, 0x0a);                                     /* cmpb $0, -kind(%rdx,%rcx) */
-    put_32(at, emitter->measuring, 0 - kind);
-    EMIT(at, 0x00);
-    const uint64_t is_timed = emit_forward(emitter, at, 0x84); /* je */
-    uint64_t sample = 0;
-    if (enters) {
-        EMIT_OWN(at, counting.countdown, 0x64, 0x83, 0x2c, 0x25); /* subl $1, %fs:countdown */
-        EMIT(at, 0x01);
-        sample = emit_forward(emitter, at, 0x88); /* js */
-    } else {
-        EMIT_OWN(at, counting.open_samples, 0x64, 0x83, 0x3c, 0x25); /* cmpl $0, %fs:open */
-        EMIT(at, 0x00);
-        sample = emit_forward(emitter, at, 0x85); /* jne */
-    }
-    const uint64_t short_start = *at;
-    EMIT(at, 0x48, 0x89, 0xc2);                                /* mov %rax, %rdx */
-    EMIT_OWN(at, counting.last, 0x64, 0x48, 0x2b, 0x14, 0x25); /* sub %fs:last, %rdx */
-    EMIT(at, 0x48, 0x81, 0xc2);                                /* add $reach, %rdx */
-    put_32(at, emitter->measuring, SJ_SHORT_REACH_BYTES);
-    EMIT(at, 0x48, 0x81, 0xfa); /* cmp $2 * reach, %rdx */
-    put_32(at, emitter->measuring, 2 * SJ_SHORT_REACH_BYTES);
-    EMIT_OWN(at, counting.last, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax, %fs:last */
-    const uint64_t is_far = emit_forward(emitter, at, 0x83);   /* jae */
-    EMIT(at, 0x25, 0xff, 0x7f, 0x00, 0x00);                    /* and $0x7fff, %eax */
-    EMIT(at, 0xc1, 0xe0, 0x0d);                                /* shl $13, %eax */
-    EMIT(at, 0x8d, 0x84, 0x08);                                /* lea mark(%rax,%rcx), %eax */
-    put_32(at, emitter->measuring, SJ_SHORT_FILLER + exit - kind);
-    EMIT(at, 0xb9, SJ_SHORT_BYTES, 0x00, 0x00, 0x00);         /* mov $4, %ecx */
-    EMIT_OWN(at, cursor, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
-    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00);             /* test $0xf000, %ecx */
-    const uint64_t is_full = emit_forward(emitter, at, 0x84); /* jz */
-    EMIT(at, 0x89, 0x01);                                     /* mov %eax, (%rcx) */
-    sj_code_emit_restore(emitter, at);
-    const uint64_t timed = *at;
-    land(emitter, is_timed, timed);
-    land(emitter, is_elsewhere, timed);
-    land(emitter, is_odd, timed);
+    sj_code_begin_part(emitter, shared_part);
+    sj_code_emit_save_two(emitter);
+    EMIT(at, 0x8b, 0x4c, 0x24, 0xf8); /* mov -8(%rsp), %ecx */
+    const uint64_t is_far = emit_reach_check(emitter);
+    const uint64_t is_timed = emit_counted_check(emitter, at, enters);
+    const uint64_t sample = emit_sample_check(emitter, at, enters);
+    const uint64_t counted = *at;
+    emit_stack_bits(emitter);
+    EMIT(at, 0x8d, 0x84, 0x08); /* lea mark(%rax,%rcx), %eax */
+    put_32(at, emitter->measuring, mark);
+    const uint64_t is_full = emit_short_try(emitter, SJ_SHORT_BYTES);
+    EMIT(at, 0x89, 0x01); /* mov %eax, (%rcx) */
+    sj_code_emit_give_back_two(emitter, at);
+    EMIT(at, 0xc3); /* ret */
+    land(emitter, is_timed, *at);
+    sj_code_emit_save_third(emitter, at);
+    const counted_part part = {.enters = enters, .timed = *at};
     sj_code_emit_record(emitter, enters, 0);
     sj_code_emit_restore(emitter, at);
-    emit_untimed_record(emitter, is_far, is_full);
+    const uint64_t untimed = emit_untimed_record(emitter, is_full);
+    emit_sampling(emitter, &part, sample, counted);
+    emit_far(emitter, &part, is_far, untimed);
+}
+
+/* A tail call between two functions whose calls are counted: two short records, unless the call
+ * that ends is one of those that are timed. The frame keeps its place among these, so that the call
+ * that begins is timed to its end, too. */
+static void emit_counted_tail_call_part(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    sj_code_begin_part(emitter, SJ_SHARED_COUNTED_TAIL_CALL);
+    sj_code_emit_save(emitter);
+    const uint64_t is_far = emit_reach_check(emitter);
+    EMIT(at, 0x8b, 0x4c, 0x24, 0xf8); /* mov -8(%rsp), %ecx */
+    EMIT(at, 0x81, 0xf9);             /* cmp $end, %ecx */
+    put_32(at, emitter->measuring, LEAVE_TAG + SJ_SHORT_FUNCTIONS);
+    const uint64_t is_high = emit_forward(emitter, at, 0x83); /* jae */
+    const uint64_t leaves_timed = emit_counted_check(emitter, at, false);
+    EMIT(at, 0x8b, 0x54, 0x24, 0xfc);                              /* mov -4(%rsp), %edx */
+    EMIT(at, 0x80, 0x3c, 0x10, 0x00);                              /* cmpb $0, (%rax,%rdx) */
+    const uint64_t enters_timed = emit_forward(emitter, at, 0x84); /* je */
+    const uint64_t sample = emit_sample_check(emitter, at, false);
+    const uint64_t counted = *at;
+    emit_stack_bits(emitter);
+    EMIT(at, 0x8d, 0x94, 0x10); /* lea filler(%rax,%rdx), %edx */
+    put_32(at, emitter->measuring, SJ_SHORT_FILLER);
+    EMIT(at, 0x8d, 0x84, 0x08); /* lea mark(%rax,%rcx), %eax */
+    put_32(at, emitter->measuring, SJ_SHORT_TAIL_CALL - LEAVE_TAG);
+    const uint64_t is_full = emit_short_try(emitter, 2 * SJ_SHORT_BYTES);
+    EMIT(at, 0x89, 0x01);                                      /* mov %eax, (%rcx) */
+    EMIT(at, 0x8d, 0x41, SJ_SHORT_BYTES);                      /* lea 4(%rcx), %eax */
+    EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
+    const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
+    EMIT(at, 0x89, 0x51, SJ_SHORT_BYTES);                      /* mov %edx, 4(%rcx) */
+    sj_code_emit_restore(emitter, at);                         /* the carry flag is clear */
+    land(emitter, is_alone, *at);
+    EMIT(at, 0xf9); /* stc */
+    sj_code_emit_restore(emitter, at);
     land(emitter, sample, emitter->cold_at);
-    if (enters) {
-        emit_sample(emitter, timed, short_start);
-    } else {
-        emit_sample_end(emitter, timed, short_start);
-    }
+    const uint64_t is_found = emit_find_sample(emitter);
+    EMIT(&emitter->cold_at, 0x8b, 0x54, 0x24, 0xfc, OPCODE_JMP32); /* mov -4(%rsp), %edx; jmp */
+    put_displacement(emitter, &emitter->cold_at, counted);
+    land(emitter, is_found, *at);
+    land(emitter, is_far, *at);
+    land(emitter, is_high, *at);
+    land(emitter, leaves_timed, *at);
+    land(emitter, enters_timed, *at);
+    land(emitter, is_full, *at);
+    sj_code_emit_tail_call_records(emitter);
 }
 
 void sj_code_emit_counted_parts(sj_code_emitter *emitter)
@@ -147,6 +307,7 @@ void sj_code_emit_counted_parts(sj_code_emitter *emitter)
     emitter->frees_flags = true;
     emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER_FREE_FLAGS, true);
     emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS, false);
+    emit_counted_tail_call_part(emitter);
     emitter->frees_flags = false;
     emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER, true);
     emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE, false);

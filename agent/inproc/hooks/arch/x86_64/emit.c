@@ -80,6 +80,7 @@ static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters
                       receiver_kind receiver)
 {
     sj_code_begin_part(emitter, part);
+    sj_code_emit_save(emitter);
     if (enters) {
         emit_dispatch_check(emitter);
     }
@@ -90,53 +91,11 @@ static void emit_part(sj_code_emitter *emitter, sj_shared_part part, bool enters
     sj_code_emit_restore(emitter, &emitter->at);
 }
 
-/* Where the tags of the two records lie, from the stack pointer on. */
-typedef enum tail_call_tag {
-    LEAVE_TAG_AT = 0xf8 /* -8 */,
-    ENTER_TAG_AT = 0xfc /* -4 */
-} tail_call_tag;
-
-/* One of two records with the clock in %rdx:%rax, both of which are kept. %rsi is lost. */
-static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_call_tag tag_at)
-{
-    const uint8_t stack_at = tag_at == LEAVE_TAG_AT ? 8 + SJ_STACK_TAIL_CALL : 8;
-    EMIT(at, 0x89, 0x01);                        /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);            /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x74, 0x24, stack_at);  /* lea 8(%rsp), %rsi; or 9 */
-    EMIT(at, 0x48, 0x89, 0x71, 0x06);            /* mov %rsi, 6(%rcx) */
-    EMIT(at, 0x8b, 0x74, 0x24, (uint8_t)tag_at); /* mov tag, %esi */
-    EMIT(at, 0x89, 0x71, 0x0c);                  /* mov %esi, 12(%rcx) */
-}
-
-static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at)
-{
-    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
-    sj_code_emit_restore(emitter, at);
-}
-
-/* Records an exit and an entry and returns with the carry flag clear. Without room for both it
- * records the exit alone and returns with the flag set: the thread may have waited, so its caller
- * has to check the callee again. */
 static void emit_tail_call_part(sj_code_emitter *emitter)
 {
-    uint64_t *at = &emitter->at;
-    uint64_t *cold_at = &emitter->cold_at;
     sj_code_begin_part(emitter, SJ_SHARED_TAIL_CALL);
-    EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
-    sj_code_emit_keep_place(emitter);
-    EMIT(at, 0x0f, 0x31); /* rdtsc */
-    sj_code_emit_try(emitter);
-    sj_code_emit_slow_part(emitter, false);
-    emit_tail_call_record(emitter, cold_at, LEAVE_TAG_AT);
-    EMIT(cold_at, 0xf9); /* stc */
-    emit_tail_call_end(emitter, cold_at);
-    emit_tail_call_record(emitter, at, LEAVE_TAG_AT);
-    sj_code_emit_try(emitter);
-    EMIT(cold_at, 0xf9); /* stc */
-    emit_tail_call_end(emitter, cold_at);
-    sj_code_emit_fetch(emitter);
-    emit_tail_call_record(emitter, at, ENTER_TAG_AT);
-    emit_tail_call_end(emitter, at);
+    sj_code_emit_save(emitter);
+    sj_code_emit_tail_call_records(emitter);
 }
 
 void sj_code_emit_shared(sj_code_emitter *emitter)
@@ -265,8 +224,10 @@ void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_e
     emit_compare(emitter, entry->entry, entry->patch, RECORD_BYTES);
     EMIT(at, 0xc7, 0x44, 0x24, 0xf4); /* movl $enter, -12(%rsp) */
     put_32(at, emitter->measuring, entry->enter_tag);
+    const bool counts = emitter->counts_calls && entry->enter_tag < SJ_SHORT_FUNCTIONS;
     EMIT(at, 0xe8); /* call */
-    put_displacement(emitter, at, emitter->shared[SJ_SHARED_TAIL_CALL]);
+    put_displacement(emitter, at,
+                     emitter->shared[counts ? SJ_SHARED_COUNTED_TAIL_CALL : SJ_SHARED_TAIL_CALL]);
     EMIT(at, 0x72, ALONE_BYTES); /* jc start */
     sj_code_emit_jump(emitter, entry->stub + PROBE_BYTES);
     EMIT(at, 0xe8); /* call */

@@ -38,19 +38,29 @@ void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value)
     EMIT(at, 0x0f, 0x31); /* rdtsc */
 }
 
-void sj_code_emit_save(sj_code_emitter *emitter)
+void sj_code_emit_save_two(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0x48, 0x89, 0x44, 0x24, 0xf0); /* mov %rax, -16(%rsp) */
     EMIT(at, 0x48, 0x89, 0x4c, 0x24, 0xe8); /* mov %rcx, -24(%rsp) */
-    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
     if (!emitter->frees_flags) {
         EMIT(at, 0x9f, 0x0f, 0x90, 0xc0); /* lahf; seto %al */
         EMIT(at, 0x89, 0x44, 0x24, 0xd8); /* mov %eax, -40(%rsp) */
     }
 }
 
-void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at)
+void sj_code_emit_save_third(sj_code_emitter *emitter, uint64_t *at)
+{
+    EMIT(at, 0x48, 0x89, 0x54, 0x24, 0xe0); /* mov %rdx, -32(%rsp) */
+}
+
+void sj_code_emit_save(sj_code_emitter *emitter)
+{
+    sj_code_emit_save_two(emitter);
+    sj_code_emit_save_third(emitter, &emitter->at);
+}
+
+void sj_code_emit_give_back_two(sj_code_emitter *emitter, uint64_t *at)
 {
     if (!emitter->frees_flags) {
         EMIT(at, 0x8b, 0x44, 0x24, 0xd8); /* mov -40(%rsp), %eax */
@@ -58,7 +68,17 @@ void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at)
     }
     EMIT(at, 0x48, 0x8b, 0x44, 0x24, 0xf0); /* mov -16(%rsp), %rax */
     EMIT(at, 0x48, 0x8b, 0x4c, 0x24, 0xe8); /* mov -24(%rsp), %rcx */
+}
+
+void sj_code_emit_give_back_third(sj_code_emitter *emitter, uint64_t *at)
+{
     EMIT(at, 0x48, 0x8b, 0x54, 0x24, 0xe0); /* mov -32(%rsp), %rdx */
+}
+
+void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at)
+{
+    sj_code_emit_give_back_two(emitter, at);
+    sj_code_emit_give_back_third(emitter, at);
 }
 
 void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at)
@@ -136,23 +156,25 @@ void sj_code_emit_fetch(sj_code_emitter *emitter)
     put_32(&emitter->at, emitter->measuring, FETCH_BYTES_AHEAD);
 }
 
-void sj_code_emit_keep_place(sj_code_emitter *emitter)
+void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at)
 {
-    uint64_t *at = &emitter->at;
     if (!emitter->counts_calls) {
         return;
     }
-    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                    /* lea 8(%rsp), %rax */
-    EMIT_OWN(at, counting.base, 0x64, 0x48, 0x2b, 0x04, 0x25); /* sub %fs:base, %rax */
-    EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25); /* cmp %fs:span, %rax */
-    EMIT(at, 0x73, 0x09);                                      /* jae behind the next */
-    EMIT_OWN(at, counting.last, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax, %fs:last */
+    EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                        /* lea 8(%rsp), %rax */
+    EMIT_OWN(at, counting.low, 0x64, 0x48, 0x2b, 0x04, 0x25);      /* sub %fs:low, %rax */
+    EMIT_OWN(at, counting.span, 0x64, 0x48, 0x3b, 0x04, 0x25);     /* cmp %fs:span, %rax */
+    const uint64_t is_elsewhere = emit_forward(emitter, at, 0x83); /* jae */
+    EMIT(at, 0x48, 0x8d, 0x84, 0x24); /* lea 8 - reach / 2(%rsp), %rax */
+    put_32(at, emitter->measuring, (uint32_t)(8 - SJ_SHORT_REACH_BYTES / 2));
+    EMIT(at, 0x48, 0x83, 0xe0, 0xf8);                           /* and $-8, %rax */
+    EMIT_OWN(at, counting.reach, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax, %fs:reach */
+    land(emitter, is_elsewhere, *at);
 }
 
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
 {
     uint64_t *at = &emitter->at;
-    sj_code_emit_keep_place(emitter);
     EMIT(at, 0x0f, 0x31); /* rdtsc */
     sj_code_emit_reserve(emitter, false);
     if (enters) {
@@ -164,11 +186,60 @@ void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
     EMIT(at, 0x48, 0x89, 0x51, 0x06);                         /* mov %rdx, 6(%rcx) */
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                         /* mov -8(%rsp), %eax */
     EMIT(at, 0x89, 0x41, 0x0c);                               /* mov %eax, 12(%rcx) */
+    sj_code_emit_keep_place(emitter, at);
+}
+
+/* Where the tags of the two records lie, from the stack pointer on. */
+typedef enum tail_call_tag {
+    LEAVE_TAG_AT = 0xf8 /* -8 */,
+    ENTER_TAG_AT = 0xfc /* -4 */
+} tail_call_tag;
+
+/* One of two records with the clock in %rdx:%rax, both of which are kept. %rsi is lost. */
+static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_call_tag tag_at)
+{
+    const uint8_t stack_at = tag_at == LEAVE_TAG_AT ? 8 + SJ_STACK_TAIL_CALL : 8;
+    EMIT(at, 0x89, 0x01);                        /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);            /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x74, 0x24, stack_at);  /* lea 8(%rsp), %rsi; or 9 */
+    EMIT(at, 0x48, 0x89, 0x71, 0x06);            /* mov %rsi, 6(%rcx) */
+    EMIT(at, 0x8b, 0x74, 0x24, (uint8_t)tag_at); /* mov tag, %esi */
+    EMIT(at, 0x89, 0x71, 0x0c);                  /* mov %esi, 12(%rcx) */
+}
+
+static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at, bool is_alone)
+{
+    sj_code_emit_keep_place(emitter, at);
+    if (is_alone) {
+        EMIT(at, 0xf9); /* stc */
+    }
+    EMIT(at, 0x48, 0x8b, 0x74, 0x24, 0xd8); /* mov -40(%rsp), %rsi */
+    sj_code_emit_restore(emitter, at);
+}
+
+/* Records an exit and an entry and returns with the carry flag clear. Without room for both it
+ * records the exit alone and returns with the flag set: the thread may have waited, so its caller
+ * has to check the callee again. */
+void sj_code_emit_tail_call_records(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    uint64_t *cold_at = &emitter->cold_at;
+    EMIT(at, 0x48, 0x89, 0x74, 0x24, 0xd8); /* mov %rsi, -40(%rsp) */
+    EMIT(at, 0x0f, 0x31);                   /* rdtsc */
+    sj_code_emit_try(emitter);
+    sj_code_emit_slow_part(emitter, false);
+    emit_tail_call_record(emitter, cold_at, LEAVE_TAG_AT);
+    emit_tail_call_end(emitter, cold_at, true);
+    emit_tail_call_record(emitter, at, LEAVE_TAG_AT);
+    sj_code_emit_try(emitter);
+    emit_tail_call_end(emitter, cold_at, true);
+    sj_code_emit_fetch(emitter);
+    emit_tail_call_record(emitter, at, ENTER_TAG_AT);
+    emit_tail_call_end(emitter, at, false);
 }
 
 void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part)
 {
     emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
     emitter->shared[part] = emitter->at;
-    sj_code_emit_save(emitter);
 }

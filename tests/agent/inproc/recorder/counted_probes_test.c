@@ -1,0 +1,337 @@
+/* Probes of functions whose calls are counted: what they record is what probes with clocks record,
+ * in order and to the address, with handlers in between and tail calls; registers are kept. */
+#include "agent/drain/untimed_records.h"
+#include "tests/agent/inproc/recorder/call_checked.h"
+
+#include <alloca.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/time.h>
+
+#include <cmocka.h>
+
+enum {
+    CALLER = 7,
+    CALLEE = 8,
+    LEAF = 9,
+    HIGH = 70000, /* no short record names it */
+    IN_HANDLER = 11,
+    CHUNKS = 60,
+    PAGES = 8 * 4096,
+    COLD = 4 * 4096,
+    HEAD = PAGES - 1024,
+    HEAD_BYTES = 5,
+    ROUNDS = 40000,
+    INTERRUPTED_RUNS = 8,
+    DEEP_BYTES = 60000,
+    NEAR_BYTES = 256
+};
+
+/* Functions that only record: an entry and an exit, or a tail call in between. */
+typedef struct functions {
+    probe_function caller; /* jumps to the callee */
+    probe_function high;   /* likewise */
+    probe_function leaf;
+    probe_function in_handler;
+} functions;
+
+static functions made;
+static uint8_t *arena;
+
+static uint32_t leave_tag(uint32_t function)
+{
+    return sj_record_make_tag(SJ_RECORD_LEAVE, function);
+}
+
+static probe_function make_leaf(sj_code_emitter *emitter, uint32_t function, bool frees_flags)
+{
+    static const uint8_t ret[] = {0xc3};
+    const uint64_t start = emitter->at;
+    emitter->frees_flags = frees_flags;
+    sj_code_emit_probe(emitter, function);
+    sj_code_emit_probe(emitter, leave_tag(function));
+    emitter->frees_flags = false;
+    sj_code_emit_bytes(emitter, ret, sizeof(ret));
+    return (probe_function)(uintptr_t)start;
+}
+
+static probe_function make_caller(sj_code_emitter *emitter, uint32_t function, uint64_t tail_entry)
+{
+    const uint64_t start = emitter->at;
+    sj_code_emit_probe(emitter, function);
+    sj_code_emit_tail_call_exit(emitter, leave_tag(function), tail_entry);
+    return (probe_function)(uintptr_t)start;
+}
+
+static void make_functions(void)
+{
+    static const uint8_t original[HEAD_BYTES] = {0xc3, 0x90, 0x90, 0x90, 0x90};
+    uint8_t patched[HEAD_BYTES];
+    uint8_t *pages =
+        mmap(NULL, PAGES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED && sj_recorder_counts_calls());
+    const uint64_t start = (uint64_t)(uintptr_t)pages;
+    sj_code_emitter emitter = {
+        .at = start, .slow_trampoline = start, .cold_at = start + COLD, .counts_calls = true};
+    sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
+    sj_code_emit_shared(&emitter);
+    sj_tail_call_entry entry = {.enter_tag = CALLEE, .entry = start + HEAD, .start = start + HEAD};
+    entry.stub = (uint64_t)(uintptr_t)make_leaf(&emitter, CALLEE, false);
+    bool too_far;
+    CHECK(sj_arch_patch_bytes(SJ_ARCH_JUMP_PATCH, entry.entry, entry.stub, original, HEAD_BYTES,
+                              patched, &too_far));
+    memcpy(pages + HEAD, patched, HEAD_BYTES);
+    memcpy(entry.patch, patched, sizeof(entry.patch));
+    const uint64_t tail_entry = emitter.at;
+    sj_code_emit_tail_call_entry(&emitter, &entry);
+    made.caller = make_caller(&emitter, CALLER, tail_entry);
+    made.high = make_caller(&emitter, HIGH, tail_entry);
+    made.leaf = make_leaf(&emitter, LEAF, true);
+    made.in_handler = make_leaf(&emitter, IN_HANDLER, false);
+    CHECK(emitter.at < start + COLD && emitter.cold_at < start + HEAD && !emitter.too_far);
+}
+
+static void start(const char *directory, uint32_t chunks, bool is_counted)
+{
+    char path[128];
+    sj_link_welcome welcome = make_welcome(2, chunks, SJ_FULL_DROP_NEW);
+    welcome.runtimes = SJ_LINK_RUNTIME_COUNTING;
+    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
+    arena = map_arena_file(path);
+    CHECK(arena != NULL);
+    uint8_t *counted = arena + sj_arena_counted_offset(2, chunks);
+    memset(counted + CALLER, is_counted, LEAF + 1 - CALLER);
+    counted[IN_HANDLER] = is_counted;
+    make_functions();
+}
+
+/* The records of the arena, all of them whole. The caller frees them. */
+static sj_record *read_records(size_t *count)
+{
+    const sj_thread_slot *slot = arena_slot(arena, 0);
+    sj_untimed_records *untimed =
+        sj_untimed_records_new(NULL, slot->stack_low, slot->stack_high, false);
+    sj_record *all = malloc((size_t)CHUNKS * SJ_CHUNK_RECORDS * SJ_SHORTS * sizeof(*all));
+    CHECK(untimed != NULL && all != NULL);
+    *count = 0;
+    for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+        const sj_record *places =
+            (const sj_record *)(arena + sj_arena_chunk_offset(2, CHUNKS, 0, chunk) +
+                                SJ_CHUNK_HEADER_BYTES);
+        uint32_t written = 0;
+        while (written < SJ_CHUNK_RECORDS &&
+               (sj_record_word(&places[written], 0) != 0 || sj_record_tag(&places[written]) != 0)) {
+            written++;
+        }
+        sj_record *records = NULL;
+        size_t given = 0;
+        uint64_t undecided = 0;
+        CHECK(sj_untimed_records_take(untimed, places, written, UINT64_MAX / 2, &records, &given,
+                                      &undecided) == SJ_OK);
+        memcpy(all + *count, records, given * sizeof(*all));
+        *count += given;
+    }
+    sj_record *records = NULL;
+    size_t given = 0;
+    CHECK(sj_untimed_records_settle(untimed, UINT64_MAX / 2, &records, &given) == SJ_OK);
+    memcpy(all + *count, records, given * sizeof(*all));
+    *count += given;
+    sj_untimed_records_free(untimed);
+    return all;
+}
+
+/* Frames near to each other, far ones, and those at the ends of what short records reach. */
+static __attribute__((noinline)) void call_at(probe_function function, size_t bytes)
+{
+    volatile char *room = alloca(bytes + 16);
+    room[0] = 1;
+    function();
+    room[0] = 2;
+}
+
+static void run_program(void)
+{
+    uint32_t random = 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        random = random * 1103515245 + 12345;
+        const uint32_t draw = random >> 16;
+        const size_t deep = draw % 64 == 0 ? draw * 7 % DEEP_BYTES : draw % 96;
+        const probe_function choices[] = {made.caller, made.leaf, made.caller, made.high};
+        call_at(choices[draw / 64 % 4], deep);
+    }
+}
+
+/* The frames of a handler that ran. */
+static volatile uint64_t handler_frames[100000];
+static volatile size_t handled;
+
+/* Those of its calls that were recorded, in order. */
+typedef struct handler_records {
+    size_t frame;
+    uint64_t records;
+} handler_records;
+
+static void check_handler_record(handler_records *of, uint64_t stack)
+{
+    while (of->frame < handled && handler_frames[of->frame] + NEAR_BYTES - stack > 2 * NEAR_BYTES) {
+        of->frame++; /* a handler in the slow path may drop its records */
+    }
+    CHECK(of->frame < handled);
+    of->records++;
+}
+
+/* Each record of the program with its stack address; those of handlers are checked and left out. */
+typedef struct event {
+    uint32_t tag;
+    uint64_t stack;
+} event;
+
+static size_t list_events(event *events, size_t most)
+{
+    size_t count = 0;
+    size_t records_count = 0;
+    handler_records handlers = {0};
+    sj_record *records = read_records(&records_count);
+    for (size_t i = 0; i < records_count; i++) {
+        const uint32_t tag = sj_record_tag(&records[i]);
+        const uint64_t stack = sj_record_frame(&records[i]);
+        const uint64_t tail = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE
+                                  ? sj_record_stack(&records[i]) & SJ_STACK_TAIL_CALL
+                                  : 0;
+        if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_NOTE) {
+            continue;
+        }
+        if ((tag & SJ_RECORD_FUNCTION_MASK) == IN_HANDLER) {
+            check_handler_record(&handlers, stack);
+            continue;
+        }
+        CHECK(count < most);
+        events[count++] = (event){.tag = tag, .stack = stack | tail};
+    }
+    const uint64_t dropped = atomic_load(&arena_slot(arena, 0)->dropped_events) +
+                             atomic_load(&((sj_arena_header *)arena)->events_refused);
+    CHECK(handlers.records + dropped == 2 * handled);
+    free(records);
+    return count;
+}
+
+static void interrupt(int number)
+{
+    (void)number;
+    if (handled < sizeof(handler_frames) / sizeof(handler_frames[0])) {
+        const volatile char here = 0;
+        handler_frames[handled] = (uint64_t)(uintptr_t)&here;
+        handled++;
+        made.in_handler();
+    }
+}
+
+static event exact[4 * ROUNDS];
+static event found[4 * ROUNDS];
+static const char *results;
+
+static void write_exact(const char *directory)
+{
+    start(directory, CHUNKS, false);
+    run_program();
+    const size_t count = list_events(exact, sizeof(exact) / sizeof(exact[0]));
+    FILE *file = fopen(results, "wb");
+    CHECK(file != NULL && fwrite(exact, sizeof(exact[0]), count, file) == count);
+    CHECK(fclose(file) == 0);
+}
+
+static size_t read_exact(void)
+{
+    FILE *file = fopen(results, "rb");
+    CHECK(file != NULL);
+    const size_t count = fread(exact, sizeof(exact[0]), sizeof(exact) / sizeof(exact[0]), file);
+    fclose(file);
+    return count;
+}
+
+static void check_short_records(bool are_expected)
+{
+    bool found_short = false;
+    const sj_record *places =
+        (const sj_record *)(arena + sj_arena_chunk_offset(2, CHUNKS, 0, 0) + SJ_CHUNK_HEADER_BYTES);
+    for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+        found_short = found_short || sj_word_is_short(sj_record_tag(&places[i]));
+    }
+    CHECK(found_short == are_expected);
+}
+
+static void compare_with_exact(void)
+{
+    check_short_records(true);
+    const size_t expected = read_exact();
+    CHECK(list_events(found, sizeof(found) / sizeof(found[0])) == expected);
+    for (size_t i = 0; i < expected; i++) {
+        CHECK(found[i].tag == exact[i].tag);
+        CHECK(found[i].stack - found[0].stack == exact[i].stack - exact[0].stack);
+    }
+}
+
+static void compare_counted(const char *directory)
+{
+    start(directory, CHUNKS, true);
+    run_program();
+    compare_with_exact();
+}
+
+static void compare_interrupted(const char *directory)
+{
+    const struct itimerval often = {.it_interval = {.tv_usec = 50}, .it_value = {.tv_usec = 50}};
+    const struct itimerval never = {0};
+    start(directory, CHUNKS, true);
+    signal(SIGALRM, interrupt);
+    setitimer(ITIMER_REAL, &often, NULL);
+    run_program();
+    setitimer(ITIMER_REAL, &never, NULL);
+    compare_with_exact();
+}
+
+/* Frames lie at the same distances, as the same code runs. */
+static void test_counted_calls_are_recorded_as_timed_ones_are(void **state)
+{
+    (void)state;
+    static char file[] = "counted-probes-XXXXXX";
+    const int descriptor = mkstemp(file);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    results = file;
+    assert_int_equal(run_in_child(write_exact), 0);
+    assert_int_equal(run_in_child(compare_counted), 0);
+    for (int i = 0; i < INTERRUPTED_RUNS; i++) {
+        assert_int_equal(run_in_child(compare_interrupted), 0);
+    }
+    unlink(file);
+}
+
+/* Over several chunks, a full ring and its window. */
+static void keep_registers(const char *directory)
+{
+    start(directory, 2, true);
+    for (uint32_t i = 0; i < 4 * SJ_CHUNK_RECORDS; i++) {
+        const uint64_t flags = 0x202 | (i & 1) | (i & 4) | (i & 2) << 9 | (i & 8) << 3 | (i & 16);
+        call_checked(made.in_handler, flags, ALL_FLAGS);
+        call_checked(i % 2 == 0 ? made.caller : made.leaf, flags, DIRECTION_FLAG);
+    }
+}
+
+static void test_counted_probes_keep_registers_flags_and_vectors(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(keep_registers), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counted_calls_are_recorded_as_timed_ones_are),
+        cmocka_unit_test(test_counted_probes_keep_registers_flags_and_vectors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
