@@ -245,15 +245,21 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
 });
 
 test("why a call was slow: what of both is estimated", async () => {
-    const [call] = await sql(`SELECT c.call_id FROM calls c JOIN functions f USING (function_id)
-        WHERE c.session_id = ${ADAPTIVE} AND f.name = 'parse_line' AND NOT c.flags & 16 ORDER BY c.duration_ns DESC LIMIT 1`);
+    const [first] = await sql(`SELECT start_ns FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("hash_word")} AND flags & 16 LIMIT 1`);
+    const timed = await sql(`SELECT call_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("parse_line")}
+        AND flags = 0 AND start_ns > ${first.start_ns} LIMIT 40`);
+    let call; // with a callee that was not timed
+    let below = [];
+    for (let at = 0; at < timed.length && !below.some((row) => row.flag); at++) {
+        call = timed[at];
+        below = await sql(`SELECT f.name, d.depth - c.depth AS level, max(d.flags & 16) AS flag, sum(d.self_ns) AS self_ns
+            FROM calls c JOIN descendants(c.call_id) d JOIN functions f ON f.function_id = d.function_id
+            WHERE c.call_id = ${call.call_id} GROUP BY d.function_id, level`);
+    }
+    assert.ok(below.some((row) => row.flag));
     const page = await openPage(`/sessions/${ADAPTIVE}?view=why&call=${call.call_id}`);
     const rows = rowsOf(page, "Callees of both calls, greatest difference first");
     await rows.first().waitFor();
-    const below = await sql(`SELECT f.name, d.depth - c.depth AS level, max(d.flags & 16) AS flag, sum(d.self_ns) AS self_ns
-        FROM calls c JOIN descendants(c.call_id) d JOIN functions f ON f.function_id = d.function_id
-        WHERE c.call_id = ${call.call_id} GROUP BY d.function_id, level`);
-    assert.ok(below.some((row) => row.flag));
     const shown = await texts(rows);
     for (const { name, level, flag, self_ns: self } of below) {
         const [, , difference, own] = shown.find((row) => row[0] === name && row[1] === String(level));

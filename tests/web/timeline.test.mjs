@@ -79,7 +79,7 @@ test("merged bars say how many calls they hold, and all add up to those recorded
     await page.context().close();
 });
 
-// How many points of the canvas have a colour: of the gaps' hatching, or faded.
+// How many points of the canvas have a colour: of the gaps' hatching, faded, or of the stripes over a bar.
 const points = (page, which) =>
     page.locator(".timeline canvas").evaluate((canvas, kind) => {
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -87,7 +87,8 @@ const points = (page, which) =>
         for (let at = 0; at < data.length; at += 4) {
             const [red, green, blue, alpha] = data.subarray(at, at + 4);
             const isHatched = alpha > 200 && red > 200 && green > 40 && green < 110 && blue < 60;
-            found += kind === "faded" ? Number(alpha === 0x38) : Number(isHatched);
+            const isStriped = alpha === 255 && Math.max(red, green, blue) < 165 && Math.min(red, green, blue) > 70;
+            found += { faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
         }
         return found;
     }, which);
@@ -110,6 +111,36 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await drawn(page);
     await comesTo(async () => (await points(page, "hatched")) > 500, true);
     change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number = 90`);
+    await page.context().close();
+});
+
+test("calls whose times are not exact are striped, and said to be in the table", async () => {
+    const call = await slowCall(VALUED);
+    const page = await openPage("/");
+    let flags = 0;
+    await page.route("**/api/v1/sessions/*/calls**", async (route) => {
+        const response = await route.fetch();
+        const answer = await response.json();
+        answer.rows.forEach((row) => (row[7] = flags));
+        await route.fulfill({ response, json: answer });
+    });
+    const address = new URL(`/sessions/${VALUED}?view=timeline&from=${call.start_ns}&to=${call.start_ns + call.duration_ns}`, base).href;
+    const striped = async () => {
+        await page.goto(address);
+        await drawn(page);
+        await openTwin(page);
+        await rowsOf(page, "Calls of the timeline").first().waitFor();
+        const said = (await texts(rowsOf(page, "Calls of the timeline"))).map((row) => row[7] === "▲ not exact");
+        return { said: said.filter(Boolean).length, rows: said.length, points: await points(page, "striped") };
+    };
+    const exact = await striped();
+    assert.equal(exact.said, 0);
+    flags = 16; // an estimate is none of those
+    assert.equal((await striped()).said, 0);
+    flags = 2; // a gap lies within
+    const doubtful = await striped();
+    assert.equal(doubtful.said, doubtful.rows);
+    assert.ok(doubtful.points > exact.points + 1000, `${exact.points} and ${doubtful.points}`);
     await page.context().close();
 });
 
