@@ -267,10 +267,12 @@ typedef struct sj_link_no_methods {
 /* A Java class that a JVM is about to define or to redefine. Its bytes are in the memory file that
  * comes with the packet (SCM_RIGHTS), from offset 0 on. */
 typedef struct sj_link_class {
-    uint64_t loader;       /* 0: the loader of the program's own classes; else a number of it */
-    uint32_t is_system;    /* 1: the boot loader or the platform loader defines it */
-    uint32_t class_bytes;  /* at most SJ_LINK_CLASS_BYTES */
-    uint32_t loader_bytes; /* the loader's name follows: boot, platform, app, else its class's */
+    uint64_t loader;         /* 0: the loader of the program's own classes; else a number of it */
+    uint32_t is_system;      /* 1: the boot loader or the platform loader defines it */
+    uint32_t class_bytes;    /* at most SJ_LINK_CLASS_BYTES */
+    uint32_t loader_bytes;   /* the loader's name follows: boot, platform, app, else its class's */
+    uint32_t host_bytes;     /* of a hidden class: then the name of its host; else 0 */
+    uint32_t least_function; /* ids below are those of an earlier recording, whose probes stay */
     uint32_t is_traced; /* 1: its calls are recorded by the JVM's tracing functions. The file holds
                            texts of the JVM, NUL-terminated: the class's name, then of each method
                            its name and its descriptor, with '+' (code) or '-' in front */

@@ -39,6 +39,11 @@ static sj_status answer(int file, int fd, const sj_class_answer *answer)
     return send_answer(fd, SJ_LINK_CLASS_ADDED, &added, sizeof(added));
 }
 
+static sj_slice take_text(sj_reader *reader, uint32_t bytes)
+{
+    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
+}
+
 sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
                                int fd)
 {
@@ -49,9 +54,10 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
         return SJ_ECORRUPT;
     }
     memcpy(&class, head, sizeof(class));
-    const sj_slice loader = {.data = sj_reader_take(reader, class.loader_bytes),
-                             .size = class.loader_bytes};
-    if (loader.data == NULL || loader.size > SJ_LINK_LOADER_BYTES || class.class_bytes == 0 ||
+    const sj_class_texts texts = {.loader = take_text(reader, class.loader_bytes),
+                                  .host = take_text(reader, class.host_bytes)};
+    if (reader->bad || class.loader_bytes > SJ_LINK_LOADER_BYTES ||
+        class.host_bytes > SJ_LINK_CLASS_NAME_BYTES || class.class_bytes == 0 ||
         class.class_bytes > SJ_LINK_CLASS_BYTES) {
         return SJ_ECORRUPT;
     }
@@ -62,7 +68,7 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     sj_status status = SJ_ECORRUPT;
     if (sj_memory_file_read(file, bytes, class.class_bytes)) {
         const sj_slice slice = {.data = bytes, .size = class.class_bytes};
-        status = sj_registry_add_class(registry, process, &class, loader, slice, sj_clock_ticks(),
+        status = sj_registry_add_class(registry, process, &class, &texts, slice, sj_clock_ticks(),
                                        &made);
     }
     free(bytes);
@@ -75,11 +81,6 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     }
     free(made.bytes);
     return status;
-}
-
-static sj_slice take_text(sj_reader *reader, uint32_t bytes)
-{
-    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
 }
 
 sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process, sj_reader *reader, int fd)

@@ -109,7 +109,7 @@ void sj_registry_leave_out_none(sj_registry *registry)
 static bool may_keep(const sj_registry *registry, const sj_registry_class *class,
                      const sj_left_out_choice *choice)
 {
-    for (size_t i = 0; i < choice->count; i++) {
+    for (size_t i = 0; i < choice->count && !class->is_hidden; i++) {
         if (choice->methods[i] - first_function(registry, class) < class->name_count &&
             !choice->is_rare(choice->context, choice->methods[i])) {
             return false;

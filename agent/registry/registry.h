@@ -237,22 +237,23 @@ typedef struct sj_class_answer {
     size_t size;
 } sj_class_answer;
 
-/* sj_registry_add_class makes functions of the methods of a Java class that a process is about to
- * define, as a module, once per session, loader and bytes, sends Module and Mapping frames, and
- * puts probes into the methods that are wanted. `loader` is its loader's name. SJ_EUNSUPPORTED:
- * nothing of it is wanted, it has probes already, or it is no class file. SJ_ELIMIT, SJ_ENOMEM,
- * errors of the frame writer. */
-SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
-                                              const sj_link_class *class, sj_slice loader,
-                                              sj_slice bytes, uint64_t now_ticks,
-                                              sj_class_answer *answer);
-
 /* The texts of a class: in internal form; `lineage` is terminated names. */
 typedef struct sj_class_texts {
     sj_slice name;
     sj_slice loader;
     sj_slice lineage;
+    sj_slice host; /* of a hidden class */
 } sj_class_texts;
+
+/* sj_registry_add_class makes functions of the methods of a Java class that a process is about to
+ * define, as a module, once per session, loader and bytes, sends Module and Mapping frames, and
+ * puts probes into the methods that are wanted. Of the texts it takes the loader and, of a hidden
+ * class, the host, by which it is chosen and named. SJ_EUNSUPPORTED: nothing of it is wanted, it
+ * has probes already, or it is no class file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
+                                              const sj_link_class *class,
+                                              const sj_class_texts *texts, sj_slice bytes,
+                                              uint64_t now_ticks, sj_class_answer *answer);
 
 /* sj_registry_choose_class returns whether a class that a process has loaded has other probes than
  * the selection asks for: it is to be transformed again. */

@@ -18,7 +18,11 @@
 
 #define PATH_PREFIX "jvm:"
 
-enum { ID_BYTES = 16, PATH_BYTES = sizeof(PATH_PREFIX) + SJ_JAVA_NAME_BYTES + 24 };
+enum {
+    ID_BYTES = 16,
+    PATH_BYTES = sizeof(PATH_PREFIX) + SJ_JAVA_NAME_BYTES + 24,
+    HIDDEN_PART = SJ_JAVA_NAME_BYTES / 2 /* of the names of a hidden class and its host */
+};
 
 /* What is decided about one class. */
 typedef struct class_draft {
@@ -450,8 +454,20 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
 }
 
 /* read_class reads the class file and decides whether it may have probes. */
-static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
-                            sj_slice bytes)
+/* A hidden class is named by its host, and by its bytes, as many of one name may be there. */
+static void name_hidden(class_draft *draft, sj_slice host)
+{
+    char name[SJ_JAVA_NAME_BYTES];
+    char host_name[SJ_JAVA_NAME_BYTES];
+    const uint32_t mixed = (uint32_t)(draft->id[0] ^ draft->id[1] ^ draft->id[0] >> 32);
+    sj_java_class_name(draft->file.name, name);
+    sj_java_class_name(host, host_name);
+    snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%.*s/%.*s+%08" PRIx32, HIDDEN_PART,
+             host_name, HIDDEN_PART, name, mixed);
+}
+
+static sj_status read_class(class_draft *draft, const sj_link_class *class,
+                            const sj_class_texts *texts, sj_slice bytes)
 {
     char name[SJ_JAVA_NAME_BYTES];
     sj_error error = {0};
@@ -461,13 +477,17 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class, sj_s
         sj_registry_note_plan_failure(draft->registry, PATH_PREFIX "class", &error);
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_EUNSUPPORTED;
     }
-    sj_java_class_name(draft->file.name, name);
+    const bool is_hidden = class->host_bytes != 0;
+    sj_java_class_name(is_hidden ? texts->host : draft->file.name, name);
     name_module(draft, name, 0);
-    if (!wants_class(draft->registry, class->is_system != 0, loader, draft->path)) {
+    if (!wants_class(draft->registry, class->is_system != 0, texts->loader, draft->path)) {
         return SJ_EUNSUPPORTED;
     }
     name_module(draft, name, class->loader);
     hash_class(bytes, class->loader, draft->id);
+    if (is_hidden) {
+        name_hidden(draft, texts->host);
+    }
     return SJ_OK;
 }
 
@@ -527,12 +547,28 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
 }
 
 /* The caller holds the mutex. */
-static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_slice loader,
-                           sj_slice bytes, const sj_registry_mapping *mapping,
-                           sj_class_answer *answer)
+/* Numbers of functions that were those of an earlier recording are given to none. */
+static sj_status pass_over(sj_registry *registry, const sj_registry_class *known,
+                           uint32_t least_function)
 {
-    SJ_TRY(read_class(draft, class, loader, bytes));
+    if (known != NULL && known->module != 0) {
+        return registry->modules[known->module - 1].first_function < least_function
+                   ? SJ_EUNSUPPORTED
+                   : SJ_OK;
+    }
+    if (registry->next_function < least_function) {
+        registry->next_function = least_function;
+    }
+    return SJ_OK;
+}
+
+static sj_status add_class(class_draft *draft, const sj_link_class *class,
+                           const sj_class_texts *texts, sj_slice bytes,
+                           const sj_registry_mapping *mapping, sj_class_answer *answer)
+{
+    SJ_TRY(read_class(draft, class, texts, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
+    SJ_TRY(pass_over(draft->registry, known, class->least_function));
     SJ_TRY(choose_methods(draft, known));
     if (known == NULL) {
         SJ_TRY(keep_class(draft, &known));
@@ -541,6 +577,7 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
         SJ_TRY(end_redefined(draft, known, mapping));
         return SJ_EUNSUPPORTED;
     }
+    known->is_hidden = class->host_bytes != 0;
     SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &answer->first_function)
                               : add_new(draft, known, mapping, &answer->first_function));
     answer->count = draft->file.method_count;
@@ -553,7 +590,7 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class, sj_sl
 }
 
 sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const sj_link_class *class,
-                                sj_slice loader, sj_slice bytes, uint64_t now_ticks,
+                                const sj_class_texts *texts, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_answer *answer)
 {
     /* What is reported when the loader goes, with all of its classes. */
@@ -563,7 +600,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
         .registry = registry, .process = process, .is_traced = class->is_traced != 0};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
-    const sj_status status = add_class(&draft, class, loader, bytes, &mapping, answer);
+    const sj_status status = add_class(&draft, class, texts, bytes, &mapping, answer);
     pthread_mutex_unlock(&registry->mutex);
     sj_class_rewrite_deinit(&draft.result);
     sj_class_file_deinit(&draft.file);

@@ -77,6 +77,7 @@ typedef struct sj_registry_class {
     uint32_t selection;    /* sj_class_selection that its functions were sent with */
     uint32_t name_count;   /* of its methods */
     char *names;           /* each '+' with code or '-' without, and terminated; owned */
+    bool is_hidden;        /* the JVM changes it no more */
     bool is_traced;        /* its calls are recorded by the JVM's tracing functions */
     sj_left_out *left_out; /* owned */
     size_t left_out_count;

@@ -43,8 +43,17 @@ static sj_status take_answer(const sj_link *link, int file, sj_jvm_rewritten *re
     *rewritten = (sj_jvm_rewritten){.file = file,
                                     .size = added.class_bytes,
                                     .selection = added.selection,
-                                    .first_function = added.first_function};
+                                    .first_function = added.first_function,
+                                    .function_count = added.count};
     return SJ_OK;
+}
+
+static uint32_t append(uint8_t *payload, uint32_t at, const void *bytes, uint32_t count)
+{
+    if (count != 0) {
+        memcpy(payload + at, bytes, count);
+    }
+    return at + count;
 }
 
 static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
@@ -54,12 +63,15 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
                                  .is_system = class->is_system ? 1 : 0,
                                  .is_traced = class->is_traced ? 1 : 0,
                                  .class_bytes = class->size,
-                                 .loader_bytes = (uint32_t)strlen(class->loader_name)};
+                                 .loader_bytes = (uint32_t)strlen(class->loader_name),
+                                 .host_bytes = class->host_bytes,
+                                 .least_function = sj_jvm_least_function()};
     SJ_TRY(sj_conversation_open_again(link));
-    memcpy(sj_link_payload(link), &asked, sizeof(asked));
-    memcpy(sj_link_payload(link) + sizeof(asked), class->loader_name, asked.loader_bytes);
-    SJ_TRY(
-        sj_link_send_file(link, SJ_LINK_CLASS, (uint32_t)sizeof(asked) + asked.loader_bytes, file));
+    uint8_t *payload = sj_link_payload(link);
+    uint32_t bytes = append(payload, 0, &asked, sizeof(asked));
+    bytes = append(payload, bytes, class->loader_name, asked.loader_bytes);
+    bytes = append(payload, bytes, class->host, asked.host_bytes);
+    SJ_TRY(sj_link_send_file(link, SJ_LINK_CLASS, bytes, file));
     SJ_TRY(sj_link_receive(link));
     sj_jvm_rewritten answered = {.file = -1, .selection = SJ_CLASS_NOTHING};
     SJ_TRY(take_answer(link, file, &answered));
@@ -125,12 +137,6 @@ _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link
                        SJ_LINK_CLASS_NAME_BYTES + SJ_LINK_LOADER_BYTES + SJ_LINK_LINEAGE_BYTES <=
                    QUESTION_BYTES,
                "every class fits a packet");
-
-static uint32_t append(uint8_t *payload, uint32_t at, const void *bytes, uint32_t count)
-{
-    memcpy(payload + at, bytes, count);
-    return at + count;
-}
 
 /* Writes as many classes as fit one packet, and returns the bytes; `*count` is how many there are,
  * and then how many were written. */

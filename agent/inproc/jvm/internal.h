@@ -26,6 +26,7 @@ typedef struct sj_jvm_state {
     _Atomic uint32_t led;
     _Atomic uint32_t unled;
     _Atomic uint32_t is_unknown;
+    uint32_t least_function; /* see sj_jvm_least_function */
 } sj_jvm_state;
 
 extern sj_jvm_state sj_jvm __attribute__((visibility("hidden")));

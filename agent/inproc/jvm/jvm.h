@@ -24,7 +24,10 @@ typedef struct sj_jvm_class {
     bool is_system;  /* the boot loader or the platform loader defines it */
     char loader_name[SJ_LINK_LOADER_BYTES]; /* boot, platform, app or its class in internal form;
                                                cut */
-    bool is_traced;                         /* `bytes` are texts of it, as sj_link_class has them */
+    const char *host; /* of a hidden class: the class that stands for it, in internal form, not
+                         terminated; else NULL */
+    uint32_t host_bytes;
+    bool is_traced; /* `bytes` are texts of it, as sj_link_class has them */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
@@ -35,6 +38,7 @@ typedef struct sj_jvm_rewritten {
     uint32_t size;           /* bytes; 0: the class stays as it is, and there is no file */
     uint32_t selection;      /* sj_class_selection */
     uint32_t first_function; /* of its methods */
+    uint32_t function_count;
 } sj_jvm_rewritten;
 
 /* A class that is loaded. The name is borrowed for the call, and not terminated. */
@@ -122,5 +126,9 @@ void sj_jvm_after_fork(void);
 void sj_jvm_forget(void);
 
 void sj_jvm_get_counters(sj_jvm_counters *counters);
+
+/* sj_jvm_least_function: functions below are those of an earlier recording, whose hidden classes
+ * have probes for good. */
+uint32_t sj_jvm_least_function(void);
 
 #endif

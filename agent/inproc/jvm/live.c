@@ -10,6 +10,7 @@
  * perhaps long after the agent has gone. What the JVM calls are therefore lasting trampolines. */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
+#include "agent/inproc/jvm/hidden.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/lines.h"
@@ -86,6 +87,8 @@ static void open_probes(void)
 static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
 {
     sj_muted_make(sj_jvm.options.agent_state);
+    sj_jvm.least_function = (uint32_t)lasting->kept; /* probes that stayed in hidden classes */
+    sj_muted_add_below(sj_jvm.options.agent_state, sj_jvm.least_function);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return false;
@@ -124,6 +127,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
+    sj_hidden_start();
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
     sj_retransform_chosen(jvmti, env, true, figures);
@@ -169,12 +173,14 @@ static bool pass_safepoint(jvmtiEnv *jvmti)
  * wrappers that lead to the leaf stubs. */
 static void leave_classes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
+    const uint32_t stays_below = sj_hidden_stop();
     bool are_closed = false;
     sj_retransform_marked(jvmti, env, figures);
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class != NULL && has_lasting()) {
         are_closed = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
+        lasting->kept = lasting->kept > stays_below ? lasting->kept : stays_below;
         (*env)->DeleteLocalRef(env, probe_class);
     }
     sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));

@@ -2,6 +2,7 @@
  * well: it would end the program otherwise. */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
+#include "agent/inproc/jvm/hidden.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/lines.h"
@@ -70,6 +71,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     if (!is_traced) {
         sj_jvm_follow_lineage(jvmti);
+        sj_hidden_start();
     }
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
 }
@@ -179,6 +181,11 @@ void sj_jvm_start(const sj_jvm_options *options)
 {
     sj_jvm_use(options);
     sj_jvm_watch_for_launch();
+}
+
+uint32_t sj_jvm_least_function(void)
+{
+    return sj_jvm.least_function;
 }
 
 void sj_jvm_get_counters(sj_jvm_counters *counters)

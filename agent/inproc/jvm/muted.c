@@ -10,6 +10,14 @@ void sj_muted_make(sj_agent_state *state)
     }
 }
 
+void sj_muted_add_below(const sj_agent_state *state, uint32_t end)
+{
+    uint8_t *muted = (uint8_t *)(uintptr_t)state->muted_functions;
+    for (uint32_t i = 0; muted != NULL && i < end && i < SJ_AGENT_STATE_MUTED_FUNCTIONS; i++) {
+        __atomic_store_n(&muted[i], 1, __ATOMIC_RELAXED);
+    }
+}
+
 void sj_muted_drop(sj_agent_state *state)
 {
     if (state->muted_functions != 0) {

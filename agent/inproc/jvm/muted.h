@@ -13,6 +13,9 @@
  * no method can be muted. One thread, before methods have probes. */
 void sj_muted_make(sj_agent_state *state);
 
+/* sj_muted_add_below mutes all functions below `end`. */
+void sj_muted_add_below(const sj_agent_state *state, uint32_t end);
+
 /* sj_muted_drop frees it. Nobody uses it any more. */
 void sj_muted_drop(sj_agent_state *state);
 

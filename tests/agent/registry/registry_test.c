@@ -294,10 +294,11 @@ static sj_status add_class(const fixture *f, uint64_t process, const char *texts
 {
     static const char app[] = "app";
     const sj_link_class class = {.class_bytes = (uint32_t)size, .is_traced = 1};
-    const sj_slice loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1};
+    const sj_class_texts named = {
+        .loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1}};
     const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
     const sj_status status =
-        sj_registry_add_class(f->registry, process, &class, loader, bytes, 2, answer);
+        sj_registry_add_class(f->registry, process, &class, &named, bytes, 2, answer);
     free(answer->bytes);
     return status;
 }

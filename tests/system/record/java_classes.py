@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Java classes that are not what they seem: one in many loaders, unloaded ones, those that another
-agent rewrites, too; chosen by loader and by descent; and a recorder that dies while they are loaded.
+agent rewrites, too; hidden ones; chosen by loader and by descent; and a recorder that dies while they are loaded.
 
 java_classes.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -20,6 +20,10 @@ CALLS = "SELECT f.name, count(*) AS calls FROM calls c JOIN functions f USING (f
 PLUGINS = """SELECT m.path, f.function_id, count(*) AS calls
              FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
              WHERE f.name = 'Plugin.run(int)' GROUP BY 1, 2"""
+
+HIDDEN = """SELECT m.path, f.name, count(*) AS calls
+            FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
+            WHERE m.path LIKE 'jvm:Hidden/%' GROUP BY f.name, m.path"""
 
 ENDED = """SELECT count(m.unloaded_ns) AS n FROM mappings m JOIN session_modules s ON s.session_id = m.session_id
            AND s.number = m.module_number JOIN modules AS o USING (module_id) WHERE o.path LIKE 'jvm:{}%'"""
@@ -155,6 +159,50 @@ def no_room(sojourn):
     check_accounts(sojourn, database)
 
 
+def hidden_calls(sojourn, database):
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, HIDDEN)
+    check(all(row["path"].startswith("jvm:Hidden/HiddenPart+") for row in rows), f"{rows}")
+    return {row["name"]: row["calls"] for row in rows}
+
+
+def of_each(calls):
+    return {name: calls for name in ("HiddenPart.run(int)", "HiddenPart.part(int)")}
+
+
+def hidden(sojourn, classes):
+    """Their methods are recorded, under their host's name, and chosen by it."""
+    for number, (options, expected) in enumerate((([], of_each(30)), (["--java-class", "Hidden"], of_each(30)),
+                                                  (["--java-class", "HiddenPart"], {}))):
+        database = sojourn.path(f"hidden{number}.db")
+        program = Program(classes, ["-Xverify:all"], name="Hidden", environment=sojourn.environment,
+                          prefix=[sojourn.program, "record", "--quiet", "-o", database, *LOSSLESS, *options, "--"])
+        program.tell("define", 3)
+        program.tell("call", 10)
+        program.finish()
+        found = hidden_calls(sojourn, database)
+        check(found == expected, f"{options}: {found}")
+
+
+def hidden_when_attached(sojourn, classes):
+    """Those that were defined before are not recorded, and those of a recording that has ended tell nothing to the
+    next, which has functions of its own with their numbers."""
+    program = Program(classes, ["-Xverify:all"], name="Hidden")
+    program.tell("define", 1)
+    for number, calls in enumerate((7, 5, 3)):
+        database = sojourn.path(f"hidden_attached{number}.db")
+        recorder = start_attach(sojourn, program.pid, database, LOSSLESS)
+        program.tell("define", 1)
+        program.tell("call", calls)
+        leave(recorder)
+        program.tell("call", 2)
+        found = hidden_calls(sojourn, database)
+        check(found == of_each(calls), f"attached {number}: {found}")
+        others = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS) if row["name"].startswith("Hidden.")}
+        check(others == {"Hidden.define()": 1, "Hidden.call(int)": calls}, f"attached {number}: {others}")
+    program.finish()
+
+
 def make_agent(sojourn, classes):
     manifest, jar = sojourn.path("manifest.txt"), sojourn.path("rewriter.jar")
     with open(manifest, "w", encoding="ascii") as file:
@@ -253,7 +301,7 @@ def recorder_killed_while_classes_load(sojourn, classes):
 
 def test(sojourn, arguments):
     compile_java(sojourn, arguments[0], "Rewriter", options=[INTERNAL_ASM])
-    classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached")
+    classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached", "Hidden", "HiddenPart")
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
     lines_that_run(sojourn, arguments[0])
@@ -262,6 +310,8 @@ def test(sojourn, arguments):
     old_class_files(sojourn, arguments[0])
     no_room(sojourn)
     redefined(sojourn, arguments[0])
+    hidden(sojourn, classes)
+    hidden_when_attached(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)
     another_agent_before_and_after(sojourn, classes, jar)

@@ -23,10 +23,10 @@ def jvm_reports(sojourn, database, kind):
 
 
 class Program:
-    """The sample Attached: answers each line of its input. `prefix`: what runs java."""
+    """The sample Attached, or another that answers each line of its input. `prefix`: what runs java."""
 
-    def __init__(self, classes, options=(), arguments=(), prefix=(), environment=None):
-        self.process = subprocess.Popen([*prefix, "java", *options, "-cp", classes, "Attached", *arguments],
+    def __init__(self, classes, options=(), arguments=(), prefix=(), environment=None, name="Attached"):
+        self.process = subprocess.Popen([*prefix, "java", *options, "-cp", classes, name, *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.pid = self.process.pid
         check(self.process.stdout.readline() == "ready\n", "the program did not start")
