@@ -232,6 +232,16 @@ static char *frozen_name(const char *path)
     return sqlite3_str_finish(name);
 }
 
+/* SQLite's own words for any file that cannot be opened do not say why. */
+static const char *why_not_opened(sqlite3 *database)
+{
+    const int problem = database != NULL ? sqlite3_system_errno(database) : 0;
+    return database == NULL ? "no memory"
+           : (sqlite3_errcode(database) & 0xff) == SQLITE_CANTOPEN && problem != 0
+               ? strerror(problem)
+               : sqlite3_errmsg(database);
+}
+
 /* A reader of a file with a log wants to make the log's files beside it, which a read-only medium
  * refuses. SQLite then opens the file as immutable, which is so where nobody can write.
  */
@@ -259,7 +269,7 @@ static sj_status open_frozen(const char *path, sqlite3 **database, sj_error *err
     sqlite3_free(name);
     if (result != SQLITE_OK) {
         return sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
-                       *database != NULL ? sqlite3_errmsg(*database) : "no memory");
+                       why_not_opened(*database));
     }
     sqlite3_extended_result_codes(*database, 1);
     return prepare_reader(*database, path, error);
@@ -311,7 +321,7 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
     sj_status status = SJ_OK;
     if (result != SQLITE_OK) {
         status = sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
-                         opened != NULL ? sqlite3_errmsg(opened) : "no memory");
+                         why_not_opened(opened));
     } else {
         sj_database_set_patience(opened, true);
         sqlite3_extended_result_codes(opened, 1);

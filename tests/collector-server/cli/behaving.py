@@ -91,6 +91,8 @@ def what_is_asked_wrongly_is_said(sojourn, database):
     check(done.returncode == 0 and "no session was recorded with --zombies" in done.stderr, f"{done}")
     done = say(sojourn, ["report", "/etc/passwd"])
     check(done.returncode == 1 and "/etc/passwd" in done.stderr, f"{done}")
+    done = say(sojourn, ["record", "-o", "/nowhere/x.db", "--", "true"])
+    check(done.returncode == 125 and "/nowhere/x.db: No such file or directory" in done.stderr, f"{done}")
     done = say(sojourn, ["flame", "-o", "/dev/full", database])
     check(done.returncode == 1 and "No space left" in done.stderr, f"{done}")
 
