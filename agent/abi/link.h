@@ -40,7 +40,7 @@
     "SOJOURN_PRELOAD" /* LD_PRELOAD as it was before; unset when it was unset                      \
                        */
 
-enum { SJ_LINK_VERSION = 2, SJ_LINK_TIMEOUT_MS = 30000, SJ_LINK_MAX_BYTES = 64 * 1024 };
+enum { SJ_LINK_VERSION = 3, SJ_LINK_TIMEOUT_MS = 30000, SJ_LINK_MAX_BYTES = 64 * 1024 };
 
 typedef enum sj_link_type {
     SJ_LINK_HELLO = 1,
