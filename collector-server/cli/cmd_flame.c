@@ -269,8 +269,9 @@ static int run_flame(int argc, char **argv)
     flame_request request = {.output = "flame.svg"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_flame, argc, argv, &request, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_flame, &request.choice);
+    if (checked >= 0) {
+        return checked;
     }
     sj_work_progress_start();
     const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);

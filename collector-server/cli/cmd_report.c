@@ -324,8 +324,10 @@ static int run_report(int argc, char **argv)
     report_request request = {.sort = "total"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_report, argc, argv, &request, &first);
-    if (code >= 0) {
-        return code;
+    const int checked =
+        code >= 0 ? code : sj_call_choice_check(&sj_command_report, &request.choice);
+    if (checked >= 0) {
+        return checked;
     }
     if (sort_expression(request.sort) == NULL) {
         return sj_command_usage_error(

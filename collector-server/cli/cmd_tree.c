@@ -533,8 +533,9 @@ static int run_tree(int argc, char **argv)
     tree_options options = {.min_share = 0.005, .max_depth = INT64_MAX};
     int first = 0;
     const int code = sj_options_parse(&sj_command_tree, argc, argv, &options, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_tree, &options.choice);
+    if (checked >= 0) {
+        return checked;
     }
     const int taken = sj_query_take_file(&sj_command_tree, argc, argv, first, &options.query.file);
     if (taken >= 0) {
