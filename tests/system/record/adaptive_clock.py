@@ -8,6 +8,8 @@ import ctypes
 import io
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -145,6 +147,19 @@ def check_window(sojourn, database):
     rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
+    check_window_without_samples(sojourn, database, half)
+
+
+def check_window_without_samples(sojourn, database, half):
+    """Where no two timed calls tell the error it is all the untimed time, so a window has the share of its calls."""
+    copy = sojourn.path("no samples.db")
+    shutil.copyfile(database, copy)
+    connection = sqlite3.connect(copy)
+    connection.execute("UPDATE function_stats SET sampled_calls = 1, error_ns = 1000 * untimed_calls WHERE untimed_calls > 0")
+    connection.commit()
+    connection.close()
+    rows = [row for row in json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", copy)) if row["untimed"]]
+    check(rows and all(abs(row["error_ns"] - 1000 * row["untimed"]) <= 1 for row in rows), f"no samples: {rows}")
 
 
 def check_summary(sojourn, rounds):
