@@ -115,6 +115,10 @@ def check_shown(sojourn, database, estimated):
         sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:-4] if line}
     for name, count in marks.items():
         check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
+    markdown = output_of(sojourn, "report", "--all", "--markdown", "--wide", "--columns", "total,self,function", database)
+    told = {line.split("|")[-2].split()[-1]: line.count("~") for line in markdown.splitlines()[2:]}
+    different = {name: count for name, count in told.items() if count != marks.get(name)}
+    check(any(told.values()) and not different, f"Markdown marks {different} unlike the table")
     check("\n~ estimates" in output_of(sojourn, "tree", "--all", database), "the tree does not say what ~ is")
     rows = list(csv.DictReader(io.StringIO(output_of(sojourn, "report", "--csv", "--all", database))))
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
