@@ -31,13 +31,6 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     return SJ_EXIT_OK;
 }
 
-/* Whether what is written are single calls. */
-static bool lists_calls(const sj_exporter *exporter)
-{
-    return strcmp(exporter->name, "folded") != 0 && strcmp(exporter->name, "report.txt") != 0 &&
-           exporter != &sj_exporter_html;
-}
-
 typedef struct export_request {
     sj_query_options query;
     const char *format;
@@ -70,7 +63,7 @@ static int run_export(int argc, char **argv)
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
     if (exit_code == SJ_EXIT_OK) {
-        if (lists_calls(exporter)) {
+        if (exporter->lists_calls) {
             sj_query_warn_of_totals(&sj_command_export, database, session_id);
         }
         const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
