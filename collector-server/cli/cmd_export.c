@@ -20,13 +20,15 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     const sj_status status = exporter->write(database, session_id, output, &error);
     const bool failed = ferror(output) != 0;
     const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
+    const int problem = closed ? 0 : errno; /* of an earlier failure nothing is known any more */
     sj_query_print_warnings(&sj_command_export, database);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_export, &error);
     }
     if (failed || !closed) {
-        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                path != NULL ? path : "standard output", strerror(errno));
+        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s%s%s",
+                                path != NULL ? path : "standard output", problem != 0 ? ": " : "",
+                                problem != 0 ? strerror(problem) : "");
     }
     return SJ_EXIT_OK;
 }

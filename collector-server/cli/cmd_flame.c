@@ -244,14 +244,15 @@ static int draw_session(const sj_query_options *options, sj_call_choice *choice,
     exit_code = SJ_EXIT_FAILED;
     if (output != NULL) {
         exit_code = write_flame(database, session_id, choice, output, html);
-        const bool failed = ferror(output) != 0 || fflush(output) != 0;
-        const int problem = errno;
+        const bool failed = ferror(output) != 0;
+        const int problem = fflush(output) != 0 ? errno : 0;
         if (!to_stdout) {
             fclose(output);
         }
-        if (failed && exit_code == SJ_EXIT_OK) {
-            exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                         path, strerror(problem));
+        if ((failed || problem != 0) && exit_code == SJ_EXIT_OK) {
+            exit_code =
+                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s%s%s", path,
+                                 problem != 0 ? ": " : "", problem != 0 ? strerror(problem) : "");
         }
     }
     sqlite3_close(database);
