@@ -412,7 +412,7 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
                      "allocated_bytes, net_bytes, path_id, " ESTIMATED
-                     ", " SJ_CALLS_UNTIMED("?1", "t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
+                     ", " SJ_CALLS_UNTIMED("t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
                      "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
