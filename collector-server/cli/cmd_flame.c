@@ -244,14 +244,15 @@ static int draw_session(const sj_query_options *options, sj_call_choice *choice,
     exit_code = SJ_EXIT_FAILED;
     if (output != NULL) {
         exit_code = write_flame(database, session_id, choice, output, html);
-        const bool failed = ferror(output) != 0 || fflush(output) != 0;
-        const int problem = errno;
+        const bool failed = ferror(output) != 0;
+        const int problem = fflush(output) != 0 ? errno : 0;
         if (!to_stdout) {
             fclose(output);
         }
-        if (failed && exit_code == SJ_EXIT_OK) {
-            exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                         path, strerror(problem));
+        if ((failed || problem != 0) && exit_code == SJ_EXIT_OK) {
+            exit_code =
+                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s%s%s", path,
+                                 problem != 0 ? ": " : "", problem != 0 ? strerror(problem) : "");
         }
     }
     sqlite3_close(database);
@@ -269,8 +270,9 @@ static int run_flame(int argc, char **argv)
     flame_request request = {.output = "flame.svg"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_flame, argc, argv, &request, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_flame, &request.choice);
+    if (checked >= 0) {
+        return checked;
     }
     sj_work_progress_start();
     const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);

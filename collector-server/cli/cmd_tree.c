@@ -412,7 +412,7 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
                      "allocated_bytes, net_bytes, path_id, " ESTIMATED
-                     ", " SJ_CALLS_UNTIMED("?1", "t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
+                     ", " SJ_CALLS_UNTIMED("t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
                      "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
@@ -533,8 +533,9 @@ static int run_tree(int argc, char **argv)
     tree_options options = {.min_share = 0.005, .max_depth = INT64_MAX};
     int first = 0;
     const int code = sj_options_parse(&sj_command_tree, argc, argv, &options, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_tree, &options.choice);
+    if (checked >= 0) {
+        return checked;
     }
     const int taken = sj_query_take_file(&sj_command_tree, argc, argv, first, &options.query.file);
     if (taken >= 0) {

@@ -8,6 +8,8 @@ import ctypes
 import io
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -113,6 +115,10 @@ def check_shown(sojourn, database, estimated):
         sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:-4] if line}
     for name, count in marks.items():
         check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
+    markdown = output_of(sojourn, "report", "--all", "--markdown", "--wide", "--columns", "total,self,function", database)
+    told = {line.split("|")[-2].split()[-1]: line.count("~") for line in markdown.splitlines()[2:]}
+    different = {name: count for name, count in told.items() if count != marks.get(name)}
+    check(any(told.values()) and not different, f"Markdown marks {different} unlike the table")
     check("\n~ estimates" in output_of(sojourn, "tree", "--all", database), "the tree does not say what ~ is")
     rows = list(csv.DictReader(io.StringIO(output_of(sojourn, "report", "--csv", "--all", database))))
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
@@ -145,6 +151,19 @@ def check_window(sojourn, database):
     rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
+    check_window_without_samples(sojourn, database, half)
+
+
+def check_window_without_samples(sojourn, database, half):
+    """Where no two timed calls tell the error it is all the untimed time, so a window has the share of its calls."""
+    copy = sojourn.path("no samples.db")
+    shutil.copyfile(database, copy)
+    connection = sqlite3.connect(copy)
+    connection.execute("UPDATE function_stats SET sampled_calls = 1, error_ns = 1000 * untimed_calls WHERE untimed_calls > 0")
+    connection.commit()
+    connection.close()
+    rows = [row for row in json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", copy)) if row["untimed"]]
+    check(rows and all(abs(row["error_ns"] - 1000 * row["untimed"]) <= 1 for row in rows), f"no samples: {rows}")
 
 
 def check_summary(sojourn, rounds):
