@@ -325,6 +325,25 @@ test("one file marks them, and shows no columns for it", async () => {
     await page.context().close();
 });
 
+test("the search of one file looks at what it shows, not at columns that only mark", async () => {
+    const hidden = 777777777;
+    change(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25)
+            INSERT INTO functions (module_id, offset, size_bytes, name, symbol, symbol_key)
+            SELECT (SELECT min(module_id) FROM functions), 10000000 + n, 1, 'padding_' || n, '', 10000000 + n FROM n;
+        INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, unwound, untrusted, untimed_calls)
+            SELECT ${EXACT}, function_id, 1, 1, 1, 0, 0, ${hidden} FROM functions WHERE name LIKE 'padding%'`);
+    const page = await openPage(`/sessions/${EXACT}`);
+    const alone = await saveOne(page, "search.html");
+    const rows = alone.getByRole("region", { name: "Functions", exact: true }).locator("tbody tr");
+    const search = alone.getByLabel("Search in Functions", { exact: true });
+    await search.fill("padding");
+    await comesTo(() => rows.count(), 25);
+    await search.fill(String(hidden));
+    await comesTo(() => rows.count(), 0);
+    await alone.context().close();
+    await page.context().close();
+});
+
 test("no page asked any other server for anything, or logged an error", () => {
     assert.deepEqual(foreign, []);
     assert.deepEqual(problems, []);
