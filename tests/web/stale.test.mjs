@@ -5,6 +5,8 @@ import { base, change, clean, comesTo, foreign, format, openPage, problems, reco
 
 const WHOLE = 1;
 const OTHER = 2;
+const REFUSED = "refused by the test";
+const REFUSING = { expects: /status of 400/ };
 let worker; // thread_id
 
 before(async () => {
@@ -55,6 +57,13 @@ async function hold(page, wanted) {
     };
 }
 
+// refuse answers requests that `wanted` names with an error.
+async function refuse(page, wanted) {
+    await page.route("**/api/v1/**", (route) =>
+        wanted(new URL(route.request().url())) ? route.fulfill({ status: 400, json: { error: REFUSED } }) : route.fallback(),
+    );
+}
+
 const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
 const idOf = async (name) =>
     (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND f.name = '${name}'`))[0].id;
@@ -75,6 +84,22 @@ test("Enter in the table of functions waits for the rows of the search", async (
     await late.letGo();
     await page.waitForURL((url) => url.searchParams.get("view") === "tree" && ["path", "function"].some((name) => url.searchParams.has(name)));
     await page.locator("[role=treegrid] .row.selected", { hasText: "fibonacci" }).waitFor();
+    await page.context().close();
+});
+
+test("why the functions of one search cannot be shown is not said of those of the next", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`, REFUSING);
+    await page.locator("[role=grid] .rows .mono").first().waitFor();
+    await refuse(page, (url) => url.searchParams.get("search") === "fibon");
+    const search = page.getByLabel("Search functions", { exact: true });
+    await search.fill("fibon");
+    await page.getByRole("alert").getByText(REFUSED).waitFor();
+    const late = await hold(page, (url) => url.searchParams.get("search") === "hash");
+    await search.fill("hash");
+    await late.asked;
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await late.letGo();
+    await page.locator("[role=grid][aria-busy=false] .rows .mono", { hasText: "hash_word" }).waitFor();
     await page.context().close();
 });
 
@@ -197,6 +222,21 @@ test("a call tree of another selection that comes late does not take the place o
     await page.context().close();
 });
 
+test("why the call tree of one selection cannot be shown is not said of another's", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=tree`, REFUSING);
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    await refuse(page, isSql(/call_tree\(/));
+    await page.getByLabel("Select a thread").selectOption(String(worker));
+    await page.getByRole("alert").getByText(REFUSED).waitFor();
+    const late = await hold(page, (url) => url.pathname.endsWith("/call-tree"));
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    await late.asked;
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await late.letGo();
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    await page.context().close();
+});
+
 test("a call tree that comes when another page is shown leaves its address alone", async () => {
     const id = await idOf("fibonacci");
     const page = await openPage("/");
@@ -228,6 +268,19 @@ test("what one device records is not said of another", async () => {
     await about.getByText("nothing", { exact: true }).waitFor();
     await page.context().close();
     change(`UPDATE sessions SET state = 'completed' WHERE session_id = ${OTHER}`);
+});
+
+test("what cannot be known of devices is said to be so, and why", async () => {
+    const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
+    const page = await openPage("/", REFUSING);
+    await refuse(page, isSql(/device_clocks|p\.device=/));
+    await page.goto(new URL(`/fleet?device=${own.id}`, base).href);
+    const about = page.getByRole("region", { name: own.name, exact: true });
+    await about.getByRole("alert").getByText(REFUSED).waitFor();
+    await comesTo(() => about.getByText("not known", { exact: true }).count(), 2);
+    await page.locator(".page > [role=alert]").waitFor();
+    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "not known").length === 2), true);
+    await page.context().close();
 });
 
 test("places on the timeline of several sessions are those of the way they are aligned", async () => {

@@ -143,6 +143,8 @@ interface Loaded {
     pages: Map<number, FunctionRow[]>;
 }
 
+const NO_FAILURE = { question: "", problem: "" };
+
 interface FunctionQuery {
     sort: string;
     order: string;
@@ -153,7 +155,7 @@ interface FunctionQuery {
 // without a session it loads nothing.
 function useFunctions(id: string, query: FunctionQuery, changes: number) {
     const [loaded, setLoaded] = useState<Loaded | null>(null);
-    const [problem, setProblem] = useState("");
+    const [failed, setFailed] = useState(NO_FAILURE);
     const wanted = useRef(new Set<number>());
     const abort = useRef(new AbortController());
     const question = JSON.stringify([id, query]);
@@ -164,7 +166,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         const parameters = { ...query, limit: PAGE_ROWS, offset: page * PAGE_ROWS };
         api.functions(id, parameters, signal).then(
             (answer) => {
-                setProblem("");
+                setFailed(NO_FAILURE);
                 setLoaded((old) => {
                     const pages = new Map(old?.query === key ? old.pages : []);
                     pages.set(page, answer.items);
@@ -173,7 +175,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
             },
             (failure: Error) => {
                 if (!signal.aborted) {
-                    setProblem(failure.message);
+                    setFailed({ question, problem: failure.message });
                 }
             },
         );
@@ -198,6 +200,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         }
         return rows?.[index % PAGE_ROWS];
     };
+    const problem = failed.question === question ? failed.problem : "";
     return { loaded, problem, rowAt, isStale: loaded !== null && loaded.question !== question };
 }
 
