@@ -87,6 +87,41 @@ test("Enter in the table of functions waits for the rows of the search", async (
     await page.context().close();
 });
 
+test("Enter in the table of functions waits for its first rows, too", async () => {
+    const page = await openPage("/");
+    const late = await hold(page, (url) => url.pathname.endsWith("/functions"));
+    await page.goto(new URL(`/sessions/${WHOLE}`, base).href);
+    await late.asked;
+    await page.getByRole("grid").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await page.getByRole("grid").getAttribute("aria-busy"), "true");
+    await late.letGo();
+    await page.waitForURL((url) => url.searchParams.get("view") === "tree");
+    await page.context().close();
+});
+
+test("a search in the table of functions selects its first row, wherever the selected one was before", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    const [{ matching }] = await sql(`SELECT count(*) AS matching FROM function_stats JOIN functions f USING (function_id)
+        WHERE session_id = ${WHOLE} AND instr(f.name, '_') > 0`);
+    assert.ok(matching > 3);
+    const grid = page.getByRole("grid");
+    const selected = page.locator("[role=grid] .rows [aria-selected=true]");
+    await grid.locator(".rows .mono").nth(3).waitFor();
+    await grid.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.locator("[role=grid] .rows [aria-selected=true][aria-rowindex='4']").waitFor();
+    await page.getByLabel("Search functions", { exact: true }).fill("_");
+    await page.getByRole("status").getByText(`${matching} of `).waitFor();
+    await comesTo(() => selected.getAttribute("aria-rowindex"), "2");
+    const first = await selected.locator(".mono").textContent();
+    await grid.focus();
+    await page.keyboard.press("Enter");
+    await page.locator("[role=treegrid] .row.selected", { hasText: first }).waitFor();
+    await page.context().close();
+});
+
 test("why the functions of one search cannot be shown is not said of those of the next", async () => {
     const page = await openPage(`/sessions/${WHOLE}`, REFUSING);
     await page.locator("[role=grid] .rows .mono").first().waitFor();

@@ -218,7 +218,8 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const some = useSelectedFunctions(session.id, isSelected ? chosen : null, changes, query);
     const problem = isSelected ? some.answer.problem : all.problem;
     const totals = !isSelected ? all.loaded?.totals : some.answer.value ? some.totals : undefined;
-    const isStale = !isSelected && all.isStale; // rows that do not fit this search and order
+    // Nothing is there yet, or rows that do not fit this search and order.
+    const isStale = (!totals && problem === "") || (!isSelected && all.isStale);
     const rowAt = isSelected ? (index: number) => some.rows[index] : all.rowAt;
     const onSort = (key: string) => {
         const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
@@ -252,6 +253,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 columns={columnsOf(totals?.session_self_ns ?? 0, session.id)}
                 rowCount={totals?.matching ?? 0}
                 rowAt={rowAt}
+                question={JSON.stringify([query, chosen])}
                 isStale={isStale}
                 sort={sort}
                 descending={order === "desc"}

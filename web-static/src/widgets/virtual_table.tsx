@@ -17,7 +17,8 @@ interface Properties<Row> {
     columns: readonly Column<Row>[];
     rowCount: number;
     rowAt: (index: number) => Row | undefined; // undefined: being loaded
-    isStale?: boolean; // the rows are those of another search or order, until its own are there
+    question: string; // what the rows answer; the rows of another one are begun from the first
+    isStale?: boolean; // the rows are those of another question, or none, until its own are there
     sort: string;
     descending: boolean;
     onSort: (key: string) => void;
@@ -53,10 +54,12 @@ function HeaderCell<Row>({ column, table }: { column: Column<Row>; table: Proper
 
 export function VirtualTable<Row>(table: Properties<Row>) {
     const view = useRowWindow(table.rowCount);
-    const [selected, setSelected] = useState(0);
+    const [selected, setSelected] = useState({ question: table.question, index: 0 });
+    const select = (index: number) => setSelected({ question: table.question, index });
     const [isEntered, setEntered] = useState(false);
-    const at = Math.min(selected, Math.max(0, table.rowCount - 1));
+    const at = selected.question === table.question ? Math.min(selected.index, Math.max(0, table.rowCount - 1)) : 0;
     const isStale = table.isStale ?? false;
+    useEffect(() => view.reveal(at), [table.question]);
     // Enter means the row of what was asked for last: it waits for it.
     useEffect(() => {
         if (!isEntered || isStale) {
@@ -77,7 +80,7 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         const next = rowAfterKey(event.key, at, table.rowCount, view.pageRows);
         if (next !== null) {
             event.preventDefault();
-            setSelected(next);
+            select(next);
             view.reveal(next);
         }
     };
@@ -94,7 +97,7 @@ export function VirtualTable<Row>(table: Properties<Row>) {
                 aria-selected={index === at}
                 class={`row ${index === at ? "selected" : ""}`}
                 style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
-                onClick={() => setSelected(index)}
+                onClick={() => select(index)}
                 onDblClick={() => row && table.onOpen(row)}
             >
                 {table.columns.map((column) => (
