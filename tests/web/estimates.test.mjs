@@ -325,6 +325,22 @@ test("one file marks them, and shows no columns for it", async () => {
     await page.context().close();
 });
 
+test("the error of a total can be read without a mouse", async () => {
+    const { duration } = format;
+    const [fn] = await sql(`SELECT total_ns, error_ns FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
+    const page = await openPage(`/sessions/${ADAPTIVE}`);
+    await page.getByLabel("Search functions", { exact: true }).fill("spin");
+    const grid = page.locator("[role=grid][aria-busy=false]");
+    await grid.focus();
+    const note = `spin: total ~${duration(fn.total_ns)} ± ${duration(fn.error_ns)} (standard error)`;
+    await page.getByText(note, { exact: true }).waitFor();
+    assert.equal(await grid.getAttribute("aria-describedby"), await page.getByText(note, { exact: true }).getAttribute("id"));
+    await page.goto(new URL(`/compare?a=${ADAPTIVE}&b=${EXACT}`, base).href);
+    await page.getByRole("button", { name: "spin", exact: true }).press("Enter");
+    await page.getByText(new RegExp(`A: .* calls, half of them up to ~.*, total ± ${duration(fn.error_ns).replace(".", "\\.")} \\(standard error\\)\\. B: [^±]*$`)).waitFor();
+    await page.context().close();
+});
+
 test("the search of one file looks at what it shows, not at columns that only mark", async () => {
     const hidden = 777777777;
     change(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25)

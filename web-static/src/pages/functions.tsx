@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
-import { compact, count, estimated, fileName, percent } from "../format";
+import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
 import { Bar, Problem, Time } from "../widgets/small";
 import { consoleAddress } from "../answers";
@@ -204,6 +204,10 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
     return { loaded, problem, rowAt, isStale: loaded !== null && loaded.question !== question };
 }
 
+function errorOf({ name, total_ns: total, error_ns: error }: FunctionRow): string {
+    return error ? `${name}: total ${estimated(total, true)} ± ${duration(error)} (standard error)` : "";
+}
+
 export function FunctionsView({ session, changes }: { session: Overview; changes: number }) {
     const parameters = route.value.parameters;
     const search = parameters.get("q") ?? "";
@@ -258,6 +262,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 sort={sort}
                 descending={order === "desc"}
                 onSort={onSort}
+                noteOf={errorOf}
                 onOpen={(row) => navigate(addressOf(session.id, { view: "tree", function: row.id }))}
             />
         </section>

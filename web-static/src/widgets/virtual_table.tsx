@@ -1,6 +1,6 @@
 // A table of any length whose rows come in pages as they are scrolled to.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";
 
 export interface Column<Row> {
@@ -23,6 +23,7 @@ interface Properties<Row> {
     descending: boolean;
     onSort: (key: string) => void;
     onOpen: (row: Row) => void;
+    noteOf: (row: Row) => string; // what is said of the selected row below the table; "": nothing
     className: string;
 }
 
@@ -85,6 +86,9 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         }
     };
 
+    const selectedRow = !isStale && at >= view.first && at < view.last ? table.rowAt(at) : undefined;
+    const note = selectedRow ? table.noteOf(selectedRow) : "";
+    const noteId = useId();
     const rows = [];
     for (let index = view.first; index < view.last; index++) {
         const row = table.rowAt(index);
@@ -109,31 +113,39 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         );
     }
     return (
-        <div
-            ref={view.box}
-            class={`grid ${table.className} ${isStale ? "stale" : ""}`}
-            role="grid"
-            aria-label={table.label}
-            aria-busy={isStale}
-            aria-rowcount={table.rowCount + 1}
-            aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
-            tabIndex={0}
-            onScroll={view.onScroll}
-            onKeyDown={onKeyDown}
-            onBlur={() => setEntered(false)}
-        >
-            <div role="row" class="row head" aria-rowindex={1}>
-                {table.columns.map((column) => (
-                    <HeaderCell key={column.key} column={column} table={table} />
-                ))}
-            </div>
+        <>
             <div
-                class="rows"
-                role="rowgroup"
-                style={{ height: `${table.rowCount * ROW_HEIGHT}px` }}
+                ref={view.box}
+                class={`grid ${table.className} ${isStale ? "stale" : ""}`}
+                role="grid"
+                aria-label={table.label}
+                aria-busy={isStale}
+                aria-rowcount={table.rowCount + 1}
+                aria-describedby={note ? noteId : undefined}
+                aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
+                tabIndex={0}
+                onScroll={view.onScroll}
+                onKeyDown={onKeyDown}
+                onBlur={() => setEntered(false)}
             >
-                {rows}
+                <div role="row" class="row head" aria-rowindex={1}>
+                    {table.columns.map((column) => (
+                        <HeaderCell key={column.key} column={column} table={table} />
+                    ))}
+                </div>
+                <div
+                    class="rows"
+                    role="rowgroup"
+                    style={{ height: `${table.rowCount * ROW_HEIGHT}px` }}
+                >
+                    {rows}
+                </div>
             </div>
-        </div>
+            {note ? (
+                <p id={noteId} class="dim">
+                    {note}
+                </p>
+            ) : null}
+        </>
     );
 }
