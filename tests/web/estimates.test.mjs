@@ -325,6 +325,41 @@ test("one file marks them, and shows no columns for it", async () => {
     await page.context().close();
 });
 
+test("the error of a total can be read without a mouse", async () => {
+    const { duration } = format;
+    const [fn] = await sql(`SELECT total_ns, error_ns FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
+    const page = await openPage(`/sessions/${ADAPTIVE}`);
+    await page.getByLabel("Search functions", { exact: true }).fill("spin");
+    const grid = page.locator("[role=grid][aria-busy=false]");
+    await grid.focus();
+    const note = `spin: total ~${duration(fn.total_ns)} ± ${duration(fn.error_ns)} (standard error)`;
+    await page.getByText(note, { exact: true }).waitFor();
+    assert.equal(await grid.getAttribute("aria-describedby"), await page.getByText(note, { exact: true }).getAttribute("id"));
+    await page.goto(new URL(`/compare?a=${ADAPTIVE}&b=${EXACT}`, base).href);
+    await page.getByRole("button", { name: "spin", exact: true }).press("Enter");
+    await page.getByText(new RegExp(`A: .* calls, half of them up to ~.*, total ± ${duration(fn.error_ns).replace(".", "\\.")} \\(standard error\\)\\. B: [^±]*$`)).waitFor();
+    await page.context().close();
+});
+
+test("the search of one file looks at what it shows, not at columns that only mark", async () => {
+    const hidden = 777777777;
+    change(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25)
+            INSERT INTO functions (module_id, offset, size_bytes, name, symbol, symbol_key)
+            SELECT (SELECT min(module_id) FROM functions), 10000000 + n, 1, 'padding_' || n, '', 10000000 + n FROM n;
+        INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, unwound, untrusted, untimed_calls)
+            SELECT ${EXACT}, function_id, 1, 1, 1, 0, 0, ${hidden} FROM functions WHERE name LIKE 'padding%'`);
+    const page = await openPage(`/sessions/${EXACT}`);
+    const alone = await saveOne(page, "search.html");
+    const rows = alone.getByRole("region", { name: "Functions", exact: true }).locator("tbody tr");
+    const search = alone.getByLabel("Search in Functions", { exact: true });
+    await search.fill("padding");
+    await comesTo(() => rows.count(), 25);
+    await search.fill(String(hidden));
+    await comesTo(() => rows.count(), 0);
+    await alone.context().close();
+    await page.context().close();
+});
+
 test("no page asked any other server for anything, or logged an error", () => {
     assert.deepEqual(foreign, []);
     assert.deepEqual(problems, []);

@@ -89,7 +89,7 @@ function Table({ panel }: { panel: OnePanel }) {
     const shown = panel.columns.map((_, at) => at).filter((at) => !ABOUT_TIMES.has(panel.columns[at]!));
     const rows = useMemo(() => {
         const wanted = search.toLowerCase();
-        const found = panel.rows.filter((row) => row.some((value) => String(value).toLowerCase().includes(wanted)));
+        const found = panel.rows.filter((row) => shown.some((at) => String(row[at]).toLowerCase().includes(wanted)));
         return sort < 0 ? found : [...found].sort((a, b) => compare(a[sort], b[sort]));
     }, [panel, sort, search]);
     return (

@@ -132,7 +132,7 @@ function useTree(session: string, changes: number) {
         [session, key],
     );
     const [shown, setShown] = useState<Shown | null>(null);
-    const [problem, setProblem] = useState("");
+    const [failed, setFailed] = useState({ of: "", problem: "" });
     const latest = useRef<TreeModel | null>(null);
     latest.current = model;
     useEffect(() => () => void (latest.current = null), []);
@@ -141,14 +141,15 @@ function useTree(session: string, changes: number) {
         work.then(
             () => {
                 if (isLatest()) {
-                    setProblem("");
+                    setFailed({ of, problem: "" });
                     setShown({ model, of, rows: model.rows() });
                 }
             },
-            (failure: Error) => isLatest() && setProblem(failure.message),
+            (failure: Error) => isLatest() && setFailed({ of, problem: failure.message }),
         );
     const isReady = shown?.model === model;
     const rows = shown?.of === of ? shown.rows : [];
+    const problem = failed.of === of ? failed.problem : "";
     return { model, rows, problem, update, isLatest, isReady, sessionNs: shown?.model.sessionNs ?? 0, isSelected: key !== "" };
 }
 

@@ -94,9 +94,10 @@ function useTick(): number {
 }
 
 // `known`: null while it is not there yet.
-function Devices({ devices, known, chosen }: {
+function Devices({ devices, known, unknown, chosen }: {
     devices: readonly Device[];
     known: readonly Known[] | null;
+    unknown: string; // what is said then
     chosen: string;
 }) {
     const now = Date.now();
@@ -138,7 +139,7 @@ function Devices({ devices, known, chosen }: {
                     number: true,
                     cell: (device) => {
                         const lost = known ? (of(device)?.lost_calls ?? 0) : null;
-                        return lost === null ? "…" : lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
+                        return lost === null ? unknown : lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
                     },
                 },
                 {
@@ -146,7 +147,7 @@ function Devices({ devices, known, chosen }: {
                     number: true,
                     cell: (device) => {
                         const error = of(device)?.uncertainty_ns ?? null;
-                        return !known ? "…" : error === null ? "not compared" : `± ${duration(error)}`;
+                        return !known ? unknown : error === null ? "not compared" : `± ${duration(error)}`;
                     },
                 },
                 {
@@ -253,18 +254,24 @@ function clockOf(error: number | string, uncertainty: number): string {
     return `${duration(Math.abs(ns))} ${ns < 0 ? "ahead of" : "behind"} the collector's, ± ${duration(uncertainty)}`;
 }
 
+function unknown({ problem }: { problem: string }): string {
+    return problem ? "not known" : "…";
+}
+
 function About({ device, changes }: { device: Device; changes: number }) {
     const status = statusOf(device);
     const values = { device: device.id };
     const running = useSql<{ session_id: number; title: string }>(RUNNING_SQL, values, changes);
     const clocks = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes);
     const [clock] = clocks.rows;
+    const problem = running.problem || clocks.problem;
     return (
         <Panel title={device.name}>
+            {problem ? <Problem message={problem} /> : null}
             <dl class="facts">
                 <dt>Recording</dt>
                 <dd>
-                    {running.rows.length > 0 ? null : running.value ? "nothing" : "…"}
+                    {running.rows.length > 0 ? null : running.value ? "nothing" : unknown(running)}
                     {running.rows.map((session, index) => (
                         <span key={session.session_id}>
                             {index > 0 ? ", " : ""}
@@ -282,7 +289,7 @@ function About({ device, changes }: { device: Device; changes: number }) {
                         ? clockOf(clock.clock_error_ns, clock.uncertainty_ns)
                         : clocks.value
                           ? "not compared in its last session"
-                          : "…"}
+                          : unknown(clocks)}
                 </dd>
                 <dt>Tags</dt>
                 <dd class="mono">{device.tags}</dd>
@@ -406,7 +413,7 @@ export function FleetPage() {
     const chosen = route.value.parameters.get("device") ?? "";
     const items = devices.value?.items ?? [];
     const device = items.find((one) => one.id === chosen) ?? null;
-    const problem = devices.problem || commands.problem || rules.problem;
+    const problem = devices.problem || commands.problem || rules.problem || known.problem;
     if (!devices.value) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
@@ -423,7 +430,7 @@ export function FleetPage() {
             {problem ? <Problem message={problem} /> : null}
             <section class="card panel" aria-label="All devices">
                 {items.length > 0 ? (
-                    <Devices devices={items} known={known.value && known.rows} chosen={chosen} />
+                    <Devices devices={items} known={known.value && known.rows} unknown={unknown(known)} chosen={chosen} />
                 ) : (
                     <p class="dim">No device has reported yet.</p>
                 )}

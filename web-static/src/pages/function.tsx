@@ -152,7 +152,7 @@ const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
 // A quantile of a histogram is a bin's: its calls lie within 3.2 % of it. The longest is rounded once from ticks, the
 // duration of a call at both of its ends.
 function around(ns: number, key: string): string {
-    return key === "max" ? `${ns - 1}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
+    return key === "max" ? `${Math.max(0, ns - 1)}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }
 
 function Edges({ side, session, values, changes }: {

@@ -116,10 +116,10 @@ WHERE c.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY c.calls 
 }
 
 export function zombiesSql(chosen: Selection): string {
-    const isThere = isPart(chosen)
+    const isThere = chosen.threads.length > 0
         ? `EXISTS (SELECT 1 FROM picked p JOIN threads t USING (thread_id)
        WHERE t.tid = r.tid AND r.at_ns >= p.from_ns AND r.at_ns < p.to_ns)`
-        : "1";
+        : isThen(chosen, "r.at_ns"); // also of threads without recorded calls
     return `${pickedSql(chosen)}
 SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
 FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session AND ${isThere}

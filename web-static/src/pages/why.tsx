@@ -91,7 +91,7 @@ function signed(ns: number, isEstimate: boolean | number): string {
     return ns === 0 ? estimated(0, isEstimate) : `${isEstimate ? "~" : ""}${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`;
 }
 
-function isEstimate({ slow, typical }: Pair): boolean {
+function hasEstimate({ slow, typical }: Pair): boolean {
     return Boolean(slow?.is_estimate || typical?.is_estimate);
 }
 
@@ -142,7 +142,7 @@ export function WhyView({ session }: { session: Overview }) {
                     {signed(more, isUntimed(known.flags | other.flags))}.{" "}
                     {top && top.difference !== 0 ? (
                         <>
-                            Most of the difference, {signed(top.difference, isEstimate(top))}, is <span class="mono">{top.name}</span>
+                            Most of the difference, {signed(top.difference, hasEstimate(top))}, is <span class="mono">{top.name}</span>
                             {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}:{" "}
                             {count(top.slow?.calls ?? 0)} calls instead of {count(top.typical?.calls ?? 0)}.
                         </>
@@ -155,7 +155,7 @@ export function WhyView({ session }: { session: Overview }) {
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Below", number: true, cell: (row) => row.level },
-                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference, isEstimate(row))}</strong> },
+                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference, hasEstimate(row))}</strong> },
                         { title: "Self, this", number: true, cell: (row) => time(row.slow, "self_ns") },
                         { title: "Self, typical", number: true, cell: (row) => time(row.typical, "self_ns") },
                         { title: "Calls, this", number: true, cell: (row) => count(row.slow?.calls ?? 0) },
