@@ -103,10 +103,12 @@ static const copied_table of_session[] = {
            " JOIN hook_plans AS h USING (module_id)"
            " WHERE m.first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
     {"SELECT toInt64(function) AS key, name, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
-     " untrusted, bins, counts FROM function_stats WHERE session = %s",
+     " untrusted, untimed_calls, sampled_calls, error_ns, bins, counts FROM function_stats"
+     " WHERE session = %s",
      "INSERT INTO function_stats(session_id, function_id, calls, total_ns, self_ns, min_ns, max_ns,"
-     " unwound, untrusted, histogram) SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
-     " a.min_ns, a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts)"
+     " unwound, untrusted, untimed_calls, sampled_calls, error_ns, histogram) SELECT ?1,"
+     " k.function_id, a.calls, a.total_ns, a.self_ns, a.min_ns, a.max_ns, a.unwound, a.untrusted,"
+     " nullif(a.untimed_calls, 0), a.sampled_calls, a.error_ns, histogram_of(a.bins, a.counts)"
      " FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"},
     {"SELECT toInt64(caller) AS caller, caller_name, toInt64(callee) AS callee, callee_name,"
      " calls, total_ns, self_ns FROM call_edges WHERE session = %s",
