@@ -133,6 +133,13 @@ test("times that are estimates are marked", async () => {
     const compared = rowsOf(page, "Functions compared").filter({ hasText: name });
     await compared.first().waitFor();
     assert.match((await texts(compared))[0][5], /^~/);
+    for (const change of ["DROP COLUMN untimed_calls", "ADD COLUMN untimed_calls Nullable(Int64)"]) { // as rows of before are
+        assert.ok((await fetch(url, { method: "POST", body: `ALTER TABLE sojourn.raw_function_stats ${change}` })).ok);
+    }
+    const unknown = page.getByText(`Of ${format.counted(ALL, "session")} it is not known which times are estimates`);
+    assert.equal(await unknown.count(), 0);
+    await page.goto(new URL(`/fleet?function=${name}`, page.url()).href);
+    await unknown.waitFor();
     await page.context().close();
 });
 
