@@ -24,13 +24,14 @@ JOIN devices d USING (device_id) WHERE n.name = :name GROUP BY d.device_id, buil
 // The same of all labs, in the cluster's SQL; a bin of nanoseconds is given by its middle.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
-          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions
+          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
 FROM (SELECT any(device_name) AS named, build, uniqExact(session) AS sessions, sumMap(bins, counts) AS merged,
              tupleElement(merged, 2) AS counted,
              arrayFirst((one, sum) -> sum >= greatest(1, ceil(0.95 * arraySum(counted))), tupleElement(merged, 1),
                         arrayCumSum(counted)) AS bin,
-             toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift
-      FROM (SELECT session, device, device_name, bins, counts FROM function_stats WHERE name = :name) AS f
+             toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift,
+             countIf(ifNull(untimed_calls, 0) > 0) > 0 AS is_estimate, uniqExactIf(session, isNull(untimed_calls)) AS unknown
+      FROM (SELECT session, device, device_name, untimed_calls, bins, counts FROM function_stats WHERE name = :name) AS f
       ANY LEFT JOIN (SELECT session, substring(if(device_build = '', 'unknown', device_build), 1, 24) AS build
                      FROM sessions) AS s USING session
       GROUP BY device, build) AS found
@@ -343,7 +344,8 @@ interface HeatRow {
     build: string;
     p95_ns: number;
     sessions: number;
-    is_estimate?: number; // not known of a cluster's
+    is_estimate: number;
+    unknown?: number | string; // of a cluster: sessions of which it is not known whether times are estimates
 }
 
 // p95 of one function by device and build; darker is slower, and each cell says its number.
@@ -355,6 +357,7 @@ function HeatMap() {
     const limits = engine?.is_cluster ? { engine: "cluster", ms: 30000 } : {};
     const answer = useSql<HeatRow>(name && engine ? sql : "", values, 0, limits);
     const most = Math.max(...answer.rows.map((row) => row.p95_ns), 1);
+    const unknown = answer.rows.reduce((sum, row) => sum + Number(row.unknown ?? 0), 0);
     return (
         <>
             <form
@@ -373,6 +376,11 @@ function HeatMap() {
                     Show
                 </button>
             </form>
+            {unknown > 0 ? (
+                <p class="dim">
+                    Of {counted(unknown, "session")} it is not known which times are estimates: an older Sojourn gave them.
+                </p>
+            ) : null}
             {name ? (
                 <SqlPanel
                     title={`p95 of ${name}`}
@@ -390,7 +398,7 @@ function HeatMap() {
                             number: true,
                             cell: (row) => (
                                 <span class="heat" style={{ "--heat": (row.p95_ns / most).toFixed(3) }}>
-                                    <Time ns={row.p95_ns} isEstimate={row.is_estimate ?? 0} />
+                                    <Time ns={row.p95_ns} isEstimate={row.is_estimate} />
                                 </span>
                             ),
                         },
