@@ -11,10 +11,24 @@ export function isDoubtful(flags: number): boolean {
     return (flags & (UNTIMED - 1)) !== 0;
 }
 
+function isSql(column: string, fn: string, session: string): string {
+    return `EXISTS (SELECT 1 FROM function_estimates u WHERE u.session_id = ${session} AND u.function_id = ${fn}
+         AND u.${column})`;
+}
+
 // estimateSql is a column of function `fn` of a session: whether its sums and quantiles are estimates.
 export function estimateSql(fn: string, session = ":session"): string {
-    return `EXISTS (SELECT 1 FROM function_stats u WHERE u.session_id = ${session} AND u.function_id = ${fn}
-         AND u.untimed_calls > 0) AS is_estimate`;
+    return `${isSql("is_estimate", fn, session)} AS is_estimate`;
+}
+
+// selfEstimateSql is the same of its self time, which is one, too, where the function calls counted ones.
+export function selfEstimateSql(fn: string, session = ":session", column = "is_self_estimate"): string {
+    return `${isSql("is_self_estimate", fn, session)} AS ${column}`;
+}
+
+export function estimatesSql(fn: string, session = ":session"): string {
+    return `${estimateSql(fn, session)},
+       ${selfEstimateSql(fn, session)}`;
 }
 
 // untimedSql is the same of single calls, by their `flags`; of several, whether any of them is.

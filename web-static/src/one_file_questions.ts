@@ -35,7 +35,7 @@ FROM (${slowSql(chosen)}) x`;
 
 function functionsSql(chosen: Selection): string {
     return `SELECT name, module, calls, total_ns, self_ns, mean_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns,
-    untimed_calls, error_ns
+    untimed_calls, error_ns, is_self_estimate
 FROM (${selectedFunctionsSql(chosen)}) ORDER BY self_ns DESC`;
 }
 

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
 import { compact, count, counted, duration, estimated, percent } from "../format";
-import { anyUntimedSql, estimateSql, isDoubtful, isUntimed } from "../estimates";
+import { anyUntimedSql, estimateSql, isDoubtful, isUntimed, selfEstimateSql } from "../estimates";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
@@ -16,7 +16,7 @@ const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_n
        histogram_quantile(s.histogram, 0.9, s.session_id, s.min_ns, s.max_ns) AS p90_ns,
        histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns) AS p95_ns,
        histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns) AS p99_ns,
-       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, l.file, l.line
+       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, ${selfEstimateSql(":function")}, l.file, l.line
 FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING (module_id)
 LEFT JOIN function_lines l USING (function_id)
 WHERE s.session_id = :session AND s.function_id = :function`;
@@ -32,7 +32,8 @@ SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max
        ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
        ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
        (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
-        WHERE u.session_id = :session AND u.function_id = :function) AS untimed_calls, NULL AS error_ns, l.file, l.line
+        WHERE u.session_id = :session AND u.function_id = :function) AS untimed_calls, NULL AS error_ns,
+       ${selfEstimateSql(":function")}, l.file, l.line
 FROM sums s, spread h JOIN functions f ON f.function_id = :function LEFT JOIN modules m USING (module_id)
 LEFT JOIN function_lines l ON l.function_id = f.function_id WHERE s.calls > 0`;
 }
@@ -121,6 +122,7 @@ interface Stat {
     untrusted: number;
     untimed_calls: number;
     error_ns: number | null; // of total_ns
+    is_self_estimate: number;
     p50_ns: number | null;
     p90_ns: number | null;
     p95_ns: number | null;
@@ -301,7 +303,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                     {known.module}
                     {known.file ? ` · ${known.file}:${known.line}` : ""} · {counted(known.calls, "call")},{" "}
                     <Time ns={known.total_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> total,{" "}
-                    <Time ns={known.self_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> self
+                    <Time ns={known.self_ns} isEstimate={known.is_self_estimate} error={known.error_ns} /> self
                     {known.untimed_calls > 0 ? doubtOf(known) : ""}
                     {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
                     {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}

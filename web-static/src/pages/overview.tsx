@@ -56,7 +56,7 @@ interface HotRow {
     total_ns: number;
     calls: number;
     share: number;
-    is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface SlowRow {
@@ -258,7 +258,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                                 </>
                             ),
                         },
-                        { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => compact(row.calls) },
                     ],
                     "No such call has ended yet.",
