@@ -1,6 +1,7 @@
 /* Single calls of one stream in a window of time, by depth: those that begin in it, and those that
  * were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
- * depth are one bar, with their count; so an answer has at most `width` bars a depth and call.
+ * depth are one bar, with their count and the flags that any of them has; so an answer has at most
+ * `width` bars a depth and call.
  *
  * Calls open at the start are the last call that began before and the calls above it: they are
  * found from the one block that begins before the window, however long ago they began. */
@@ -71,6 +72,7 @@ typedef struct window {
 typedef struct track {
     json_t *bar; /* that narrow calls may still join; borrowed from `rows`; NULL: none */
     int64_t pixel;
+    int64_t flags; /* of any of its calls */
     int64_t count;
 } track;
 
@@ -122,7 +124,7 @@ static sj_status read_one(const window *view, const char *sql, int64_t *value, b
 
 /* Narrow calls of one pixel are one bar. */
 static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t start_ns,
-                     int64_t end_ns)
+                     int64_t end_ns, int64_t flags)
 {
     const int64_t length = view->to_ns - view->from_ns + 1;
     track *at = &drawn->tracks[depth];
@@ -132,11 +134,14 @@ static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t 
                            start_ns >= view->from_ns;
     if (is_narrow && at->bar != NULL && at->pixel == pixel) {
         json_array_set_new(at->bar, 4, json_integer(end_ns));
+        at->flags |= flags;
+        json_array_set_new(at->bar, 7, json_integer(at->flags));
         json_array_set_new(at->bar, 8, json_integer(++at->count));
         return true;
     }
     at->bar = NULL;
     at->pixel = is_narrow ? pixel : -1;
+    at->flags = flags;
     at->count = 1;
     return false;
 }
@@ -167,11 +172,12 @@ static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement
     const int64_t start_ns = sqlite3_column_int64(statement, 3);
     const bool has_ended = sqlite3_column_type(statement, 4) != SQLITE_NULL;
     const int64_t end_ns = has_ended ? sqlite3_column_int64(statement, 4) : INT64_MAX;
+    const int64_t flags = sqlite3_column_int64(statement, 7);
     if (depth < 0 || depth >= DEPTH_MAX || json_array_size(drawn->rows) >= BARS_MAX) {
         drawn->is_truncated = true;
         return;
     }
-    if (join_bar(view, drawn, depth, start_ns, end_ns)) {
+    if (join_bar(view, drawn, depth, start_ns, end_ns, flags)) {
         return;
     }
     snprintf(function, sizeof(function), "%" PRId64, (int64_t)sqlite3_column_int64(statement, 1));
@@ -181,8 +187,7 @@ static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement
         json_sprintf("%" PRId64, (int64_t)sqlite3_column_int64(statement, 0)), function,
         (json_int_t)depth, (json_int_t)start_ns, has_ended ? json_integer(end_ns) : json_null(),
         has_ended ? json_integer(sqlite3_column_int64(statement, 5)) : json_null(),
-        sqlite3_column_int(statement, 6), (json_int_t)sqlite3_column_int64(statement, 7),
-        (json_int_t)1);
+        sqlite3_column_int(statement, 6), (json_int_t)flags, (json_int_t)1);
     if (json_array_append_new(drawn->rows, bar) == 0) {
         drawn->tracks[depth].bar = drawn->tracks[depth].pixel >= 0 ? bar : NULL;
     }

@@ -259,7 +259,7 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
     await page.context().close();
 });
 
-test("the API marks self times of functions and paths", async () => {
+test("the API marks self times of functions and paths, and a bar of many calls as any of them is", async () => {
     const of = async (path) => (await fetch(new URL(`/api/v1/sessions/${ADAPTIVE}/${path}`, base))).json();
     const { items } = await of("functions");
     assert.ok(items.length > 5);
@@ -267,6 +267,15 @@ test("the API marks self times of functions and paths", async () => {
     const { focus } = await of(`call-tree?function=${await functionId("hash_word")}`);
     assert.ok(focus.length > 2);
     focus.forEach((row) => assert.deepEqual([row.is_estimate, row.is_self_estimate], [isEstimate(row.name), isSelfEstimate(row.name)], row.name));
+    const [{ stream }] = await sql(`SELECT stream_id AS stream FROM streams WHERE session_id = ${ADAPTIVE} ORDER BY calls DESC LIMIT 1`);
+    let differ = 0; // bars whose first call is not like the others
+    for (const [call, , depth, , , , , flags, count] of (await of(`calls?stream=${stream}&width=50`)).rows.filter((row) => row[8] > 1)) {
+        const calls = await sql(`SELECT flags FROM calls WHERE stream_id = ${stream} AND depth = ${depth} AND call_id >= ${call} ORDER BY call_id LIMIT ${Math.min(count, 1000)}`);
+        const seen = calls.reduce((all, one) => all | one.flags, 0);
+        assert.equal(count <= 1000 ? flags : flags & seen, seen, `${count} calls at depth ${depth}`);
+        differ += flags !== calls[0].flags;
+    }
+    assert.ok(differ > 0);
 });
 
 test("why a call was slow: what of both is estimated", async () => {
