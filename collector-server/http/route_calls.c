@@ -7,6 +7,7 @@
  * found from the one block that begins before the window, however long ago they began. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
@@ -56,6 +57,11 @@ static const char open_sql[] =
     " end_ns, self_ns, ending, flags FROM calls WHERE call_id = ?1)"
     " WHERE end_ns IS NULL OR end_ns >= ?2 ORDER BY depth";
 
+/* ?1: the function, ?2: the session. */
+static const char function_sql[] =
+    "SELECT name, " SJ_CALLS_COUNTED("?2", "?1") " AS is_counting FROM functions"
+                                                 " WHERE function_id = ?1";
+
 static const char begun_sql[] = "SELECT " CALL_COLUMNS " FROM calls WHERE session_id = ?1 AND"
                                 " stream_id = ?2 AND start_ns >= ?3 AND start_ns <= ?4";
 
@@ -79,6 +85,7 @@ typedef struct track {
 typedef struct picture {
     json_t *rows;
     json_t *functions; /* name by id */
+    json_t *counting;  /* ids of those that made counted calls */
     track tracks[DEPTH_MAX];
     bool is_truncated;
 } picture;
@@ -146,7 +153,7 @@ static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t 
     return false;
 }
 
-static void name_function(const window *view, picture *drawn, const char *id)
+static void describe_function(const window *view, picture *drawn, const char *id)
 {
     sqlite3_stmt *statement = NULL;
     sj_error ignored;
@@ -155,11 +162,15 @@ static void name_function(const window *view, picture *drawn, const char *id)
         return;
     }
     json_object_set_new(drawn->functions, id, json_string(""));
-    if (sj_rows_prepare(view->database, "SELECT name FROM functions WHERE function_id = ?1",
-                        &statement, &ignored) == SJ_OK) {
+    if (sj_rows_prepare(view->database, function_sql, &statement, &ignored) == SJ_OK) {
         sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 2, view->request->id);
         if (sj_rows_take(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
-            json_object_set(drawn->functions, id, json_object_get(json_array_get(rows, 0), "name"));
+            const json_t *row = json_array_get(rows, 0);
+            json_object_set(drawn->functions, id, json_object_get(row, "name"));
+            if (json_is_true(json_object_get(row, "is_counting"))) {
+                json_array_append_new(drawn->counting, json_string(id));
+            }
             json_decref(rows);
         }
     }
@@ -181,7 +192,7 @@ static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement
         return;
     }
     snprintf(function, sizeof(function), "%" PRId64, (int64_t)sqlite3_column_int64(statement, 1));
-    name_function(view, drawn, function);
+    describe_function(view, drawn, function);
     json_t *bar = json_pack(
         "[o s I I o o b I I]",
         json_sprintf("%" PRId64, (int64_t)sqlite3_column_int64(statement, 0)), function,
@@ -232,6 +243,7 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     }
     drawn->rows = json_array();
     drawn->functions = json_object();
+    drawn->counting = json_array();
     sj_status status = SJ_OK;
     const bool is_too_many = calls > CALLS_MAX;
     if (!is_too_many) {
@@ -245,17 +257,18 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     }
     if (status == SJ_OK) {
         char *warnings = sj_query_take_warnings(view->database);
-        *body = json_pack("{s[sssssssss] sO sO sb sb sI ss%}", "columns", "call_id", "function_id",
-                          "depth", "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count",
-                          "rows", drawn->rows, "functions", drawn->functions, "truncated",
-                          drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks",
-                          (json_int_t)calls, "warnings", warnings != NULL ? warnings : "",
-                          warnings != NULL ? strlen(warnings) : 0);
+        *body = json_pack(
+            "{s[sssssssss] sO sO sO sb sb sI ss%}", "columns", "call_id", "function_id", "depth",
+            "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count", "rows", drawn->rows,
+            "functions", drawn->functions, "calls_counted", drawn->counting, "truncated",
+            drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls,
+            "warnings", warnings != NULL ? warnings : "", warnings != NULL ? strlen(warnings) : 0);
         sqlite3_free(warnings);
         status = *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     json_decref(drawn->rows);
     json_decref(drawn->functions);
+    json_decref(drawn->counting);
     free(drawn);
     return status;
 }

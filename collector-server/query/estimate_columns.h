@@ -15,4 +15,8 @@
 #define SJ_IS_SELF_ESTIMATE(session_id, function_id)                                               \
     SJ_ESTIMATE_COLUMN(session_id, function_id, "is_self_estimate")
 
+/* SJ_CALLS_COUNTED: calls that it made were counted, so that self times of its calls are. */
+#define SJ_CALLS_COUNTED(session_id, function_id)                                                  \
+    SJ_ESTIMATE_COLUMN(session_id, function_id, "calls_counted")
+
 #endif

@@ -5,13 +5,14 @@ CREATE INDEX function_stats_untimed ON function_stats (session_id, function_id)
     WHERE untimed_calls > 0;
 
 CREATE VIEW function_estimates AS -- self time is what calls of counted functions leave
-SELECT s.session_id, s.function_id, coalesce(s.untimed_calls, 0) > 0 AS is_estimate,
-       coalesce(s.untimed_calls, 0) > 0
-       OR EXISTS (SELECT 1 FROM function_stats AS g INDEXED BY function_stats_untimed
-                  WHERE g.session_id = s.session_id AND g.untimed_calls > 0)
-       AND EXISTS (SELECT 1 FROM call_edges AS e
-                   JOIN function_stats AS u ON u.session_id = e.session_id
-                       AND u.function_id = e.callee_function_id AND u.untimed_calls > 0
-                   WHERE e.session_id = s.session_id AND e.caller_function_id = s.function_id)
-       AS is_self_estimate
-FROM function_stats AS s;
+SELECT session_id, function_id, is_estimate, calls_counted,
+       is_estimate OR calls_counted AS is_self_estimate
+FROM (SELECT s.session_id, s.function_id, coalesce(s.untimed_calls, 0) > 0 AS is_estimate,
+             EXISTS (SELECT 1 FROM function_stats AS g INDEXED BY function_stats_untimed
+                     WHERE g.session_id = s.session_id AND g.untimed_calls > 0)
+             AND EXISTS (SELECT 1 FROM call_edges AS e
+                         JOIN function_stats AS u ON u.session_id = e.session_id
+                             AND u.function_id = e.callee_function_id AND u.untimed_calls > 0
+                         WHERE e.session_id = s.session_id
+                             AND e.caller_function_id = s.function_id) AS calls_counted
+      FROM function_stats AS s);

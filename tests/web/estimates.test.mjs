@@ -11,7 +11,7 @@ const EXACT = 2;
 const KILLED = 3; // adaptive, too
 
 let untimed; // by name: how many calls of a function of ADAPTIVE have no times of their own
-let callers; // names of functions that call some of those
+let counting; // names of functions that call some of those
 
 before(async () => {
     clean();
@@ -26,14 +26,15 @@ before(async () => {
     assert.ok(untimed.get("spin") > 0 && untimed.get("main") === 0, JSON.stringify(rows));
     const edges = await sql(`SELECT c.name AS caller, f.name AS callee FROM call_edges e JOIN functions f ON f.function_id = e.callee_function_id
         JOIN functions c ON c.function_id = e.caller_function_id WHERE e.session_id = ${ADAPTIVE}`);
-    callers = new Set(edges.filter(({ callee }) => isEstimate(callee)).map(({ caller }) => caller));
-    assert.ok([...callers].some((name) => !isEstimate(name)), `all of ${[...callers]} are counted themselves`);
+    counting = new Set(edges.filter(({ callee }) => isEstimate(callee)).map(({ caller }) => caller));
+    assert.ok([...counting].some((name) => !isEstimate(name)), `all of ${[...counting]} are counted themselves`);
 });
 
 after(stop);
 
 const isEstimate = (name) => untimed.get(name) > 0;
-const isSelfEstimate = (name) => isEstimate(name) || callers.has(name);
+const isSelfOfCall = (name, flags) => (flags & 16) !== 0 || counting.has(name);
+const isSelfEstimate = (name) => isEstimate(name) || counting.has(name);
 const nameIn = (text) => [...untimed.keys()].find((name) => text.startsWith(name));
 const isMarked = (text) => text.includes("~");
 const grid = (page, role) =>
@@ -117,12 +118,14 @@ test("the page of a function marks its times, and tells the error of their sum",
     const [first] = await sql(`SELECT start_ns, thread_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${id} AND flags & 16 LIMIT 1`);
     const area = `${first.start_ns - 200}-${first.start_ns + 1000000}`;
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${id}&threads=${first.thread_id}&area=${area}&range=0-${fn.max_ns}`, base).href);
-    const calls = await checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => {
+    const sameDuration = (name) => checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => {
         const sign = row.flags & 16;
-        return [estimated(row.start_ns, sign), undefined, estimated(row.duration_ns, sign), estimated(row.self_ns, sign), row.ending];
+        return [estimated(row.start_ns, sign), undefined, estimated(row.duration_ns, sign), estimated(row.self_ns, isSelfOfCall(name, row.flags)), row.ending];
     });
-    assert.ok(calls.some((row) => isMarked(row[2])));
+    assert.ok((await sameDuration("spin")).some((row) => isMarked(row[2])));
     const exact = await functionId("load_file");
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${exact}&range=0-1000000000000`, base).href);
+    assert.ok((await sameDuration("load_file")).every((row) => !isMarked(row[2]) && isMarked(row[3]) === counting.has("load_file")));
     for (const chosen of ["", "&area=0-100000000000"]) {
         await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${exact}${chosen}`, base).href);
         await page.getByRole("heading", { name: "load_file" }).waitFor();
@@ -199,7 +202,7 @@ test("overview, live view and crash page mark functions and single calls", async
     await checkPanel(page, "Single calls with most time of their own", (row) => [
         undefined,
         undefined,
-        estimated(row.self_ns, row.flags & 16),
+        estimated(row.self_ns, isSelfOfCall(row.name, row.flags)),
         estimated(row.duration_ns, row.flags & 16),
     ]);
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=live`, base).href);
@@ -242,9 +245,16 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
         hit = await said.textContent();
     }
     assert.match(hit, new RegExp(`${call.name}, ~`));
-    const [timed] = await sql(`SELECT call_id, duration_ns, self_ns FROM calls c WHERE session_id = ${ADAPTIVE} AND NOT flags & 16 AND duration_ns > 0 LIMIT 1`);
+    const [timed] = await sql(`SELECT c.call_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, f.name FROM calls c JOIN functions f USING (function_id)
+        WHERE c.session_id = ${ADAPTIVE} AND NOT c.flags & 16 AND c.duration_ns > 0 AND f.name = 'parse_line' LIMIT 1`);
+    assert.ok(counting.has(timed.name));
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=timeline&call=${timed.call_id}`, base).href);
-    await details.getByText(`${duration(timed.duration_ns)}, ${duration(timed.self_ns)} of it itself`, { exact: true }).waitFor();
+    await details.getByText(`${duration(timed.duration_ns)}, ~${duration(timed.self_ns)} of it itself`, { exact: true }).waitFor();
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=timeline&call=${timed.call_id}&from=${timed.start_ns}&to=${timed.end_ns}`, base).href);
+    await openTwin(page);
+    const its = rowsOf(page, "Calls of the timeline").filter({ hasText: timed.name }).filter({ hasText: `~${duration(timed.self_ns)}` });
+    await its.first().waitFor();
+    assert.equal((await texts(its))[0][4], duration(timed.duration_ns));
     for (const target of [`/sessions/${ADAPTIVE}?view=timeline&area=0-100000000000`, `/timeline?sessions=${ADAPTIVE},${EXACT}&align=start&area=0-100000000000`]) {
         await page.goto(new URL(target, base).href);
         const several = target.startsWith("/timeline");
@@ -297,8 +307,9 @@ test("why a call was slow: what of both is estimated", async () => {
     const shown = await texts(rows);
     for (const { name, level, flag, self_ns: self } of below) {
         const [, , difference, own] = shown.find((row) => row[0] === name && row[1] === String(level));
-        assert.equal(own, format.estimated(self, flag), name);
-        assert.ok(!flag || isMarked(difference), difference);
+        const sign = isSelfOfCall(name, flag);
+        assert.equal(own, format.estimated(self, sign), name);
+        assert.ok(!sign || isMarked(difference), difference);
     }
     await page.context().close();
 });
@@ -349,9 +360,9 @@ test("one file marks them, and shows no columns for it", async () => {
     for (const [name, , , total, self, ...times] of await texts(table.locator("tbody tr"))) {
         checkRow(name, [total, ...times], [self]);
     }
-    const slow = await sql(`SELECT s.flags, s.self_ns FROM slow_calls s WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
+    const slow = await sql(`SELECT s.flags, s.self_ns, f.name FROM slow_calls s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
     const shown = await texts(rowsOf(alone, "Single calls with most time of their own"));
-    assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, row.flags & 16)));
+    assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, isSelfOfCall(row.name, row.flags))));
     await openTwin(alone);
     const paths = rowsOf(alone, "Call paths, callers above callees, as a table");
     await paths.first().waitFor();

@@ -31,7 +31,17 @@ export function estimatesSql(fn: string, session = ":session"): string {
        ${selfEstimateSql(fn, session)}`;
 }
 
-// untimedSql is the same of single calls, by their `flags`; of several, whether any of them is.
+// selfUntimedSql is the same of a single call of `fn`, by its `flags`: not of each call that was timed is it known
+// whether it made counted ones, so that all of a function are marked that did.
+export function selfUntimedSql(flags: string, fn: string, session = ":session"): string {
+    return `(${flags} & ${UNTIMED}) <> 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
+}
+
+export function anySelfUntimedSql(flags: string, fn: string, session: string): string {
+    return `sum((${flags} & ${UNTIMED}) <> 0) > 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
+}
+
+// untimedSql is that of all times of single calls; of several, whether any of them is.
 export function untimedSql(flags: string): string {
     return `(${flags} & ${UNTIMED}) <> 0 AS is_estimate`;
 }

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
 import { compact, count, counted, duration, estimated, percent } from "../format";
-import { anyUntimedSql, estimateSql, isDoubtful, isUntimed, selfEstimateSql } from "../estimates";
+import { anyUntimedSql, estimateSql, isDoubtful, isUntimed, selfEstimateSql, selfUntimedSql } from "../estimates";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
@@ -52,7 +52,8 @@ WHERE s.session_id = :session AND s.function_id = :function`;
 
 function callsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
-SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags,
+       ${selfUntimedSql("c.flags", ":function")}
 FROM calls c LEFT JOIN threads t ON t.thread_id = c.thread_id
 WHERE c.session_id = :session AND c.function_id = :function AND c.duration_ns >= :least AND c.duration_ns <= :most
   AND ${isPicked(chosen, "c.stream_id", "c.start_ns")}
@@ -137,6 +138,7 @@ interface CallRow {
     start_ns: number;
     duration_ns: number;
     self_ns: number;
+    is_self_estimate: number;
     ending: string;
     flags: number;
 }
@@ -218,7 +220,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                     { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{time(row, row.start_ns)}</a> },
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
                     { title: "Took", number: true, cell: (row) => time(row, row.duration_ns) },
-                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                     { title: "Ending", cell: (row) => `${row.ending}${isDoubtful(row.flags) ? " ▲" : ""}` },
                     { title: "", cell: (row) => <a href={addressOf(session, { view: "why", call: row.call_id })}>why?</a> },
                 ]}

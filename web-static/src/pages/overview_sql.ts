@@ -1,5 +1,5 @@
 // What the overview of a session asks, of all calls or of a selection.
-import { selfEstimateSql, untimedSql } from "../estimates";
+import { selfEstimateSql, selfUntimedSql, untimedSql } from "../estimates";
 import { isPart, isPicked, matches, pickedSql, type Selection } from "../selection";
 
 export function hotSql(chosen: Selection): string {
@@ -19,7 +19,7 @@ WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 
 export function slowSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
 SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
-       s.flags, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
+       s.flags, ${selfUntimedSql("s.flags", "s.function_id")}, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
                  WHERE a.call_id = s.call_id AND a.position > 0 ORDER BY a.position)) AS given
 FROM slow_calls s JOIN functions f USING (function_id)
 LEFT JOIN streams x ON x.stream_id = s.call_id >> 38 LEFT JOIN threads t ON t.thread_id = x.thread_id
