@@ -46,7 +46,7 @@ static const char *sort_expression(const char *name)
     return is_amount ? column->expression : NULL;
 }
 
-#define SELF_IS_ESTIMATE "s.untimed_calls > 0 OR " SJ_CALLS_UNTIMED("s.function_id")
+#define SELF_IS_ESTIMATE SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
 /* Tables give durations as people read them, with ~ in front of estimates; in data, names of
  * columns carry the unit. */

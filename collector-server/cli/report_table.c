@@ -317,7 +317,7 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
                          bool wide, sqlite3_stmt *statement)
 {
     const bool is_total = is_estimate(selection, 0, statement);
-    const bool is_self = is_total || is_estimate(selection, 1, statement);
+    const bool is_self = is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
         /* a copy: a value of a row cannot be converted to text and read as a number in turn */

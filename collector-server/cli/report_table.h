@@ -6,6 +6,7 @@
 #include "collector-server/cli/report_columns.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/thread_sums.h"
+#include "collector-server/query/estimate_columns.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -42,18 +43,9 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* sj_report_heading_print prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* Whether a function called such as have calls that nobody timed: its self time is an estimate. ?1
- * is the session: SQLite asks once whether it has such calls at all, and AND would look at the
- * edges even if not. */
-#define SJ_CALLS_UNTIMED(function_id)                                                              \
-    "CASE WHEN EXISTS (SELECT 1 FROM function_stats WHERE session_id = ?1 AND untimed_calls > 0) " \
-    "THEN EXISTS (SELECT 1 FROM call_edges AS e JOIN function_stats AS u ON u.session_id = "       \
-    "e.session_id AND u.function_id = e.callee_function_id WHERE e.session_id = ?1 AND "           \
-    "e.caller_function_id = " function_id " AND u.untimed_calls > 0) ELSE 0 END"
-
-/* The expressions behind the selected columns, of rows s, of session ?1: how many calls nobody
- * timed, and whether the self time is an estimate because of what was called. */
-#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_CALLS_UNTIMED("s.function_id")
+/* The expressions behind the selected columns, of rows s: how many calls nobody timed, and whether
+ * the self time is an estimate, if only because of what was called. */
+#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
 /* sj_report_row_is_estimate: times of the row that `statement` stands on are estimates, as
  * SJ_REPORT_ESTIMATES says. */

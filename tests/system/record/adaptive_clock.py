@@ -8,6 +8,7 @@ import ctypes
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -123,6 +124,7 @@ def check_shown(sojourn, database, estimated):
     rows = list(csv.DictReader(io.StringIO(output_of(sojourn, "report", "--csv", "--all", database))))
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
     check(told == set(estimated), f"report --csv tells of {told}")
+    check_self_marks(sojourn, database, set(estimated), set(estimated) | callers)
     tree = json.loads(output_of(sojourn, "tree", "--json", "--all", database))
     check({row["name"] for row in tree if row["is_estimate"]} == set(estimated), "the tree tells of others")
     trace = json.loads(output_of(sojourn, "export", "--format", "chrome-json", database))["traceEvents"]
@@ -139,6 +141,22 @@ def check_shown(sojourn, database, estimated):
     check(told[str(around)] is True, f"replay --json tells {told}")
     calls = list(csv.DictReader(io.StringIO(output_of(sojourn, "sql", "--csv", f"SELECT flags FROM calls WHERE flags & {UNTIMED} LIMIT 1", database))))
     check(calls, "calls have no flag")
+
+
+def check_self_marks(sojourn, database, totals, selves):
+    """One rule: trees and reports as data, report.txt and flame graphs mark the self times that the report does."""
+    told = {row["function"] for row in json.loads(output_of(sojourn, "report", "--json", database)) if row["is_self_estimate"]}
+    check(told == selves, f"report --json: the self times of {told} are estimates, not those of {selves}")
+    told = {row["name"] for row in json.loads(output_of(sojourn, "tree", "--json", "--all", database)) if row["is_self_estimate"]}
+    check(told == selves, f"tree --json: the self times of {told} are estimates, not those of {selves}")
+    lines = [line.split() for line in output_of(sojourn, "export", "--format", "report.txt", database).splitlines()]
+    column, = [line.index("self_estimate") for line in lines if "self_estimate" in line]
+    told = {line[-1] for line in lines if len(line) > column + 1 and line[column] == "1"}
+    check(told == selves, f"report.txt: the self times of {told} are estimates, not those of {selves}")
+    hints = re.findall(r"<title>([^<\n]*)\n([^<]*), self ([^<,]*),", output_of(sojourn, "flame", "-o", "-", database))
+    for name, total, self_time in hints:
+        check((total[0] == "~", self_time[0] == "~") == (name in totals, name in selves), f"flame: {name}: {total}, self {self_time}")
+    check(any(total[0] != "~" and self_time[0] == "~" for _, total, self_time in hints), f"flame: {hints}")
 
 
 def check_window(sojourn, database):

@@ -47,6 +47,9 @@ function MoreName({ row }: { row: TreeRow }) {
 // Of siblings that are not loaded it is not known which are estimates: they count as some where the session has any.
 function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeRow) => void): TreeColumn[] {
     const time = (row: TreeRow, ns: number | null | undefined) => <Time ns={ns} isEstimate={row.node?.is_estimate ?? hasEstimates} />;
+    const selfTime = (row: TreeRow) => (
+        <Time ns={row.node?.self_ns ?? row.rest?.self_ns} isEstimate={row.node?.is_self_estimate ?? hasEstimates} />
+    );
     return [
         {
             key: "name",
@@ -84,7 +87,7 @@ function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeR
             title: "Self",
             hint: "time in the calls themselves, callees not counted",
             className: "number",
-            cell: (row) => time(row, row.node?.self_ns ?? row.rest?.self_ns),
+            cell: selfTime,
         },
         {
             key: "calls",

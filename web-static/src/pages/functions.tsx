@@ -86,7 +86,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                     <Bar part={row.self_ns} whole={sessionSelf} />
                     <span>{percent(row.self_ns, sessionSelf)}</span>
                     <span class="value">
-                        <RowTime row={row} ns={row.self_ns} />
+                        <Time ns={row.self_ns} isEstimate={row.is_self_estimate} error={row.error_ns} />
                     </span>
                 </>
             ),
