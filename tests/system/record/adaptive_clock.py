@@ -169,12 +169,14 @@ def check_window(sojourn, database):
     rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
-    check_window_without_samples(sojourn, database, half)
+    check_window_without_samples(sojourn, database)
 
 
-def check_window_without_samples(sojourn, database, half):
+def check_window_without_samples(sojourn, database):
     """Where no two timed calls tell the error it is all the untimed time, so a window has the share of its calls."""
     copy = sojourn.path("no samples.db")
+    untimed = f"FROM calls WHERE flags & {UNTIMED} AND duration_ns IS NOT NULL"
+    half = sojourn.sql(database, f"SELECT start_ns {untimed} ORDER BY 1 LIMIT 1 OFFSET (SELECT count(*) / 2 {untimed})")[0]["start_ns"]
     shutil.copyfile(database, copy)
     connection = sqlite3.connect(copy)
     connection.execute("UPDATE function_stats SET sampled_calls = 1, error_ns = 1000 * untimed_calls WHERE untimed_calls > 0")
