@@ -128,6 +128,9 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
  * memory. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
+/* sj_value_rules_fresh_of leaves of matched rules those that no plan has been looked at for. */
+sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched);
+
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
 sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,

@@ -240,7 +240,7 @@ static void visit_untyped(const sj_value_rules *values, void *context,
         if (missing != 0) {
             snprintf(text, sizeof(text),
                      "--value %.100s: no debug data about %u of %u functions, whose values are not "
-                     "recorded; give a signature instead",
+                     "recorded; give a signature instead, or of Mono methods name one value",
                      values->items[i].function.text, missing,
                      missing + atomic_load(&values->found[i]));
             visit(context, text);

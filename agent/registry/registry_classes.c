@@ -173,6 +173,15 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
+/* note_untyped: no debug data tell of a Java method's values. */
+static void note_untyped(const sj_selection *selection, const char *name)
+{
+    sj_value_rules *rules = selection != NULL ? selection->values : NULL;
+    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
+    sj_value_rules_count_types(rules, &typed, false);
+}
+
 /* `known`: the class, if it was seen. */
 static sj_status choose_methods(class_draft *draft, const sj_registry_class *known)
 {
@@ -190,6 +199,9 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
         draft->wanted[i] = !sj_left_out_has(known, draft->process, i) &&
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
+            if (known == NULL) {
+                note_untyped(draft->registry->options.selection, name);
+            }
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
         }
