@@ -264,6 +264,15 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
     }
 }
 
+void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].is_typed || rules->items[i].is_memory) {
+            atomic_fetch_add(&rules->missing[i], 1);
+        }
+    }
+}
+
 /* name_enumerator writes the name of an enumeration's number, or the number. */
 static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block_value *value,
                             char number[SJ_TYPED_NUMBER_BYTES])

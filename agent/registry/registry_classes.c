@@ -173,13 +173,12 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
-/* note_untyped: no debug data tell of a Java method's values. */
-static void note_untyped(const sj_selection *selection, const char *name)
+/* note_unmet counts a method for the rules that are not for it. */
+static void note_unmet(const sj_selection *selection, const char *name)
 {
     sj_value_rules *rules = selection != NULL ? selection->values : NULL;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
-    const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
-    sj_value_rules_count_types(rules, &typed, false);
+    sj_value_rules_count_managed(rules, &matched);
 }
 
 /* `known`: the class, if it was seen. */
@@ -200,7 +199,7 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
             if (known == NULL) {
-                note_untyped(draft->registry->options.selection, name);
+                note_unmet(draft->registry->options.selection, name);
             }
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);

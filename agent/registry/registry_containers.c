@@ -55,9 +55,8 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
     const sj_rule_set named = sj_value_rules_match(rules, name);
     const sj_rule_set matched = sj_value_rules_of_managed(rules, &named);
-    if (!draft->is_known) { /* no debug data tell of its values */
-        const sj_rule_set typed = sj_value_rules_typed_of(rules, &named, name);
-        sj_value_rules_count_types(rules, &typed, false);
+    if (!draft->is_known) {
+        sj_value_rules_count_managed(rules, &named);
     }
     if (sj_rule_set_is_empty(&matched) || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
         return SJ_OK;
