@@ -546,15 +546,22 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
     return descends;
 }
 
-/* The caller holds the mutex. */
-/* Numbers of functions that were those of an earlier recording are given to none. */
-static sj_status pass_over(sj_registry *registry, const sj_registry_class *known,
+/* Numbers of functions that were those of an earlier recording are given to none; a class that has
+ * such already is not recorded in that JVM, which is reported. The caller holds the mutex. */
+static sj_status pass_over(sj_registry *registry, const sj_registry_class *known, const char *path,
                            uint32_t least_function)
 {
     if (known != NULL && known->module != 0) {
-        return registry->modules[known->module - 1].first_function < least_function
-                   ? SJ_EUNSUPPORTED
-                   : SJ_OK;
+        sj_error error = {0};
+        if (registry->modules[known->module - 1].first_function >= least_function) {
+            return SJ_OK;
+        }
+        (void)sj_fail(
+            &error, SJ_EUNSUPPORTED,
+            "its methods have numbers that mean others in a JVM that was recorded before; "
+            "record that JVM alone");
+        sj_registry_note_plan_failure(registry, path, &error);
+        return SJ_EUNSUPPORTED;
     }
     if (registry->next_function < least_function) {
         registry->next_function = least_function;
@@ -568,7 +575,7 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class,
 {
     SJ_TRY(read_class(draft, class, texts, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
-    SJ_TRY(pass_over(draft->registry, known, class->least_function));
+    SJ_TRY(pass_over(draft->registry, known, draft->path, class->least_function));
     SJ_TRY(choose_methods(draft, known));
     if (known == NULL) {
         SJ_TRY(keep_class(draft, &known));
