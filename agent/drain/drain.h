@@ -47,7 +47,7 @@ typedef struct sj_drain_counters {
     uint64_t dropped_events;                  /* of those, in rings that were full */
     uint64_t refused_threads;                 /* that found no slot */
     uint64_t refused_functions;               /* that had no room for their values or rules */
-    uint64_t lost_values;                     /* of calls that are recorded */
+    uint64_t lost_values;                     /* also of calls that filters leave out */
     uint64_t unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
     uint64_t agent_cpu_ns;                    /* of the agents, in starting, following and ending */
     uint64_t torn;

@@ -495,24 +495,35 @@ static sj_status check_clock(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* names_mono_method: Class:Method, which no name of a native function looks like. */
+/* names_mono_method: Class:Method, which no name of a native function looks like; the colons of
+ * Objective-C and Swift come behind a bracket. */
 static bool names_mono_method(const char *text)
 {
-    const char *colon = strchr(text, ':');
-    return colon != NULL && colon != text && colon[1] != ':' && strchr("/-+!", text[0]) == NULL;
+    const char *colon = text + strcspn(text, ":[(");
+    return *colon == ':' && colon != text && colon[1] != ':' && strchr("/-+!", text[0]) == NULL;
 }
 
-/* check_signatures refuses those that would be recorded of nothing. */
-static sj_status check_signatures(sj_policy_reader *reader)
+/* check_mono refuses what would be recorded of no Mono method. */
+static sj_status check_mono(sj_policy_reader *reader)
 {
     const sj_value_rules *rules = reader->policy->selection.values;
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
-        const char *name = rules->items[i].function.text;
-        if (rules->items[i].is_source && names_mono_method(name)) {
+        const sj_value_rule *rule = &rules->items[i];
+        const char *name = rule->function.text;
+        if (!names_mono_method(name)) {
+            continue;
+        }
+        if (rule->is_memory) {
             return sj_policy_fail(reader, false,
-                                  "signatures are about native functions and Java methods; of the "
+                                  "memory is counted in calls of native functions: the Mono method "
+                                  "%s can have \"cpu\" only",
+                                  name);
+        }
+        if (rule->is_source && !rule->is_cpu) {
+            return sj_policy_fail(reader, false,
+                                  "signatures and types are read of native functions%s; of the "
                                   "Mono method %s name one value, as \"%s(1:long)\"",
-                                  name, name);
+                                  rule->is_typed ? "" : " and Java methods", name, name);
         }
     }
     return SJ_OK;
@@ -524,7 +535,7 @@ static sj_status check_whole(sj_policy_reader *reader)
     const sj_policy *policy = reader->policy;
     SJ_TRY(check_imports(reader));
     SJ_TRY(check_clock(reader));
-    SJ_TRY(check_signatures(reader));
+    SJ_TRY(check_mono(reader));
     for (size_t i = 0; i < policy->trigger_count; i++) {
         if ((policy->triggers[i].actions & SJ_ACTION_DUMP) != 0 &&
             policy->mode != SJ_POLICY_FLIGHT) {

@@ -159,6 +159,17 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
     return managed;
 }
 
+sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set fresh = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].is_fresh) {
+            sj_rule_set_add(&fresh, i);
+        }
+    }
+    return fresh;
+}
+
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched)
 {
     SJ_EACH_RULE (i, matched) {
@@ -250,6 +261,15 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
 {
     SJ_EACH_RULE (i, typed) {
         atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
+    }
+}
+
+void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].is_typed || rules->items[i].is_memory) {
+            atomic_fetch_add(&rules->missing[i], 1);
+        }
     }
 }
 

@@ -64,7 +64,7 @@ typedef struct sj_value_rules {
     _Atomic(sj_typed_function *) *typed;
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
-    _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others */
+    _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
     _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
 } sj_value_rules;
@@ -128,6 +128,9 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
  * memory. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
+/* sj_value_rules_fresh_of leaves of matched rules those that no plan has been looked at for. */
+sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched);
+
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
 sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,
@@ -151,6 +154,10 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
 
 /* sj_value_rules_count_types notes for typed rules whether a function's types are known. */
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found);
+
+/* sj_value_rules_count_managed notes a method of Mono or Java for those of the matched rules that
+ * only native functions obey: types by debug data, and memory. Once a method. */
+void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_typed_value_take makes of what a place held, or led to, a value that is stored: `from` with
  * its place as descriptor. Its text is that of `from`, of the type, or `number`. False: it was not

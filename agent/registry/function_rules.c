@@ -237,10 +237,16 @@ static void visit_untyped(const sj_value_rules *values, void *context,
             visit(context, text);
         }
         const uint32_t missing = atomic_load(&values->missing[i]);
-        if (missing != 0) {
+        if (missing != 0 && values->items[i].is_memory) {
+            snprintf(text, sizeof(text),
+                     "memory of %.100s is counted in calls of native functions only, not of %u "
+                     "methods of Mono and Java",
+                     values->items[i].function.text, missing);
+            visit(context, text);
+        } else if (missing != 0) {
             snprintf(text, sizeof(text),
                      "--value %.100s: no debug data about %u of %u functions, whose values are not "
-                     "recorded; give a signature instead",
+                     "recorded; give a signature instead, or of Mono methods name one value",
                      values->items[i].function.text, missing,
                      missing + atomic_load(&values->found[i]));
             visit(context, text);

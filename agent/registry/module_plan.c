@@ -104,17 +104,6 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     return SJ_OK;
 }
 
-/* keep_fresh leaves the rules that no plan has been looked at for. */
-static void keep_fresh(const sj_value_rules *rules, sj_rule_set *set)
-{
-    const sj_rule_set all = *set;
-    SJ_EACH_RULE (i, &all) {
-        if (!rules->items[i].is_fresh) {
-            sj_rule_set_remove(set, i);
-        }
-    }
-}
-
 /* list_late_values adds what rules ask for that came late to the places that a function has. */
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
@@ -135,8 +124,8 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
         places[used++] = SJ_PLACE_CPU_ENTRY;
     }
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
-    keep_fresh(rules, &late);
-    sj_value_rules_count_crowded(rules, &late, places);
+    const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
+    sj_value_rules_count_crowded(rules, &fresh, places);
     return SJ_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Java classes: each that is rewritten is a module of the session, whose functions have their
  * places in the class file for offsets. */
+#include "agent/abi/record.h"
 #include "agent/registry/class_lines.h"
 #include "agent/registry/left_out.h"
 #include "agent/registry/method_group.h"
@@ -29,6 +30,7 @@ typedef struct class_draft {
     sj_registry *registry;
     uint64_t process;
     bool is_traced; /* `file` is a listing; bytes of the result: a byte for each method */
+    uint32_t least_function;
     sj_class_file file;
     sj_class_rewrite_result result;
     uint8_t *wanted;        /* [method_count] */
@@ -171,6 +173,14 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
+/* note_unmet counts a method for the rules that are not for it. */
+static void note_unmet(const sj_selection *selection, const char *name)
+{
+    sj_value_rules *rules = selection != NULL ? selection->values : NULL;
+    const sj_rule_set matched = sj_value_rules_match(rules, name);
+    sj_value_rules_count_managed(rules, &matched);
+}
+
 /* `known`: the class, if it was seen. */
 static sj_status choose_methods(class_draft *draft, const sj_registry_class *known)
 {
@@ -188,6 +198,9 @@ static sj_status choose_methods(class_draft *draft, const sj_registry_class *kno
         draft->wanted[i] = !sj_left_out_has(known, draft->process, i) &&
                            wants_method(draft->registry->options.selection, name);
         if (draft->wanted[i] != 0 && has_code) {
+            if (known == NULL) {
+                note_unmet(draft->registry->options.selection, name);
+            }
             choose_values(draft->registry->options.selection, name, &draft->values[i]);
             draft->selection = add_to_selection(draft->selection, i, &draft->values[i]);
         }
@@ -396,11 +409,26 @@ static sj_status end_redefined(const class_draft *draft, const sj_registry_class
     return SJ_OK;
 }
 
+/* pass_over gives numbers of functions that were those of an earlier recording to none. The traced
+ * program says which they are. */
+static sj_status pass_over(sj_registry *registry, uint32_t least_function, uint32_t count)
+{
+    if (least_function <= registry->next_function) {
+        return SJ_OK;
+    }
+    if ((uint64_t)least_function + count > SJ_RECORD_FUNCTIONS_END) {
+        return SJ_ELIMIT;
+    }
+    registry->next_function = least_function;
+    return SJ_OK;
+}
+
 static sj_status add_new(class_draft *draft, sj_registry_class *class,
                          const sj_registry_mapping *mapping, uint32_t *first_function)
 {
     sj_registry *registry = draft->registry;
     sj_plan_header *group = NULL;
+    SJ_TRY(pass_over(registry, draft->least_function, draft->file.method_count));
     SJ_TRY(rewrite(draft, registry->next_function));
     SJ_TRY(end_redefined(draft, class, mapping));
     SJ_TRY(make_group(draft, &group));
@@ -453,7 +481,6 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
     }
 }
 
-/* read_class reads the class file and decides whether it may have probes. */
 /* A hidden class is named by its host, and by its bytes, as many of one name may be there. */
 static void name_hidden(class_draft *draft, sj_slice host)
 {
@@ -466,6 +493,7 @@ static void name_hidden(class_draft *draft, sj_slice host)
              host_name, HIDDEN_PART, name, mixed);
 }
 
+/* read_class reads the class file and decides whether it may have probes. */
 static sj_status read_class(class_draft *draft, const sj_link_class *class,
                             const sj_class_texts *texts, sj_slice bytes)
 {
@@ -546,36 +574,32 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
     return descends;
 }
 
-/* Numbers of functions that were those of an earlier recording are given to none; a class that has
- * such already is not recorded in that JVM, which is reported. The caller holds the mutex. */
-static sj_status pass_over(sj_registry *registry, const sj_registry_class *known, const char *path,
-                           uint32_t least_function)
+/* is_of_earlier: its numbers are those of an earlier recording, which mean other functions in that
+ * JVM. That is reported. The caller holds the mutex. */
+static bool is_of_earlier(const class_draft *draft, const sj_registry_class *known)
 {
-    if (known != NULL && known->module != 0) {
-        sj_error error = {0};
-        if (registry->modules[known->module - 1].first_function >= least_function) {
-            return SJ_OK;
-        }
-        (void)sj_fail(
-            &error, SJ_EUNSUPPORTED,
-            "its methods have numbers that mean others in a JVM that was recorded before; "
-            "record that JVM alone");
-        sj_registry_note_plan_failure(registry, path, &error);
-        return SJ_EUNSUPPORTED;
+    sj_error error = {0};
+    if (known == NULL || known->module == 0 ||
+        draft->registry->modules[known->module - 1].first_function >= draft->least_function) {
+        return false;
     }
-    if (registry->next_function < least_function) {
-        registry->next_function = least_function;
-    }
-    return SJ_OK;
+    (void)sj_fail(&error, SJ_EUNSUPPORTED,
+                  "its methods have numbers that mean others in a JVM that was recorded before; "
+                  "record that JVM alone");
+    sj_registry_note_plan_failure(draft->registry, draft->path, &error);
+    return true;
 }
 
+/* The caller holds the mutex. */
 static sj_status add_class(class_draft *draft, const sj_link_class *class,
                            const sj_class_texts *texts, sj_slice bytes,
                            const sj_registry_mapping *mapping, sj_class_answer *answer)
 {
     SJ_TRY(read_class(draft, class, texts, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
-    SJ_TRY(pass_over(draft->registry, known, draft->path, class->least_function));
+    if (is_of_earlier(draft, known)) {
+        return SJ_EUNSUPPORTED;
+    }
     SJ_TRY(choose_methods(draft, known));
     if (known == NULL) {
         SJ_TRY(keep_class(draft, &known));
@@ -603,8 +627,10 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
     /* What is reported when the loader goes, with all of its classes. */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
-    class_draft draft = {
-        .registry = registry, .process = process, .is_traced = class->is_traced != 0};
+    class_draft draft = {.registry = registry,
+                         .process = process,
+                         .is_traced = class->is_traced != 0,
+                         .least_function = class->least_function};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
     const sj_status status = add_class(&draft, class, texts, bytes, &mapping, answer);

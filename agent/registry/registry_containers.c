@@ -15,6 +15,7 @@ typedef struct container_draft {
     const sj_runtime *runtime;
     sj_link_language language;
     bool is_main;
+    bool is_known;                    /* read anew: what earlier rules lack has been counted */
     char class[SJ_METHOD_PART_BYTES]; /* of the method before: those of a class come together */
     bool wants_class;                 /* decided once for all of them */
     sj_plan_function *functions;
@@ -29,29 +30,34 @@ typedef struct container_draft {
 } container_draft;
 
 /* list_managed leaves out what is about the memory of native functions: lengths of texts. The CPU
- * time of a call is SJ_PLACE_CPU_ENTRY. */
-static void list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
-                         uint8_t descriptors[SJ_LINK_METHOD_VALUES])
+ * time of a call is SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
+static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
+                         const sj_rule_set *counted, uint8_t descriptors[SJ_LINK_METHOD_VALUES])
 {
     uint8_t places[SJ_PLACES_PER_FUNCTION];
+    const size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
     size_t used = 0;
-    sj_value_rules_list(rules, matched, places, 0, SJ_PLACES_PER_FUNCTION);
-    if (sj_value_rules_measure_cpu(rules, matched)) {
-        descriptors[used++] = SJ_PLACE_CPU_ENTRY;
-    }
-    for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION && used < SJ_LINK_METHOD_VALUES; i++) {
-        if (!sj_place_is_limit(places[i])) {
+    places[0] = SJ_PLACE_CPU_ENTRY;
+    sj_value_rules_list(rules, matched, places, first, SJ_PLACES_PER_FUNCTION);
+    for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
+        if (used == SJ_LINK_METHOD_VALUES) {
+            places[i] = 0;
+        } else if (!sj_place_is_limit(places[i])) {
             descriptors[used++] = places[i];
         }
     }
+    sj_value_rules_count_crowded(rules, counted, places);
 }
 
 /* Notes which values of a method are recorded, as far as an answer has room. */
 static sj_status take_values(container_draft *draft, uint32_t token, const char *name)
 {
-    const sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
+    sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
     const sj_rule_set named = sj_value_rules_match(rules, name);
     const sj_rule_set matched = sj_value_rules_of_managed(rules, &named);
+    if (!draft->is_known) {
+        sj_value_rules_count_managed(rules, &named);
+    }
     if (sj_rule_set_is_empty(&matched) || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
         return SJ_OK;
     }
@@ -60,7 +66,8 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     sj_link_method_values *values = &draft->values[draft->value_count++];
     values->token = token & INT32_MAX;
     values->in_place = sj_value_rules_decide_calls(rules, &matched) ? 1 : 0;
-    list_managed(rules, &matched, values->descriptors);
+    const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &matched);
+    list_managed(rules, &matched, draft->is_known ? &fresh : &matched, values->descriptors);
     return SJ_OK;
 }
 
@@ -348,7 +355,7 @@ sj_status sj_registry_select_container(sj_registry *registry, size_t place,
     const sj_registry_module *module = &registry->modules[known->module - 1];
     sj_link_container container = {
         .language = known->language, .is_main = known->is_main, .id_bytes = module->build_id_bytes};
-    container_draft draft = {.selection = selection};
+    container_draft draft = {.selection = selection, .is_known = true};
     memcpy(container.id, module->build_id, module->build_id_bytes);
     if (rules != NULL) {
         sj_function_rules_module(rules, module->path);

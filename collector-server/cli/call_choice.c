@@ -26,20 +26,13 @@ sj_status sj_moment_parse(const sj_option *option, void *values, const char *tex
     return parse(option, text, (int64_t *)(void *)((char *)values + option->offset), error);
 }
 
-static sj_status check_window(const sj_call_choice *choice, sj_error *error)
-{
-    return choice->has_from && choice->has_to && choice->to_ns < choice->from_ns
-               ? sj_fail(error, SJ_EINVAL, "--to is a moment before --from")
-               : SJ_OK;
-}
-
 sj_status sj_call_choice_from(const sj_option *option, void *values, const char *text,
                               sj_error *error)
 {
     sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
     SJ_TRY(parse(option, text, &choice->from_ns, error));
     choice->has_from = true;
-    return check_window(choice, error);
+    return SJ_OK;
 }
 
 sj_status sj_call_choice_to(const sj_option *option, void *values, const char *text,
@@ -48,7 +41,14 @@ sj_status sj_call_choice_to(const sj_option *option, void *values, const char *t
     sj_call_choice *choice = (sj_call_choice *)(void *)((char *)values + option->offset);
     SJ_TRY(parse(option, text, &choice->to_ns, error));
     choice->has_to = true;
-    return check_window(choice, error);
+    return SJ_OK;
+}
+
+int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice)
+{
+    return choice->has_from && choice->has_to && choice->to_ns < choice->from_ns
+               ? sj_command_usage_error(command, "--to is a moment before --from")
+               : -1;
 }
 
 /* Windows of the mark, or all time, cut to --from and --to; the streams that are meant. */

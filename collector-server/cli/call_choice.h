@@ -33,6 +33,10 @@ sj_status sj_call_choice_from(const sj_option *option, void *values, const char 
 sj_status sj_call_choice_to(const sj_option *option, void *values, const char *text,
                             sj_error *error);
 
+/* sj_call_choice_check returns -1; or says that the window, when all options are parsed, ends
+ * before it begins, and returns the exit code. */
+int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice);
+
 /* clang-format off */
 #define SJ_CALL_CHOICE_OPTIONS(base) \
     {.name = "thread", .argument = "T", .kind = SJ_ARG_TEXT, \

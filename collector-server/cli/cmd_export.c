@@ -20,22 +20,17 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     const sj_status status = exporter->write(database, session_id, output, &error);
     const bool failed = ferror(output) != 0;
     const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
+    const int problem = closed ? 0 : errno; /* of an earlier failure nothing is known any more */
     sj_query_print_warnings(&sj_command_export, database);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_export, &error);
     }
     if (failed || !closed) {
-        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                path != NULL ? path : "standard output", strerror(errno));
+        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s%s%s",
+                                path != NULL ? path : "standard output", problem != 0 ? ": " : "",
+                                problem != 0 ? strerror(problem) : "");
     }
     return SJ_EXIT_OK;
-}
-
-/* Whether what is written are single calls. */
-static bool lists_calls(const sj_exporter *exporter)
-{
-    return strcmp(exporter->name, "folded") != 0 && strcmp(exporter->name, "report.txt") != 0 &&
-           exporter != &sj_exporter_html;
 }
 
 typedef struct export_request {
@@ -70,7 +65,7 @@ static int run_export(int argc, char **argv)
     int64_t session_id;
     int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
     if (exit_code == SJ_EXIT_OK) {
-        if (lists_calls(exporter)) {
+        if (exporter->lists_calls) {
             sj_query_warn_of_totals(&sj_command_export, database, session_id);
         }
         const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;

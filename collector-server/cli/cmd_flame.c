@@ -6,6 +6,7 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 
 #include <errno.h>
@@ -82,11 +83,21 @@ static void write_colour(FILE *output, const char *name)
             58 + hash / 4096 % 14);
 }
 
-/* Columns: name, depth, left, total, self, calls. */
+/* ~ stands in front of estimates. */
+static const char *format_time(sqlite3_stmt *row, int time, int is_estimate,
+                               char text[SJ_DURATION_TEXT_BYTES + 1])
+{
+    text[0] = '~';
+    sj_format_duration(sqlite3_column_int64(row, time),
+                       text + (sqlite3_column_int64(row, is_estimate) != 0));
+    return text;
+}
+
+/* Columns: name, depth, left, total, self, calls, and whether total and self are estimates. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
-    char total[SJ_DURATION_TEXT_BYTES];
-    char self[SJ_DURATION_TEXT_BYTES];
+    char total[SJ_DURATION_TEXT_BYTES + 1];
+    char self[SJ_DURATION_TEXT_BYTES + 1];
     const char *name = (const char *)sqlite3_column_text(row, 0);
     const int64_t depth = sqlite3_column_int64(row, 1);
     const double x = sqlite3_column_double(row, 2) / totals->whole_ns * WIDTH;
@@ -106,10 +117,9 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
     fprintf(output,
             "\n%s (%.2f %%), self %s, %lld calls</title><rect x=\"%.2f\" y=\"%lld\" "
             "width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"",
-            sj_format_duration(sqlite3_column_int64(row, 3), total),
-            100.0 * sqlite3_column_double(row, 3) / totals->whole_ns,
-            sj_format_duration(sqlite3_column_int64(row, 4), self),
-            (long long)sqlite3_column_int64(row, 5), x, y, width, ROW - 1);
+            format_time(row, 3, 6, total), 100.0 * sqlite3_column_double(row, 3) / totals->whole_ns,
+            format_time(row, 4, 7, self), (long long)sqlite3_column_int64(row, 5), x, y, width,
+            ROW - 1);
     write_colour(output, name);
     fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW - 5);
     write_escaped(output, name);
@@ -203,8 +213,10 @@ static int write_flame(sqlite3 *database, int64_t session_id, const sj_call_choi
     }
     int result = sqlite3_prepare_v2(
         database,
-        "SELECT name, depth, left_ns, total_ns, self_ns, calls FROM flame(?1, ?11, "
-        "?12, ?13)",
+        "SELECT name, depth, left_ns, total_ns, self_ns, calls, " SJ_IS_ESTIMATE(
+            "?1", "t.function_id") ", " SJ_IS_SELF_ESTIMATE("?1",
+                                                            "t.function_id") " FROM flame(?1, ?11, "
+                                                                             "?12, ?13) AS t",
         -1, &row, NULL);
     sqlite3_bind_int64(row, 1, session_id);
     sj_call_choice_bind(choice, row);
@@ -244,14 +256,15 @@ static int draw_session(const sj_query_options *options, sj_call_choice *choice,
     exit_code = SJ_EXIT_FAILED;
     if (output != NULL) {
         exit_code = write_flame(database, session_id, choice, output, html);
-        const bool failed = ferror(output) != 0 || fflush(output) != 0;
-        const int problem = errno;
+        const bool failed = ferror(output) != 0;
+        const int problem = fflush(output) != 0 ? errno : 0;
         if (!to_stdout) {
             fclose(output);
         }
-        if (failed && exit_code == SJ_EXIT_OK) {
-            exit_code = sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s: %s",
-                                         path, strerror(problem));
+        if ((failed || problem != 0) && exit_code == SJ_EXIT_OK) {
+            exit_code =
+                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s%s%s", path,
+                                 problem != 0 ? ": " : "", problem != 0 ? strerror(problem) : "");
         }
     }
     sqlite3_close(database);
@@ -269,8 +282,9 @@ static int run_flame(int argc, char **argv)
     flame_request request = {.output = "flame.svg"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_flame, argc, argv, &request, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_flame, &request.choice);
+    if (checked >= 0) {
+        return checked;
     }
     sj_work_progress_start();
     const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);

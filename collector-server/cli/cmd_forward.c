@@ -300,6 +300,17 @@ static sj_status fetch_sessions(sj_forward_target *target, sqlite3 *copy, char *
     return status;
 }
 
+static sj_status warn_of_unknown(sqlite3 *copy, sj_error *error)
+{
+    int64_t unknown = 0;
+    SJ_TRY(sj_cluster_copy_unknown(copy, &unknown, error));
+    if (unknown != 0) {
+        fprintf(stderr, "sojourn forward: warning: " SJ_CLUSTER_COPY_UNKNOWN "\n",
+                (long long)unknown);
+    }
+    return SJ_OK;
+}
+
 /* write_copy makes the output, which is not there afterwards when that fails. */
 static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
                             int count, size_t *fetched, uint64_t *answered, sj_error *error)
@@ -312,6 +323,9 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
     sj_status status = sj_database_open(request->output, SJ_DATABASE_CREATE, &copy, error);
     if (status == SJ_OK) {
         status = fetch_sessions(target, copy, sets, count, fetched, answered, error);
+    }
+    if (status == SJ_OK) {
+        status = warn_of_unknown(copy, error);
     }
     if (status == SJ_OK &&
         sqlite3_exec(copy, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK) {

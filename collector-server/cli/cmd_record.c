@@ -42,11 +42,15 @@ static int failure_code(void)
     return command == &sj_command_attach ? SJ_EXIT_FAILED : SJ_EXIT_RECORD_FAILED;
 }
 
-/* The code of a recording that did not begin: a process that is not there is told apart. */
-static int beginning_code(sj_status status)
+/* The code of a recording that did not begin: a process that is not there is told apart. Other
+ * things may be missing, too. */
+static int beginning_code(const sj_record_values *options, sj_status status)
 {
-    return command == &sj_command_attach && status == SJ_ENOTFOUND ? SJ_EXIT_NOT_FOUND
-                                                                   : failure_code();
+    sj_error ignored;
+    return command == &sj_command_attach && status == SJ_ENOTFOUND &&
+                   sj_preflight_check(options->recording.attach_pid, NULL, &ignored) == SJ_ENOTFOUND
+               ? SJ_EXIT_NOT_FOUND
+               : failure_code();
 }
 
 /* finish_policy reads flags and file as one document and hands it to the recording. */
@@ -259,9 +263,9 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     sj_recording_free(recording);
     sj_embedded_stop(embedded, status != SJ_OK);
     if (status != SJ_OK) {
-        return sj_command_error(command,
-                                exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : beginning_code(status),
-                                "%s", error.text);
+        return sj_command_error(
+            command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : beginning_code(options, status),
+            "%s", error.text);
     }
     if (embedded != NULL && summary.delivered) {
         settle_earlier(options);
@@ -331,7 +335,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
         status = sj_recording_prepare(&options->recording, &recording, &error);
     }
     if (status != SJ_OK) {
-        return sj_command_error(command, beginning_code(status), "%s", error.text);
+        return sj_command_error(command, beginning_code(options, status), "%s", error.text);
     }
     return run_recording(options, recording, &text);
 }
@@ -505,7 +509,8 @@ const sj_command sj_command_attach = {
         "can\n"
         "be changed meanwhile: `sojourn policy set`.\n"
         "\n"
-        "Exit status: 0, 1 when the process could not be attached to or detached.\n"
+        "Exit status: 0, 1 when the process could not be attached to or detached, 3 when it is\n"
+        "not there.\n"
         "\n"
         "Examples:\n"
         "  sojourn attach 4711 --profile --for 30s --map app.map\n"

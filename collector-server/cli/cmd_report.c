@@ -46,7 +46,10 @@ static const char *sort_expression(const char *name)
     return is_amount ? column->expression : NULL;
 }
 
-/* Tables give durations as people read them; in data, names of columns carry the unit. */
+#define SELF_IS_ESTIMATE SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
+
+/* Tables give durations as people read them, with ~ in front of estimates; in data, names of
+ * columns carry the unit. */
 static void append_column(sqlite3_str *sql, const report_request *request,
                           const sj_report_column *column)
 {
@@ -58,7 +61,10 @@ static void append_column(sqlite3_str *sql, const report_request *request,
                             strcmp(request->sort, "self") == 0 ? "self_ns" : "total_ns",
                             column->name);
     } else if (is_duration && format == SJ_RESULT_MARKDOWN) {
-        sqlite3_str_appendf(sql, "format_duration(%s) AS %s", column->expression, column->name);
+        sqlite3_str_appendf(sql, "iif(%s, '~', '') || format_duration(%s) AS %s",
+                            strcmp(column->name, "self") == 0 ? SELF_IS_ESTIMATE
+                                                              : "s.untimed_calls > 0",
+                            column->expression, column->name);
     } else if (is_bytes && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "format_bytes(%s) AS %s", column->expression, column->name);
     } else {
@@ -324,8 +330,10 @@ static int run_report(int argc, char **argv)
     report_request request = {.sort = "total"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_report, argc, argv, &request, &first);
-    if (code >= 0) {
-        return code;
+    const int checked =
+        code >= 0 ? code : sj_call_choice_check(&sj_command_report, &request.choice);
+    if (checked >= 0) {
+        return checked;
     }
     if (sort_expression(request.sort) == NULL) {
         return sj_command_usage_error(

@@ -2,7 +2,6 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
-#include "collector-server/cli/report_table.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/tree_chains.h"
@@ -10,6 +9,7 @@
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
 
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 
 #include <stdlib.h>
@@ -103,10 +103,9 @@ static int print_indent(const tree_options *options, int64_t level)
     return left - used < LEAST_NAME / 2 ? LEAST_NAME / 2 : left - used;
 }
 
-/* Some of its function's calls were counted without a clock. */
-#define ESTIMATED                                                                                  \
-    "EXISTS (SELECT 1 FROM function_stats AS u WHERE u.session_id = ?1 AND u.function_id = "       \
-    "t.function_id AND u.untimed_calls > 0)"
+#define ESTIMATES                                                                                  \
+    SJ_IS_ESTIMATE("?1", "t.function_id")                                                          \
+    " AS is_estimate, " SJ_IS_SELF_ESTIMATE("?1", "t.function_id") " AS is_self_estimate"
 
 static const char estimates_note[] =
     "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
@@ -303,8 +302,7 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .allocated_bytes = sqlite3_column_int64(row, 11),
                           .net_bytes = sqlite3_column_int64(row, 12),
                           .is_estimate = sqlite3_column_int64(row, 14) != 0,
-                          .is_self_estimate = sqlite3_column_int64(row, 14) != 0 ||
-                                              sqlite3_column_int64(row, 15) != 0};
+                          .is_self_estimate = sqlite3_column_int64(row, 15) != 0};
 }
 
 /* print_paths prints the rows that are shown and adds up the others; those that may be folded are
@@ -411,12 +409,12 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
              table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
                      "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
                      "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
-                     "allocated_bytes, net_bytes, path_id, " ESTIMATED
-                     ", " SJ_CALLS_UNTIMED("?1", "t.function_id") " FROM %s(?1, ?11, ?12, ?13) AS t"
+                     "allocated_bytes, net_bytes, path_id, " ESTIMATES
+                     " FROM %s(?1, ?11, ?12, ?13) AS t"
                    : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
                      "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
                      "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
-                     "allocated_self_bytes, " ESTIMATED " AS is_estimate FROM %s(?1, ?11, "
+                     "allocated_self_bytes, " ESTIMATES " FROM %s(?1, ?11, "
                      "?12, ?13) AS t WHERE share >= ?2 AND depth <= ?3",
              options->physical ? "physical_tree" : "call_tree");
     sqlite3_stmt *statement;
@@ -533,8 +531,9 @@ static int run_tree(int argc, char **argv)
     tree_options options = {.min_share = 0.005, .max_depth = INT64_MAX};
     int first = 0;
     const int code = sj_options_parse(&sj_command_tree, argc, argv, &options, &first);
-    if (code >= 0) {
-        return code;
+    const int checked = code >= 0 ? code : sj_call_choice_check(&sj_command_tree, &options.choice);
+    if (checked >= 0) {
+        return checked;
     }
     const int taken = sj_query_take_file(&sj_command_tree, argc, argv, first, &options.query.file);
     if (taken >= 0) {

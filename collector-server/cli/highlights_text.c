@@ -33,9 +33,10 @@ static void print_zombies(FILE *file, const sj_session_highlights *highlights, c
 static void print_functions(FILE *file, const sj_session_highlights *highlights, uint32_t lines)
 {
     char name[SJ_FUNCTION_NAME_BYTES];
-    char duration[SJ_DURATION_TEXT_BYTES + 1] = "~";
+    char duration[SJ_DURATION_TEXT_BYTES + 1];
     for (uint32_t i = 0; i < highlights->function_count && i < lines; i++) {
         const sj_highlight_function *function = &highlights->functions[i];
+        duration[0] = '~';
         sj_format_duration(function->self_ns, duration + function->is_estimate);
         fprintf(file, "  %-9s %5.1f %% %9s self %10lld calls  %s\n", i == 0 ? "most time" : "",
                 100.0 * (double)function->self_ns / (double)highlights->self_ns, duration,

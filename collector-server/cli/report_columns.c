@@ -1,5 +1,7 @@
 #include "collector-server/cli/report_columns.h"
 
+#include "collector-server/query/estimate_columns.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -23,6 +25,8 @@ static const sj_report_column all_columns[] = {
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
     {"untimed", "s.untimed_calls", SJ_REPORT_COUNT, 10, NEVER, true},
     {"error", "s.error_ns", SJ_REPORT_DURATION, 9, NEVER, true},
+    {"is_self_estimate", SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id"), SJ_REPORT_COUNT, 16,
+     NEVER, true},
     {SJ_REPORT_WORKING, "working_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {SJ_REPORT_WAITING, "waiting_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {"cpu", "s.cpu_ns", SJ_REPORT_DURATION, 9, NEVER, false},
@@ -63,11 +67,9 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         if (column == NULL) {
             return sj_fail(error, SJ_EINVAL,
                            "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, untimed, error, working, waiting, cpu, cpu_self, "
-                           "allocations, "
-                           "allocated, allocated_self, frees, freed, net, module, source and "
-                           "function, "
-                           "not '%.*s'",
+                           "p95, p99, untrusted, untimed, error, is_self_estimate, working, "
+                           "waiting, cpu, cpu_self, allocations, allocated, allocated_self, frees, "
+                           "freed, net, module, source and function, not '%.*s'",
                            (int)length, name);
         }
         if (selection->count == SJ_REPORT_COLUMNS_MAX) {

@@ -32,7 +32,8 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
 }
 
 /* Calls of the windows at whose ends no clock was read. The error of their time grows with the root
- * of their number, as that of a sum does. */
+ * of their number, as that of a sum does; where no two timed calls told it, it is all their time.
+ * It reads every call of the windows. */
 #define UNTIMED_IN_WINDOWS                                                                         \
     "(SELECT c.function_id, count(*) AS untimed_calls FROM json_each(?11) AS x CROSS JOIN calls "  \
     "AS c ON c.session_id = ?1 AND c.stream_id = x.value ->> 0 AND c.start_ns >= x.value ->> 1 "   \
@@ -40,22 +41,34 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     "= ?1 AND untimed_calls > 0) AND c.flags & 16 AND c.duration_ns IS NOT NULL GROUP BY "         \
     "c.function_id)"
 
+#define UNTIMED_SHARE "CAST(n.untimed_calls AS REAL) / u.untimed_calls"
+
+/* The calls of the windows, by function, with `columns` of the tables that are joined. */
+#define CALLS_IN_WINDOWS(columns, joined)                                                          \
+    "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, sum(a.total_ns) AS "          \
+    "total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns, NULL " \
+    "AS untrusted" columns " FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> "  \
+    "1, w.value ->> 2, w.value ->> 0) AS a " joined " GROUP BY a.function_id HAVING "              \
+    "sum(a.calls) > 0)"
+
+static bool is_of_windows(const sj_call_choice *choice)
+{
+    return choice != NULL && choice->selection != NULL;
+}
+
 const char *sj_report_source(const sj_call_choice *choice)
 {
-    return choice == NULL || choice->selection == NULL
+    return !is_of_windows(choice)
                ? "function_stats"
-               : "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, "
-                 "sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, "
-                 "max(a.max_ns) AS max_ns, NULL AS histogram, NULL AS untrusted, NULL AS cpu_ns, "
-                 "NULL AS cpu_self_ns, NULL AS allocations, NULL AS allocated_bytes, NULL AS "
-                 "frees, NULL AS freed_bytes, NULL AS allocated_self_bytes, n.untimed_calls, "
-                 "CAST(u.error_ns * sqrt(CAST(n.untimed_calls AS REAL) / u.untimed_calls) AS "
-                 "INTEGER) AS error_ns "
-                 "FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> 1, "
-                 "w.value ->> 2, w.value ->> 0) AS a LEFT JOIN " UNTIMED_IN_WINDOWS " AS n "
-                 "ON n.function_id = a.function_id LEFT JOIN function_stats AS u ON "
-                 "u.session_id = ?1 AND u.function_id = n.function_id GROUP BY a.function_id "
-                 "HAVING sum(a.calls) > 0)";
+               : CALLS_IN_WINDOWS(
+                     ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS "
+                     "allocations, NULL AS allocated_bytes, NULL AS frees, NULL AS freed_bytes, "
+                     "NULL AS allocated_self_bytes, n.untimed_calls, CAST(u.error_ns * "
+                     "iif(u.sampled_calls < 2, " UNTIMED_SHARE ", sqrt(" UNTIMED_SHARE
+                     ")) AS INTEGER) AS error_ns",
+                     "LEFT JOIN " UNTIMED_IN_WINDOWS " AS n ON n.function_id = a.function_id "
+                     "LEFT JOIN function_stats AS u ON u.session_id = ?1 AND u.function_id = "
+                     "n.function_id");
 }
 
 sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
@@ -71,8 +84,8 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
         "chosen "
         "FROM %s WHERE session_id = ?1)",
         /* a call that began in a window may end, and call others, behind it */
-        choice != NULL && choice->selection != NULL ? "coalesce(max(total_ns), 0)" : "0",
-        sj_report_source(choice));
+        is_of_windows(choice) ? "coalesce(max(total_ns), 0)" : "0",
+        is_of_windows(choice) ? CALLS_IN_WINDOWS("", "") : "function_stats");
     if (sql == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -304,7 +317,7 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
                          bool wide, sqlite3_stmt *statement)
 {
     const bool is_total = is_estimate(selection, 0, statement);
-    const bool is_self = is_total || is_estimate(selection, 1, statement);
+    const bool is_self = is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
         /* a copy: a value of a row cannot be converted to text and read as a number in turn */

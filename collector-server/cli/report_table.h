@@ -6,6 +6,7 @@
 #include "collector-server/cli/report_columns.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/thread_sums.h"
+#include "collector-server/query/estimate_columns.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -42,15 +43,9 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* sj_report_heading_print prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* Whether a function called such as have calls that nobody timed: its self time is an estimate. */
-#define SJ_CALLS_UNTIMED(session_id, function_id)                                                  \
-    "EXISTS (SELECT 1 FROM call_edges AS e JOIN function_stats AS u ON u.session_id = "            \
-    "e.session_id AND u.function_id = e.callee_function_id WHERE e.session_id = " session_id       \
-    " AND e.caller_function_id = " function_id " AND u.untimed_calls > 0)"
-
 /* The expressions behind the selected columns, of rows s: how many calls nobody timed, and whether
- * the self time is an estimate because of what was called. */
-#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_CALLS_UNTIMED("s.session_id", "s.function_id")
+ * the self time is an estimate, if only because of what was called. */
+#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
 /* sj_report_row_is_estimate: times of the row that `statement` stands on are estimates, as
  * SJ_REPORT_ESTIMATES says. */

@@ -191,15 +191,15 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* report_lost_values tells of values of calls that are recorded themselves. */
+/* report_lost_values tells of values that were lost without their calls; filters may have left some
+ * of those out. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
-        fprintf(
-            file,
-            "sojourn: %llu values of recorded calls were lost: more calls were open at once than "
-            "values can wait for, or had begun before they were recorded\n",
-            (unsigned long long)summary->drain.lost_values);
+        fprintf(file,
+                "sojourn: %llu values of calls were lost: more calls were open at once than "
+                "values can wait for, or had begun before they were recorded\n",
+                (unsigned long long)summary->drain.lost_values);
     }
 }
 

@@ -1,6 +1,6 @@
 #include "collector-server/cli/session_highlights.h"
 
-#include "collector-server/cli/report_table.h"
+#include "collector-server/query/estimate_columns.h"
 
 #include <stdio.h>
 
@@ -33,7 +33,7 @@ static void read_function(sqlite3_stmt *row, sj_session_highlights *highlights)
     copy_name(row, 0, function->name);
     function->self_ns = sqlite3_column_int64(row, 1);
     function->calls = sqlite3_column_int64(row, 2);
-    function->is_estimate = sqlite3_column_int64(row, 3) != 0 || sqlite3_column_int64(row, 4) != 0;
+    function->is_estimate = sqlite3_column_int64(row, 3) != 0;
 }
 
 static void read_self_time(sqlite3_stmt *row, sj_session_highlights *highlights)
@@ -59,10 +59,10 @@ static void read_zombies(sqlite3_stmt *row, sj_session_highlights *highlights)
 }
 
 /* ?1: the session */
-static const char functions_sql[] = "SELECT f.name, s.self_ns, s.calls, " SJ_REPORT_ESTIMATES
-                                    " FROM function_stats s LEFT JOIN functions f USING "
-                                    "(function_id) WHERE s.session_id = ?1 AND s.self_ns > 0"
-                                    " ORDER BY s.self_ns DESC LIMIT ?2";
+static const char functions_sql[] = "SELECT f.name, s.self_ns, s.calls, " SJ_IS_SELF_ESTIMATE(
+    "s.session_id", "s.function_id") " FROM function_stats s LEFT JOIN functions f USING "
+                                     "(function_id) WHERE s.session_id = ?1 AND s.self_ns > 0"
+                                     " ORDER BY s.self_ns DESC LIMIT ?2";
 static const char self_time_sql[] = "SELECT sum(self_ns) FROM function_stats WHERE session_id = ?1";
 static const char crash_sql[] =
     "SELECT exit_signal, core_dumped FROM processes"

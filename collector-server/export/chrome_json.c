@@ -127,5 +127,6 @@ static sj_status write_chrome(sqlite3 *database, int64_t session_id, FILE *outpu
 const sj_exporter sj_exporter_chrome_json = {
     .name = "chrome-json",
     .summary = "trace events for chrome://tracing, Perfetto and speedscope",
+    .lists_calls = true,
     .write = write_chrome,
 };

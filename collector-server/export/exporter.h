@@ -5,12 +5,14 @@
 #include "proto/base/error.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 typedef struct sj_exporter {
     const char *name; /* as given to --format */
     const char *summary;
+    bool lists_calls; /* writes single calls, of which a profile has none */
     /* Writes one session, streaming: memory does not grow with the number of calls. SJ_EIO, ... */
     sj_status (*write)(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error);
 } sj_exporter;

@@ -267,5 +267,6 @@ static sj_status write_function_txt(sqlite3 *database, int64_t session_id, FILE 
 const sj_exporter sj_exporter_function_txt = {
     .name = "function.txt",
     .summary = "one line for each entry and exit: N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT",
+    .lists_calls = true,
     .write = write_function_txt,
 };

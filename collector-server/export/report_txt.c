@@ -1,6 +1,8 @@
 /* report.txt: what each function cost, the most first; times in nanoseconds. */
 #include "collector-server/export/exporter.h"
 
+#include "collector-server/query/estimate_columns.h"
+
 #include <inttypes.h>
 
 static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
@@ -33,13 +35,15 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
         "s.min_ns, s.max_ns),"
         " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns),"
         " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns), s.untrusted,"
-        " s.untimed_calls, s.error_ns, coalesce(f.name, '(function ' || s.function_id || ')') FROM "
-        "function_stats AS s"
-        " LEFT JOIN functions AS f USING (function_id) WHERE s.session_id = ?1"
-        " ORDER BY s.total_ns DESC, s.function_id";
-    static const char *const heads[] = {"calls",  "total_ns",  "self_ns", "min_ns",
-                                        "max_ns", "mean_ns",   "p50_ns",  "p95_ns",
-                                        "p99_ns", "untrusted", "untimed", "error_ns"};
+        " s.untimed_calls, s.error_ns, " SJ_IS_SELF_ESTIMATE(
+            "s.session_id",
+            "s.function_id") ", coalesce(f.name, '(function ' || s.function_id || ')') FROM "
+                             "function_stats AS s"
+                             " LEFT JOIN functions AS f USING (function_id) WHERE s.session_id = ?1"
+                             " ORDER BY s.total_ns DESC, s.function_id";
+    static const char *const heads[] = {
+        "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",      "p50_ns",
+        "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate"};
     enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
     sqlite3_stmt *row = NULL;
     int result;

@@ -495,10 +495,9 @@ static sj_status make_table(sj_forward_target *target, const sj_forward_table *t
         return SJ_OK;
     }
     SJ_TRY(make_distributed(target, table, "", "part_", layout->cluster, error));
-    if (table == &sj_forward_removals) { /* rows of `sessions` */
-        return SJ_OK;
-    }
-    return make_distributed(target, table, "put_", "raw_", layout->cluster, error);
+    return table == &sj_forward_removals /* rows of `sessions` */
+               ? SJ_OK
+               : make_distributed(target, table, "put_", "raw_", layout->cluster, error);
 }
 
 static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t *number,
@@ -571,6 +570,28 @@ static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_lay
                    target->database, target->cluster, target->cluster);
 }
 
+/* add_estimates: until version 5 function_stats had no columns of them, nor had what shows it. */
+static sj_status add_estimates(sj_forward_target *target, sj_error *error)
+{
+    static const char *const shown_by[] = {"", "part_", "put_"};
+    char sql[256];
+    uint64_t is_there = 0;
+    for (size_t i = 0; i < sizeof(shown_by) / sizeof(shown_by[0]); ++i) {
+        snprintf(sql, sizeof(sql), "DROP TABLE IF EXISTS %s.%sfunction_stats", target->database,
+                 shown_by[i]);
+        SJ_TRY(run(target, sql, error));
+    }
+    SJ_TRY(ask_number(target,
+                      "SELECT count() FROM system.columns WHERE database = currentDatabase() "
+                      "AND table = 'raw_function_stats' AND name = 'error_ns'",
+                      &is_there, error));
+    snprintf(sql, sizeof(sql),
+             "ALTER TABLE %s.raw_function_stats ADD COLUMN untimed_calls Nullable(Int64), "
+             "ADD COLUMN sampled_calls Nullable(Int64), ADD COLUMN error_ns Nullable(Int64)",
+             target->database);
+    return is_there == 0 ? run(target, sql, error) : SJ_OK;
+}
+
 sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layout *layout,
                              sj_error *error)
 {
@@ -594,6 +615,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     }
     SJ_TRY(make_raw(target, &sj_forward_calls, layout, error));
     SJ_TRY(make_raw(target, &sj_forward_commands, layout, error));
+    SJ_TRY(version < SJ_CLICKHOUSE_SCHEMA ? add_estimates(target, error) : SJ_OK);
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         SJ_TRY(make_table(target, &sj_forward_tables[i], layout, error));
     }
@@ -612,13 +634,9 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
              "ENGINE = TinyLog",
              target->database);
     SJ_TRY(run(target, sql, error));
-    if (version < SJ_CLICKHOUSE_SCHEMA) {
-        snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d, '%s')",
-                 target->database, (int)SJ_CLICKHOUSE_SCHEMA,
-                 layout->cluster != NULL ? layout->cluster : "");
-        SJ_TRY(run(target, sql, error));
-    }
-    return SJ_OK;
+    snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d, '%s')", target->database,
+             (int)SJ_CLICKHOUSE_SCHEMA, layout->cluster != NULL ? layout->cluster : "");
+    return version < SJ_CLICKHOUSE_SCHEMA ? run(target, sql, error) : SJ_OK;
 }
 
 static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,

@@ -14,8 +14,9 @@
 
 #include <stdio.h>
 
-/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals; 5: left_out */
-enum { SJ_CLICKHOUSE_SCHEMA = 5 };
+/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals; 5: left_out;
+ * 6: columns of estimates in function_stats */
+enum { SJ_CLICKHOUSE_SCHEMA = 6 };
 
 /* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
  * says then that the answer is partial. */

@@ -76,6 +76,9 @@ static const copied_table of_labs[] = {
      " ORDER BY a.source, a.number"},
 };
 
+/* Sessions whose rows do not say whether their times are estimates. */
+#define UNKNOWN "CREATE TEMP TABLE IF NOT EXISTS unknown(session_id INTEGER PRIMARY KEY)"
+
 static const copied_table of_session[] = {
     {"SELECT toInt64(function) AS key, toInt64(symbol_key) AS symbol_key, name, build_id,"
      " toInt64(offset) AS place, module FROM functions WHERE session = %s",
@@ -103,11 +106,17 @@ static const copied_table of_session[] = {
            " JOIN hook_plans AS h USING (module_id)"
            " WHERE m.first_function_id >= (SELECT min(function_id) FROM temp.keys)"},
     {"SELECT toInt64(function) AS key, name, calls, total_ns, self_ns, min_ns, max_ns, unwound,"
-     " untrusted, bins, counts FROM function_stats WHERE session = %s",
+     " untrusted, untimed_calls, sampled_calls, error_ns, bins, counts FROM function_stats"
+     " WHERE session = %s",
      "INSERT INTO function_stats(session_id, function_id, calls, total_ns, self_ns, min_ns, max_ns,"
-     " unwound, untrusted, histogram) SELECT ?1, k.function_id, a.calls, a.total_ns, a.self_ns,"
-     " a.min_ns, a.max_ns, a.unwound, a.untrusted, histogram_of(a.bins, a.counts)"
+     " unwound, untrusted, untimed_calls, sampled_calls, error_ns, histogram) SELECT ?1,"
+     " k.function_id, a.calls, a.total_ns, a.self_ns, a.min_ns, a.max_ns, a.unwound, a.untrusted,"
+     " nullif(a.untimed_calls, 0), a.sampled_calls, a.error_ns, histogram_of(a.bins, a.counts)"
      " FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"},
+    {NULL, UNKNOWN},
+    {NULL, "DELETE FROM temp.unknown WHERE session_id = ?1"},
+    {NULL, "INSERT INTO temp.unknown SELECT ?1 FROM temp.answer WHERE untimed_calls IS NULL"
+           " LIMIT 1"},
     {"SELECT toInt64(caller) AS caller, caller_name, toInt64(callee) AS callee, callee_name,"
      " calls, total_ns, self_ns FROM call_edges WHERE session = %s",
      "INSERT INTO call_edges SELECT ?1, coalesce(c.function_id, 0), k.function_id, a.calls,"
@@ -394,6 +403,20 @@ sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database, int
     const copied_sessions what = {.sessions = quoted, .session_id = session_id};
     return copy_tables(target, database, of_session, sizeof(of_session) / sizeof(of_session[0]),
                        &what, error);
+}
+
+sj_status sj_cluster_copy_unknown(sqlite3 *database, int64_t *sessions, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    *sessions = 0;
+    SJ_TRY(run_statement(database, UNKNOWN, 0, error));
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*) FROM temp.unknown JOIN profiles USING (session_id)", -1,
+                           &row, NULL) == SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW) {
+        *sessions = sqlite3_column_int64(row, 0);
+    }
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(database, error);
 }
 
 sj_status sj_cluster_copy_keep(sqlite3 *database, const int64_t *session_ids, size_t count,

@@ -21,6 +21,15 @@ SJ_MUST_CHECK sj_status sj_cluster_copy_sessions(sj_forward_target *target, sqli
 SJ_MUST_CHECK sj_status sj_cluster_copy_sums(sj_forward_target *target, sqlite3 *database,
                                              int64_t session_id, sj_error *error);
 
+/* sj_cluster_copy_unknown counts the sessions of which the sums are there, but not whether they are
+ * estimates: their labs gave them before the cluster had a place for that. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_cluster_copy_unknown(sqlite3 *database, int64_t *sessions,
+                                                sj_error *error);
+
+/* SJ_CLUSTER_COPY_UNKNOWN says so: a format with their number, as long long. */
+#define SJ_CLUSTER_COPY_UNKNOWN                                                                    \
+    "of %lld sessions it is not known which times are estimates, an older Sojourn gave them"
+
 /* sj_cluster_copy_keep removes all sessions but those of a list of ids, and devices that have none,
  * before sums are added. SJ_EIO, SJ_EFULL. */
 SJ_MUST_CHECK sj_status sj_cluster_copy_keep(sqlite3 *database, const int64_t *session_ids,

@@ -30,6 +30,7 @@ struct sj_cluster_mirror {
     char newest[PRINT_BYTES];    /* the condition of those; empty: all are listed */
     pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
     char engine[ENGINE_BYTES];
+    int64_t unknown; /* sessions of which nobody knows whether times are estimates */
 };
 
 static sj_status fail_sql(sj_cluster_mirror *mirror, sj_error *error)
@@ -321,6 +322,16 @@ static sj_status copy_sums(sj_cluster_mirror *mirror, int64_t session_id, sj_err
     return sj_fail(error, is_refused ? SJ_EIO : status, "%s", why.text);
 }
 
+static sj_status note_unknown(sj_cluster_mirror *mirror, sj_error *error)
+{
+    int64_t unknown = 0;
+    SJ_TRY(sj_cluster_copy_unknown(mirror->database, &unknown, error));
+    pthread_mutex_lock(&mirror->engine_lock);
+    mirror->unknown = unknown;
+    pthread_mutex_unlock(&mirror->engine_lock);
+    return SJ_OK;
+}
+
 static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *error)
 {
     sj_session_set set = {0};
@@ -334,7 +345,7 @@ static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *err
         }
     }
     sj_session_set_deinit(&set);
-    return status;
+    return status == SJ_OK ? note_unknown(mirror, error) : status;
 }
 
 sj_status sj_cluster_mirror_need(sj_cluster_mirror *mirror, const char *set, sj_error *error)
@@ -359,6 +370,11 @@ void sj_cluster_mirror_engine(sj_cluster_mirror *mirror, char *line, size_t capa
 {
     pthread_mutex_lock(&mirror->engine_lock);
     snprintf(line, capacity, "%s", mirror->engine);
+    const size_t used = strlen(line);
+    if (mirror->unknown != 0) {
+        snprintf(line + used, capacity - used, "; " SJ_CLUSTER_COPY_UNKNOWN,
+                 (long long)mirror->unknown);
+    }
     pthread_mutex_unlock(&mirror->engine_lock);
 }
 

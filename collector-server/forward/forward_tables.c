@@ -33,7 +33,8 @@ const sj_forward_table sj_forward_tables[] = {
      .order = "function",
      .select = "SELECT function_id, " DEVICE("uuid") ", " DEVICE(
          "name") ", calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted,"
-                 " histogram FROM function_stats WHERE session_id = ?1",
+                 " coalesce(untimed_calls, 0), sampled_calls, error_ns, histogram"
+                 " FROM function_stats WHERE session_id = ?1",
      .columns = {KEYS,
                  {"name", SJ_FORWARD_NAME},
                  {"build_id", SJ_FORWARD_BUILD},
@@ -46,6 +47,9 @@ const sj_forward_table sj_forward_tables[] = {
                  {"max_ns", SJ_FORWARD_MAYBE},
                  {"unwound", SJ_FORWARD_COUNT},
                  {"untrusted", SJ_FORWARD_COUNT},
+                 {"untimed_calls", SJ_FORWARD_MAYBE}, /* NULL: of before version 6, not known */
+                 {"sampled_calls", SJ_FORWARD_MAYBE},
+                 {"error_ns", SJ_FORWARD_MAYBE},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
     {.name = "call_edges",
      .owner = "session",

@@ -32,7 +32,7 @@ enum {
  * the version of what is given. Has to fit into CONTENT_BYTES, so that the name and the tags are
  * cut by bytes: at most 2,000 of them, some 200 of numbers, and a list of tables. */
 #define CONTENT                                                                                    \
-    "printf('4 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
+    "printf('5 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
     " JOIN modules USING (build_id) JOIN session_modules USING (module_id)"                        \
     " WHERE session_id = s.session_id), 0)) || CAST(substr(CAST(coalesce(s.name, '') || ' ' ||"    \

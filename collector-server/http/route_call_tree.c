@@ -4,6 +4,7 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
 
 #include <inttypes.h>
@@ -21,10 +22,10 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     "histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator, p.min_ns,"       \
     " p.max_ns)"
 
-/* Some calls of its function were counted without a clock. */
-#define IS_ESTIMATE                                                                                \
-    "EXISTS (SELECT 1 FROM function_stats e WHERE e.session_id = p.session_id"                     \
-    " AND e.function_id = p.function_id AND e.untimed_calls > 0) AS is_estimate"
+#define ESTIMATES                                                                                  \
+    SJ_IS_ESTIMATE("p.session_id", "p.function_id")                                                \
+    " AS is_estimate, " SJ_IS_SELF_ESTIMATE("p.session_id", "p.function_id") " AS "                \
+                                                                             "is_self_estimate"
 
 #define NODE_COLUMNS                                                                               \
     "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id,"                               \
@@ -32,7 +33,7 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
     " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
         "0.95") " AS p95_ns,"                                                                      \
-                " p.unwound, p.untrusted, " IS_ESTIMATE ", (SELECT count(*) FROM call_paths c"     \
+                " p.unwound, p.untrusted, " ESTIMATES ", (SELECT count(*) FROM call_paths c"       \
                 " WHERE c.parent_path_id = p.path_id) AS child_count"
 #define NODE_JOINS                                                                                 \
     " JOIN functions f ON f.function_id = p.function_id JOIN modules m ON m.module_id ="           \

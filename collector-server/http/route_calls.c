@@ -1,11 +1,13 @@
 /* Single calls of one stream in a window of time, by depth: those that begin in it, and those that
  * were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
- * depth are one bar, with their count; so an answer has at most `width` bars a depth and call.
+ * depth are one bar, with their count and the flags that any of them has; so an answer has at most
+ * `width` bars a depth and call.
  *
  * Calls open at the start are the last call that began before and the calls above it: they are
  * found from the one block that begins before the window, however long ago they began. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
@@ -55,6 +57,11 @@ static const char open_sql[] =
     " end_ns, self_ns, ending, flags FROM calls WHERE call_id = ?1)"
     " WHERE end_ns IS NULL OR end_ns >= ?2 ORDER BY depth";
 
+/* ?1: the function, ?2: the session. */
+static const char function_sql[] =
+    "SELECT name, " SJ_CALLS_COUNTED("?2", "?1") " AS is_counting FROM functions"
+                                                 " WHERE function_id = ?1";
+
 static const char begun_sql[] = "SELECT " CALL_COLUMNS " FROM calls WHERE session_id = ?1 AND"
                                 " stream_id = ?2 AND start_ns >= ?3 AND start_ns <= ?4";
 
@@ -71,12 +78,14 @@ typedef struct window {
 typedef struct track {
     json_t *bar; /* that narrow calls may still join; borrowed from `rows`; NULL: none */
     int64_t pixel;
+    int64_t flags; /* of any of its calls */
     int64_t count;
 } track;
 
 typedef struct picture {
     json_t *rows;
     json_t *functions; /* name by id */
+    json_t *counting;  /* ids of those that made counted calls */
     track tracks[DEPTH_MAX];
     bool is_truncated;
 } picture;
@@ -122,7 +131,7 @@ static sj_status read_one(const window *view, const char *sql, int64_t *value, b
 
 /* Narrow calls of one pixel are one bar. */
 static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t start_ns,
-                     int64_t end_ns)
+                     int64_t end_ns, int64_t flags)
 {
     const int64_t length = view->to_ns - view->from_ns + 1;
     track *at = &drawn->tracks[depth];
@@ -132,16 +141,19 @@ static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t 
                            start_ns >= view->from_ns;
     if (is_narrow && at->bar != NULL && at->pixel == pixel) {
         json_array_set_new(at->bar, 4, json_integer(end_ns));
+        at->flags |= flags;
+        json_array_set_new(at->bar, 7, json_integer(at->flags));
         json_array_set_new(at->bar, 8, json_integer(++at->count));
         return true;
     }
     at->bar = NULL;
     at->pixel = is_narrow ? pixel : -1;
+    at->flags = flags;
     at->count = 1;
     return false;
 }
 
-static void name_function(const window *view, picture *drawn, const char *id)
+static void describe_function(const window *view, picture *drawn, const char *id)
 {
     sqlite3_stmt *statement = NULL;
     sj_error ignored;
@@ -150,11 +162,15 @@ static void name_function(const window *view, picture *drawn, const char *id)
         return;
     }
     json_object_set_new(drawn->functions, id, json_string(""));
-    if (sj_rows_prepare(view->database, "SELECT name FROM functions WHERE function_id = ?1",
-                        &statement, &ignored) == SJ_OK) {
+    if (sj_rows_prepare(view->database, function_sql, &statement, &ignored) == SJ_OK) {
         sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(statement, 2, view->request->id);
         if (sj_rows_take(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
-            json_object_set(drawn->functions, id, json_object_get(json_array_get(rows, 0), "name"));
+            const json_t *row = json_array_get(rows, 0);
+            json_object_set(drawn->functions, id, json_object_get(row, "name"));
+            if (json_is_true(json_object_get(row, "is_counting"))) {
+                json_array_append_new(drawn->counting, json_string(id));
+            }
             json_decref(rows);
         }
     }
@@ -167,22 +183,22 @@ static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement
     const int64_t start_ns = sqlite3_column_int64(statement, 3);
     const bool has_ended = sqlite3_column_type(statement, 4) != SQLITE_NULL;
     const int64_t end_ns = has_ended ? sqlite3_column_int64(statement, 4) : INT64_MAX;
+    const int64_t flags = sqlite3_column_int64(statement, 7);
     if (depth < 0 || depth >= DEPTH_MAX || json_array_size(drawn->rows) >= BARS_MAX) {
         drawn->is_truncated = true;
         return;
     }
-    if (join_bar(view, drawn, depth, start_ns, end_ns)) {
+    if (join_bar(view, drawn, depth, start_ns, end_ns, flags)) {
         return;
     }
     snprintf(function, sizeof(function), "%" PRId64, (int64_t)sqlite3_column_int64(statement, 1));
-    name_function(view, drawn, function);
+    describe_function(view, drawn, function);
     json_t *bar = json_pack(
         "[o s I I o o b I I]",
         json_sprintf("%" PRId64, (int64_t)sqlite3_column_int64(statement, 0)), function,
         (json_int_t)depth, (json_int_t)start_ns, has_ended ? json_integer(end_ns) : json_null(),
         has_ended ? json_integer(sqlite3_column_int64(statement, 5)) : json_null(),
-        sqlite3_column_int(statement, 6), (json_int_t)sqlite3_column_int64(statement, 7),
-        (json_int_t)1);
+        sqlite3_column_int(statement, 6), (json_int_t)flags, (json_int_t)1);
     if (json_array_append_new(drawn->rows, bar) == 0) {
         drawn->tracks[depth].bar = drawn->tracks[depth].pixel >= 0 ? bar : NULL;
     }
@@ -227,6 +243,7 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     }
     drawn->rows = json_array();
     drawn->functions = json_object();
+    drawn->counting = json_array();
     sj_status status = SJ_OK;
     const bool is_too_many = calls > CALLS_MAX;
     if (!is_too_many) {
@@ -240,17 +257,18 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     }
     if (status == SJ_OK) {
         char *warnings = sj_query_take_warnings(view->database);
-        *body = json_pack("{s[sssssssss] sO sO sb sb sI ss%}", "columns", "call_id", "function_id",
-                          "depth", "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count",
-                          "rows", drawn->rows, "functions", drawn->functions, "truncated",
-                          drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks",
-                          (json_int_t)calls, "warnings", warnings != NULL ? warnings : "",
-                          warnings != NULL ? strlen(warnings) : 0);
+        *body = json_pack(
+            "{s[sssssssss] sO sO sO sb sb sI ss%}", "columns", "call_id", "function_id", "depth",
+            "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count", "rows", drawn->rows,
+            "functions", drawn->functions, "calls_counted", drawn->counting, "truncated",
+            drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls,
+            "warnings", warnings != NULL ? warnings : "", warnings != NULL ? strlen(warnings) : 0);
         sqlite3_free(warnings);
         status = *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     json_decref(drawn->rows);
     json_decref(drawn->functions);
+    json_decref(drawn->counting);
     free(drawn);
     return status;
 }

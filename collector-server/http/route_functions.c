@@ -4,6 +4,7 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
+#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
 
 #include <stdio.h>
@@ -21,7 +22,9 @@ typedef struct sort_key {
 #define MEAN                                                                                       \
     "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
     " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
-#define UNTIMED "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns"
+#define UNTIMED                                                                                    \
+    "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns, " SJ_IS_SELF_ESTIMATE(             \
+        "x.session_id", "x.function_id") " AS is_self_estimate"
 /* The middle of a bin may lie outside of what was measured. */
 #define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
 

@@ -11,6 +11,7 @@ import {
 } from "./lab.mjs";
 
 const SIDE = 5; // sessions of each side of the comparison, of each lab
+const ALL = 4 * SIDE + 1; // one more with estimates
 const labs = [database, path.join(output, "other.db")];
 let node;
 let url;
@@ -32,6 +33,7 @@ before(async () => {
             }
         }
     });
+    sojourn("record", "-q", "-o", database, "--name", "estimates", "--clock", "adaptive", "--", program, "20000", "0");
     const folder = path.join(output, "node");
     mkdirSync(folder);
     node = spawn("/usr/bin/python3", [fileURLToPath(new URL("../system/support/serve_cluster.py", import.meta.url)), folder]);
@@ -58,10 +60,10 @@ const isOfRows = (wanted) => document.querySelectorAll("table.sessions tbody tr"
 
 test("the list is of all labs, is searched and filtered, and says which engine answers", async () => {
     const page = await openPage("/");
-    await page.waitForFunction(isOfRows, 4 * SIDE);
+    await page.waitForFunction(isOfRows, ALL);
     const [{ calls }] = await sql("SELECT sum(stored_calls) AS calls FROM sessions");
     assert.equal(calls, ofLabs("SELECT sum(stored_calls) AS calls FROM sessions").reduce((sum, row) => sum + row.calls, 0));
-    await page.getByText(`at ${url}: ${4 * SIDE} sessions of 2 labs`).waitFor();
+    await page.getByText(`at ${url}: ${ALL} sessions of 2 labs`).waitFor();
     await page.getByLabel("Search sessions").fill("after 1");
     await page.waitForFunction(isOfRows, SIDE);
     await page.goto(new URL("/?app=recorded_program&q=before", page.url()).href);
@@ -104,13 +106,40 @@ test("devices and builds are asked of the cluster itself", async () => {
     const shown = await texts(panel.locator("tbody tr"));
     const [{ devices }] = await sql("SELECT count(DISTINCT device_id) AS devices FROM sessions");
     assert.equal(shown.length, devices);
-    assert.equal(shown.reduce((sum, row) => sum + Number(row[2]), 0), 4 * SIDE);
+    assert.equal(shown.reduce((sum, row) => sum + Number(row[2]), 0), ALL);
     await panel.getByRole("link", { name: "SQL", exact: true }).click();
     await page.getByLabel("Asked").waitFor();
     assert.equal(await page.getByLabel("Asked").inputValue(), "cluster");
     await page.getByRole("columnheader", { name: "p95_ns" }).first().waitFor();
     await page.goto(new URL("/sql?sql=SELECT+count(*)+AS+n+FROM+calls", page.url()).href);
     await page.getByText("asked of what was fetched of the cluster").waitFor();
+    await page.context().close();
+});
+
+test("times that are estimates are marked", async () => {
+    const [{ name }] = JSON.parse(sojourn("sql", "--json", `SELECT f.name FROM function_stats s JOIN functions f USING (function_id)
+        WHERE s.untimed_calls > 0 ORDER BY s.self_ns DESC LIMIT 1`, database));
+    const page = await openPage(`/fleet?function=${name}`);
+    for (const [of, marked] of [[name, true], ["main", false]]) {
+        await page.goto(new URL(`/fleet?function=${of}`, page.url()).href);
+        const rows = page.getByRole("region", { name: `p95 of ${of}`, exact: true }).locator("tbody tr");
+        await rows.first().waitFor();
+        assert.equal((await texts(rows)).some((row) => row[3].startsWith("~")), marked, of);
+    }
+    const [{ id }] = await sql("SELECT session_id AS id FROM sessions WHERE name = 'estimates'");
+    await page.goto(new URL(`/sessions/${id}`, page.url()).href);
+    await page.getByText("~ marks estimates.").waitFor();
+    await page.goto(new URL("/compare?a=name:estimates&b=name:after*", page.url()).href);
+    const compared = rowsOf(page, "Functions compared").filter({ hasText: name });
+    await compared.first().waitFor();
+    assert.match((await texts(compared))[0][5], /^~/);
+    for (const change of ["DROP COLUMN untimed_calls", "ADD COLUMN untimed_calls Nullable(Int64)"]) { // as rows of before are
+        assert.ok((await fetch(url, { method: "POST", body: `ALTER TABLE sojourn.raw_function_stats ${change}` })).ok);
+    }
+    const unknown = page.getByText(`Of ${format.counted(ALL, "session")} it is not known which times are estimates`);
+    assert.equal(await unknown.count(), 0);
+    await page.goto(new URL(`/fleet?function=${name}`, page.url()).href);
+    await unknown.waitFor();
     await page.context().close();
 });
 

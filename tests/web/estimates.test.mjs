@@ -1,4 +1,5 @@
-// Times of calls that were counted without a clock: wherever they are shown, ~ says that they are estimates.
+// Times of calls that were counted without a clock, and self times of what calls them: wherever they are shown, ~ says
+// that they are estimates.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
@@ -10,6 +11,7 @@ const EXACT = 2;
 const KILLED = 3; // adaptive, too
 
 let untimed; // by name: how many calls of a function of ADAPTIVE have no times of their own
+let counting; // names of functions that call some of those
 
 before(async () => {
     clean();
@@ -22,25 +24,38 @@ before(async () => {
         WHERE s.session_id = ${ADAPTIVE}`);
     untimed = new Map(rows.map((row) => [row.name, row.untimed]));
     assert.ok(untimed.get("spin") > 0 && untimed.get("main") === 0, JSON.stringify(rows));
+    const edges = await sql(`SELECT c.name AS caller, f.name AS callee FROM call_edges e JOIN functions f ON f.function_id = e.callee_function_id
+        JOIN functions c ON c.function_id = e.caller_function_id WHERE e.session_id = ${ADAPTIVE}`);
+    counting = new Set(edges.filter(({ callee }) => isEstimate(callee)).map(({ caller }) => caller));
+    assert.ok([...counting].some((name) => !isEstimate(name)), `all of ${[...counting]} are counted themselves`);
 });
 
 after(stop);
 
 const isEstimate = (name) => untimed.get(name) > 0;
+const isSelfOfCall = (name, flags) => (flags & 16) !== 0 || counting.has(name);
+const isSelfEstimate = (name) => isEstimate(name) || counting.has(name);
 const nameIn = (text) => [...untimed.keys()].find((name) => text.startsWith(name));
 const isMarked = (text) => text.includes("~");
 const grid = (page, role) =>
     page.locator(`[role=${role}] .rows [role=row]`).evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
 
 // The cells of a row are marked as the function of its name is; "–" is no time.
-function checkRow(name, cells) {
-    cells.filter((text) => text !== "–" && text !== "").forEach((text) => assert.equal(isMarked(text), isEstimate(name), `${name}: ${cells.join(" | ")}`));
+function checkCells(name, cells, isMark) {
+    cells.filter((text) => text !== "–" && text !== "").forEach((text) => assert.equal(isMarked(text), isMark, `${name}: ${cells.join(" | ")}`));
 }
 
-// A column is_estimate of a panel's own statement is what function_stats says.
+function checkRow(name, cells, selves = []) {
+    checkCells(name, cells, isEstimate(name));
+    checkCells(`self of ${name}`, selves, isSelfEstimate(name));
+}
+
+// Columns is_estimate and is_self_estimate of a panel's own statement are what function_stats and call_edges say; the
+// latter comes back where there is one.
 function agreed(row) {
-    assert.equal(Boolean(row.is_estimate), isEstimate(row.name), row.name);
-    return row.is_estimate;
+    assert.equal(Boolean(row.is_estimate ?? isEstimate(row.name)), isEstimate(row.name), row.name);
+    assert.equal(Boolean(row.is_self_estimate ?? isSelfEstimate(row.name)), isSelfEstimate(row.name), `self of ${row.name}`);
+    return row.is_self_estimate ?? row.is_estimate;
 }
 
 const functionId = async (name) =>
@@ -71,7 +86,7 @@ test("the table of functions marks every time, and tells the error of a total", 
         const shown = await grid(page, "grid");
         for (const { name, total_ns: total, error_ns: error } of rows) {
             const [, self, sum, , mean, ...rest] = shown.find(([text]) => nameIn(text) === name);
-            checkRow(name, [self, sum, mean, ...rest.slice(0, 5)]);
+            checkRow(name, [sum, mean, ...rest.slice(0, 5)], [self]);
             assert.equal(sum, `${isEstimate(name) ? "~" : ""}${duration(total)}`);
             if (isEstimate(name)) {
                 const hint = await page.locator("[role=grid] .rows [role=row]", { hasText: name }).first().locator("[role=gridcell]").nth(2).locator("span").getAttribute("title");
@@ -103,16 +118,19 @@ test("the page of a function marks its times, and tells the error of their sum",
     const [first] = await sql(`SELECT start_ns, thread_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${id} AND flags & 16 LIMIT 1`);
     const area = `${first.start_ns - 200}-${first.start_ns + 1000000}`;
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${id}&threads=${first.thread_id}&area=${area}&range=0-${fn.max_ns}`, base).href);
-    const calls = await checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => {
+    const sameDuration = (name) => checkPanel(page, "Calls of this duration, in order of entry, at most 100", (row) => {
         const sign = row.flags & 16;
-        return [estimated(row.start_ns, sign), undefined, estimated(row.duration_ns, sign), estimated(row.self_ns, sign), row.ending];
+        return [estimated(row.start_ns, sign), undefined, estimated(row.duration_ns, sign), estimated(row.self_ns, isSelfOfCall(name, row.flags)), row.ending];
     });
-    assert.ok(calls.some((row) => isMarked(row[2])));
+    assert.ok((await sameDuration("spin")).some((row) => isMarked(row[2])));
     const exact = await functionId("load_file");
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${exact}&range=0-1000000000000`, base).href);
+    assert.ok((await sameDuration("load_file")).every((row) => !isMarked(row[2]) && isMarked(row[3]) === counting.has("load_file")));
     for (const chosen of ["", "&area=0-100000000000"]) {
         await page.goto(new URL(`/sessions/${ADAPTIVE}?view=function&function=${exact}${chosen}`, base).href);
         await page.getByRole("heading", { name: "load_file" }).waitFor();
-        assert.equal(await page.locator("p", { hasText: "1 call," }).getByText("~").count(), 0);
+        const line = await page.locator("p", { hasText: "1 call," }).textContent();
+        checkRow("load_file", [/[^ ]+ [^ ]+(?= total)/.exec(line)[0]], [/[^ ]+ [^ ]+(?= self)/.exec(line)[0]]);
         await checkPanel(page, "Callees", (row) => [row.name, count(row.calls), estimated(row.total_ns, agreed(row))]);
     }
     await page.context().close();
@@ -124,7 +142,7 @@ test("the call tree marks paths of such functions", async () => {
         await page.locator("[role=treegrid] .rows .mono", { hasText: "hash_word" }).first().waitFor();
         const rows = (await grid(page, "treegrid")).filter(([text]) => nameIn(text));
         assert.ok(rows.length >= 4);
-        rows.forEach(([name, total, self, , p50, p95]) => checkRow(nameIn(name), [total, self, p50, p95]));
+        rows.forEach(([name, total, self, , p50, p95]) => checkRow(nameIn(name), [total, p50, p95], [self]));
         const rest = (await grid(page, "treegrid")).filter(([text]) => text === "show the siblings" || / more$/.test(text));
         rest.flatMap(([, total, self]) => [total, self]).filter((text) => text !== "" && text !== "–").forEach((text) => assert.ok(isMarked(text), text));
         await page.context().close();
@@ -141,7 +159,7 @@ test("flame graphs and their tables mark them", async () => {
     await tableOf(label).first().waitFor();
     const shown = await texts(tableOf(label));
     assert.ok(shown.some(([name]) => isEstimate(name)));
-    shown.forEach(([name, , total, self]) => checkRow(name, [total, self]));
+    shown.forEach(([name, , total, self]) => checkRow(name, [total], [self]));
     const flame = page.getByRole("group", { name: label, exact: true });
     await flame.focus();
     const paths = await sql(`SELECT name, path_id, total_ns, self_ns FROM flame(${ADAPTIVE})`);
@@ -150,7 +168,7 @@ test("flame graphs and their tables mark them", async () => {
         await page.keyboard.press("ArrowDown");
         await page.waitForURL((url) => url.href !== before);
         const path = paths.find((row) => String(row.path_id) === new URL(page.url()).searchParams.get("frame").split("-")[0]);
-        await page.getByText(new RegExp(`^${path.name}: ${estimated(path.total_ns, isEstimate(path.name)).replace(".", "\\.")}, .*, ${estimated(path.self_ns, isEstimate(path.name)).replace(".", "\\.")} self$`)).waitFor();
+        await page.getByText(new RegExp(`^${path.name}: ${estimated(path.total_ns, isEstimate(path.name)).replace(".", "\\.")}, .*, ${estimated(path.self_ns, isSelfEstimate(path.name)).replace(".", "\\.")} self$`)).waitFor();
     }
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&fold=1`, base).href);
     await page.locator(".flame canvas").waitFor();
@@ -162,7 +180,7 @@ test("flame graphs and their tables mark them", async () => {
         await page.locator(".flame canvas").waitFor();
         await openTwin(page);
         await tableOf("Functions above their callers").first().waitFor();
-        (await texts(tableOf("Functions above their callers"))).filter((row) => row[1] === "0").forEach(([name, , self]) => checkRow(name, [self]));
+        (await texts(tableOf("Functions above their callers"))).filter((row) => row[1] === "0").forEach(([name, , self]) => checkRow(name, [], [self]));
         await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("check_line")}${chosen}`, base).href);
         await page.getByText(/^check_line: ~.* total, ~.* self/).waitFor();
         await page.locator(".flame canvas").nth(1).waitFor();
@@ -184,7 +202,7 @@ test("overview, live view and crash page mark functions and single calls", async
     await checkPanel(page, "Single calls with most time of their own", (row) => [
         undefined,
         undefined,
-        estimated(row.self_ns, row.flags & 16),
+        estimated(row.self_ns, isSelfOfCall(row.name, row.flags)),
         estimated(row.duration_ns, row.flags & 16),
     ]);
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=live`, base).href);
@@ -227,14 +245,21 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
         hit = await said.textContent();
     }
     assert.match(hit, new RegExp(`${call.name}, ~`));
-    const [timed] = await sql(`SELECT call_id, duration_ns, self_ns FROM calls c WHERE session_id = ${ADAPTIVE} AND NOT flags & 16 AND duration_ns > 0 LIMIT 1`);
+    const [timed] = await sql(`SELECT c.call_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, f.name FROM calls c JOIN functions f USING (function_id)
+        WHERE c.session_id = ${ADAPTIVE} AND NOT c.flags & 16 AND c.duration_ns > 0 AND f.name = 'parse_line' LIMIT 1`);
+    assert.ok(counting.has(timed.name));
     await page.goto(new URL(`/sessions/${ADAPTIVE}?view=timeline&call=${timed.call_id}`, base).href);
-    await details.getByText(`${duration(timed.duration_ns)}, ${duration(timed.self_ns)} of it itself`, { exact: true }).waitFor();
+    await details.getByText(`${duration(timed.duration_ns)}, ~${duration(timed.self_ns)} of it itself`, { exact: true }).waitFor();
+    await page.goto(new URL(`/sessions/${ADAPTIVE}?view=timeline&call=${timed.call_id}&from=${timed.start_ns}&to=${timed.end_ns}`, base).href);
+    await openTwin(page);
+    const its = rowsOf(page, "Calls of the timeline").filter({ hasText: timed.name }).filter({ hasText: `~${duration(timed.self_ns)}` });
+    await its.first().waitFor();
+    assert.equal((await texts(its))[0][4], duration(timed.duration_ns));
     for (const target of [`/sessions/${ADAPTIVE}?view=timeline&area=0-100000000000`, `/timeline?sessions=${ADAPTIVE},${EXACT}&align=start&area=0-100000000000`]) {
         await page.goto(new URL(target, base).href);
         const several = target.startsWith("/timeline");
         const sums = await checkPanel(page, "Calls that began in the selection", (one) => {
-            const sign = one.session_id === EXACT ? one.is_estimate : agreed(one);
+            const sign = one.session_id === EXACT ? one.is_self_estimate : agreed(one);
             assert.ok(one.session_id !== EXACT || !sign, "all of the other session were timed");
             const self = estimated(one.self_ns, sign);
             return several ? [undefined, undefined, one.name, count(one.calls), self] : [one.name, count(one.calls), self];
@@ -242,6 +267,25 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
         assert.ok(sums.some((cells) => isMarked(cells.at(-1))) && sums.some((cells) => !isMarked(cells.at(-1))));
     }
     await page.context().close();
+});
+
+test("the API marks self times of functions and paths, and a bar of many calls as any of them is", async () => {
+    const of = async (path) => (await fetch(new URL(`/api/v1/sessions/${ADAPTIVE}/${path}`, base))).json();
+    const { items } = await of("functions");
+    assert.ok(items.length > 5);
+    items.forEach((row) => assert.equal(row.is_self_estimate, isSelfEstimate(row.name), row.name));
+    const { focus } = await of(`call-tree?function=${await functionId("hash_word")}`);
+    assert.ok(focus.length > 2);
+    focus.forEach((row) => assert.deepEqual([row.is_estimate, row.is_self_estimate], [isEstimate(row.name), isSelfEstimate(row.name)], row.name));
+    const [{ stream }] = await sql(`SELECT stream_id AS stream FROM streams WHERE session_id = ${ADAPTIVE} ORDER BY calls DESC LIMIT 1`);
+    let differ = 0; // bars whose first call is not like the others
+    for (const [call, , depth, , , , , flags, count] of (await of(`calls?stream=${stream}&width=50`)).rows.filter((row) => row[8] > 1)) {
+        const calls = await sql(`SELECT flags FROM calls WHERE stream_id = ${stream} AND depth = ${depth} AND call_id >= ${call} ORDER BY call_id LIMIT ${Math.min(count, 1000)}`);
+        const seen = calls.reduce((all, one) => all | one.flags, 0);
+        assert.equal(count <= 1000 ? flags : flags & seen, seen, `${count} calls at depth ${depth}`);
+        differ += flags !== calls[0].flags;
+    }
+    assert.ok(differ > 0);
 });
 
 test("why a call was slow: what of both is estimated", async () => {
@@ -263,8 +307,9 @@ test("why a call was slow: what of both is estimated", async () => {
     const shown = await texts(rows);
     for (const { name, level, flag, self_ns: self } of below) {
         const [, , difference, own] = shown.find((row) => row[0] === name && row[1] === String(level));
-        assert.equal(own, format.estimated(self, flag), name);
-        assert.ok(!flag || isMarked(difference), difference);
+        const sign = isSelfOfCall(name, flag);
+        assert.equal(own, format.estimated(self, sign), name);
+        assert.ok(!sign || isMarked(difference), difference);
     }
     await page.context().close();
 });
@@ -274,11 +319,12 @@ test("a comparison marks the side that is estimated", async () => {
     const page = await openPage(`/compare?a=${ADAPTIVE}&b=${EXACT}`);
     const rows = await checkPanel(page, "Functions", (row) => {
         assert.equal(row.error_ns_a !== null, isEstimate(row.name), row.name);
-        assert.equal(row.error_ns_b, null, row.name);
-        return [undefined, undefined, undefined, undefined, undefined, estimated(row.self_ns_a, row.error_ns_a !== null), duration(row.self_ns_b)];
+        assert.equal(Boolean(row.is_self_estimate_a), isSelfEstimate(row.name), row.name);
+        assert.ok(row.error_ns_b === null && !row.is_self_estimate_b, row.name);
+        return [undefined, undefined, undefined, undefined, undefined, estimated(row.self_ns_a, row.is_self_estimate_a), duration(row.self_ns_b)];
     });
     assert.ok(rows.some((row) => isMarked(row[5])) && rows.some((row) => !isMarked(row[5])));
-    await page.getByText("~ marks estimates: of calls that were counted without a clock.").waitFor();
+    await page.getByText("~ marks estimates: of calls that were counted without a clock, and self time of their callers.").waitFor();
     const spin = rowsOf(page, "Functions compared").filter({ has: page.getByRole("button", { name: "spin", exact: true }) });
     const [{ error }] = await sql(`SELECT error_ns AS error FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
     assert.equal(await spin.locator("td").nth(5).locator("span").getAttribute("title"), `estimate: calls counted without a clock; total ± ${duration(error)} (standard error)`);
@@ -289,7 +335,7 @@ test("a comparison marks the side that is estimated", async () => {
     const paths = rowsOf(page, "Call paths compared, as a table");
     await paths.first().waitFor();
     (await texts(paths)).forEach(([name, , totalA, totalB, selfA, selfB]) => {
-        checkRow(name, [totalA, selfA]);
+        checkRow(name, [totalA], [selfA]);
         assert.ok(!isMarked(totalB) && !isMarked(selfB), name);
     });
     await page.context().close();
@@ -311,16 +357,51 @@ test("one file marks them, and shows no columns for it", async () => {
     const table = alone.getByRole("region", { name: "Functions", exact: true });
     const heads = (await table.locator("th").allTextContents()).map((text) => text.trim());
     assert.deepEqual(heads, ["Function", "Module", "Calls", "Total", "Self", "Mean", "Min", "p50", "p95", "p99", "Max"]);
-    for (const [name, , , ...times] of await texts(table.locator("tbody tr"))) {
-        checkRow(name, times);
+    for (const [name, , , total, self, ...times] of await texts(table.locator("tbody tr"))) {
+        checkRow(name, [total, ...times], [self]);
     }
-    const slow = await sql(`SELECT s.flags, s.self_ns FROM slow_calls s WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
+    const slow = await sql(`SELECT s.flags, s.self_ns, f.name FROM slow_calls s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
     const shown = await texts(rowsOf(alone, "Single calls with most time of their own"));
-    assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, row.flags & 16)));
+    assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, isSelfOfCall(row.name, row.flags))));
     await openTwin(alone);
     const paths = rowsOf(alone, "Call paths, callers above callees, as a table");
     await paths.first().waitFor();
-    (await texts(paths)).forEach(([name, , total, self]) => checkRow(name, [total, self]));
+    (await texts(paths)).forEach(([name, , total, self]) => checkRow(name, [total], [self]));
+    await alone.context().close();
+    await page.context().close();
+});
+
+test("the error of a total can be read without a mouse", async () => {
+    const { duration } = format;
+    const [fn] = await sql(`SELECT total_ns, error_ns FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
+    const page = await openPage(`/sessions/${ADAPTIVE}`);
+    await page.getByLabel("Search functions", { exact: true }).fill("spin");
+    const grid = page.locator("[role=grid][aria-busy=false]");
+    await grid.focus();
+    const note = `spin: total ~${duration(fn.total_ns)} ± ${duration(fn.error_ns)} (standard error)`;
+    await page.getByText(note, { exact: true }).waitFor();
+    assert.equal(await grid.getAttribute("aria-describedby"), await page.getByText(note, { exact: true }).getAttribute("id"));
+    await page.goto(new URL(`/compare?a=${ADAPTIVE}&b=${EXACT}`, base).href);
+    await page.getByRole("button", { name: "spin", exact: true }).press("Enter");
+    await page.getByText(new RegExp(`A: .* calls, half of them up to ~.*, total ± ${duration(fn.error_ns).replace(".", "\\.")} \\(standard error\\)\\. B: [^±]*$`)).waitFor();
+    await page.context().close();
+});
+
+test("the search of one file looks at what it shows, not at columns that only mark", async () => {
+    const hidden = 777777777;
+    change(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 25)
+            INSERT INTO functions (module_id, offset, size_bytes, name, symbol, symbol_key)
+            SELECT (SELECT min(module_id) FROM functions), 10000000 + n, 1, 'padding_' || n, '', 10000000 + n FROM n;
+        INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, unwound, untrusted, untimed_calls)
+            SELECT ${EXACT}, function_id, 1, 1, 1, 0, 0, ${hidden} FROM functions WHERE name LIKE 'padding%'`);
+    const page = await openPage(`/sessions/${EXACT}`);
+    const alone = await saveOne(page, "search.html");
+    const rows = alone.getByRole("region", { name: "Functions", exact: true }).locator("tbody tr");
+    const search = alone.getByLabel("Search in Functions", { exact: true });
+    await search.fill("padding");
+    await comesTo(() => rows.count(), 25);
+    await search.fill(String(hidden));
+    await comesTo(() => rows.count(), 0);
     await alone.context().close();
     await page.context().close();
 });

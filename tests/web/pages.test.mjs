@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import {
-    checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
+    base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const VALUED = 1;
@@ -97,6 +97,36 @@ test("a crashed session shows its open stack, its last calls and what it did to 
     }
     await checkPanel(page, "Reports, latest first", (row) => [row.command, row.device, row.thread_name, duration(row.at_ns), row.access]);
     await page.context().close();
+});
+
+test("findings of a selected time are those of all threads, also of one without recorded calls", async () => {
+    const title = "Uses of freed memory and other heap mistakes";
+    const [{ tid, at }] = await sql(`SELECT max(tid) AS tid, max(at_ns) AS at FROM zombie_reports WHERE session_id = ${FALLEN}`);
+    const [{ thread }] = await sql(`SELECT thread_id AS thread FROM threads WHERE session_id = ${FALLEN} AND is_main`);
+    change(`UPDATE zombie_reports SET tid = 0 WHERE session_id = ${FALLEN}`);
+    const page = await openPage(`/sessions/${FALLEN}?view=overview&area=0-${at + 1}`);
+    await checkPanel(page, title, (row) => [row.kind.replaceAll("_", " "), row.used_in]);
+    for (const other of [`area=${at + 1}-${at + 1000}`, `area=0-${at + 1}&threads=${thread}`]) {
+        const [answer] = await Promise.all([
+            page.waitForResponse((response) => response.url().includes("zombie_reports")),
+            page.goto(new URL(`/sessions/${FALLEN}?view=overview&${other}`, base).href),
+        ]);
+        assert.deepEqual((await answer.json()).rows, [], other);
+    }
+    await page.context().close();
+    change(`UPDATE zombie_reports SET tid = ${tid} WHERE session_id = ${FALLEN}`);
+});
+
+test("calls that took no time have a range, too", async () => {
+    const where = `session_id = ${VALUED} AND function_id = (SELECT function_id FROM functions WHERE name = 'load_file')`;
+    const [fn] = await sql(`SELECT function_id AS id, min_ns, max_ns FROM function_stats WHERE ${where}`);
+    change(`UPDATE function_stats SET min_ns = 0, max_ns = 0 WHERE ${where}`);
+    const page = await openPage(`/sessions/${VALUED}?view=function&function=${fn.id}`);
+    await page.getByRole("button", { name: /^max / }).click();
+    await page.waitForURL((url) => url.searchParams.get("range") === "0-1");
+    await page.getByRole("region", { name: "Calls of this duration, in order of entry, at most 100" }).waitFor();
+    await page.context().close();
+    change(`UPDATE function_stats SET min_ns = ${fn.min_ns}, max_ns = ${fn.max_ns} WHERE ${where}`);
 });
 
 test("flame graphs show call paths, callers and callees as SQL has them", async () => {

@@ -5,6 +5,8 @@ import { base, change, clean, comesTo, foreign, format, openPage, problems, reco
 
 const WHOLE = 1;
 const OTHER = 2;
+const REFUSED = "refused by the test";
+const REFUSING = { expects: /status of 400/ };
 let worker; // thread_id
 
 before(async () => {
@@ -21,7 +23,8 @@ before(async () => {
 
 after(stop);
 
-// hold keeps the answers to requests whose address and parameters `wanted` names, until they are let go.
+// hold keeps the answers to requests whose address and parameters `wanted` names, until they are let go; `asked` when
+// the first is there, as things were then. Let go, they have come to the page, or it has given them up.
 async function hold(page, wanted) {
     let open;
     let seen;
@@ -36,9 +39,11 @@ async function hold(page, wanted) {
             return;
         }
         held++;
+        const response = await route.fetch({ timeout: 0 });
         seen();
         await opened;
-        await route.continue().catch(() => undefined); // nobody waits for it any more
+        await route.fulfill({ response }).catch(() => undefined); // nobody waits for it any more
+        await (await route.request().response())?.finished();
         if (--held === 0) {
             come();
         }
@@ -50,6 +55,13 @@ async function hold(page, wanted) {
             await answered;
         },
     };
+}
+
+// refuse answers requests that `wanted` names with an error.
+async function refuse(page, wanted) {
+    await page.route("**/api/v1/**", (route) =>
+        wanted(new URL(route.request().url())) ? route.fulfill({ status: 400, json: { error: REFUSED } }) : route.fallback(),
+    );
 }
 
 const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
@@ -70,10 +82,59 @@ test("Enter in the table of functions waits for the rows of the search", async (
     assert.equal(await page.getByRole("grid").getAttribute("aria-busy"), "true");
     assert.ok(!page.url().includes("view=tree"), page.url());
     await late.letGo();
-    const fibonacci = await idOf("fibonacci");
     await page.waitForURL((url) => url.searchParams.get("view") === "tree" && ["path", "function"].some((name) => url.searchParams.has(name)));
     await page.locator("[role=treegrid] .row.selected", { hasText: "fibonacci" }).waitFor();
-    assert.ok(fibonacci > 0);
+    await page.context().close();
+});
+
+test("Enter in the table of functions waits for its first rows, too", async () => {
+    const page = await openPage("/");
+    const late = await hold(page, (url) => url.pathname.endsWith("/functions"));
+    await page.goto(new URL(`/sessions/${WHOLE}`, base).href);
+    await late.asked;
+    await page.getByRole("grid").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await page.getByRole("grid").getAttribute("aria-busy"), "true");
+    await late.letGo();
+    await page.waitForURL((url) => url.searchParams.get("view") === "tree");
+    await page.context().close();
+});
+
+test("a search in the table of functions selects its first row, wherever the selected one was before", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`);
+    const [{ matching }] = await sql(`SELECT count(*) AS matching FROM function_stats JOIN functions f USING (function_id)
+        WHERE session_id = ${WHOLE} AND instr(f.name, '_') > 0`);
+    assert.ok(matching > 3);
+    const grid = page.getByRole("grid");
+    const selected = page.locator("[role=grid] .rows [aria-selected=true]");
+    await grid.locator(".rows .mono").nth(3).waitFor();
+    await grid.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.locator("[role=grid] .rows [aria-selected=true][aria-rowindex='4']").waitFor();
+    await page.getByLabel("Search functions", { exact: true }).fill("_");
+    await page.getByRole("status").getByText(`${matching} of `).waitFor();
+    await comesTo(() => selected.getAttribute("aria-rowindex"), "2");
+    const first = await selected.locator(".mono").textContent();
+    await grid.focus();
+    await page.keyboard.press("Enter");
+    await page.locator("[role=treegrid] .row.selected", { hasText: first }).waitFor();
+    await page.context().close();
+});
+
+test("why the functions of one search cannot be shown is not said of those of the next", async () => {
+    const page = await openPage(`/sessions/${WHOLE}`, REFUSING);
+    await page.locator("[role=grid] .rows .mono").first().waitFor();
+    await refuse(page, (url) => url.searchParams.get("search") === "fibon");
+    const search = page.getByLabel("Search functions", { exact: true });
+    await search.fill("fibon");
+    await page.getByRole("alert").getByText(REFUSED).waitFor();
+    const late = await hold(page, (url) => url.searchParams.get("search") === "hash");
+    await search.fill("hash");
+    await late.asked;
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await late.letGo();
+    await page.locator("[role=grid][aria-busy=false] .rows .mono", { hasText: "hash_word" }).waitFor();
     await page.context().close();
 });
 
@@ -196,6 +257,21 @@ test("a call tree of another selection that comes late does not take the place o
     await page.context().close();
 });
 
+test("why the call tree of one selection cannot be shown is not said of another's", async () => {
+    const page = await openPage(`/sessions/${WHOLE}?view=tree`, REFUSING);
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    await refuse(page, isSql(/call_tree\(/));
+    await page.getByLabel("Select a thread").selectOption(String(worker));
+    await page.getByRole("alert").getByText(REFUSED).waitFor();
+    const late = await hold(page, (url) => url.pathname.endsWith("/call-tree"));
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    await late.asked;
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await late.letGo();
+    await page.locator("[role=treegrid] .rows .mono").first().waitFor();
+    await page.context().close();
+});
+
 test("a call tree that comes when another page is shown leaves its address alone", async () => {
     const id = await idOf("fibonacci");
     const page = await openPage("/");
@@ -229,6 +305,19 @@ test("what one device records is not said of another", async () => {
     change(`UPDATE sessions SET state = 'completed' WHERE session_id = ${OTHER}`);
 });
 
+test("what cannot be known of devices is said to be so, and why", async () => {
+    const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id) WHERE s.session_id = ${WHOLE}`);
+    const page = await openPage("/", REFUSING);
+    await refuse(page, isSql(/device_clocks|p\.device=/));
+    await page.goto(new URL(`/fleet?device=${own.id}`, base).href);
+    const about = page.getByRole("region", { name: own.name, exact: true });
+    await about.getByRole("alert").getByText(REFUSED).waitFor();
+    await comesTo(() => about.getByText("not known", { exact: true }).count(), 2);
+    await page.locator(".page > [role=alert]").waitFor();
+    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "not known").length === 2), true);
+    await page.context().close();
+});
+
 test("places on the timeline of several sessions are those of the way they are aligned", async () => {
     const page = await openPage(`/timeline?sessions=${WHOLE},${OTHER}&align=start`);
     await page.locator(".timeline canvas:not(.stale)").waitFor();
@@ -247,33 +336,36 @@ test("places on the timeline of several sessions are those of the way they are a
 
 test("an older state of a session does not take the place of a newer", async () => {
     const page = await openPage("/");
-    let letGo;
-    let seen;
-    const held = new Promise((resolve) => (letGo = resolve));
-    const asked = new Promise((resolve) => (seen = resolve));
     let count = 0;
-    await page.route(`**/api/v1/sessions/${OTHER}`, async (route) => {
-        const isFirst = ++count === 1;
-        const response = await route.fetch();
-        if (isFirst) {
-            seen();
-            await held;
-        }
-        await route.fulfill({ response });
-    });
+    const late = await hold(page, (url) => url.pathname.endsWith(`/sessions/${OTHER}`) && ++count === 1);
     await page.getByRole("link", { name: "other", exact: true }).click();
-    await asked;
+    await late.asked;
     change(`UPDATE sessions SET stored_calls = 4711 WHERE session_id = ${OTHER}`);
     const calls = page.locator(".tile", { has: page.getByText("Calls", { exact: true }) }).locator("dd");
     await comesTo(() => calls.textContent(), "4,711");
-    letGo();
-    await page.waitForResponse(() => true, { timeout: 1 }).catch(() => undefined);
+    await late.letGo();
     await drawnTwice(page);
     assert.equal(await calls.textContent(), "4,711");
     await page.context().close();
 });
 
-test("findings and what the palette offers are asked anew each time", async () => {
+test("what the palette offers is asked anew each time", async () => {
+    const page = await openPage("/");
+    await page.locator("table.sessions tbody tr").nth(1).waitFor();
+    const open = async (name) => {
+        await page.keyboard.press("Control+k");
+        await page.getByRole("option", { name: `${name} ·`, exact: false }).waitFor();
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog", { name: "Go to" }).waitFor({ state: "detached" });
+    };
+    await open("other");
+    change(`UPDATE sessions SET name = 'renamed' WHERE session_id = ${OTHER}`);
+    await open("renamed");
+    await page.context().close();
+    change(`UPDATE sessions SET name = 'other' WHERE session_id = ${OTHER}`);
+});
+
+test("findings are asked anew each time", async () => {
     const page = await openPage("/zombies");
     await page.getByText("None was reported.", { exact: false }).waitFor();
     change(`INSERT INTO zombies (zombie_id, fingerprint, kind, used_in, freed_in, allocated_in, state, reports, first_seen_realtime_ns, last_seen_realtime_ns)

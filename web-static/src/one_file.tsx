@@ -37,10 +37,11 @@ function titleOf(column: string, panel: string): string {
 }
 
 // Columns that say of the times in a row whether they are estimates; they are marked, and these not shown.
-const ABOUT_TIMES = new Set(["untimed_calls", "error_ns", "flags"]);
+const ABOUT_TIMES = new Set(["untimed_calls", "error_ns", "is_self_estimate", "flags"]);
 
 interface Doubt {
     isEstimate: boolean;
+    isSelfEstimate: boolean;
     error: number | null; // standard error of a total, ns
 }
 
@@ -49,7 +50,8 @@ function doubtOf({ columns }: OnePanel, row: readonly unknown[]): Doubt {
         const value = row[columns.indexOf(column)];
         return typeof value === "number" ? value : null;
     };
-    return { isEstimate: (number("untimed_calls") ?? 0) > 0 || isUntimed(number("flags") ?? 0), error: number("error_ns") };
+    const isEstimate = (number("untimed_calls") ?? 0) > 0 || isUntimed(number("flags") ?? 0);
+    return { isEstimate, isSelfEstimate: isEstimate || number("is_self_estimate") === 1, error: number("error_ns") };
 }
 
 function textOf(column: string, value: unknown, isEstimate = false): string {
@@ -73,7 +75,7 @@ function compare(a: unknown, b: unknown): number {
 }
 
 function Cell({ column, value, isNumber, doubt }: { column: string; value: unknown; isNumber: boolean; doubt: Doubt }) {
-    const text = textOf(column, value, doubt.isEstimate);
+    const text = textOf(column, value, column === "self_ns" ? doubt.isSelfEstimate : doubt.isEstimate);
     const hint = column.endsWith("_ns") && text.startsWith("~") ? `; ${estimateHint(doubt.error)}` : "";
     return (
         <td class={isNumber ? "number" : "mono"} title={`${String(value ?? "")}${hint}`}>
@@ -89,7 +91,7 @@ function Table({ panel }: { panel: OnePanel }) {
     const shown = panel.columns.map((_, at) => at).filter((at) => !ABOUT_TIMES.has(panel.columns[at]!));
     const rows = useMemo(() => {
         const wanted = search.toLowerCase();
-        const found = panel.rows.filter((row) => row.some((value) => String(value).toLowerCase().includes(wanted)));
+        const found = panel.rows.filter((row) => shown.some((at) => String(row[at]).toLowerCase().includes(wanted)));
         return sort < 0 ? found : [...found].sort((a, b) => compare(a[sort], b[sort]));
     }, [panel, sort, search]);
     return (
@@ -174,7 +176,7 @@ function Graph({ panel }: { panel: OnePanel }) {
                     { title: "Function", mono: true, cell: ({ about }) => about.name },
                     { title: "Depth", number: true, cell: ({ about }) => about.depth },
                     { title: "Total", number: true, cell: ({ about }) => <Time ns={about.total_ns} isEstimate={about.is_estimate} /> },
-                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_estimate} /> },
+                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_self_estimate} /> },
                     { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
                 ]}
             />

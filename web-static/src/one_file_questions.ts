@@ -28,14 +28,14 @@ export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
 
 // Slow calls with their callers, which nobody can ask for later.
 function slowWithCallersSql(chosen: Selection): string {
-    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.flags,
+    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.flags, x.is_self_estimate,
     (SELECT group_concat(f.name, ' ← ') FROM ancestors(x.call_id) a LEFT JOIN functions f USING (function_id)) AS callers
 FROM (${slowSql(chosen)}) x`;
 }
 
 function functionsSql(chosen: Selection): string {
     return `SELECT name, module, calls, total_ns, self_ns, mean_ns, min_ns, p50_ns, p95_ns, p99_ns, max_ns,
-    untimed_calls, error_ns
+    untimed_calls, error_ns, is_self_estimate
 FROM (${selectedFunctionsSql(chosen)}) ORDER BY self_ns DESC`;
 }
 

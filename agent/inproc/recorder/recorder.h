@@ -136,7 +136,8 @@ void sj_recorder_request(sj_request request);
 /* sj_recorder_count_refused counts a function for whose values or rules there is no room. */
 void sj_recorder_count_refused(void);
 
-/* sj_recorder_count_lost_value counts a value of a call that is not recorded. Async-signal-safe. */
+/* sj_recorder_count_lost_value counts a value that its call's probe did not find, whatever the
+ * drain makes of the call. Async-signal-safe. */
 void sj_recorder_count_lost_value(void);
 
 /* sj_recorder_count_unrecorded counts a program that the process runs; nothing for those that join

@@ -63,6 +63,11 @@ static void test_mistakes_are_named_with_their_place(void **state)
         {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\", \"signature\": "
          "\"(long)\"}]}",
          "name one value, as \"Account:Put(1:long)\""},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\"}]}",
+         "types are read of native functions; of the Mono method Account:Put name one value"},
+        {"{\"policy\": 1, \"values\": [{\"function\": \"Account:Put\", \"cpu\": true,"
+         " \"memory\": true}]}",
+         "the Mono method Account:Put can have \"cpu\" only"},
         {"{\"policy\": 1, \"values\": [{\"function\": \"f\", \"signature\": 3}]}",
          "a text such as"},
         {"{\"policy\": 1, \"values\": [{\"signature\": \"(a:int)\"}]}", "needs a \"function\""},
@@ -410,6 +415,23 @@ static void test_places_in_nested_text(void **state)
     assert_int_equal(key.column, 2);
 }
 
+/* Costs are measured of Mono methods; blocks of Objective-C have colons, and are native. */
+static void test_names_with_colons(void **state)
+{
+    static const char text[] =
+        "{\"policy\": 1, \"values\": [{\"function\": \"Costs:Burn*\", \"cpu\": true},"
+        "{\"function\": \"__44-[Foo bar:baz:]_block_invoke\", \"signature\": \"(a:int)\"},"
+        "{\"function\": \"main.Foo.bar(a: Swift.Int) -> ()\", \"signature\": \"(a:int)\"}]}";
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    const sj_status status = sj_policy_parse(text, strlen(text), "t", &policy, &error);
+    assert_string_equal(error.text, "");
+    assert_int_equal(status, SJ_OK);
+    assert_true(policy.selection.values->items[0].is_cpu);
+    sj_policy_free(&policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),
         cmocka_unit_test(test_signatures_become_rules),
+        cmocka_unit_test(test_names_with_colons),
         cmocka_unit_test(test_all_places_of_a_function_are_counted),
         cmocka_unit_test(test_globs_of_methods_mean_their_bracket),
         cmocka_unit_test(test_places_in_nested_text),

@@ -1,5 +1,6 @@
 #include "agent/registry/registry.h"
 
+#include "agent/abi/record.h"
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
@@ -314,6 +315,14 @@ static sj_status add_class(const fixture *f, uint64_t process, const char *texts
     return add_class_of(f, process, "", 0, bytes, answer);
 }
 
+/* The same, whose functions get no number below `least`. */
+static sj_status add_class_from(const fixture *f, uint64_t process, uint32_t least,
+                                const char *texts, size_t size, sj_class_answer *answer)
+{
+    const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
+    return add_class_of(f, process, "", least, bytes, answer);
+}
+
 static const char first_bytes[] = "Hot\0+run\0()V\0+stop\0()V";
 static const char other_bytes[] = "Hot\0+run\0()V\0+stop\0()V\0+wait\0()V";
 
@@ -425,6 +434,30 @@ static void a_class_that_a_jvm_cannot_record_is_reported(void **state)
     assert_non_null(strstr(counters.plan_failure, "jvm:Hot: "));
 }
 
+static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
+{
+    static const char nothing[] = "Cold\0";
+    const fixture *f = *state;
+    sj_class_answer answer;
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint32_t all[] = {UINT32_MAX, SJ_RECORD_FUNCTIONS_END, SJ_RECORD_FUNCTIONS_END - 1};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        assert_int_equal(
+            add_class_from(f, process, all[i], first_bytes, sizeof(first_bytes), &answer),
+            SJ_ELIMIT);
+        assert_int_equal(add_class_from(f, process, all[i], nothing, sizeof(nothing), &answer),
+                         SJ_EUNSUPPORTED);
+    }
+    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &answer), SJ_OK);
+    assert_int_equal(answer.first_function, 1);
+    assert_int_equal(add_class_from(f, process, 1000, first_bytes, sizeof(first_bytes), &answer),
+                     SJ_OK);
+    assert_int_equal(answer.first_function, 1000);
+    /* What another process has below them is of no use. */
+    assert_int_equal(add_class_from(f, process, 2000, first_bytes, sizeof(first_bytes), &answer),
+                     SJ_EUNSUPPORTED);
+}
+
 /* Each time a mapping begins and another ends, also where another process has the class still. */
 static void a_class_that_is_redefined_ends(void **state)
 {
@@ -522,6 +555,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_class_that_a_jvm_cannot_record_is_reported, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(numbers_that_a_program_takes_are_left_to_the_others, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_class_that_is_redefined_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_agent_refused_is_counted_and_sent, set_up,

@@ -192,6 +192,16 @@ def messages_are_about_what_was_typed(sojourn, program, database):
         check(first.startswith("sojourn ") and not INSIDES.search(done.stderr), f"{words} says: {done.stderr}")
 
 
+def an_absent_process_is_told_apart(sojourn):
+    """attach ends with 3 where the process is not there, not where anything else is missing."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        done = say(sojourn, ["attach", "--agent", sojourn.path("missing.so"), str(process.pid)])
+        process.kill()
+    check(done.returncode == 1 and "missing.so" in done.stderr, f"no agent: {done}")
+    done = say(sojourn, ["attach", str(process.pid)])
+    check(done.returncode == 3 and "there is no process" in done.stderr, f"an ended process: {done}")
+
+
 def durations_are_written_alike(sojourn, database):
     """Three digits and a unit, in every table."""
     alike = re.compile(r"^-?(\d{1,3} ns|\d\.\d\d (us|ms|s)|\d\d\.\d (us|ms|s)|\d{3} (us|ms|s)|\d+ min \d\d s|\d+ h \d\d min)$")
@@ -210,6 +220,7 @@ def test(sojourn, arguments):
     totals_are_told_apart(sojourn, program)
     tables_are_listed(sojourn, database)
     messages_are_about_what_was_typed(sojourn, program, database)
+    an_absent_process_is_told_apart(sojourn)
     durations_are_written_alike(sojourn, database)
     a_full_disk(sojourn)
     a_database_that_is_gone(sojourn)

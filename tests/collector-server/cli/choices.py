@@ -165,6 +165,9 @@ def texts(sojourn, database):
         for window in (["--from", "2s", "--to", "1s"], ["--to=1s", "--from=2s"]):
             done = sojourn.run([command, *window, database], capture_output=True, text=True)
             check(done.returncode == 2 and "before --from" in done.stderr, f"{command} {window}: {done}")
+        # the last of each counts
+        done = sojourn.run([command, "--from=1s", "--to=0s", "--to=2s", database], capture_output=True, text=True)
+        check("before --from" not in done.stderr, f"{command}: {done}")
 
 
 def own_output(sojourn, database):

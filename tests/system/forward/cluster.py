@@ -16,7 +16,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import SERVER_PATIENCE_S, Keeper, Node, lasting_port
 from cut_network import Network
-from forward import ASKED, EXACT, SUMS, Lab, answers, json_of, questions_of, rounded, same_rows
+from forward import ASKED, EXACT, SUMS, Lab, answers, json_of, parameters_of, questions_of, rounded, same_rows
+from forward_estimates import ESTIMATES, NEWEST, estimate
 from sojourn_testing import check, main, wait_for
 
 ROUNDS = int(os.environ.get("SJ_ROUNDS") or (200 if os.environ.get("SJ_LONG") else 5))
@@ -121,7 +122,7 @@ def questions_agree(sojourn, nodes, labs):
         for name, line in sorted(questions_of(sojourn, "--cluster", node.url).items()):
             if "(not for a cluster)" in line:
                 continue
-            parameters = [word for value in ASKED.get(name, ["function=*"]) for word in ("--param", value)]
+            parameters = parameters_of(name, ASKED.get(name, ["function=*"]))
             there = answers(sojourn, "--cluster", node.url, "--query", name, "--session", uuid, *parameters)
             if name not in OF_ALL_LABS:
                 here = answers(sojourn, "--query", name, "--session", "1", *parameters, lab.database)
@@ -133,6 +134,24 @@ def questions_agree(sojourn, nodes, labs):
     calls = sum(row["calls"] for row in answers(sojourn, "--cluster", node.url, "--query", "p99_by_build", "--param",
                                                 "function=*"))
     check(calls == sum(lab.sums("function_stats")[1] for lab in labs), "calls by build and device")
+
+
+def to_version_5(nodes):
+    """Its tables, as init of that version made them: without estimates."""
+    for node in nodes[::2]:
+        node.ask("ALTER TABLE sojourn.raw_function_stats " + ", ".join(f"DROP COLUMN {name}" for name in ESTIMATES))
+    for node in nodes:
+        def names(one=node):
+            return [row[0] for row in one.rows("DESCRIBE TABLE raw_function_stats")]
+        wait_for("the replica has followed", lambda read=names: not set(read()) & set(ESTIMATES), SERVER_PATIENCE_S)
+        for table in ("function_stats", "part_function_stats", "put_function_stats", "schema_version"):
+            node.ask(f"DROP TABLE sojourn.{table}")
+        node.ask(f"CREATE VIEW sojourn.part_function_stats AS SELECT {', '.join(names())} FROM sojourn.raw_function_stats WHERE {NEWEST}")
+        for name, of in (("function_stats", "part_function_stats"), ("put_function_stats", "raw_function_stats")):
+            node.ask(f"CREATE TABLE sojourn.{name} AS sojourn.{of} "
+                     f"ENGINE = Distributed(labs, sojourn, {of}, cityHash64(session))")
+        node.ask("CREATE TABLE sojourn.schema_version (version UInt64, cluster String) ENGINE = TinyLog")
+        node.ask("INSERT INTO sojourn.schema_version VALUES (5, 'labs')")
 
 
 def test(sojourn, arguments):
@@ -156,6 +175,10 @@ def test(sojourn, arguments):
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         labs[0].forward("init", nodes[1].url, code=1, says="init them with --shards labs")
         labs[0].forward("--shards", "others", "--replicated", "init", nodes[1].url, code=1, says="init them with --shards labs")
+        labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
+        to_version_5(nodes)
+        estimate(labs[0], 1)
+        labs[0].forward("send", nodes[1].url, code=1, says='run "sojourn forward init" with it again')
         labs[0].forward("--shards", "labs", "--replicated", "init", *(node.url for node in nodes))
         settle(nodes, labs)
         for number in range(ROUNDS):

@@ -28,7 +28,7 @@ HOSTILE = "'); DROP TABLE sessions; --\\ \t\n\\N \u2603"
 # Of each table: the sums that both engines must agree on to the last row.
 SUMS = {
     "sessions": ("count(*), sum(stored_calls), sum(stored_events), sum(stored_bytes)", "sessions"),
-    "function_stats": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(max_ns)", "function_stats"),
+    "function_stats": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(max_ns), sum(untimed_calls), sum(error_ns)", "function_stats"),
     "functions": ("count(*)", "function_stats"),
     "call_edges": ("count(*), sum(calls), sum(total_ns), sum(self_ns)", "call_edges"),
     "call_paths": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(depth)", "call_paths"),
@@ -211,6 +211,13 @@ def questions_of(sojourn, *words):
     return {line.split()[0]: line for line in lines}
 
 
+def parameters_of(name, values):
+    """Those of the values that a question has a parameter for, as options."""
+    with open(os.path.join(QUERIES, f"{name}.sql"), encoding="utf-8") as file:
+        text = file.read()
+    return [word for value in values if f"-- parameter: {value.split('=')[0]} " in text for word in ("--param", value)]
+
+
 def refused_question(sojourn, node, lab, words, name, uuid):
     """It says why, and which lab has an answer."""
     done = sojourn.run(["sql", "--cluster", node.url, *words, "--query", name, "--session", uuid], capture_output=True, text=True)
@@ -237,7 +244,7 @@ def questions_agree(sojourn, node, lab, words):
                 refused_question(sojourn, node, lab, words, name, uuid)
                 continue
             for values in ([], ["limit=7", "function=*nd*"], ASKED.get(name)):
-                parameters = [word for value in values or [] for word in ("--param", value)]
+                parameters = parameters_of(name, values or [])
                 here = answers(sojourn, "--query", name, "--session", str(session), *parameters, lab.database)
                 there = answers(sojourn, *ask, name, *parameters,
                                 says=f"answered by ClickHouse 18.16.1 at {node.url}: 3 sessions of 1 labs")
@@ -351,7 +358,7 @@ def pages_agree(sojourn, node, labs, words):
 
 LISTED = ("uuid", "name", "command", "mode", "state", "tags", "stored_calls", "stored_events", "lost_calls", "duration_ns",
           "device_name", "mark_count")
-SHOWN = ("name", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "untrusted")
+SHOWN = ("name", "module", "calls", "total_ns", "self_ns", "min_ns", "max_ns", "untrusted", "untimed_calls", "error_ns", "is_estimate")
 DIFFERENCE = "SELECT verdict, name, self_ns_a, self_ns_b, calls_a, calls_b FROM diff_functions(:a, :b)"
 HEAT = ("SELECT device_name AS device, uniqExact(session) AS sessions FROM function_stats WHERE name = :name GROUP BY device_name")
 

@@ -8,6 +8,9 @@ import ctypes
 import io
 import json
 import os
+import re
+import shutil
+import sqlite3
 import subprocess
 import sys
 
@@ -113,10 +116,15 @@ def check_shown(sojourn, database, estimated):
         sojourn, "report", "--all", "--columns", "total,self,function", database).splitlines()[5:-4] if line}
     for name, count in marks.items():
         check(count == (2 if name in estimated else name in callers), f"{name}: {count} of total and self are marked")
+    markdown = output_of(sojourn, "report", "--all", "--markdown", "--wide", "--columns", "total,self,function", database)
+    told = {line.split("|")[-2].split()[-1]: line.count("~") for line in markdown.splitlines()[2:]}
+    different = {name: count for name, count in told.items() if count != marks.get(name)}
+    check(any(told.values()) and not different, f"Markdown marks {different} unlike the table")
     check("\n~ estimates" in output_of(sojourn, "tree", "--all", database), "the tree does not say what ~ is")
     rows = list(csv.DictReader(io.StringIO(output_of(sojourn, "report", "--csv", "--all", database))))
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
     check(told == set(estimated), f"report --csv tells of {told}")
+    check_self_marks(sojourn, database, set(estimated), set(estimated) | callers)
     tree = json.loads(output_of(sojourn, "tree", "--json", "--all", database))
     check({row["name"] for row in tree if row["is_estimate"]} == set(estimated), "the tree tells of others")
     trace = json.loads(output_of(sojourn, "export", "--format", "chrome-json", database))["traceEvents"]
@@ -135,6 +143,22 @@ def check_shown(sojourn, database, estimated):
     check(calls, "calls have no flag")
 
 
+def check_self_marks(sojourn, database, totals, selves):
+    """One rule: trees and reports as data, report.txt and flame graphs mark the self times that the report does."""
+    told = {row["function"] for row in json.loads(output_of(sojourn, "report", "--json", database)) if row["is_self_estimate"]}
+    check(told == selves, f"report --json: the self times of {told} are estimates, not those of {selves}")
+    told = {row["name"] for row in json.loads(output_of(sojourn, "tree", "--json", "--all", database)) if row["is_self_estimate"]}
+    check(told == selves, f"tree --json: the self times of {told} are estimates, not those of {selves}")
+    lines = [line.split() for line in output_of(sojourn, "export", "--format", "report.txt", database).splitlines()]
+    column, = [line.index("self_estimate") for line in lines if "self_estimate" in line]
+    told = {line[-1] for line in lines if len(line) > column + 1 and line[column] == "1"}
+    check(told == selves, f"report.txt: the self times of {told} are estimates, not those of {selves}")
+    hints = re.findall(r"<title>([^<\n]*)\n([^<]*), self ([^<,]*),", output_of(sojourn, "flame", "-o", "-", database))
+    for name, total, self_time in hints:
+        check((total[0] == "~", self_time[0] == "~") == (name in totals, name in selves), f"flame: {name}: {total}, self {self_time}")
+    check(any(total[0] != "~" and self_time[0] == "~" for _, total, self_time in hints), f"flame: {hints}")
+
+
 def check_window(sojourn, database):
     """Of a part of the session, as many calls are said to be untimed as calls of it have the flag."""
     (half,), = [row.values() for row in sojourn.sql(database, "SELECT max(end_ns) / 2 AS half FROM calls")]
@@ -145,6 +169,21 @@ def check_window(sojourn, database):
     rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
+    check_window_without_samples(sojourn, database)
+
+
+def check_window_without_samples(sojourn, database):
+    """Where no two timed calls tell the error it is all the untimed time, so a window has the share of its calls."""
+    copy = sojourn.path("no samples.db")
+    untimed = f"FROM calls WHERE flags & {UNTIMED} AND duration_ns IS NOT NULL"
+    half = sojourn.sql(database, f"SELECT start_ns {untimed} ORDER BY 1 LIMIT 1 OFFSET (SELECT count(*) / 2 {untimed})")[0]["start_ns"]
+    shutil.copyfile(database, copy)
+    connection = sqlite3.connect(copy)
+    connection.execute("UPDATE function_stats SET sampled_calls = 1, error_ns = 1000 * untimed_calls WHERE untimed_calls > 0")
+    connection.commit()
+    connection.close()
+    rows = [row for row in json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", copy)) if row["untimed"]]
+    check(rows and all(abs(row["error_ns"] - 1000 * row["untimed"]) <= 1 for row in rows), f"no samples: {rows}")
 
 
 def check_summary(sojourn, rounds):

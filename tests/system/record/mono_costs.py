@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mono: the CPU time of the calls of named methods lies between what the program itself measures inside and outside of
 each: work, waiting, recursion, two threads; by callbacks and hooked in place. Of a call that an exception ended nothing is
-said.
+said. Of more values than a method has room for the report tells.
 
 mono_costs.py BUILD_FOLDER
 """
@@ -53,9 +53,19 @@ def check_engine(sojourn, program, engine):
     return len(burned)
 
 
+def check_crowded(sojourn, program):
+    """A method has room for four: its CPU time and three values; the rule that finds none is told."""
+    options = [part for kind in ("int", "long", "uint", "ulong") for part in ("--value", f"Costs:Wait*(1:{kind})")]
+    for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
+        done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)
+        check(done.returncode == 0 and ("1 functions have as many values" in done.stderr) == is_crowded,
+              f"{more}: {done.stderr}")
+
+
 def test(sojourn, arguments):
     program = sojourn.path("Costs.exe")
     subprocess.run(["mcs", SAMPLE, f"-out:{program}"], check=True, timeout=PATIENCE_S)
+    check_crowded(sojourn, program)
     print({engine: check_engine(sojourn, program, engine) for engine in ("callbacks", "in_place")})
 
 

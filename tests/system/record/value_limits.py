@@ -233,7 +233,7 @@ def record_deep(sojourn, program, what, depth, *options):
     done, told = sojourn.record([program, what, str(depth)], database, ["--block-ms", "10000", *options], text=True)
     check(done.returncode == 0 and told["lost_calls"] == 0, f"{done}, {told}")
     check_accounts(sojourn, database)
-    check(("values of recorded calls were lost" in done.stderr) == (told["lost_values"] != 0),
+    check(("values of calls were lost" in done.stderr) == (told["lost_values"] != 0),
           f"{told['lost_values']} lost, said: {done.stderr}")
     rows = sojourn.sql(database, "SELECT call_id, position, value, note FROM arguments JOIN calls USING (session_id, call_id) "
                                  "ORDER BY call_id, position DESC")

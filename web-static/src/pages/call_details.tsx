@@ -1,18 +1,18 @@
 // One call: where it stands, what it was given, who called it.
 import { Fragment } from "preact";
 import { useSql } from "../answers";
-import { anyUntimedSql, isUntimed, untimedSql } from "../estimates";
+import { anyUntimedSql, isUntimed, selfUntimedSql, untimedSql } from "../estimates";
 import { bytes, count, duration } from "../format";
 import { SqlPanel } from "../widgets/panel";
 import { addressOf } from "../selection";
 import { Problem, Time } from "../widgets/small";
 
-const CALL_SQL = `SELECT c.*, k.allocated_bytes, f.name, m.path AS module, t.name AS thread
+const CALL_SQL = `SELECT c.*, ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")}, k.allocated_bytes, f.name, m.path AS module, t.name AS thread
 FROM calls c LEFT JOIN call_costs k ON k.session_id = c.session_id AND k.call_id = c.call_id LEFT JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
 const CALLERS_SQL = `SELECT a.call_id, a.function_id, f.name, a.start_ns, a.duration_ns, a.self_ns,
-       ${untimedSql("a.flags")}
+       ${untimedSql("a.flags")}, ${selfUntimedSql("a.flags", "a.function_id", "a.session_id")}
 FROM ancestors(:call) a LEFT JOIN functions f USING (function_id)`;
 
 const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.duration_ns) AS total_ns,
@@ -41,6 +41,7 @@ interface Call {
     cpu_self_ns: number | null;
     ending: string;
     flags: number;
+    is_self_estimate: number;
     [measured: string]: unknown; // whatever else was measured of it
 }
 
@@ -51,6 +52,7 @@ interface Caller {
     duration_ns: number | null;
     self_ns: number | null;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface Callee {
@@ -141,7 +143,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                 <dt>Took</dt>
                 <dd>
                     {known.duration_ns === null ? "not ended" : time(known.duration_ns)}
-                    {known.self_ns === null ? null : <>, {time(known.self_ns)} of it itself</>}
+                    {known.self_ns === null ? null : <>, <Time ns={known.self_ns} isEstimate={known.is_self_estimate} /> of it itself</>}
                 </dd>
                 {known.cpu_ns === null ? null : (
                     <>
@@ -199,7 +201,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                             cell: (row) => <a href={callAddress(session, row)}>{row.name}</a>,
                         },
                         { title: "Took", number: true, cell: (row) => <Time ns={row.duration_ns} isEstimate={row.is_estimate} /> },
-                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                     ]}
                 />
                 <SqlPanel

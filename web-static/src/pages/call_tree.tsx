@@ -47,6 +47,9 @@ function MoreName({ row }: { row: TreeRow }) {
 // Of siblings that are not loaded it is not known which are estimates: they count as some where the session has any.
 function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeRow) => void): TreeColumn[] {
     const time = (row: TreeRow, ns: number | null | undefined) => <Time ns={ns} isEstimate={row.node?.is_estimate ?? hasEstimates} />;
+    const selfTime = (row: TreeRow) => (
+        <Time ns={row.node?.self_ns ?? row.rest?.self_ns} isEstimate={row.node?.is_self_estimate ?? hasEstimates} />
+    );
     return [
         {
             key: "name",
@@ -84,7 +87,7 @@ function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeR
             title: "Self",
             hint: "time in the calls themselves, callees not counted",
             className: "number",
-            cell: (row) => time(row, row.node?.self_ns ?? row.rest?.self_ns),
+            cell: selfTime,
         },
         {
             key: "calls",
@@ -132,7 +135,7 @@ function useTree(session: string, changes: number) {
         [session, key],
     );
     const [shown, setShown] = useState<Shown | null>(null);
-    const [problem, setProblem] = useState("");
+    const [failed, setFailed] = useState({ of: "", problem: "" });
     const latest = useRef<TreeModel | null>(null);
     latest.current = model;
     useEffect(() => () => void (latest.current = null), []);
@@ -141,14 +144,15 @@ function useTree(session: string, changes: number) {
         work.then(
             () => {
                 if (isLatest()) {
-                    setProblem("");
+                    setFailed({ of, problem: "" });
                     setShown({ model, of, rows: model.rows() });
                 }
             },
-            (failure: Error) => isLatest() && setProblem(failure.message),
+            (failure: Error) => isLatest() && setFailed({ of, problem: failure.message }),
         );
     const isReady = shown?.model === model;
     const rows = shown?.of === of ? shown.rows : [];
+    const problem = failed.of === of ? failed.problem : "";
     return { model, rows, problem, update, isLatest, isReady, sessionNs: shown?.model.sessionNs ?? 0, isSelected: key !== "" };
 }
 

@@ -13,14 +13,17 @@ import { Problem, Time } from "../widgets/small";
 import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
-// Functions whose times are estimates in one of the sets, with the greatest standard error of their totals.
-const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(coalesce(s.error_ns, 0))
-  FROM session_set(:${set}) c JOIN function_stats s USING (session_id) JOIN functions f USING (function_id)
-  WHERE s.untimed_calls > 0 GROUP BY f.symbol_key`;
+// Functions whose self time is an estimate in one of the sets, with the greatest standard error of their totals
+// where those are, too.
+const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(iif(u.is_estimate, coalesce(s.error_ns, 0), NULL))
+  FROM session_set(:${set}) c JOIN function_estimates u USING (session_id)
+  JOIN function_stats s USING (session_id, function_id) JOIN functions f USING (function_id)
+  WHERE u.is_self_estimate GROUP BY f.symbol_key`;
 const ESTIMATES = `WITH estimates(of, symbol_key, error_ns) AS MATERIALIZED (${estimatesOf("a")}
   UNION ALL ${estimatesOf("b")})`;
 const ERRORS = ["a", "b"]
-    .map((set) => `(SELECT error_ns FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS error_ns_${set}`)
+    .map((set) => `(SELECT error_ns FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS error_ns_${set},
+       EXISTS (SELECT 1 FROM estimates e WHERE e.of = '${set}' AND e.symbol_key = d.symbol_key) AS is_self_estimate_${set}`)
     .join(",\n       ");
 
 const FUNCTIONS_SQL = `${ESTIMATES}
@@ -54,8 +57,10 @@ interface Difference {
     sessions_b: number;
     function_id_a: number | null;
     function_id_b: number | null;
-    error_ns_a: number | null; // NULL: its times are no estimates
+    error_ns_a: number | null; // NULL: its total is no estimate
     error_ns_b: number | null;
+    is_self_estimate_a: number;
+    is_self_estimate_b: number;
 }
 
 interface TreeRow {
@@ -71,6 +76,8 @@ interface TreeRow {
     self_ns_b: number | null;
     error_ns_a: number | null;
     error_ns_b: number | null;
+    is_self_estimate_a: number;
+    is_self_estimate_b: number;
 }
 
 type Side = "a" | "b";
@@ -78,7 +85,8 @@ type Side = "a" | "b";
 function SideTime({ row, what, side }: { row: Difference | TreeRow; what: "self" | "total"; side: Side }) {
     const ns = (row as Partial<TreeRow>)[`${what}_ns_${side}`];
     const error = row[`error_ns_${side}`];
-    return <Time ns={ns} isEstimate={error !== null} error={error} />;
+    const isEstimate = what === "self" ? row[`is_self_estimate_${side}`] : error !== null;
+    return <Time ns={ns} isEstimate={isEstimate} error={error} />;
 }
 
 const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "same", "minor"] as const;
@@ -276,8 +284,8 @@ function Functions({ a, b }: { a: string; b: string }) {
                     { title: "Calls", cell: (row) => row.calls_change },
                 ]}
             />
-            {answer.rows.some((row) => row.error_ns_a !== null || row.error_ns_b !== null) ? (
-                <p class="dim">~ marks estimates: of calls that were counted without a clock.</p>
+            {answer.rows.some((row) => row.is_self_estimate_a || row.is_self_estimate_b) ? (
+                <p class="dim">~ marks estimates: of calls that were counted without a clock, and self time of their callers.</p>
             ) : null}
             {rows.length > 300 ? <p class="dim">The first 300 of {count(rows.length)}.</p> : null}
         </Panel>

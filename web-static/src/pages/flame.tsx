@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
-import { estimateSql } from "../estimates";
+import { estimateSql, selfEstimateSql } from "../estimates";
 import { compact, estimated, estimateHint, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Flame } from "../widgets/flame";
@@ -19,7 +19,8 @@ const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FR
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, ${estimateSql("p.function_id")} FROM up
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name,
+       ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 // All paths of one function, each with its callers; recursive ones lie within others.
@@ -47,7 +48,7 @@ interface PathRow {
     name: string;
     self_ns: number;
     calls: number;
-    is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface UpRow {
@@ -57,7 +58,7 @@ interface UpRow {
     calls: number;
     function_id: number;
     name: string;
-    is_estimate: number;
+    is_estimate: number; // the weight
 }
 
 // One chain a leaf: from the leaf's function to its callers, whose frames hold time of the leaf.
@@ -148,7 +149,7 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
             const links = [];
             let at: PathRow | undefined = leaf;
             for (let step = 0; at && step < 16; step++) {
-                links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_estimate !== 0 });
+                links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_self_estimate !== 0 });
                 at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
             }
             return { links, weight: leaf.self_ns, calls: leaf.calls };
@@ -198,9 +199,11 @@ interface StatRow {
     self_ns: number;
     untimed_calls: number | null;
     error_ns: number | null; // of total_ns
+    is_self_estimate: number;
 }
 
-const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns, s.untimed_calls, s.error_ns FROM function_stats s
+const STAT_SQL = `SELECT f.name, s.calls, s.total_ns, s.self_ns, s.untimed_calls, s.error_ns,
+       ${selfEstimateSql(":function")} FROM function_stats s
 JOIN functions f USING (function_id) WHERE s.session_id = :session AND s.function_id = :function`;
 
 const TOP_SQL = `SELECT function_id FROM function_stats WHERE session_id = :session ORDER BY self_ns DESC LIMIT 1`;
@@ -217,12 +220,11 @@ function Around({ session, changes, search }: ViewProperties) {
     const callers = useMemo(() => chainsUp(up.rows), [up.value]);
     const callees = useMemo(() => chainsDown(down.rows), [down.value]);
     const known = about.rows[0];
-    const time = (ns: number) => estimated(ns, known?.untimed_calls ?? 0);
     const chip = known ? (
         <p class="chips">
             <Chip
-                label={`${known.name}: ${time(known.total_ns)} total, ${time(known.self_ns)} self, ${compact(known.calls)} calls${isWhole ? "" : " of the whole session"}`}
-                {...(known.untimed_calls ? { hint: estimateHint(known.error_ns) } : {})}
+                label={`${known.name}: ${estimated(known.total_ns, known.untimed_calls ?? 0)} total, ${estimated(known.self_ns, known.is_self_estimate)} self, ${compact(known.calls)} calls${isWhole ? "" : " of the whole session"}`}
+                {...(known.is_self_estimate ? { hint: estimateHint(known.error_ns) } : {})}
                 onRemove={() => setParameters({ function: "", frame: "" })}
             />
         </p>

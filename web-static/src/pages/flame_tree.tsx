@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useKept, useSql } from "../answers";
 import type { Overview } from "../api";
-import { estimateSql } from "../estimates";
+import { estimatesSql } from "../estimates";
 import { count, counted, estimated, percent } from "../format";
 import { route, setParameters } from "../router";
 import { addressOf, isPart, PART_MS, pickedSql, type Selection, selection, treeArguments, valuesOf } from "../selection";
@@ -33,7 +33,7 @@ export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns, left_ns
     FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
-SELECT *, ${estimateSql("tree.function_id")} FROM tree WHERE left_ns >= :left AND left_ns < :right
+SELECT *, ${estimatesSql("tree.function_id")} FROM tree WHERE left_ns >= :left AND left_ns < :right
   AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
                    FROM tree WHERE depth = 0) / ${NARROWEST}`;
 }
@@ -49,6 +49,7 @@ export interface FlameRow {
     self_ns: number;
     left_ns: number;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface PathFrame extends Frame {
@@ -67,7 +68,7 @@ export function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFra
         right: row.left_ns + row.total_ns,
         row: row.depth,
         name: row.name,
-        hint: `${row.name}: ${estimated(row.total_ns, row.is_estimate)}, ${percent(row.total_ns, whole)} of all, ${counted(row.calls, "call")}, ${estimated(row.self_ns, row.is_estimate)} self`,
+        hint: `${row.name}: ${estimated(row.total_ns, row.is_estimate)}, ${percent(row.total_ns, whole)} of all, ${counted(row.calls, "call")}, ${estimated(row.self_ns, row.is_self_estimate)} self`,
         about: row,
     }));
 }
@@ -136,7 +137,7 @@ export function TreeFlame(properties: TreeFlameProperties) {
                     { title: "Function", mono: true, cell: ({ about }) => about.name },
                     { title: "Depth", number: true, cell: ({ about }) => about.depth },
                     { title: "Total", number: true, cell: ({ about }) => <Time ns={about.total_ns} isEstimate={about.is_estimate} /> },
-                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_estimate} /> },
+                    { title: "Self", number: true, cell: ({ about }) => <Time ns={about.self_ns} isEstimate={about.is_self_estimate} /> },
                     { title: "Calls", number: true, cell: ({ about }) => count(about.calls) },
                     {
                         title: "",

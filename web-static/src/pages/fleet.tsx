@@ -24,13 +24,14 @@ JOIN devices d USING (device_id) WHERE n.name = :name GROUP BY d.device_id, buil
 // The same of all labs, in the cluster's SQL; a bin of nanoseconds is given by its middle.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
-          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions
+          + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
 FROM (SELECT any(device_name) AS named, build, uniqExact(session) AS sessions, sumMap(bins, counts) AS merged,
              tupleElement(merged, 2) AS counted,
              arrayFirst((one, sum) -> sum >= greatest(1, ceil(0.95 * arraySum(counted))), tupleElement(merged, 1),
                         arrayCumSum(counted)) AS bin,
-             toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift
-      FROM (SELECT session, device, device_name, bins, counts FROM function_stats WHERE name = :name) AS f
+             toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift,
+             countIf(ifNull(untimed_calls, 0) > 0) > 0 AS is_estimate, uniqExactIf(session, isNull(untimed_calls)) AS unknown
+      FROM (SELECT session, device, device_name, untimed_calls, bins, counts FROM function_stats WHERE name = :name) AS f
       ANY LEFT JOIN (SELECT session, substring(if(device_build = '', 'unknown', device_build), 1, 24) AS build
                      FROM sessions) AS s USING session
       GROUP BY device, build) AS found
@@ -94,9 +95,10 @@ function useTick(): number {
 }
 
 // `known`: null while it is not there yet.
-function Devices({ devices, known, chosen }: {
+function Devices({ devices, known, unknown, chosen }: {
     devices: readonly Device[];
     known: readonly Known[] | null;
+    unknown: string; // what is said then
     chosen: string;
 }) {
     const now = Date.now();
@@ -138,7 +140,7 @@ function Devices({ devices, known, chosen }: {
                     number: true,
                     cell: (device) => {
                         const lost = known ? (of(device)?.lost_calls ?? 0) : null;
-                        return lost === null ? "…" : lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
+                        return lost === null ? unknown : lost > 0 ? <span class="warn-text">▲ {compact(lost)}</span> : "none";
                     },
                 },
                 {
@@ -146,7 +148,7 @@ function Devices({ devices, known, chosen }: {
                     number: true,
                     cell: (device) => {
                         const error = of(device)?.uncertainty_ns ?? null;
-                        return !known ? "…" : error === null ? "not compared" : `± ${duration(error)}`;
+                        return !known ? unknown : error === null ? "not compared" : `± ${duration(error)}`;
                     },
                 },
                 {
@@ -253,18 +255,24 @@ function clockOf(error: number | string, uncertainty: number): string {
     return `${duration(Math.abs(ns))} ${ns < 0 ? "ahead of" : "behind"} the collector's, ± ${duration(uncertainty)}`;
 }
 
+function unknown({ problem }: { problem: string }): string {
+    return problem ? "not known" : "…";
+}
+
 function About({ device, changes }: { device: Device; changes: number }) {
     const status = statusOf(device);
     const values = { device: device.id };
     const running = useSql<{ session_id: number; title: string }>(RUNNING_SQL, values, changes);
     const clocks = useSql<{ clock_error_ns: number | string; uncertainty_ns: number }>(CLOCK_SQL, values, changes);
     const [clock] = clocks.rows;
+    const problem = running.problem || clocks.problem;
     return (
         <Panel title={device.name}>
+            {problem ? <Problem message={problem} /> : null}
             <dl class="facts">
                 <dt>Recording</dt>
                 <dd>
-                    {running.rows.length > 0 ? null : running.value ? "nothing" : "…"}
+                    {running.rows.length > 0 ? null : running.value ? "nothing" : unknown(running)}
                     {running.rows.map((session, index) => (
                         <span key={session.session_id}>
                             {index > 0 ? ", " : ""}
@@ -282,7 +290,7 @@ function About({ device, changes }: { device: Device; changes: number }) {
                         ? clockOf(clock.clock_error_ns, clock.uncertainty_ns)
                         : clocks.value
                           ? "not compared in its last session"
-                          : "…"}
+                          : unknown(clocks)}
                 </dd>
                 <dt>Tags</dt>
                 <dd class="mono">{device.tags}</dd>
@@ -336,7 +344,8 @@ interface HeatRow {
     build: string;
     p95_ns: number;
     sessions: number;
-    is_estimate?: number; // not known of a cluster's
+    is_estimate: number;
+    unknown?: number | string; // of a cluster: sessions of which it is not known whether times are estimates
 }
 
 // p95 of one function by device and build; darker is slower, and each cell says its number.
@@ -348,6 +357,7 @@ function HeatMap() {
     const limits = engine?.is_cluster ? { engine: "cluster", ms: 30000 } : {};
     const answer = useSql<HeatRow>(name && engine ? sql : "", values, 0, limits);
     const most = Math.max(...answer.rows.map((row) => row.p95_ns), 1);
+    const unknown = answer.rows.reduce((sum, row) => sum + Number(row.unknown ?? 0), 0);
     return (
         <>
             <form
@@ -366,6 +376,11 @@ function HeatMap() {
                     Show
                 </button>
             </form>
+            {unknown > 0 ? (
+                <p class="dim">
+                    Of {counted(unknown, "session")} it is not known which times are estimates: an older Sojourn gave them.
+                </p>
+            ) : null}
             {name ? (
                 <SqlPanel
                     title={`p95 of ${name}`}
@@ -383,7 +398,7 @@ function HeatMap() {
                             number: true,
                             cell: (row) => (
                                 <span class="heat" style={{ "--heat": (row.p95_ns / most).toFixed(3) }}>
-                                    <Time ns={row.p95_ns} isEstimate={row.is_estimate ?? 0} />
+                                    <Time ns={row.p95_ns} isEstimate={row.is_estimate} />
                                 </span>
                             ),
                         },
@@ -406,7 +421,7 @@ export function FleetPage() {
     const chosen = route.value.parameters.get("device") ?? "";
     const items = devices.value?.items ?? [];
     const device = items.find((one) => one.id === chosen) ?? null;
-    const problem = devices.problem || commands.problem || rules.problem;
+    const problem = devices.problem || commands.problem || rules.problem || known.problem;
     if (!devices.value) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
@@ -423,7 +438,7 @@ export function FleetPage() {
             {problem ? <Problem message={problem} /> : null}
             <section class="card panel" aria-label="All devices">
                 {items.length > 0 ? (
-                    <Devices devices={items} known={known.value && known.rows} chosen={chosen} />
+                    <Devices devices={items} known={known.value && known.rows} unknown={unknown(known)} chosen={chosen} />
                 ) : (
                     <p class="dim">No device has reported yet.</p>
                 )}

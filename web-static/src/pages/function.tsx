@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
 import { compact, count, counted, duration, estimated, percent } from "../format";
-import { anyUntimedSql, estimateSql, isDoubtful, isUntimed } from "../estimates";
+import { anyUntimedSql, estimateSql, isDoubtful, isUntimed, selfEstimateSql, selfUntimedSql } from "../estimates";
 import { route, setParameters } from "../router";
 import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
@@ -16,7 +16,7 @@ const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_n
        histogram_quantile(s.histogram, 0.9, s.session_id, s.min_ns, s.max_ns) AS p90_ns,
        histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns) AS p95_ns,
        histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns) AS p99_ns,
-       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, l.file, l.line
+       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, ${selfEstimateSql(":function")}, l.file, l.line
 FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING (module_id)
 LEFT JOIN function_lines l USING (function_id)
 WHERE s.session_id = :session AND s.function_id = :function`;
@@ -32,7 +32,8 @@ SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max
        ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
        ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
        (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
-        WHERE u.session_id = :session AND u.function_id = :function) AS untimed_calls, NULL AS error_ns, l.file, l.line
+        WHERE u.session_id = :session AND u.function_id = :function) AS untimed_calls, NULL AS error_ns,
+       ${selfEstimateSql(":function")}, l.file, l.line
 FROM sums s, spread h JOIN functions f ON f.function_id = :function LEFT JOIN modules m USING (module_id)
 LEFT JOIN function_lines l ON l.function_id = f.function_id WHERE s.calls > 0`;
 }
@@ -51,7 +52,8 @@ WHERE s.session_id = :session AND s.function_id = :function`;
 
 function callsSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
-SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+SELECT c.call_id, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags,
+       ${selfUntimedSql("c.flags", ":function")}
 FROM calls c LEFT JOIN threads t ON t.thread_id = c.thread_id
 WHERE c.session_id = :session AND c.function_id = :function AND c.duration_ns >= :least AND c.duration_ns <= :most
   AND ${isPicked(chosen, "c.stream_id", "c.start_ns")}
@@ -121,6 +123,7 @@ interface Stat {
     untrusted: number;
     untimed_calls: number;
     error_ns: number | null; // of total_ns
+    is_self_estimate: number;
     p50_ns: number | null;
     p90_ns: number | null;
     p95_ns: number | null;
@@ -135,6 +138,7 @@ interface CallRow {
     start_ns: number;
     duration_ns: number;
     self_ns: number;
+    is_self_estimate: number;
     ending: string;
     flags: number;
 }
@@ -152,7 +156,7 @@ const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
 // A quantile of a histogram is a bin's: its calls lie within 3.2 % of it. The longest is rounded once from ticks, the
 // duration of a call at both of its ends.
 function around(ns: number, key: string): string {
-    return key === "max" ? `${ns - 1}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
+    return key === "max" ? `${Math.max(0, ns - 1)}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }
 
 function Edges({ side, session, values, changes }: {
@@ -216,7 +220,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                     { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{time(row, row.start_ns)}</a> },
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
                     { title: "Took", number: true, cell: (row) => time(row, row.duration_ns) },
-                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                     { title: "Ending", cell: (row) => `${row.ending}${isDoubtful(row.flags) ? " ▲" : ""}` },
                     { title: "", cell: (row) => <a href={addressOf(session, { view: "why", call: row.call_id })}>why?</a> },
                 ]}
@@ -301,7 +305,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                     {known.module}
                     {known.file ? ` · ${known.file}:${known.line}` : ""} · {counted(known.calls, "call")},{" "}
                     <Time ns={known.total_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> total,{" "}
-                    <Time ns={known.self_ns} isEstimate={known.untimed_calls} error={known.error_ns} /> self
+                    <Time ns={known.self_ns} isEstimate={known.is_self_estimate} error={known.error_ns} /> self
                     {known.untimed_calls > 0 ? doubtOf(known) : ""}
                     {known.unwound ? ` · ${count(known.unwound)} unwound` : ""}
                     {known.untrusted ? ` · ${compact(known.untrusted)} not exact` : ""} ·{" "}

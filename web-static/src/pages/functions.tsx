@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
-import { compact, count, estimated, fileName, percent } from "../format";
+import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
 import { Bar, Problem, Time } from "../widgets/small";
 import { consoleAddress } from "../answers";
@@ -86,7 +86,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                     <Bar part={row.self_ns} whole={sessionSelf} />
                     <span>{percent(row.self_ns, sessionSelf)}</span>
                     <span class="value">
-                        <RowTime row={row} ns={row.self_ns} />
+                        <Time ns={row.self_ns} isEstimate={row.is_self_estimate} error={row.error_ns} />
                     </span>
                 </>
             ),
@@ -143,6 +143,8 @@ interface Loaded {
     pages: Map<number, FunctionRow[]>;
 }
 
+const NO_FAILURE = { question: "", problem: "" };
+
 interface FunctionQuery {
     sort: string;
     order: string;
@@ -153,7 +155,7 @@ interface FunctionQuery {
 // without a session it loads nothing.
 function useFunctions(id: string, query: FunctionQuery, changes: number) {
     const [loaded, setLoaded] = useState<Loaded | null>(null);
-    const [problem, setProblem] = useState("");
+    const [failed, setFailed] = useState(NO_FAILURE);
     const wanted = useRef(new Set<number>());
     const abort = useRef(new AbortController());
     const question = JSON.stringify([id, query]);
@@ -164,7 +166,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         const parameters = { ...query, limit: PAGE_ROWS, offset: page * PAGE_ROWS };
         api.functions(id, parameters, signal).then(
             (answer) => {
-                setProblem("");
+                setFailed(NO_FAILURE);
                 setLoaded((old) => {
                     const pages = new Map(old?.query === key ? old.pages : []);
                     pages.set(page, answer.items);
@@ -173,7 +175,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
             },
             (failure: Error) => {
                 if (!signal.aborted) {
-                    setProblem(failure.message);
+                    setFailed({ question, problem: failure.message });
                 }
             },
         );
@@ -198,7 +200,12 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         }
         return rows?.[index % PAGE_ROWS];
     };
+    const problem = failed.question === question ? failed.problem : "";
     return { loaded, problem, rowAt, isStale: loaded !== null && loaded.question !== question };
+}
+
+function errorOf({ name, total_ns: total, error_ns: error }: FunctionRow): string {
+    return error ? `${name}: total ${estimated(total, true)} ± ${duration(error)} (standard error)` : "";
 }
 
 export function FunctionsView({ session, changes }: { session: Overview; changes: number }) {
@@ -215,7 +222,8 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const some = useSelectedFunctions(session.id, isSelected ? chosen : null, changes, query);
     const problem = isSelected ? some.answer.problem : all.problem;
     const totals = !isSelected ? all.loaded?.totals : some.answer.value ? some.totals : undefined;
-    const isStale = !isSelected && all.isStale; // rows that do not fit this search and order
+    // Nothing is there yet, or rows that do not fit this search and order.
+    const isStale = (!totals && problem === "") || (!isSelected && all.isStale);
     const rowAt = isSelected ? (index: number) => some.rows[index] : all.rowAt;
     const onSort = (key: string) => {
         const flipped = key === sort ? (order === "desc" ? "asc" : "desc") : "";
@@ -249,10 +257,12 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 columns={columnsOf(totals?.session_self_ns ?? 0, session.id)}
                 rowCount={totals?.matching ?? 0}
                 rowAt={rowAt}
+                question={JSON.stringify([query, chosen])}
                 isStale={isStale}
                 sort={sort}
                 descending={order === "desc"}
                 onSort={onSort}
+                noteOf={errorOf}
                 onOpen={(row) => navigate(addressOf(session.id, { view: "tree", function: row.id }))}
             />
         </section>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview, SqlAnswer } from "../api";
-import { isUntimed } from "../estimates";
+import { isUntimed, selfEstimateSql } from "../estimates";
 import { compact, count, dateTime, duration, percent } from "../format";
 import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
@@ -23,7 +23,7 @@ const DUMPS_SQL = `SELECT s.session_id, s.cause, s.state, s.started_realtime_ns,
        (SELECT max(last_leave_ns) - min(first_enter_ns) FROM streams x WHERE x.session_id = s.session_id) AS length_ns
 FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC LIMIT 200`;
 
-const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns, coalesce(s.untimed_calls, 0) > 0 AS is_estimate FROM function_stats s JOIN functions f USING (function_id)
+const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns, ${selfEstimateSql("s.function_id")} FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
 
 // The latest calls of each thread of which values were kept, the latest of all first.
@@ -171,7 +171,7 @@ interface HotRow {
     name: string;
     calls: number;
     self_ns: number;
-    is_estimate: number;
+    is_self_estimate: number;
 }
 
 function Events({ session, changes }: { session: Overview; changes: number }) {
@@ -294,7 +294,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                             mono: true,
                             cell: (row) => <a href={addressOf(session.id, { view: "function", function: row.function_id })}>{row.name}</a>,
                         },
-                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => count(row.calls) },
                     ]}
                 />

@@ -56,7 +56,7 @@ interface HotRow {
     total_ns: number;
     calls: number;
     share: number;
-    is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface SlowRow {
@@ -67,6 +67,7 @@ interface SlowRow {
     start_ns: number;
     duration_ns: number;
     self_ns: number;
+    is_self_estimate: number;
     flags: number;
     given: string | null;
 }
@@ -258,7 +259,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                                 </>
                             ),
                         },
-                        { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_estimate} /> },
+                        { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => compact(row.calls) },
                     ],
                     "No such call has ended yet.",
@@ -269,7 +270,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                     [
                         { title: "Call", mono: true, cell: (row) => <SlowName key={row.call_id} session={session.id} row={row} /> },
                         { title: "Thread", cell: (row) => row.thread ?? "–" },
-                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={isUntimed(row.flags)} /> },
+                        { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                         { title: "Took", number: true, cell: (row) => <Time ns={row.duration_ns} isEstimate={isUntimed(row.flags)} /> },
                         {
                             title: "",

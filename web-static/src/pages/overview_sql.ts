@@ -1,17 +1,17 @@
 // What the overview of a session asks, of all calls or of a selection.
-import { estimateSql, untimedSql } from "../estimates";
+import { selfEstimateSql, selfUntimedSql, untimedSql } from "../estimates";
 import { isPart, isPicked, matches, pickedSql, type Selection } from "../selection";
 
 export function hotSql(chosen: Selection): string {
     if (!isPart(chosen)) {
         return `SELECT f.function_id, f.name, s.self_ns, s.total_ns, s.calls,
-       CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share, coalesce(s.untimed_calls, 0) > 0 AS is_estimate
+       CAST(s.self_ns AS REAL) / sum(s.self_ns) OVER () AS share, ${selfEstimateSql("s.function_id")}
 FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session AND s.calls > 0 AND ${matches(chosen, "f.name")} ORDER BY s.self_ns DESC LIMIT 10`;
     }
     return `${pickedSql(chosen)}
 SELECT f.function_id, f.name, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, sum(a.calls) AS calls,
-       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share, ${estimateSql("a.function_id")}
+       CAST(sum(a.self_ns) AS REAL) / sum(sum(a.self_ns)) OVER () AS share, ${selfEstimateSql("a.function_id")}
 FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a JOIN functions f USING (function_id)
 WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
 }
@@ -19,7 +19,7 @@ WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 
 export function slowSql(chosen: Selection): string {
     return `${pickedSql(chosen)}
 SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
-       s.flags, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
+       s.flags, ${selfUntimedSql("s.flags", "s.function_id")}, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
                  WHERE a.call_id = s.call_id AND a.position > 0 ORDER BY a.position)) AS given
 FROM slow_calls s JOIN functions f USING (function_id)
 LEFT JOIN streams x ON x.stream_id = s.call_id >> 38 LEFT JOIN threads t ON t.thread_id = x.thread_id
@@ -116,10 +116,10 @@ WHERE c.session_id = :session AND ${matches(chosen, "f.name")} ORDER BY c.calls 
 }
 
 export function zombiesSql(chosen: Selection): string {
-    const isThere = isPart(chosen)
+    const isThere = chosen.threads.length > 0
         ? `EXISTS (SELECT 1 FROM picked p JOIN threads t USING (thread_id)
        WHERE t.tid = r.tid AND r.at_ns >= p.from_ns AND r.at_ns < p.to_ns)`
-        : "1";
+        : isThen(chosen, "r.at_ns"); // also of threads without recorded calls
     return `${pickedSql(chosen)}
 SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
 FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session AND ${isThere}

@@ -3,6 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { useSql, type SqlRows } from "../answers";
 import type { FunctionRow } from "../api";
+import { selfEstimateSql } from "../estimates";
 import { isPart, matches, PART_MS, pickedSql, quantileSql, type Selection, valuesOf } from "../selection";
 
 const COLUMNS = `f.function_id AS id, f.name, coalesce(m.path, '') AS module`;
@@ -13,7 +14,7 @@ function wholeSql(chosen: Selection): string {
     return `SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.total_ns / nullif(s.calls, 0) AS mean_ns,
        s.min_ns, s.max_ns, ${quantile("0.5")} AS p50_ns, ${quantile("0.9")} AS p90_ns,
        ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns, s.unwound, s.untrusted,
-       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns
+       coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, ${selfEstimateSql("s.function_id")}
 FROM function_stats s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 WHERE s.session_id = :session AND ${matches(chosen, "f.name")}`;
 }
@@ -32,7 +33,8 @@ SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.duration_ns / nullif(s.call
        ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
        0 AS unwound, 0 AS untrusted,
        (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
-        WHERE u.session_id = :session AND u.function_id = s.function_id) AS untimed_calls, NULL AS error_ns
+        WHERE u.session_id = :session AND u.function_id = s.function_id) AS untimed_calls, NULL AS error_ns,
+       ${selfEstimateSql("s.function_id")}
 FROM sums s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
 LEFT JOIN spread h ON h.function_id = s.function_id WHERE ${matches(chosen, "f.name")}`;
 }

@@ -1,6 +1,6 @@
 // The call tree of a selection: its paths come at once, made from the calls that began in it.
 import { askSql, type PathNode, rowsOf, type TreePage } from "../api";
-import { estimateSql } from "../estimates";
+import { estimatesSql } from "../estimates";
 import { PART_MS, isPart, pickedSql, type Selection, treeArguments, valuesOf } from "../selection";
 import type { TreeSource } from "./tree_model";
 
@@ -17,13 +17,14 @@ interface TreeRow {
     total_ns: number;
     self_ns: number;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 // selectedTreeSql asks for the paths, callers before callees; its values are valuesOf().
 export function selectedTreeSql(chosen: Selection): string {
     return `${isPart(chosen) ? pickedSql(chosen) : ""}
 SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls,
-       t.total_ns, t.self_ns, ${estimateSql("t.function_id")}
+       t.total_ns, t.self_ns, ${estimatesSql("t.function_id")}
 FROM call_tree(${treeArguments(chosen)}) t LEFT JOIN functions f USING (function_id)
 LEFT JOIN modules m USING (module_id)`;
 }
@@ -57,6 +58,7 @@ function nodesOf(rows: readonly TreeRow[]): PathNode[] {
             unwound: 0,
             untrusted: 0,
             is_estimate: row.is_estimate !== 0,
+            is_self_estimate: row.is_self_estimate !== 0,
             child_count: 0,
         });
     }

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useKept, useSql } from "../answers";
 import type { Overview } from "../api";
 import type { Window } from "../canvas/scale";
-import { estimateSql } from "../estimates";
+import { estimatesSql } from "../estimates";
 import { count, percent } from "../format";
 import { route, setParameters } from "../router";
 import { addressOf, isPart, matches, PART_MS, pickedSql, type Selection, selection, valuesOf } from "../selection";
@@ -26,7 +26,7 @@ function areaSql(chosen: Selection): string {
         : "picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a";
     return `${isTimeOnly ? "" : pickedSql(chosen)}
 SELECT f.name, a.function_id, sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns,
-       max(a.max_ns) AS max_ns, ${estimateSql("a.function_id")}
+       max(a.max_ns) AS max_ns, ${estimatesSql("a.function_id")}
 FROM ${source} LEFT JOIN functions f USING (function_id) WHERE ${matches(chosen, "f.name")}
 GROUP BY a.function_id ORDER BY 4 DESC, 3 DESC LIMIT 100`.trim();
 }
@@ -39,6 +39,7 @@ interface AreaRow {
     total_ns: number;
     max_ns: number | null;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 // Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
@@ -77,7 +78,7 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
                         ),
                     },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                     { title: "Share", number: true, cell: (row) => percent(row.self_ns, self) },
                     { title: "Total", number: true, cell: (row) => time(row, row.total_ns) },
                     { title: "Longest", number: true, cell: (row) => time(row, row.max_ns) },

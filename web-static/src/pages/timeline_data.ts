@@ -5,6 +5,7 @@ import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
 import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
+import { isUntimed } from "../estimates";
 import { fileName } from "../format";
 
 // A window with more calls of a stream is drawn from steps.
@@ -79,6 +80,7 @@ export interface CallBar extends Bar {
     call: string; // call_id of the first; "": the bar is of a step
     function: string; // function_id
     self: number | null;
+    isSelfEstimate: boolean;
     flags: number;
     isOpen: boolean;
     isUnwound: boolean;
@@ -129,6 +131,7 @@ function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): 
         call,
         function: fn,
         self,
+        isSelfEstimate: isUntimed(flags) || answer.calls_counted.includes(fn),
         flags,
         isOpen: end === null,
         isUnwound,
@@ -191,6 +194,7 @@ function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
                     call: "",
                     function: frame.function_id,
                     self: null,
+                    isSelfEstimate: false,
                     flags: 0,
                     isOpen: false,
                     isUnwound: false,

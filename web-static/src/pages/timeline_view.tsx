@@ -141,7 +141,7 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                         number: true,
                         cell: ({ bar }) => (bar.isOpen ? "not ended" : time(bar, bar.right - bar.left)),
                     },
-                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : time(bar, bar.self)) },
+                    { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : <Time ns={bar.self} isEstimate={bar.isSelfEstimate} />) },
                     {
                         title: "Calls",
                         number: true,

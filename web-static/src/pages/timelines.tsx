@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Window } from "../canvas/scale";
-import { estimateSql } from "../estimates";
+import { estimatesSql } from "../estimates";
 import { count, duration } from "../format";
 import { route, setParameters } from "../router";
 import { matches, PART_MS, type Selection, selection } from "../selection";
@@ -124,7 +124,7 @@ function areaSql(shown: readonly Shown[], area: Window, chosen: Selection): stri
     });
     return `SELECT a.session_id, coalesce(nullif(s.name, ''), s.command) AS title, d.name AS device, f.name,
        sum(a.calls) AS calls, sum(a.self_ns) AS self_ns, sum(a.total_ns) AS total_ns, max(a.max_ns) AS max_ns,
-       ${estimateSql("a.function_id", "a.session_id")}
+       ${estimatesSql("a.function_id", "a.session_id")}
 FROM (${parts.join("\nUNION ALL ")}) a
 JOIN sessions s USING (session_id) JOIN devices d USING (device_id) LEFT JOIN functions f USING (function_id)
 WHERE ${matches(chosen, "f.name")}
@@ -140,6 +140,7 @@ interface AreaRow {
     total_ns: number;
     max_ns: number | null;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window; show: Show }) {
@@ -166,7 +167,7 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
                     { title: "Session", cell: (row) => row.title },
                     { title: "Function", mono: true, cell: (row) => row.name },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
-                    { title: "Self", number: true, cell: (row) => time(row, row.self_ns) },
+                    { title: "Self", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                     { title: "Total", number: true, cell: (row) => time(row, row.total_ns) },
                     { title: "Longest", number: true, cell: (row) => time(row, row.max_ns) },
                 ]}

@@ -1,7 +1,7 @@
 // Why was this call slow: it beside a typical one of the same function, callee by callee.
 import { useSql } from "../answers";
 import type { Overview } from "../api";
-import { anyUntimedSql, isDoubtful, isUntimed } from "../estimates";
+import { anySelfUntimedSql, anyUntimedSql, isDoubtful, isUntimed, selfUntimedSql } from "../estimates";
 import { count, duration, estimated } from "../format";
 import { route } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
@@ -9,7 +9,8 @@ import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 
 // A call of the function whose duration is nearest to the median of the stored histogram.
-const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags FROM calls c,
+const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags,
+       ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")} FROM calls c,
     (SELECT x.function_id, x.session_id,
             histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50
      FROM calls x JOIN function_stats s ON s.session_id = x.session_id AND s.function_id = x.function_id
@@ -19,13 +20,15 @@ WHERE c.session_id = o.session_id AND c.function_id = o.function_id AND c.call_i
 LIMIT 1`;
 
 const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, c.start_ns, c.duration_ns, c.self_ns, c.flags,
+       ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")},
        t.name AS thread FROM calls c LEFT JOIN functions f USING (function_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
 // The subtrees of both calls, by function and by how deep below the call.
 const SUBTREE_SQL = `SELECT d.function_id, f.name, d.depth - c.depth AS level, count(*) AS calls,
        sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns,
-       ${anyUntimedSql("d.flags")}
+       ${anyUntimedSql("d.flags")},
+       ${anySelfUntimedSql("d.flags", "d.function_id", "c.session_id")}
 FROM calls c JOIN descendants(c.call_id) d LEFT JOIN functions f ON f.function_id = d.function_id
 WHERE c.call_id = :call GROUP BY d.function_id, level`;
 
@@ -36,6 +39,7 @@ interface Call {
     start_ns: number;
     duration_ns: number | null;
     self_ns: number | null;
+    is_self_estimate: number;
     flags: number;
     thread: string | null;
 }
@@ -48,6 +52,7 @@ interface Part {
     self_ns: number | null;
     longest_ns: number | null;
     is_estimate: number;
+    is_self_estimate: number;
 }
 
 interface Pair {
@@ -81,6 +86,7 @@ function align(name: string, slow: Call, typical: Call, below: Part[], typicalBe
         self_ns: call.self_ns,
         longest_ns: call.duration_ns,
         is_estimate: Number(isUntimed(call.flags)),
+        is_self_estimate: call.is_self_estimate,
     });
     [itself(slow), ...below].forEach((part) => put(part, "slow"));
     [itself(typical), ...typicalBelow].forEach((part) => put(part, "typical"));
@@ -91,12 +97,12 @@ function signed(ns: number, isEstimate: boolean | number): string {
     return ns === 0 ? estimated(0, isEstimate) : `${isEstimate ? "~" : ""}${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`;
 }
 
-function isEstimate({ slow, typical }: Pair): boolean {
-    return Boolean(slow?.is_estimate || typical?.is_estimate);
+function hasEstimate({ slow, typical }: Pair): boolean {
+    return Boolean(slow?.is_self_estimate || typical?.is_self_estimate);
 }
 
 function time(part: Part | null, column: "self_ns" | "longest_ns") {
-    return <Time ns={part?.[column]} isEstimate={part?.is_estimate ?? false} />;
+    return <Time ns={part?.[column]} isEstimate={(column === "self_ns" ? part?.is_self_estimate : part?.is_estimate) ?? false} />;
 }
 
 export function WhyView({ session }: { session: Overview }) {
@@ -142,7 +148,7 @@ export function WhyView({ session }: { session: Overview }) {
                     {signed(more, isUntimed(known.flags | other.flags))}.{" "}
                     {top && top.difference !== 0 ? (
                         <>
-                            Most of the difference, {signed(top.difference, isEstimate(top))}, is <span class="mono">{top.name}</span>
+                            Most of the difference, {signed(top.difference, hasEstimate(top))}, is <span class="mono">{top.name}</span>
                             {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}:{" "}
                             {count(top.slow?.calls ?? 0)} calls instead of {count(top.typical?.calls ?? 0)}.
                         </>
@@ -155,7 +161,7 @@ export function WhyView({ session }: { session: Overview }) {
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Below", number: true, cell: (row) => row.level },
-                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference, isEstimate(row))}</strong> },
+                        { title: "Difference", number: true, cell: (row) => <strong>{signed(row.difference, hasEstimate(row))}</strong> },
                         { title: "Self, this", number: true, cell: (row) => time(row.slow, "self_ns") },
                         { title: "Self, typical", number: true, cell: (row) => time(row.typical, "self_ns") },
                         { title: "Calls, this", number: true, cell: (row) => count(row.slow?.calls ?? 0) },

@@ -147,14 +147,15 @@ function useBins(fn: number | null, set: string) {
     return useSql<Bin>(fn !== null ? BINS_SQL : "", { a: set, function: fn ?? 0 }, 0, { ms: PATIENCE_MS });
 }
 
-function summary(fn: number | null, { value, rows: bins }: SqlRows<Bin>, isEstimate: boolean): string {
+function summary(fn: number | null, { value, rows: bins }: SqlRows<Bin>, errorNs: number | null): string {
     if (fn !== null && !value) {
         return "loading…";
     }
     const whole = bins.reduce((sum, bin) => sum + bin.count, 0);
     let seen = 0;
     const half = bins.find((bin) => (seen += bin.count) * 2 >= whole);
-    return half ? `${counted(whole, "call")}, half of them up to ${estimated(half.high, isEstimate)}` : "no calls";
+    const error = errorNs ? `, total ± ${duration(errorNs)} (standard error)` : "";
+    return half ? `${counted(whole, "call")}, half of them up to ${estimated(half.high, errorNs !== null)}${error}` : "no calls";
 }
 
 export function Histograms({ a, b, row }: HistogramsProperties) {
@@ -171,8 +172,8 @@ export function Histograms({ a, b, row }: HistogramsProperties) {
     return (
         <figure class="durations">
             <figcaption>
-                Durations of <span class="mono">{row.name}</span>. <strong>A</strong>: {summary(row.function_id_a, before, row.error_ns_a !== null)}.{" "}
-                <strong class="warn-text">B</strong>: {summary(row.function_id_b, after, row.error_ns_b !== null)}.
+                Durations of <span class="mono">{row.name}</span>. <strong>A</strong>: {summary(row.function_id_a, before, row.error_ns_a)}.{" "}
+                <strong class="warn-text">B</strong>: {summary(row.function_id_b, after, row.error_ns_b)}.
             </figcaption>
             {sides.length > 0 ? <DurationChart sides={sides} /> : null}
         </figure>

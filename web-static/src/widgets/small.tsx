@@ -44,7 +44,7 @@ export function EstimatesNote({ untimed, calls }: { untimed: number; calls: numb
         <p class="banner neutral" role="note">
             <strong>~ marks estimates.</strong> {counted(untimed, "call")} of {count(calls)}{" "}
             {untimed === 1 ? "was" : "were"} counted without a clock. Order, counts and callers are exact; times are
-            estimates from the calls that were timed.
+            estimates from the calls that were timed, and so is the self time of their callers.
         </p>
     );
 }

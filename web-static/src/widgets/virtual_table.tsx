@@ -1,6 +1,6 @@
 // A table of any length whose rows come in pages as they are scrolled to.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";
 
 export interface Column<Row> {
@@ -17,11 +17,13 @@ interface Properties<Row> {
     columns: readonly Column<Row>[];
     rowCount: number;
     rowAt: (index: number) => Row | undefined; // undefined: being loaded
-    isStale?: boolean; // the rows are those of another search or order, until its own are there
+    question: string; // what the rows answer; the rows of another one are begun from the first
+    isStale?: boolean; // the rows are those of another question, or none, until its own are there
     sort: string;
     descending: boolean;
     onSort: (key: string) => void;
     onOpen: (row: Row) => void;
+    noteOf: (row: Row) => string; // what is said of the selected row below the table; "": nothing
     className: string;
 }
 
@@ -53,10 +55,12 @@ function HeaderCell<Row>({ column, table }: { column: Column<Row>; table: Proper
 
 export function VirtualTable<Row>(table: Properties<Row>) {
     const view = useRowWindow(table.rowCount);
-    const [selected, setSelected] = useState(0);
+    const [selected, setSelected] = useState({ question: table.question, index: 0 });
+    const select = (index: number) => setSelected({ question: table.question, index });
     const [isEntered, setEntered] = useState(false);
-    const at = Math.min(selected, Math.max(0, table.rowCount - 1));
+    const at = selected.question === table.question ? Math.min(selected.index, Math.max(0, table.rowCount - 1)) : 0;
     const isStale = table.isStale ?? false;
+    useEffect(() => view.reveal(at), [table.question]);
     // Enter means the row of what was asked for last: it waits for it.
     useEffect(() => {
         if (!isEntered || isStale) {
@@ -77,11 +81,14 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         const next = rowAfterKey(event.key, at, table.rowCount, view.pageRows);
         if (next !== null) {
             event.preventDefault();
-            setSelected(next);
+            select(next);
             view.reveal(next);
         }
     };
 
+    const selectedRow = !isStale && at >= view.first && at < view.last ? table.rowAt(at) : undefined;
+    const note = selectedRow ? table.noteOf(selectedRow) : "";
+    const noteId = useId();
     const rows = [];
     for (let index = view.first; index < view.last; index++) {
         const row = table.rowAt(index);
@@ -94,7 +101,7 @@ export function VirtualTable<Row>(table: Properties<Row>) {
                 aria-selected={index === at}
                 class={`row ${index === at ? "selected" : ""}`}
                 style={{ transform: `translateY(${index * ROW_HEIGHT}px)` }}
-                onClick={() => setSelected(index)}
+                onClick={() => select(index)}
                 onDblClick={() => row && table.onOpen(row)}
             >
                 {table.columns.map((column) => (
@@ -106,31 +113,39 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         );
     }
     return (
-        <div
-            ref={view.box}
-            class={`grid ${table.className} ${isStale ? "stale" : ""}`}
-            role="grid"
-            aria-label={table.label}
-            aria-busy={isStale}
-            aria-rowcount={table.rowCount + 1}
-            aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
-            tabIndex={0}
-            onScroll={view.onScroll}
-            onKeyDown={onKeyDown}
-            onBlur={() => setEntered(false)}
-        >
-            <div role="row" class="row head" aria-rowindex={1}>
-                {table.columns.map((column) => (
-                    <HeaderCell key={column.key} column={column} table={table} />
-                ))}
-            </div>
+        <>
             <div
-                class="rows"
-                role="rowgroup"
-                style={{ height: `${table.rowCount * ROW_HEIGHT}px` }}
+                ref={view.box}
+                class={`grid ${table.className} ${isStale ? "stale" : ""}`}
+                role="grid"
+                aria-label={table.label}
+                aria-busy={isStale}
+                aria-rowcount={table.rowCount + 1}
+                aria-describedby={note ? noteId : undefined}
+                aria-activedescendant={table.rowCount > 0 ? `row-${at}` : undefined}
+                tabIndex={0}
+                onScroll={view.onScroll}
+                onKeyDown={onKeyDown}
+                onBlur={() => setEntered(false)}
             >
-                {rows}
+                <div role="row" class="row head" aria-rowindex={1}>
+                    {table.columns.map((column) => (
+                        <HeaderCell key={column.key} column={column} table={table} />
+                    ))}
+                </div>
+                <div
+                    class="rows"
+                    role="rowgroup"
+                    style={{ height: `${table.rowCount * ROW_HEIGHT}px` }}
+                >
+                    {rows}
+                </div>
             </div>
-        </div>
+            {note ? (
+                <p id={noteId} class="dim">
+                    {note}
+                </p>
+            ) : null}
+        </>
     );
 }

@@ -232,6 +232,7 @@ static void interrupt(int number)
 static event exact[4 * ROUNDS];
 static event found[4 * ROUNDS];
 static const char *results;
+static size_t *handled_of_all; /* runs; shared with them */
 
 static void write_exact(const char *directory)
 {
@@ -291,6 +292,7 @@ static void compare_interrupted(const char *directory)
     run_program();
     setitimer(ITIMER_REAL, &never, NULL);
     compare_with_exact();
+    *handled_of_all += handled;
 }
 
 /* Frames lie at the same distances, as the same code runs. */
@@ -302,11 +304,16 @@ static void test_counted_calls_are_recorded_as_timed_ones_are(void **state)
     assert_true(descriptor >= 0);
     close(descriptor);
     results = file;
+    handled_of_all = mmap(NULL, sizeof(*handled_of_all), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(handled_of_all != MAP_FAILED);
     assert_int_equal(run_in_child(write_exact), 0);
     assert_int_equal(run_in_child(compare_counted), 0);
     for (int i = 0; i < INTERRUPTED_RUNS; i++) {
         assert_int_equal(run_in_child(compare_interrupted), 0);
     }
+    assert_int_not_equal(*handled_of_all, 0);
+    munmap(handled_of_all, sizeof(*handled_of_all));
     unlink(file);
 }
 
