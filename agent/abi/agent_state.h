@@ -28,7 +28,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 8, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 9, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 /* Functions from here on cannot be muted. */
 enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
@@ -103,6 +103,9 @@ typedef struct sj_agent_state {
     /* Address of SJ_AGENT_STATE_MUTED_FUNCTIONS bytes, one by function: not 0 while the probes of a
      * Java method record nothing. A tracer writes them. 0: there are none. */
     uint64_t muted_functions;
+    /* Threads that have called the program's code from the agent's and return to it, where their
+     * stacks cannot be followed. The agent is not unloaded before it is 0. */
+    _Atomic uint32_t calling_out;
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

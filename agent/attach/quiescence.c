@@ -120,7 +120,7 @@ static bool is_outside(const quiet_look *look, pid_t tid)
 
 static bool are_all_outside(const quiet_look *look)
 {
-    bool outside = true;
+    bool outside = !sj_remote_agent_is_awaited(look->target, look->agent);
     for (size_t i = 0; i < look->target->count && outside; i++) {
         outside = is_outside(look, look->target->threads[i].tid);
     }

@@ -3,6 +3,8 @@
 #include "agent/livepatch/jvm_request.h"
 #include "agent/livepatch/mute.h"
 
+#include <signal.h>
+
 /* What it costs to interpret and compile anew what a transformation has thrown away, about. */
 #define WARM_UP_NS UINT64_C(150000000)
 
@@ -42,20 +44,41 @@ static size_t mute_rare(sj_registry *registry, sj_method_change *change, uint32_
     return muted;
 }
 
-/* unmute has those of the methods that are muted record again, moves them to the front and returns
- * how many. */
-static size_t unmute(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
-                     size_t count, uint64_t *cost_ns)
+/* unmute has those of the methods that are muted record again, moves them to the front and says how
+ * many in `muted`. In a process that refuses they stay muted. */
+static sj_status unmute(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
+                        size_t count, size_t *muted, uint64_t *cost_ns, sj_error *error)
 {
-    sj_error ignored = {0}; /* a process that has ended */
     uint64_t stopped_ns = 0;
-    const size_t muted = sj_registry_take_muted(registry, change->process, methods, count);
-    if (muted != 0) {
-        (void)!sj_mute_functions(change->pid, methods, muted, false, change->freed, &stopped_ns,
-                                 &ignored);
+    sj_status status = SJ_OK;
+    *muted = sj_registry_find_muted(registry, change->process, methods, count);
+    if (*muted != 0) {
+        status = sj_mute_functions(change->pid, methods, *muted, false, change->freed, &stopped_ns,
+                                   error);
     }
     *cost_ns += stopped_ns;
-    return muted;
+    if (status != SJ_OK && kill(change->pid, 0) == 0) {
+        return status;
+    }
+    (void)sj_registry_take_muted(registry, change->process, methods, *muted);
+    return SJ_OK;
+}
+
+/* take_back leaves the methods as they were before a change that has failed: or they would change
+ * with no decision on record, whenever transformed. */
+static void take_back(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
+                      size_t count, bool is_selected, uint64_t *cost_ns)
+{
+    size_t muted = 0;
+    bool is_joined = false;
+    sj_error ignored = {0};
+    if (!change->on) {
+        (void)!unmute(registry, change, methods, count, &muted, cost_ns, &ignored);
+    }
+    (void)sj_registry_leave_out(registry, change->process, methods, count, change->on);
+    if (is_selected) {
+        (void)!sj_jvm_select(change->pid, &is_joined, &ignored);
+    }
 }
 
 sj_status sj_hook_methods(void *context, sj_method_change *change, uint64_t *cost_ns,
@@ -74,16 +97,14 @@ sj_status sj_hook_methods(void *context, sj_method_change *change, uint64_t *cos
     if (!change->on && count != 0) {
         change->muted = mute_rare(registry, change, methods, count, &muting_ns);
     }
-    const sj_status status =
+    sj_status status =
         count != change->muted ? sj_jvm_select(change->pid, &is_joined, error) : SJ_OK;
+    const bool is_selected = status == SJ_OK && count != change->muted;
     if (status == SJ_OK && change->on) {
-        change->muted = unmute(registry, change, methods, count, &muting_ns);
+        status = unmute(registry, change, methods, count, &change->muted, &muting_ns, error);
     }
-    if (status != SJ_OK) { /* they would change with no decision on record, whenever transformed */
-        if (!change->on) {
-            (void)unmute(registry, change, methods, count, &muting_ns);
-        }
-        (void)sj_registry_leave_out(registry, change->process, methods, count, change->on);
+    if (status != SJ_OK) {
+        take_back(registry, change, methods, count, is_selected, &muting_ns);
     }
     const uint64_t taken_ns = transformed_ns(registry) - before_ns;
     *cost_ns = muting_ns + taken_ns + (taken_ns != 0 ? WARM_UP_NS : 0);

@@ -165,6 +165,14 @@ bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent
            changing == atomic_load(&agent->state.changing);
 }
 
+bool sj_remote_agent_is_awaited(const sj_tracee *target, const sj_remote_agent *agent)
+{
+    uint32_t calling_out = 0;
+    return sj_tracee_read(target, agent->state_address + offsetof(sj_agent_state, calling_out),
+                          &calling_out, sizeof(calling_out)) != SJ_OK ||
+           calling_out != 0;
+}
+
 bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *agent)
 {
     uint64_t sum = 0;

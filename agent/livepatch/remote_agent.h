@@ -39,6 +39,10 @@ SJ_MUST_CHECK sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remot
  * are stopped. */
 bool sj_remote_agent_is_unchanged(const sj_tracee *target, const sj_remote_agent *agent);
 
+/* sj_remote_agent_is_awaited returns whether the program's code will return to the agent's where
+ * no stack may tell (calling_out), or that cannot be read. Threads are stopped. */
+bool sj_remote_agent_is_awaited(const sj_tracee *target, const sj_remote_agent *agent);
+
 /* sj_remote_agent_is_current returns whether the tables are still those that were read and, as far
  * as the loader's list says, know every module. Threads are stopped. */
 bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *agent);

@@ -76,6 +76,7 @@ struct sj_governed_process {
     double spent_ns;
     double balance_ns;       /* what may be spent; below 0: debt */
     double muted_share;      /* of the program's own time, for probes that are muted */
+    double unsaved_share;    /* the same where the budget has no room for them */
     sem_t *wake;             /* the governor's */
     uint64_t pending;        /* calls since the governor was woken last; of the drain */
     _Atomic uint64_t quota;  /* calls that are worth a look */
@@ -92,6 +93,7 @@ typedef struct budget_interval {
     uint64_t calls;
     double passed_ns; /* of CPU time */
     double own_ns;
+    double spent_ns; /* that is governed */
     double overhead; /* share of the program's own CPU time */
     candidate *candidates;
     size_t count;
@@ -242,13 +244,16 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     const double passed_ns = (double)(cpu_ns - governed->last_cpu_ns);
     const double spent_ns =
         (double)interval->calls * governor->options.call_ns + governed->muted_share * passed_ns;
+    const double unsaved_ns = governed->unsaved_share * passed_ns;
     /* Calls that were read late can seem to have cost more than there was. */
-    const double own_ns = passed_ns - spent_ns;
+    const double own_ns = passed_ns - spent_ns - unsaved_ns;
     interval->passed_ns = passed_ns;
     interval->own_ns = own_ns > passed_ns / 20 ? own_ns : passed_ns / 20;
-    interval->overhead = spent_ns / interval->own_ns;
+    interval->spent_ns = spent_ns;
+    interval->overhead = (spent_ns + unsaved_ns) / interval->own_ns;
     governed->last_cpu_ns = cpu_ns;
     governed->own_ns += interval->own_ns;
+    governed->spent_ns += unsaved_ns; /* but nothing else is unhooked for it */
     spend(governed, spent_ns);
     earn(governor, governed, interval->own_ns);
     return SJ_OK;
@@ -329,13 +334,16 @@ static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_pro
     return status;
 }
 
-/* note_muted notes what the functions cost whose probes were muted, or are so no more. */
+/* note_muted notes what the functions cost whose probes were muted, or are so no more. Those that
+ * are not rare are muted where their probes cannot be taken out. */
 static void note_muted(sj_governed_process *governed, const sj_method_change *change)
 {
     const uint32_t *muted = change->functions + change->count;
     for (size_t i = 0; i < change->muted; i++) {
-        const double share = governed->functions[muted[i]].calls_per_ns * MUTED_CALL_NS;
-        governed->muted_share += change->on ? -share : share;
+        const function_state *state = &governed->functions[muted[i]];
+        const double share = state->calls_per_ns * MUTED_CALL_NS;
+        double *sum = state->is_rare ? &governed->muted_share : &governed->unsaved_share;
+        *sum += change->on ? -share : share;
     }
 }
 
@@ -467,7 +475,7 @@ static void govern(sj_overhead_governor *governor, sj_governed_process *governed
     const bool in_debt = governed->balance_ns < 0;
     const double wanted = budget_of(governor) * (in_debt ? SHARE_WHEN_IN_DEBT : SHARE_WANTED);
     const double burst_ns = in_debt ? 0 : governed->balance_ns / 8;
-    if (interval.overhead * interval.own_ns > wanted * interval.own_ns + burst_ns) {
+    if (interval.spent_ns > wanted * interval.own_ns + burst_ns) {
         reduce(governor, governed, &interval, wanted, now_ns);
     } else if (!in_debt) {
         retry(governor, governed, &interval, now_ns);
@@ -624,6 +632,7 @@ static void start_afresh(const sj_overhead_governor *governor, sj_governed_proce
     governed->spent_ns = 0;
     governed->balance_ns = 0;
     governed->muted_share = 0;
+    governed->unsaved_share = 0;
     governed->retry_after_ns = 0;
     for (uint32_t id = 0; id < highest; id++) {
         governed->functions[id] =

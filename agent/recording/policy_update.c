@@ -112,20 +112,27 @@ static void note_problem(change_sums *sums, const char *text)
     (void)json_array_append_new(sums->not_applied, json_string(text));
 }
 
-/* unmute_all has all Java methods of a process record again that the budget had muted. */
+/* unmute_all has all Java methods of a process record again that the budget had muted. In a process
+ * that refuses they stay muted, until another policy is set. */
 static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
-                       sj_unhooked_set *freed)
+                       sj_unhooked_set *freed, change_sums *sums)
 {
     uint32_t methods[MUTED_MAX];
     size_t count = 0;
+    sj_status status = SJ_OK;
     do {
-        sj_error ignored = {0}; /* a process that has ended */
+        sj_error error = {0};
         uint64_t stopped_ns = 0;
-        count = sj_registry_take_all_muted(recording->registry, process, methods, MUTED_MAX);
+        count = sj_registry_find_all_muted(recording->registry, process, methods, MUTED_MAX);
         if (count != 0) {
-            (void)!sj_mute_functions(pid, methods, count, false, freed, &stopped_ns, &ignored);
+            status = sj_mute_functions(pid, methods, count, false, freed, &stopped_ns, &error);
         }
-    } while (count == MUTED_MAX);
+        if (status == SJ_OK) {
+            (void)sj_registry_take_muted(recording->registry, process, methods, count);
+        } else if (kill(pid, 0) == 0) {
+            note_problem(sums, error.text);
+        }
+    } while (status == SJ_OK && count == MUTED_MAX);
 }
 
 /* reselect_one lets one process follow; one that ends meanwhile needs nothing. */
@@ -146,7 +153,7 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     (void)!sj_drain_share_freed(recording->drain, process, &freed);
     const sj_status status =
         sj_transition_process(recording->registry, process, pid, states, freed, &report, &error);
-    unmute_all(recording, process, pid, freed);
+    unmute_all(recording, process, pid, freed, sums);
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);

@@ -133,7 +133,7 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
     size_t muted = 0;
     const sj_selection *selection = registry->options.selection;
     pthread_mutex_lock(&registry->mutex);
-    /* A value that is recorded belongs to the record of the entry behind it. */
+    /* Their values are still read, only to be dropped. */
     const bool has_values = selection != NULL && selection->values != NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const uint32_t function = choice->methods[i];
@@ -142,7 +142,7 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
         if (class == NULL || place == class->left_out_count) {
             continue;
         }
-        if (has_values || !may_keep(registry, class, choice)) {
+        if ((has_values && !class->is_hidden) || !may_keep(registry, class, choice)) {
             lose_probes(class, choice->process);
             continue;
         }
@@ -155,8 +155,9 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
     return muted;
 }
 
-size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
-                              size_t count)
+/* The muted ones are moved to the front. */
+static size_t find_muted(sj_registry *registry, uint64_t process, uint32_t *methods, size_t count,
+                         bool is_taken)
 {
     size_t muted = 0;
     pthread_mutex_lock(&registry->mutex);
@@ -165,7 +166,9 @@ size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t 
         sj_registry_class *class = find_owner(registry, function);
         const size_t place = find_place(registry, class, process, function);
         if (class != NULL && place != class->left_out_count && class->left_out[place].is_muted) {
-            class->left_out[place] = class->left_out[--class->left_out_count];
+            if (is_taken) {
+                class->left_out[place] = class->left_out[--class->left_out_count];
+            }
             methods[i] = methods[muted];
             methods[muted++] = function;
         }
@@ -174,18 +177,29 @@ size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t 
     return muted;
 }
 
-size_t sj_registry_take_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+size_t sj_registry_find_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                              size_t count)
+{
+    return find_muted(registry, process, methods, count, false);
+}
+
+size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                              size_t count)
+{
+    return find_muted(registry, process, methods, count, true);
+}
+
+size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                                   size_t capacity)
 {
     size_t muted = 0;
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < registry->class_count; i++) {
-        sj_registry_class *class = &registry->classes[i];
-        for (size_t k = class->left_out_count; k-- > 0;) {
+        const sj_registry_class *class = &registry->classes[i];
+        for (size_t k = 0; k < class->left_out_count; k++) {
             const sj_left_out note = class->left_out[k];
             if (note.process == process && note.is_muted && muted < capacity) {
                 methods[muted++] = first_function(registry, class) + note.method;
-                class->left_out[k] = class->left_out[--class->left_out_count];
             }
         }
     }

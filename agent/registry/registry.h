@@ -279,16 +279,18 @@ typedef struct sj_left_out_choice {
 } sj_left_out_choice;
 
 /* sj_registry_mute notes which of these methods keep their probes, to be muted: those of classes
- * all of whose methods here are rare, unless values are recorded. It moves them to the front and
- * returns how many. Any thread. */
+ * all of whose methods here are rare, unless values are recorded, and all of hidden classes. It
+ * moves them to the front and returns how many. Any thread. */
 size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice);
 
-/* sj_registry_take_muted has muted ones among the methods recorded again, moves them to the front
- * and returns how many. sj_registry_take_all_muted gives those of a process after
- * sj_registry_leave_out_none, as many as there is room for. Any thread. */
+/* sj_registry_find_muted moves the muted ones among the methods to the front and returns how many;
+ * sj_registry_take_muted does the same and notes that they are recorded again.
+ * sj_registry_find_all_muted gives those of a process, as many as there is room for. Any thread. */
+size_t sj_registry_find_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+                              size_t count);
 size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                               size_t count);
-size_t sj_registry_take_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
+size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                                   size_t capacity);
 
 /* sj_registry_plan_generated plans code of functions of the session that a process has generated,

@@ -574,11 +574,20 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
     return descends;
 }
 
-/* is_of_earlier: its numbers are those of an earlier recording, which mean other functions. */
+/* is_of_earlier: its numbers are those of an earlier recording, which mean other functions in that
+ * JVM. That is reported. The caller holds the mutex. */
 static bool is_of_earlier(const class_draft *draft, const sj_registry_class *known)
 {
-    return known != NULL && known->module != 0 &&
-           draft->registry->modules[known->module - 1].first_function < draft->least_function;
+    sj_error error = {0};
+    if (known == NULL || known->module == 0 ||
+        draft->registry->modules[known->module - 1].first_function >= draft->least_function) {
+        return false;
+    }
+    (void)sj_fail(&error, SJ_EUNSUPPORTED,
+                  "its methods have numbers that mean others in a JVM that was recorded before; "
+                  "record that JVM alone");
+    sj_registry_note_plan_failure(draft->registry, draft->path, &error);
+    return true;
 }
 
 /* The caller holds the mutex. */

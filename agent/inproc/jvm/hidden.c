@@ -86,14 +86,15 @@ static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *cl
     (*env)->DeleteLocalRef(env, loader);
 }
 
+/* With `$` and a number behind it until JDK 20. */
 static bool is_lambda(const char *name)
 {
-    return strstr(name, "$$Lambda$") != NULL;
+    return strstr(name, "$$Lambda") != NULL;
 }
 
-static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
-                            jsize size, jobject domain, jboolean initialize, jint flags,
-                            jobject data)
+static jclass define_counted(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
+                             jsize size, jobject domain, jboolean initialize, jint flags,
+                             jobject data)
 {
     const define_class define = (define_class)(uintptr_t)atomic_load(&real);
     hidden_class made = {0};
@@ -109,6 +110,19 @@ static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jb
     const jclass defined =
         define(env, host, name, made.bytes, (jsize)made.size, domain, initialize, flags, data);
     (void)sj_sys_unmap(made.bytes, made.size);
+    return defined;
+}
+
+/* The class may be initialized by that, which is Java and takes any time; frames of the JVM cannot
+ * be followed. */
+static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
+                            jsize size, jobject domain, jboolean initialize, jint flags,
+                            jobject data)
+{
+    atomic_fetch_add(&sj_jvm.options.agent_state->calling_out, 1);
+    const jclass defined =
+        define_counted(env, host, name, bytes, size, domain, initialize, flags, data);
+    atomic_fetch_sub(&sj_jvm.options.agent_state->calling_out, 1);
     return defined;
 }
 

@@ -229,6 +229,22 @@ static void probes_of_frequent_methods_go(void **state)
     assert_false(hot_is_rare);
 }
 
+/* Of a hidden class: muted, 4 ns a call of 100, it costs more than all that may be spent. */
+static void what_cannot_be_saved_is_not_taken_from_others(void **state)
+{
+    fixture *f = *state;
+    sj_overhead_governor_counters counters;
+    hot_is_muted = true;
+    assert_true(run(f, 95000, 10, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    assert_false(hot_is_rare);
+    assert_false(run(f, 0, 4000, 90 * MS)); /* pays for the burst at the beginning */
+    assert_false(run(f, 0, 40000, 800 * MS));
+    assert_int_equal(toggles, 0);
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    assert_true(counters.overhead_percent > 10); /* without that it is 1.6 */
+}
+
 static void let_the_process_go(void)
 {
     sj_overhead_governor_counters counters;
@@ -333,6 +349,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(probes_of_rare_methods_may_stay, set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(probes_of_frequent_methods_go, set_up_methods, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_saved_is_not_taken_from_others,
+                                        set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(processes_come_and_go_while_methods_are_changed,
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(too_short_an_interval_decides_nothing, set_up, tear_down),

@@ -289,26 +289,38 @@ static void methods_of_a_runtime_become_functions_of_a_group(void **state)
     assert_int_equal(counters.functions, 4);
 }
 
-/* A class by what a JVM tells of it, whose functions get no number below `least`. */
-static sj_status add_class_from(const fixture *f, uint64_t process, uint32_t least,
-                                const char *texts, size_t size, sj_class_answer *answer)
+/* `host`: of a hidden class; "": it is none. */
+static sj_status add_class_of(const fixture *f, uint64_t process, const char *host,
+                              uint32_t least_function, sj_slice bytes, sj_class_answer *answer)
 {
     static const char app[] = "app";
-    const sj_link_class class = {
-        .class_bytes = (uint32_t)size, .is_traced = 1, .least_function = least};
-    const sj_class_texts named = {
-        .loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1}};
-    const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
+    const size_t host_bytes = strlen(host);
+    const sj_link_class class = {.class_bytes = (uint32_t)bytes.size,
+                                 .host_bytes = (uint32_t)host_bytes,
+                                 .least_function = least_function,
+                                 .is_traced = 1};
+    const sj_class_texts named = {.loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1},
+                                  .host = {.data = (const uint8_t *)host, .size = host_bytes}};
     const sj_status status =
         sj_registry_add_class(f->registry, process, &class, &named, bytes, 2, answer);
     free(answer->bytes);
     return status;
 }
 
+/* A class by what a JVM tells of it. */
 static sj_status add_class(const fixture *f, uint64_t process, const char *texts, size_t size,
                            sj_class_answer *answer)
 {
-    return add_class_from(f, process, 0, texts, size, answer);
+    const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
+    return add_class_of(f, process, "", 0, bytes, answer);
+}
+
+/* The same, whose functions get no number below `least`. */
+static sj_status add_class_from(const fixture *f, uint64_t process, uint32_t least,
+                                const char *texts, size_t size, sj_class_answer *answer)
+{
+    const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
+    return add_class_of(f, process, "", least, bytes, answer);
 }
 
 static const char first_bytes[] = "Hot\0+run\0()V\0+stop\0()V";
@@ -364,13 +376,62 @@ static void a_method_that_keeps_its_probes_is_muted(void **state)
     assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
     assert_int_equal(answer.rewritten, 2);
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, false), 0);
+    assert_int_equal(sj_registry_find_muted(f->registry, process, &method, 1), 1);
     assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_find_muted(f->registry, process, &method, 1), 0);
     assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 0);
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
     sj_registry_leave_out_none(f->registry);
-    assert_int_equal(sj_registry_take_all_muted(f->registry, process, &method, 1), 1);
-    assert_int_equal(sj_registry_take_all_muted(f->registry, process, &method, 1), 0);
+    method = 0;
+    assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(method, answer.first_function + 1);
+    assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 0);
+}
+
+/* They cannot lose their probes: muted whatever is recorded and however often they are called. */
+static void methods_of_hidden_classes_are_muted(void **state)
+{
+    fixture *f = *state;
+    sj_class_answer answer;
+    uint32_t frequent = 0;
+    uint32_t method = 0;
+    const sj_slice bytes = {.data = (const uint8_t *)first_bytes, .size = sizeof(first_bytes)};
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_left_out_choice choice = {.process = process,
+                                       .methods = &method,
+                                       .count = 1,
+                                       .is_rare = is_rare,
+                                       .context = &frequent};
+    assert_int_equal(sj_value_rules_new(&f->selection.values), SJ_OK);
+    assert_int_equal(add_class_of(f, process, "Host", 0, bytes, &answer), SJ_OK);
+    frequent = method = answer.first_function;
+    assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
+    assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    frequent = 0;
+    method = answer.first_function;
+    assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
+    assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
+}
+
+/* Where another process of the session has it with a number that means another function there. */
+static void a_class_that_a_jvm_cannot_record_is_reported(void **state)
+{
+    const fixture *f = *state;
+    sj_class_answer answer;
+    sj_registry_counters counters;
+    const sj_slice bytes = {.data = (const uint8_t *)first_bytes, .size = sizeof(first_bytes)};
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const uint64_t other = add_process(f, CHILD, 1, SJ_OCCASION_START);
+    assert_int_equal(add_class_of(f, process, "", 0, bytes, &answer), SJ_OK);
+    assert_int_equal(add_class_of(f, other, "", answer.first_function + 1, bytes, &answer),
+                     SJ_EUNSUPPORTED);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.plan_failures, 1);
+    assert_non_null(strstr(counters.plan_failure, "jvm:Hot: "));
 }
 
 static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
@@ -490,6 +551,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_become_functions_of_a_group, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_that_keeps_its_probes_is_muted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(methods_of_hidden_classes_are_muted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_class_that_a_jvm_cannot_record_is_reported, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(numbers_that_a_program_takes_are_left_to_the_others, set_up,

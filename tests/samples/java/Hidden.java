@@ -8,13 +8,20 @@ import java.lang.invoke.MethodType;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Defines a hidden class for each "define N" of its input, and calls all that it has for "call N". */
+/** As the JDK names the class of a lambda, since version 21. */
+class Hidden$$Lambda {
+    static int run(int value) {
+        return value + 2;
+    }
+}
+
+/** Defines a hidden class for each "define N" or "lambda N" of its input, and calls all that it has for "call N". */
 public class Hidden {
     static final List<MethodHandle> RUNS = new ArrayList<>();
     static int wrong;
 
-    static void define() throws IOException, ReflectiveOperationException {
-        try (InputStream file = Hidden.class.getResourceAsStream("HiddenPart.class")) {
+    static void define(String fileName) throws IOException, ReflectiveOperationException {
+        try (InputStream file = Hidden.class.getResourceAsStream(fileName)) {
             MethodHandles.Lookup made = MethodHandles.lookup().defineHiddenClass(
                 file.readAllBytes(), true, MethodHandles.Lookup.ClassOption.NESTMATE);
             RUNS.add(made.findStatic(made.lookupClass(), "run", MethodType.methodType(int.class, int.class)));
@@ -36,7 +43,9 @@ public class Hidden {
             String[] words = line.split(" ");
             for (int i = 0; i < Integer.parseInt(words[1]); i++) {
                 if (words[0].equals("define")) {
-                    define();
+                    define("HiddenPart.class");
+                } else if (words[0].equals("lambda")) {
+                    define("Hidden$$Lambda.class");
                 } else {
                     call(i);
                 }

@@ -147,6 +147,21 @@ def recorder_killed(sojourn, classes):
     program.finish()
 
 
+def initializer_runs(sojourn, samples):
+    """While the initializer of a hidden class runs, which returns to the agent, that is not unloaded."""
+    program = Program(compile_java(sojourn, samples, "Slow", "HiddenSlow"), ["-Xverify:all"], name="Slow")
+    recorder = start_attach(sojourn, program.pid, sojourn.path("slow.db"), ["--java-class", "Slow"])
+    program.tell("begin")
+    leave(recorder)
+    stays = any("libsojourn-agent" in path for _, _, _, path in mappings(program.pid))
+    check(stays, "the agent was unloaded under a thread that returns to it")
+    program.tell("end")
+    done = sojourn.run(["detach", str(program.pid)], capture_output=True, text=True)
+    check(done.returncode == 0, f"detach: {done}")
+    check_left(program.pid)
+    program.finish()
+
+
 def busy(sojourn, classes, times):
     """Attach, transform, detach, while threads run what is transformed."""
     program = Program(classes, ["-Xmx128m"], ["busy"])
@@ -172,6 +187,7 @@ def test(sojourn, arguments):
     policies(sojourn, classes)
     led_again(sojourn, classes)
     recorder_killed(sojourn, classes)
+    initializer_runs(sojourn, arguments[0])
     busy(sojourn, classes, 100 if is_long else 3)
 
 

@@ -4,6 +4,7 @@ agent rewrites, too; hidden ones; chosen by loader and by descent; and a recorde
 
 java_classes.py BUILD_FOLDER SAMPLES_FOLDER
 """
+import json
 import os
 import signal
 import subprocess
@@ -167,6 +168,7 @@ def hidden_calls(sojourn, database):
 
 
 def of_each(calls):
+    """Those of lambdas are left alone."""
     return {name: calls for name in ("HiddenPart.run(int)", "HiddenPart.part(int)")}
 
 
@@ -178,6 +180,7 @@ def hidden(sojourn, classes):
         program = Program(classes, ["-Xverify:all"], name="Hidden", environment=sojourn.environment,
                           prefix=[sojourn.program, "record", "--quiet", "-o", database, *LOSSLESS, *options, "--"])
         program.tell("define", 3)
+        program.tell("lambda", 1)
         program.tell("call", 10)
         program.finish()
         found = hidden_calls(sojourn, database)
@@ -199,7 +202,27 @@ def hidden_when_attached(sojourn, classes):
         found = hidden_calls(sojourn, database)
         check(found == of_each(calls), f"attached {number}: {found}")
         others = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS) if row["name"].startswith("Hidden.")}
-        check(others == {"Hidden.define()": 1, "Hidden.call(int)": calls}, f"attached {number}: {others}")
+        check(others == {"Hidden.define(java.lang.String)": 1, "Hidden.call(int)": calls}, f"attached {number}: {others}")
+    program.finish()
+
+
+def hidden_values(sojourn, classes):
+    """Values of those that an earlier recording has left do not come to the next, neither alone nor in other calls."""
+    program = Program(classes, ["-Xverify:all"], name="Hidden")
+    for number in range(2):
+        database, summary = sojourn.path(f"hidden_values{number}.db"), sojourn.path(f"hidden_values{number}.json")
+        recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--value", "HiddenPart.*(1:int)",
+                                                                 "--summary", summary])
+        program.tell("define", 1)
+        program.tell("call", 4)
+        leave(recorder)
+        rows = sojourn.sql(database, "SELECT name, value FROM arguments JOIN calls USING (session_id, call_id) "
+                                     "JOIN functions USING (function_id)")
+        with open(summary, encoding="utf-8") as file:
+            lost = json.load(file)["lost_values"]
+        found = sorted((row["name"], int(row["value"])) for row in rows)
+        check(found == [(name, value) for name in sorted(of_each(0)) for value in range(4)], f"round {number}: {found}")
+        check(lost == 0, f"round {number}: {lost} values are lost")
     program.finish()
 
 
@@ -312,6 +335,7 @@ def test(sojourn, arguments):
     redefined(sojourn, arguments[0])
     hidden(sojourn, classes)
     hidden_when_attached(sojourn, classes)
+    hidden_values(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)
     another_agent_before_and_after(sojourn, classes, jar)
