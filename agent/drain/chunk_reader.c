@@ -284,7 +284,6 @@ static sj_status pass(sj_chunk_reader *reader, sj_record *records, uint32_t coun
     SJ_TRY(sj_renamed_functions_follow(&reader->renamed));
     SJ_TRY(sj_renamed_functions_translate(&reader->renamed, records, count));
     if (reader->has_values || !sj_receiver_rewriter_are_idle(&reader->receivers)) {
-        reader->has_values = false;
         SJ_TRY(sj_receiver_rewriter_translate(&reader->receivers, records, &count, now_ticks));
     }
     return sj_call_filter_feed(&reader->filter, records, count, now_ticks);
@@ -314,12 +313,16 @@ static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
         SJ_TRY(sj_chunk_reader_count(reader, NULL));
     }
     if (reader->untimed == NULL) {
-        return pass(reader, reader->buffer, ready, now_ticks);
+        const sj_status status = pass(reader, reader->buffer, ready, now_ticks);
+        reader->has_values = false;
+        return status;
     }
     for (uint32_t at = 0; at < ready; at += PORTION) {
         const uint32_t count = ready - at < PORTION ? ready - at : PORTION;
         SJ_TRY(feed_portion(reader, reader->buffer + at, count, now_ticks));
     }
+    /* What is kept for a later call may be a value. */
+    reader->has_values = reader->has_values && sj_untimed_records_are_kept(reader->untimed);
     return SJ_OK;
 }
 

@@ -423,6 +423,11 @@ sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ti
     return SJ_OK;
 }
 
+bool sj_untimed_records_are_kept(const sj_untimed_records *untimed)
+{
+    return untimed->count > untimed->ready;
+}
+
 void sj_untimed_records_lost(sj_untimed_records *untimed)
 {
     untimed->knows_last = false;

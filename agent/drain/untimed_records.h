@@ -38,6 +38,9 @@ SJ_MUST_CHECK sj_status sj_untimed_records_take(sj_untimed_records *untimed,
 SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
                                                   sj_record **records, size_t *record_count);
 
+/* sj_untimed_records_are_kept: some wait, or are values of what waits or comes. */
+bool sj_untimed_records_are_kept(const sj_untimed_records *untimed);
+
 /* sj_untimed_records_lost: records are missing here. What waits has been settled. */
 void sj_untimed_records_lost(sj_untimed_records *untimed);
 

@@ -31,7 +31,7 @@ def commands_over_sessions(sojourn):
                                  (1, 0.004, ["functions", "/usr/bin/perl"]),
                                  (1, 0.004, ["verify", "--look", database]),
                                  (2, 0.004, ["verify", "--rebuild", "all", database]),
-                                 (1, 0.004, ["session", "export", "last", copy, "-d", longer]),
+                                 (1, 0.001, ["session", "export", "last", copy, "-d", longer]),
                                  (1, 0.004, ["session", "import", copy, "-d", others]),
                                  (2, 0.001, ["session", "move", "last", sojourn.path("."), "-d", others]),
                                  (2, 0.001, ["session", "return", "last", "-d", others]),
