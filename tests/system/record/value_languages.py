@@ -185,7 +185,7 @@ def compare(sojourn, program, what, signatures, is_emulated, must):
     missing = [key for one in signatures for key in printed
                if key[0] == one.name and key[2] in must(one) and key not in recorded]
     check(not missing, f"{what}: not recorded: {missing[:5]}")
-    check(len(found) > len(printed) // 3, f"{what}: {len(found)} of {len(printed)} recorded")
+    check(len(found) > len(printed) // 4, f"{what}: {len(found)} of {len(printed)} recorded")
     return len(found), len(printed)
 
 
@@ -303,11 +303,11 @@ def run_all(sojourn, language, one_program, compilers, numbers):
 def test(sojourn, arguments):
     numbers = random.Random(int(os.environ.get("SJ_SEED", "1")))
     gxx, clang, cross = shutil.which("g++"), shutil.which("clang++"), shutil.which("aarch64-linux-gnu-g++")
-    rust = sorted({path for path in (shutil.which("rustc"), "/usr/bin/rustc") if path and os.path.exists(path)})
-    check(gxx and clang and cross and rust, f"compilers: {gxx}, {clang}, {cross}, {rust}")
+    rust = "/usr/bin/rustc" # Debian's: what another one wrote would depend on the machine
+    check(gxx and clang and cross and os.path.exists(rust), f"compilers: {gxx}, {clang}, {cross}, {rust}")
     run_all(sojourn, "C++", one_cxx, [(gxx, (0, 2)), (clang, (0, 2)), (cross, (2,)),
                                       (f"{clang} --target=aarch64-linux-gnu", (0,))], numbers)
-    run_all(sojourn, "Rust", one_rust, [(path, (0, 2) if path == rust[0] else (2,)) for path in rust], numbers)
+    run_all(sojourn, "Rust", one_rust, [(rust, (0, 2))], numbers)
 
 
 if __name__ == "__main__":
