@@ -100,11 +100,13 @@ def hostile(sojourn, database):
 
 def shell(sojourn, database):
     script = (".mode csv\nSELECT 1 AS a,\n  2 AS b;\n.query most_called limit=1\n.schema gaps\n"
-              ".nothing\n.session 1\nSELECT :session AS s;\n")
+              ".session 1\nSELECT :session AS s;\n")
     done = sql(sojourn, [database], input=script)
     check("a,b\n1,2\n" in done.stdout, f"shell: {done.stdout}")
     check("function,calls" in done.stdout and "## gaps" in done.stdout, f"shell: {done.stdout}")
-    check("s\n1\n" in done.stdout and "cannot understand .nothing" in done.stderr, done.stderr)
+    check("s\n1\n" in done.stdout, done.stderr)
+    done = sql(sojourn, [database], input=".nothing\nSELECT 1 AS a;\n", expected=2)
+    check("cannot understand .nothing" in done.stderr and done.stdout == "", f"goes on: {done}")
     sql(sojourn, ["--query", "no_such", database], expected=3)
     sql(sojourn, ["SELECT :x", database], expected=1)
     check(sql(sojourn, ["--param", "x=7", "--csv", "SELECT :x AS x", database]).stdout == "x\n7\n",
