@@ -55,7 +55,11 @@ static bool count_place(uint64_t record, uint64_t *calls, uint64_t *events)
     }
     *events += 1;
     *calls += sj_record_calls(tag);
+    /* All of it: what is left of a time or a stack would look like short records. */
     atomic_store_explicit(tag_word, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i + 1 < SJ_SHORTS; i++) {
+        *(volatile uint32_t *)(record + (uint64_t)i * SJ_SHORT_BYTES) = 0;
+    }
     return true;
 }
 
