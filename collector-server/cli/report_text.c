@@ -17,6 +17,7 @@
 
 enum {
     TOP_REASONS = 3,
+    WAIT_INDENT = 9,    /* behind "sojourn: " */
     HIGHLIGHT_LINES = 7 /* of twelve, five of which say what was recorded */
 };
 
@@ -46,15 +47,20 @@ static void clear_line(sj_report_text *text)
 static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     sj_terminal terminal;
+    char *line = NULL;
     text->is_wait_reported = true;
     clear_line(text);
+    if (asprintf(&line, "sojourn: waiting for %s to take %llu frame%s (%llu bytes)%s%s\n",
+                 text->target, (unsigned long long)progress->spool.pending_frames,
+                 progress->spool.pending_frames == 1 ? "" : "s",
+                 (unsigned long long)progress->spool.pending_bytes,
+                 progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message) < 0) {
+        return;
+    }
     sj_terminal_describe(STDERR_FILENO, &terminal);
     sj_terminal_begin_line(stderr, &terminal);
-    fprintf(stderr, "sojourn: waiting for %s to take %llu frame%s (%llu bytes)%s%s\n", text->target,
-            (unsigned long long)progress->spool.pending_frames,
-            progress->spool.pending_frames == 1 ? "" : "s",
-            (unsigned long long)progress->spool.pending_bytes,
-            progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message);
+    sj_terminal_wrap(stderr, &terminal, line, WAIT_INDENT);
+    free(line);
 }
 
 static void show_wait(sj_report_text *text, const sj_recording_progress *progress)

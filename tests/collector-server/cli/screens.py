@@ -230,7 +230,7 @@ def tables_are_golden(sojourn, migrations):
 def without_figures(screen):
     """What a recording prints, with what differs from run to run replaced: numbers by 0, and names of
     functions."""
-    screen = re.sub(r"sojourn: waiting for .*\n(\.\.\. .*)?", "", screen) # of a loaded machine
+    screen = re.sub(r"sojourn: waiting for .*\n( {9}\S.*\n)*(\.\.\. .*)?", "", screen) # of a loaded machine
     screen = re.sub(r"[0-9a-f]{32}", "0" * 32, re.sub(r"/\S*/", "", screen))
     screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
     screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)

@@ -6,6 +6,8 @@ work_progress.py BUILD_FOLDER
 """
 import contextlib
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -64,9 +66,12 @@ def collector(sojourn, port, database):
     with open(log, "w", encoding="utf-8") as file, \
             subprocess.Popen([program, "--listen", f"tcp://127.0.0.1:{port}", "--database", database], stderr=file,
                              env=sojourn.environment) as running:
-        wait_for("the collector", lambda: "collecting into" in open(log, encoding="utf-8").read())
-        yield running
-        running.terminate()
+        try:
+            wait_for("the collector", lambda: "collecting into" in open(log, encoding="utf-8").read())
+            yield running
+        finally:
+            running.send_signal(signal.SIGCONT)
+            running.terminate()
 
 
 def a_slow_collector(sojourn):
@@ -79,8 +84,12 @@ def a_slow_collector(sojourn):
         command = ["flush", "--wait", "1m"]
         check_progress(command, run_slowly(sojourn, command, [running.pid]))
         command = [*options, "--wait", "1m", "--", *PROGRAM]
+        sojourn.environment["COLUMNS"] = "60"
         text = run_slowly(sojourn, command, [running.pid])
+        del sojourn.environment["COLUMNS"]
         check_progress(command, text)
+        lines = [re.sub(rb"\x1b\[K", b"", line.rstrip(b"\r").rsplit(b"\r", 1)[-1]) for line in text.split(b"\n")]
+        check(all(len(line) <= 60 for line in lines), f"wider than 60: {lines}")
         check(b"sojourn: waiting for tcp://127.0.0.1" in text and b"next " not in text, f"record: {text[-2000:]}")
     stored = sojourn.sql(sojourn.path("collector.db"), "SELECT state FROM sessions")
     check([row["state"] for row in stored] == ["completed"] * 2, f"{stored}")
