@@ -34,7 +34,7 @@ typedef struct sj_call_timing {
     uint64_t late_ticks;
     uint64_t second_ticks;
     uint32_t suspects; /* functions whose `suspect_since` is set */
-    uint32_t stretch;  /* number of the last that was told of */
+    uint32_t stretch;  /* number of the last stretch that nobody timed */
     sj_timed_function functions[SJ_SHORT_FUNCTIONS];
 } sj_call_timing;
 

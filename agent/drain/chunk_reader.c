@@ -2,9 +2,8 @@
 
 #include "agent/host/clock.h"
 
-/* Clocks of two processors may differ by so much. */
 enum {
-    CLOCK_SLACK_TICKS = 1 << 20,
+    CLOCK_SLACK_TICKS = 1 << 20, /* clocks of two processors may differ by so much */
     PORTION = 256 /* places: what four short records each become then stays in the cache */
 };
 

@@ -42,7 +42,7 @@ static int failure_code(void)
     return command == &sj_command_attach ? SJ_EXIT_FAILED : SJ_EXIT_RECORD_FAILED;
 }
 
-/* The code of a recording that did not begin: a process that is not there is told apart. Other
+/* The code of a recording that did not begin: an absent process has one of its own. Other
  * things may be missing, too. */
 static int beginning_code(const sj_record_values *options, sj_status status)
 {

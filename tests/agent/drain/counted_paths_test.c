@@ -3,6 +3,7 @@
  * calls are all timed. */
 #include "agent/drain/untimed_records.h"
 #include "proto/callgraph/callgraph.h"
+#include "tests/agent/drain/record_places.h"
 #include "tests/support/call_trace.h"
 #include "tests/support/check.h"
 
@@ -18,33 +19,19 @@ enum {
     SEEDS = 24
 };
 
-/* Places as probes fill them. */
-typedef struct places {
-    sj_record *list;
-    size_t count;
-    uint32_t part;        /* of the last: 0, it is complete */
+/* What the probes of a thread have written. */
+typedef struct thread_places {
+    record_places places;
     uint64_t whole_stack; /* of the last whole record */
-} places;
+} thread_places;
 
-static void put_word(places *to, uint32_t word)
+static void put_whole_at(thread_places *to, const sj_record *record, uint64_t stack)
 {
-    if (to->part == 0) {
-        to->list[to->count++] = (sj_record){{0}};
-    }
-    memcpy(to->list[to->count - 1].bytes + (size_t)to->part * SJ_SHORT_BYTES, &word, sizeof(word));
-    to->part = (to->part + 1) % SJ_SHORTS;
-}
-
-static void put_whole(places *to, const sj_record *record, uint64_t stack)
-{
-    while (to->part != 0) {
-        put_word(to, SJ_SHORT_FILLER);
-    }
-    to->list[to->count++] = *record;
+    put_whole(&to->places, *record);
     to->whole_stack = stack;
 }
 
-static void put_untimed(places *to, const sj_record *record)
+static void put_untimed(thread_places *to, const sj_record *record)
 {
     const uint64_t stack = sj_record_frame(record);
     const uint32_t tag = sj_record_tag(record);
@@ -54,16 +41,17 @@ static void put_untimed(places *to, const sj_record *record)
         const sj_record untimed =
             trace_record(tag >> SJ_RECORD_FUNCTION_BITS, tag & SJ_RECORD_FUNCTION_MASK,
                          stack | SJ_STACK_UNTIMED, 0);
-        put_whole(to, &untimed, stack);
+        put_whole_at(to, &untimed, stack);
         return;
     }
-    put_word(to, SJ_SHORT_FILLER | (uint32_t)is_exit << SJ_SHORT_EXIT_BIT |
-                     (uint32_t)(stack / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT |
-                     (tag & SJ_RECORD_FUNCTION_MASK));
+    put_word(&to->places, SJ_SHORT_FILLER | (uint32_t)is_exit << SJ_SHORT_EXIT_BIT |
+                              (uint32_t)(stack / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT |
+                              (tag & SJ_RECORD_FUNCTION_MASK));
 }
 
 /* What probes write that count the calls of functions up to `counted`. */
-static void write_places(const call_trace *trace, uint32_t counted, uint64_t *random, places *to)
+static void write_places(const call_trace *trace, uint32_t counted, uint64_t *random,
+                         thread_places *to)
 {
     bool is_untimed[MOST_DEPTH + 1] = {false};
     for (size_t i = 0; i < trace->record_count; i++) {
@@ -79,7 +67,7 @@ static void write_places(const call_trace *trace, uint32_t counted, uint64_t *ra
         if (is_untimed[depth]) {
             put_untimed(to, record);
         } else {
-            put_whole(to, record, stack);
+            put_whole_at(to, record, stack);
         }
     }
 }
@@ -88,21 +76,21 @@ static void write_places(const call_trace *trace, uint32_t counted, uint64_t *ra
 static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_t seed)
 {
     uint64_t random = seed;
-    places made = {.list = calloc(trace->record_count, sizeof(sj_record))};
+    thread_places made = {.places.list = calloc(trace->record_count, sizeof(sj_record))};
     call_trace given = {.records = calloc(trace->record_count, sizeof(sj_record)),
                         .end_ticks = trace->end_ticks};
     sj_untimed_records *untimed =
         sj_untimed_records_new(NULL, TRACE_STACK_LOW, TRACE_STACK_HIGH, false);
-    assert_true(made.list != NULL && given.records != NULL && untimed != NULL);
+    assert_true(made.places.list != NULL && given.records != NULL && untimed != NULL);
     write_places(trace, counted, &random, &made);
     sj_record *records = NULL;
     size_t count = 0;
     uint64_t undecided = 0;
-    for (size_t at = 0; at < made.count;) {
+    for (size_t at = 0; at < made.places.count;) {
         size_t portion = 1 + trace_random(&random) % 700;
-        portion = portion < made.count - at ? portion : made.count - at;
-        assert_int_equal(sj_untimed_records_take(untimed, made.list + at, portion, trace->end_ticks,
-                                                 &records, &count, &undecided),
+        portion = portion < made.places.count - at ? portion : made.places.count - at;
+        assert_int_equal(sj_untimed_records_take(untimed, made.places.list + at, portion,
+                                                 trace->end_ticks, &records, &count, &undecided),
                          SJ_OK);
         assert_int_equal(undecided, 0);
         memcpy(given.records + given.record_count, records, count * sizeof(*records));
@@ -114,7 +102,7 @@ static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_
     given.record_count += count;
     assert_int_equal(given.record_count, trace->record_count);
     sj_untimed_records_free(untimed);
-    free(made.list);
+    free(made.places.list);
     return given;
 }
 

@@ -1,6 +1,7 @@
 /* Records without a clock: what is known of them stays exact, and what is not lies where it can. */
 #include "agent/assembler/untimed_entry.h"
 #include "agent/drain/untimed_records.h"
+#include "tests/agent/drain/record_places.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
@@ -34,33 +35,10 @@ static uint32_t make_short(bool is_exit, uint32_t function, uint64_t stack)
            (uint32_t)((stack - from) / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | function;
 }
 
-/* Places as the probes fill them. */
-typedef struct places {
-    sj_record list[MOST_RECORDS];
-    size_t count;  /* begun ones */
-    uint32_t part; /* of the last: 0, it is complete */
-} places;
-
-static void put_word(places *to, uint32_t word)
-{
-    if (to->part == 0) {
-        to->list[to->count++] = (sj_record){{0}};
-    }
-    memcpy(to->list[to->count - 1].bytes + (size_t)to->part * SJ_SHORT_BYTES, &word, sizeof(word));
-    to->part = (to->part + 1) % SJ_SHORTS;
-}
-
-static void put_whole(places *to, sj_record record)
-{
-    while (to->part != 0) {
-        put_word(to, SJ_SHORT_FILLER);
-    }
-    to->list[to->count++] = record;
-}
-
 static sj_record exact[MOST_RECORDS];
 static bool is_untimed[MOST_RECORDS];
-static places mixed;
+static sj_record mixed_list[MOST_RECORDS];
+static record_places mixed = {.list = mixed_list};
 static size_t exact_count;
 
 typedef struct running_call {

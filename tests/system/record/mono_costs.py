@@ -54,7 +54,7 @@ def check_engine(sojourn, program, engine):
 
 
 def check_crowded(sojourn, program):
-    """A method has room for four: its CPU time and three values; the rule that finds none is told."""
+    """A method has room for four: its CPU time and three values; the rule that finds none is reported."""
     options = [part for kind in ("int", "long", "uint", "ulong") for part in ("--value", f"Costs:Wait*(1:{kind})")]
     for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
         done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)
