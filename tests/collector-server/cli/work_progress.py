@@ -19,18 +19,19 @@ from sojourn_testing import check, main, wait_for
 
 LOOP = "my $x = 0; for my $i (1 .. $ARGV[0]) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"
 PROGRAM = ["perl", "-e", LOOP, "200000"]
-LONGER = ["perl", "-e", LOOP, "1000000"] # blocks are only copied: what the disk does, goes on in a stopped process
+LONGER = ["perl", "-e", LOOP, "4000000"] # blocks are only copied: what the disk does, goes on in a stopped process
 
 
 def commands_over_sessions(sojourn):
     database, copy, others = (sojourn.path(name) for name in ("run.db", "copy.db", "others.db"))
     longer = sojourn.path("longer.db")
+    compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip() # large
     for program, into in ((PROGRAM, database), (LONGER, longer)):
         done, _ = sojourn.record(program, into, ["--block-ms", "10"])
         check(done.returncode == 0, f"record: {done}")
     for works, go_s, command in ((1, 0.3, ["export", "--format", "parquet", "-o", sojourn.path("calls.parquet"), database]),
                                  (2, 0.004, ["report", "--all", "--from", "0s", "--to", "30s", database]),
-                                 (1, 0.004, ["functions", "/usr/bin/perl"]),
+                                 (1, 0.004, ["functions", compiler]),
                                  (1, 0.004, ["verify", "--look", database]),
                                  (2, 0.004, ["verify", "--rebuild", "all", database]),
                                  (1, 0.001, ["session", "export", "last", copy, "-d", longer]),

@@ -11,6 +11,7 @@ import time
 from sojourn_testing import PATIENCE_S, check
 
 STOP_S = 0.12
+MORE, LESS = -10, 5 # niceness of who stops, so that it is never late, and of what is stopped
 ENOUGH = 2 # lines, after which it runs on as ever
 LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
 
@@ -23,8 +24,21 @@ def signal_all(pids, number):
             pass
 
 
+def place(pids, niceness, cores):
+    for pid in pids:
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.setpriority(os.PRIO_PROCESS, int(thread), niceness)
+                os.sched_setaffinity(int(thread), cores)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+
+
 def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
     """What the terminal got. `slow`: processes that are stopped in place of the program."""
+    cores = os.sched_getaffinity(0)
+    core = {min(cores)} # of both: the program runs while this process sleeps, and no longer
+    place([os.getpid()], MORE, core)
     ours, theirs = pty.openpty()
     got = []
 
@@ -38,15 +52,18 @@ def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
     reader = threading.Thread(target=read)
     reader.start()
     program = subprocess.Popen([sojourn.program, *arguments], env=sojourn.environment, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=theirs)
+                               stdout=subprocess.DEVNULL, stderr=theirs, preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, 0 if slow else LESS))
     os.close(theirs)
     stopped = slow or (program.pid,)
+    place(slow, LESS, core)
     deadline = time.monotonic() + PATIENCE_S
     while program.poll() is None and time.monotonic() < deadline and len(LINE.findall(b"".join(got))) < ENOUGH:
         signal_all(stopped, signal.SIGCONT)
         time.sleep(go_s)
         signal_all(stopped, signal.SIGSTOP)
         time.sleep(STOP_S)
+    place([os.getpid()], 0, cores)
+    place({program.pid, *stopped}, 0, cores)
     signal_all(stopped, signal.SIGCONT)
     try:
         program.wait(PATIENCE_S)
