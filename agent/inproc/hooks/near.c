@@ -2,7 +2,10 @@
  *
  * A place is found by reading the list of the process's mappings, which takes as long as that is. A
  * runtime's methods come one by one, thousands of them, each with a page of stubs: those are cut
- * from one mapping, which stays one for the kernel, too. */
+ * from one mapping, which stays one for the kernel, too.
+ *
+ * The main thread's stack grows down into the gap below it: what is put there goes to the other end
+ * of the gap. The kernel leaves as much room as the stack's limit, and at least 128 MiB. */
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
@@ -13,7 +16,8 @@ enum {
     LOWEST_ADDRESS = 1 << 20,
     GUARD_BYTES = 64 * 1024,
     HUGE_PAGE = 1 << 21,
-    POOL_BYTES = 1 << 20
+    POOL_BYTES = 1 << 20,
+    STACK_BYTES = 1 << 26 /* the least that a gap leaves the stack above it */
 };
 
 static uint64_t max_of(uint64_t a, uint64_t b)
@@ -28,11 +32,30 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 
 /* The highest place in from..to, a guard away from both. Large areas begin with a huge page where
  * that fits. */
-static uint64_t place_in(uint64_t from, uint64_t to, uint64_t bytes)
+static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
 {
     const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
     const uint64_t huge = place & ~((uint64_t)HUGE_PAGE - 1);
     return bytes >= HUGE_PAGE && huge >= from + GUARD_BYTES ? huge : place;
+}
+
+/* The lowest place from `from` on, a guard away from it. */
+static uint64_t place_low(uint64_t from)
+{
+    return (from + GUARD_BYTES + SJ_ARCH_PAGE_MULTIPLE - 1) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
+}
+
+/* The place for `bytes` in the gap from `from` to `next`, or to `highest` where that is lower; 0
+ * when there is no room. */
+static uint64_t place_in(uint64_t from, const sj_mapping *next, uint64_t highest, uint64_t bytes)
+{
+    const uint64_t gap_end = min_of(next->low, SJ_ARCH_ADDRESS_END);
+    const uint64_t left = next->is_stack ? STACK_BYTES : 0;
+    const uint64_t to = min_of(gap_end - min_of(left, gap_end), highest);
+    if (to <= from || to - from < bytes + UINT64_C(3) * GUARD_BYTES) {
+        return 0;
+    }
+    return next->is_stack ? place_low(from) : place_high(from, to, bytes);
 }
 
 /* Finds the best place in the gaps between mappings: right below the module, where nothing grows;
@@ -42,7 +65,6 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     const uint64_t lowest =
         high > SJ_ARCH_REACH_BYTES ? high - SJ_ARCH_REACH_BYTES : LOWEST_ADDRESS;
     const uint64_t highest = low + SJ_ARCH_REACH_BYTES;
-    const uint64_t needed = bytes + UINT64_C(2) * GUARD_BYTES;
     uint64_t below = 0;
     uint64_t above = 0;
     uint64_t gap_low = LOWEST_ADDRESS;
@@ -55,19 +77,12 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     for (bool more = true; more; gap_low = mapping.high) {
         more = sj_maps_next(&maps, &mapping);
         if (!more) {
-            mapping.low = SJ_ARCH_ADDRESS_END;
-            mapping.high = mapping.low;
+            mapping = (sj_mapping){.low = SJ_ARCH_ADDRESS_END, .high = SJ_ARCH_ADDRESS_END};
         }
         const uint64_t from = max_of(gap_low, max_of(lowest, LOWEST_ADDRESS));
-        const uint64_t to = min_of(mapping.low, highest);
-        if (to > from && to - from >= needed) {
-            const uint64_t place = place_in(from, to, bytes);
-            if (place < low) {
-                below = place;
-            } else {
-                above = place;
-            }
-        }
+        const uint64_t place = place_in(from, &mapping, highest, bytes);
+        below = place != 0 && place < low ? place : below;
+        above = place > low ? place : above;
     }
     sj_maps_close(&maps);
     return below != 0 ? below : above;

@@ -53,6 +53,18 @@ def other_root(sojourn, samples):
           f"told: {told['unrecorded_programs']}")
 
 
+def fixed_addresses(sojourn):
+    """Where addresses are not random, the recorder's arena lies right below the libraries."""
+    database = sojourn.path("fixed.db")
+    done = subprocess.run(["setarch", "-R", sojourn.program, "record", "--quiet", "-o", database, "--libs", "--module",
+                           "*libsqlite3*", "--", "sqlite3", ":memory:", "SELECT 1"],
+                          env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    check((done.returncode, done.stdout, done.stderr) == (0, "1\n", ""), f"fixed addresses: {done}")
+    check_accounts(sojourn, database)
+    calls = sojourn.sql(database, "SELECT count(*) AS calls FROM calls")[0]["calls"]
+    check(calls > 1000, f"fixed addresses: {calls} calls")
+
+
 def other_user(sojourn, samples):
     _, told = record(sojourn, [f"{samples}/other_user", "/bin/true"], "user")
     check(told["unrecorded_programs"] == {"of a user who may not reach the recorder": 1},
@@ -75,6 +87,7 @@ def forked(sojourn, samples):
 def test(sojourn, arguments):
     musl(sojourn, arguments[0])
     children(sojourn, arguments[0])
+    fixed_addresses(sojourn)
     if os.geteuid() == 0:
         other_root(sojourn, arguments[0])
         other_user(sojourn, arguments[0])

@@ -2,6 +2,7 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/recorder/maps.h"
 #include "agent/planner/planner.h"
 #include "tests/agent/inproc/core/plan_builder.h"
 #include "tests/agent/inproc/recorder/probe_code.h"
@@ -11,6 +12,8 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+
+#include <sys/uio.h>
 
 typedef long (*triple_function)(long a, long b);
 
@@ -244,6 +247,57 @@ static void test_large_areas_are_aligned_to_huge_pages(void **state)
     assert_int_equal(munmap((void *)(uintptr_t)place, BYTES), 0);
 }
 
+/* fill maps what is free in from..to; `parts` says where, for munmap. */
+static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t room)
+{
+    char buffer[SJ_MAPS_BYTES];
+    sj_maps maps;
+    sj_mapping mapping;
+    size_t count = 0;
+    assert_true(sj_maps_open(&maps, buffer, sizeof(buffer)));
+    while (from < to && sj_maps_next(&maps, &mapping)) {
+        const uint64_t end = mapping.low < to ? mapping.low : to;
+        if (end > from) {
+            void *part = (void *)(uintptr_t)from;
+            assert_true(count < room);
+            assert_ptr_equal(mmap(part, end - from, PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                                  -1, 0),
+                             part);
+            parts[count++] = (struct iovec){.iov_base = part, .iov_len = end - from};
+        }
+        from = mapping.high > from ? mapping.high : from;
+    }
+    sj_maps_close(&maps);
+    return count;
+}
+
+/* Jumps of a module reach the main thread's stack, and there is no room below the module: stubs
+ * leave the stack room to grow. */
+static void test_areas_leave_the_stack_room(void **state)
+{
+    (void)state;
+    enum { BYTES = 5 * 65536, STACK_GROWS = 1 << 26 };
+    struct iovec parts[256];
+    char buffer[SJ_MAPS_BYTES];
+    sj_maps maps;
+    sj_mapping mapping = {0};
+    assert_true(sj_maps_open(&maps, buffer, sizeof(buffer)));
+    while (!mapping.is_stack) {
+        assert_true(sj_maps_next(&maps, &mapping));
+    }
+    sj_maps_close(&maps);
+    const uint64_t low = (mapping.low - SJ_ARCH_REACH_BYTES + 65536) & ~UINT64_C(0xffff);
+    const uint64_t lowest = (low - SJ_ARCH_REACH_BYTES) & ~UINT64_C(0xffff);
+    const size_t filled = fill(lowest, low + PAGE, parts, sizeof(parts) / sizeof(parts[0]));
+    const uint64_t place = (uint64_t)(uintptr_t)sj_near_map(low, low + PAGE, BYTES);
+    assert_true(place > low && place + BYTES + STACK_GROWS <= mapping.low);
+    assert_int_equal(munmap((void *)(uintptr_t)place, BYTES), 0);
+    for (size_t i = 0; i < filled; i++) {
+        assert_int_equal(munmap(parts[i].iov_base, parts[i].iov_len), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_attached_processes_have_no_patch_over_a_page_boundary),
         cmocka_unit_test(test_damaged_plans_are_refused),
         cmocka_unit_test(test_large_areas_are_aligned_to_huge_pages),
+        cmocka_unit_test(test_areas_leave_the_stack_room),
         cmocka_unit_test(test_plans_with_wrong_offsets_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
