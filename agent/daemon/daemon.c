@@ -5,6 +5,7 @@
 #include "agent/daemon/shipper.h"
 #include "agent/daemon/state_file.h"
 #include "agent/host/directories.h"
+#include "agent/host/file_limit.h"
 #include "proto/base/log.h"
 
 #include <errno.h>
@@ -338,6 +339,7 @@ sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    sj_file_limit_ignore();
     /* Workers are nobody's to wait for. */
     signal(SIGCHLD, SIG_IGN);
     sj_log_open("sojourn-device");

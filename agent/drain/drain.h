@@ -54,6 +54,7 @@ typedef struct sj_drain_counters {
     uint64_t short_records; /* among the records: without a clock */
     uint64_t waited_ticks;
     uint64_t salvaged_processes;          /* that died without an orderly end */
+    uint64_t processes_without_arena;     /* that never began to record */
     uint64_t dumps;                       /* child sessions that the flight recorder shipped */
     uint32_t disarm_reason;               /* of the first process that disarmed; 0: none */
     sj_overhead_governor_counters budget; /* zeroed when there is none */

@@ -442,6 +442,9 @@ sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
     if (process->is_open) {
         SJ_TRY(finish_arena(process, is_gone, &end));
         unlink(process->arena_path);
+    } else if (!process->is_bad) {
+        end.disarm_reason = SJ_DISARM_NO_ARENA;
+        process->shared->ended.processes_without_arena++;
     }
     return sj_registry_end_process(process->shared->options.registry, process->number, &end);
 }

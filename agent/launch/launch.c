@@ -1,6 +1,7 @@
 #include "agent/launch/launch.h"
 
 #include "agent/abi/link.h"
+#include "agent/host/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,6 +100,7 @@ static void run_child(const sj_launch_options *options, int go, int failed)
     if (got != 1) {
         _exit(CHILD_FAILED);
     }
+    sj_file_limit_restore();
     char *preload = NULL;
     if (set_environment(options, &preload) == 0) {
         if (options->emulator != NULL) {

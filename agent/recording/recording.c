@@ -11,6 +11,7 @@
 #include "agent/host/clock.h"
 #include "agent/host/device.h"
 #include "agent/host/directories.h"
+#include "agent/host/file_limit.h"
 #include "agent/launch/launch.h"
 #include "agent/link/link_server.h"
 #include "agent/livepatch/heap_watch.h"
@@ -46,6 +47,7 @@ static sj_status block_signals(sj_recording *recording, sj_error *error)
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    sj_file_limit_ignore();
     recording->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return recording->signals >= 0
                ? SJ_OK

@@ -36,9 +36,11 @@ sj_status sj_journal_create(const char *runtime_directory, const sj_session_id *
     SJ_TRY(join_name(runtime_directory, path, error));
     journal->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     /* Reserved, not sparse: a full tmpfs is an error here and not a SIGBUS later. */
-    if (journal->fd < 0 || posix_fallocate(journal->fd, 0, sizeof(sj_journal_data)) != 0) {
+    const int problem =
+        journal->fd < 0 ? errno : posix_fallocate(journal->fd, 0, sizeof(sj_journal_data));
+    if (problem != 0) {
         sj_journal_close(journal);
-        return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(problem));
     }
     const sj_status status = map_journal(path, journal, error);
     if (status != SJ_OK) {

@@ -1,6 +1,7 @@
 /* Design notes. Each run is what `sojourn record` does, in a process of its own, into the same
  * database: one session a run, all with one name, which is what `diff` and `check` compare. */
 #include "agent/host/clock.h"
+#include "agent/host/file_limit.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
@@ -105,6 +106,7 @@ static int record_once(const bench_options *options, bool is_kept)
             char **program = options->words[0] != NULL && strcmp(options->words[0], "--") == 0
                                  ? (char **)options->words + 1
                                  : (char **)options->words;
+            sj_file_limit_restore();
             execvp(program[0], program);
             _exit(SJ_EXIT_PROGRAM_NOT_FOUND);
         }

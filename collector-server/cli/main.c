@@ -1,4 +1,5 @@
 /* sojourn: what people type. */
+#include "agent/host/file_limit.h"
 #include "collector-server/cli/commands.h"
 
 #include <stdio.h>
@@ -19,6 +20,7 @@ static int report_unknown(const char *name)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    sj_file_limit_ignore();
     if (name == NULL) {
         (void)sj_command_help_page.run(argc, argv);
         return SJ_EXIT_USAGE;

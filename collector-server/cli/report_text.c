@@ -394,7 +394,13 @@ static void report_unchanging(FILE *file, const char *lines)
 static void report_problems(FILE *file, const sj_report_text *text,
                             const sj_recording_summary *summary)
 {
-    if (!summary->agent_reported) {
+    if (summary->drain.processes_without_arena != 0) {
+        fprintf(file,
+                "sojourn: processes in which nothing could be recorded: %llu; a limit of their "
+                "address space (ulimit -v) or of a file's size (ulimit -f) leaves no room for the "
+                "records, or they ended at once\n",
+                (unsigned long long)summary->drain.processes_without_arena);
+    } else if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
               "was recorded; \"sojourn functions\" shows what can be recorded\n",
               file);
@@ -611,6 +617,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "refused_functions", summary->drain.refused_functions);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
+    json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",
                 (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick));

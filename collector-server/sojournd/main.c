@@ -478,6 +478,7 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is like a full disk */
     /* What devices send is for the collector only, whatever the shell's umask is. */
     umask(0077);
     return serve(&options, &signals);

@@ -37,6 +37,7 @@ const char *sj_text_of_disarming(uint32_t reason)
         [SJ_DISARM_FORKED_WITHOUT_HANDLER] = "forked without a handler",
         [SJ_DISARM_REQUESTED] = "requested",
         [SJ_DISARM_CONFINED] = "confined",
+        [SJ_DISARM_NO_ARENA] = "no room for records",
     };
     return WORD_OF(words, reason);
 }

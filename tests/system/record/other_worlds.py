@@ -65,6 +65,21 @@ def fixed_addresses(sojourn):
     check(calls > 1000, f"fixed addresses: {calls} calls")
 
 
+def limits(sojourn):
+    """A program whose limits leave no room runs as without, and is told; a recorder that may not write is refused;
+    the program has the signals that it would have."""
+    database = sojourn.path("space.db")
+    done, told = sojourn.record(["sh", "-c", "ulimit -v 500000; exec perl -e 'print 1 + 1'"], database, text=True)
+    check((done.returncode, done.stdout) == (0, "2") and "ulimit -v" in done.stderr, f"address space: {done}")
+    rows = sojourn.sql(database, "SELECT disarm_reason FROM processes ORDER BY number")
+    check([row["disarm_reason"] for row in rows] == ["", "no room for records"], f"address space: {rows}")
+    check(told["processes_without_arena"] == 1, f"address space: {told}")
+    record(sojourn, ["grep", "^Sig[BI]", "/proc/self/status"], "signals")
+    done = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {sojourn.program} record -o {sojourn.path('small.db')} -- echo no"],
+                          env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    check((done.returncode, done.stdout) == (125, "") and "File too large" in done.stderr, f"size of a file: {done}")
+
+
 def other_user(sojourn, samples):
     _, told = record(sojourn, [f"{samples}/other_user", "/bin/true"], "user")
     check(told["unrecorded_programs"] == {"of a user who may not reach the recorder": 1},
@@ -88,6 +103,7 @@ def test(sojourn, arguments):
     musl(sojourn, arguments[0])
     children(sojourn, arguments[0])
     fixed_addresses(sojourn)
+    limits(sojourn)
     if os.geteuid() == 0:
         other_root(sojourn, arguments[0])
         other_user(sojourn, arguments[0])

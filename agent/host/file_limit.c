@@ -1,0 +1,20 @@
+#include "agent/host/file_limit.h"
+
+#include <signal.h>
+#include <stdbool.h>
+
+static bool is_ignored;
+static void (*before)(int) = SIG_DFL;
+
+void sj_file_limit_ignore(void)
+{
+    if (!is_ignored) {
+        is_ignored = true;
+        before = signal(SIGXFSZ, SIG_IGN);
+    }
+}
+
+void sj_file_limit_restore(void)
+{
+    (void)signal(SIGXFSZ, before);
+}
