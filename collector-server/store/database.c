@@ -292,10 +292,14 @@ static void make_private(const char *path)
     }
 }
 
-/* A device, a pipe or a folder is nothing to make a database of. */
+/* A device, a pipe or a folder is nothing to make a database of; of an empty name SQLite makes one
+ * that is gone when it is closed. */
 static sj_status check_kind(const char *path, sj_error *error)
 {
     struct stat about;
+    if (path[0] == '\0') {
+        return sj_fail(error, SJ_EINVAL, "the name of the database is empty; name a file");
+    }
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
         return sj_fail(error, SJ_EINVAL, "%s is not a file; name one for the database", path);
     }
