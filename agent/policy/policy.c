@@ -5,7 +5,6 @@
  * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
 #include "agent/policy/policy.h"
 
-#include "agent/abi/machine.h"
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy_reader.h"
 #include "proto/base/units.h"
@@ -614,8 +613,7 @@ static void free_patterns(sj_pattern *patterns, size_t count)
     }
 }
 
-size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
-                        const char *texts[SJ_POLICY_MISSED])
+size_t sj_policy_missed(const sj_policy *policy, bool attached, const char *texts[SJ_POLICY_MISSED])
 {
     size_t count = 0;
     if (attached && sj_policy_watches_loops(policy)) {
@@ -623,9 +621,6 @@ size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
     }
     if (attached && policy->selection.library_calls) {
         texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
-    }
-    if (policy->counts_calls && (foreign || SJ_MACHINE_COUNTS_CALLS == 0)) {
-        texts[count++] = SJ_POLICY_CLOCK_EXACT;
     }
     return count;
 }

@@ -1,4 +1,3 @@
-#include "agent/abi/machine.h"
 #include "agent/policy/draft.h"
 #include "agent/policy/json_place.h"
 
@@ -201,15 +200,15 @@ static void test_counted_calls_exclude_what_only_whole_records_tell(void **state
 
 static void test_what_a_process_does_not_get_is_told(void **state)
 {
-    static const char text[] = "{\"policy\": 1, \"calls\": {\"clock\": \"adaptive\"}}";
+    static const char text[] = "{\"policy\": 1, \"modules\": {\"library_calls\": true}}";
     const char *texts[SJ_POLICY_MISSED];
     sj_policy policy;
     sj_error error = {0};
     (void)state;
     assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "t", &policy, &error), SJ_OK);
-    assert_int_equal(sj_policy_missed(&policy, false, true, texts), 1);
-    assert_string_equal(texts[0], SJ_POLICY_CLOCK_EXACT);
-    assert_int_equal(sj_policy_missed(&policy, true, false, texts), SJ_MACHINE_COUNTS_CALLS == 0);
+    assert_int_equal(sj_policy_missed(&policy, false, texts), 0);
+    assert_int_equal(sj_policy_missed(&policy, true, texts), 1);
+    assert_string_equal(texts[0], SJ_POLICY_LIBRARIES_UNBOUND);
     sj_policy_free(&policy);
 }
 
