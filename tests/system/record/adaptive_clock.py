@@ -247,6 +247,8 @@ def check_chosen(sojourn, estimated):
 def check_refused(sojourn):
     refused, _ = sojourn.record(["true"], sojourn.path("no.db"), ["--clock", "sometimes"], text=True)
     check(refused.returncode != 0 and '"exact" or "adaptive"' in refused.stderr, refused.stderr)
+    refused, _ = sojourn.record(["true"], sojourn.path("no.db"), ["--timed", "f*"], text=True)
+    check(refused.returncode != 0 and "--clock adaptive" in refused.stderr, refused.stderr)
     policy = sojourn.path("refused.json")
     for asked, why in REFUSED:
         with open(policy, "w", encoding="utf-8") as file:
