@@ -12,6 +12,9 @@ foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm 
     get_filename_component(room ${folder} NAME)
     list(TRANSFORM sources REPLACE "arch/x86_64/" "arch/aarch64/")
     foreach(source ${sources})
+        if(source MATCHES "^arch/" AND NOT EXISTS ${folder}/${source})
+            string(REGEX REPLACE "[.]c$" ".S" source ${source}) # written in the other language
+        endif()
         get_filename_component(path ${folder}/${source} ABSOLUTE)
         get_filename_component(name ${source} NAME)
         if(source MATCHES "^arch/" AND NOT EXISTS ${path})

@@ -1,5 +1,7 @@
 #include "agent/drain/call_timing.h"
 
+#include "agent/registry/function_rules.h"
+
 #include <stdlib.h>
 
 enum {

@@ -12,7 +12,8 @@
 
 #include "agent/abi/record.h"
 #include "agent/drain/arena_view.h"
-#include "agent/registry/function_rules.h"
+
+struct sj_function_rules;
 
 enum { SJ_SHORT_CALL_NS = 2000, SJ_LATE_CALL_NS = 100000 };
 
@@ -26,10 +27,10 @@ typedef struct sj_timed_function {
 } sj_timed_function;
 
 typedef struct sj_call_timing {
-    uint8_t *counted;               /* borrowed, SJ_SHORT_FUNCTIONS bytes */
-    const sj_function_rules *rules; /* borrowed, may be NULL */
-    bool is_off;                    /* all functions are timed */
-    double probe_ticks;             /* of what a timed call lasts, spent in its own probes */
+    uint8_t *counted;                      /* borrowed, SJ_SHORT_FUNCTIONS bytes */
+    const struct sj_function_rules *rules; /* borrowed, may be NULL */
+    bool is_off;                           /* all functions are timed */
+    double probe_ticks;                    /* of what a timed call lasts, spent in its own probes */
     double short_ticks;
     uint64_t late_ticks;
     uint64_t second_ticks;
@@ -48,7 +49,8 @@ void sj_call_timing_free(sj_call_timing *timing);
 
 /* sj_call_timing_set_rules makes other rules hold: functions that they ask about are timed from now
  * on; unless `counts`, all are. */
-void sj_call_timing_set_rules(sj_call_timing *timing, const sj_function_rules *rules, bool counts);
+void sj_call_timing_set_rules(sj_call_timing *timing, const struct sj_function_rules *rules,
+                              bool counts);
 
 /* sj_call_timing_add takes what a call has lasted that was timed at both ends, the latter at
  * `end48`. */

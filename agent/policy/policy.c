@@ -5,7 +5,6 @@
  * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
 #include "agent/policy/policy.h"
 
-#include "agent/abi/machine.h"
 #include "agent/policy/json_place.h"
 #include "agent/policy/policy_reader.h"
 #include "proto/base/units.h"
@@ -221,6 +220,7 @@ static sj_status read_clock(sj_policy_reader *reader, json_t *value)
         return sj_policy_fail(reader, false, "\"exact\" or \"adaptive\" is needed");
     }
     reader->policy->counts_calls = strcmp(text, "adaptive") == 0;
+    reader->has_clock = true;
     return SJ_OK;
 }
 
@@ -467,14 +467,20 @@ static sj_status check_budget(sj_policy_reader *reader)
 }
 
 /* check_clock: what has probes that write whole records only is not recorded where calls are
- * counted, nor is freed memory watched. */
+ * counted, nor is freed memory watched. Where they are not, a choice of timed ones is a clock
+ * forgotten, unless the document says "exact". */
 static sj_status check_clock(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
     const sj_zombie_settings *zombies = &policy->zombies;
     const char *runtime = sj_selection_names_methods(&policy->selection);
     if (!policy->counts_calls) {
-        return SJ_OK;
+        return policy->timed_count == 0 || reader->has_clock
+                   ? SJ_OK
+                   : sj_policy_fail(reader, false,
+                                    "every call is timed: to choose functions (--timed, \"timed\") "
+                                    "goes with --clock adaptive (\"calls\": {\"clock\": "
+                                    "\"adaptive\"})");
     }
     if (policy->selection.library_calls) {
         return sj_policy_fail(reader, false,
@@ -614,8 +620,7 @@ static void free_patterns(sj_pattern *patterns, size_t count)
     }
 }
 
-size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
-                        const char *texts[SJ_POLICY_MISSED])
+size_t sj_policy_missed(const sj_policy *policy, bool attached, const char *texts[SJ_POLICY_MISSED])
 {
     size_t count = 0;
     if (attached && sj_policy_watches_loops(policy)) {
@@ -623,9 +628,6 @@ size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
     }
     if (attached && policy->selection.library_calls) {
         texts[count++] = SJ_POLICY_LIBRARIES_UNBOUND;
-    }
-    if (policy->counts_calls && (foreign || SJ_MACHINE_COUNTS_CALLS == 0)) {
-        texts[count++] = SJ_POLICY_CLOCK_EXACT;
     }
     return count;
 }

@@ -133,15 +133,12 @@ bool sj_policy_watches_loops(const sj_policy *policy);
 #define SJ_POLICY_LIBRARIES_UNBOUND                                                                \
     "modules.library_calls: only in programs that `sojourn record` started; one in which a call "  \
     "waits in a library could not be left"
-/* And of one whose program is of a machine that has no probes without a clock. */
-#define SJ_POLICY_CLOCK_EXACT                                                                      \
-    "calls.clock: all calls are timed in programs of this processor, none are counted"
 
-enum { SJ_POLICY_MISSED = 3 };
+enum { SJ_POLICY_MISSED = 2 };
 
 /* sj_policy_missed lists what of a policy a process does not get; returns how many texts.
- * `attached`: it is attached to. `foreign`: it is not of this machine. */
-size_t sj_policy_missed(const sj_policy *policy, bool attached, bool foreign,
+ * `attached`: it is attached to. */
+size_t sj_policy_missed(const sj_policy *policy, bool attached,
                         const char *texts[SJ_POLICY_MISSED]);
 
 #endif

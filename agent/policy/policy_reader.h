@@ -17,6 +17,7 @@ typedef struct sj_policy_reader {
     size_t depth;
     sj_policy *policy;
     size_t runtime; /* whose part is read: a row of sj_runtimes */
+    bool has_clock; /* the document says which calls are timed */
     sj_error *error;
 } sj_policy_reader;
 

@@ -380,9 +380,8 @@ static void join_arguments(char *const *arguments, char *text, size_t capacity)
 
 size_t sj_recording_missed(const sj_recording_options *options, const char *texts[SJ_POLICY_MISSED])
 {
-    const bool foreign = options->program != NULL && options->program->emulator[0] != '\0';
     return options->policy != NULL
-               ? sj_policy_missed(options->policy, options->attach_pid != 0, foreign, texts)
+               ? sj_policy_missed(options->policy, options->attach_pid != 0, texts)
                : 0;
 }
 

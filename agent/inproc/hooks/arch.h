@@ -15,7 +15,7 @@
 
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS)
 
-/* What probes share where they can call it without losing a register (x86-64). */
+/* What probes share and call (on aarch64 where calls are counted, some of these). */
 typedef enum sj_shared_part {
     SJ_SHARED_ENTER,
     SJ_SHARED_LEAVE,
@@ -44,7 +44,7 @@ typedef struct sj_code_emitter {
     uint64_t jump_trampoline;   /* to sj_arch_jump_entry */
     uint64_t thunk; /* entries check whether a call that returns here has jumped to them; 0: there
                      * are no such calls (sj_hooks_expect_dispatch) */
-    bool counts_calls; /* short records are written (sj_recorder_counts_calls; x86-64) */
+    bool counts_calls;                /* short records are written (sj_recorder_counts_calls) */
     uint64_t shared[SJ_SHARED_PARTS]; /* from sj_code_emit_shared */
     bool measuring;
     bool is_inline;       /* probes call nothing that they share: quicker, and larger (x86-64) */
@@ -72,8 +72,8 @@ void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t
 /* sj_code_emit_trampoline emits a jump to `target` at any distance. */
 void sj_code_emit_trampoline(sj_code_emitter *emitter, uint64_t target);
 
-/* sj_code_emit_shared emits the code that the probes share (nothing on aarch64), before any of
- * them: the trampolines, the thunk and cold_at must be set. */
+/* sj_code_emit_shared emits the code that the probes share (on aarch64 nothing unless calls are
+ * counted), before any of them: the trampolines, the thunk and cold_at must be set. */
 void sj_code_emit_shared(sj_code_emitter *emitter);
 
 /* sj_code_emit_probe emits the recording of one record with `tag`: all registers are kept, and the

@@ -1,4 +1,3 @@
-#include "agent/abi/machine.h"
 #include "agent/policy/draft.h"
 #include "agent/policy/json_place.h"
 
@@ -199,17 +198,43 @@ static void test_counted_calls_exclude_what_only_whole_records_tell(void **state
     }
 }
 
+static void test_timed_functions_are_chosen_where_calls_are_counted(void **state)
+{
+    static const struct {
+        const char *clock;
+        bool is_refused;
+    } cases[] = {
+        {"", true}, {"\"clock\": \"exact\", ", false}, {"\"clock\": \"adaptive\", ", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[128];
+        sj_policy policy;
+        sj_error error = {0};
+        const int bytes =
+            snprintf(text, sizeof(text), "{\"policy\": 1, \"calls\": {%s\"timed\": [\"f*\"]}}",
+                     cases[i].clock);
+        const sj_status status = sj_policy_parse(text, (size_t)bytes, "t", &policy, &error);
+        assert_int_equal(status, cases[i].is_refused ? SJ_EINVAL : SJ_OK);
+        if (status == SJ_OK) {
+            assert_int_equal(policy.timed_count, 1);
+            sj_policy_free(&policy);
+        } else {
+            assert_non_null(strstr(error.text, "--clock adaptive"));
+        }
+    }
+}
+
 static void test_what_a_process_does_not_get_is_told(void **state)
 {
-    static const char text[] = "{\"policy\": 1, \"calls\": {\"clock\": \"adaptive\"}}";
+    static const char text[] = "{\"policy\": 1, \"modules\": {\"library_calls\": true}}";
     const char *texts[SJ_POLICY_MISSED];
     sj_policy policy;
     sj_error error = {0};
     (void)state;
     assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "t", &policy, &error), SJ_OK);
-    assert_int_equal(sj_policy_missed(&policy, false, true, texts), 1);
-    assert_string_equal(texts[0], SJ_POLICY_CLOCK_EXACT);
-    assert_int_equal(sj_policy_missed(&policy, true, false, texts), SJ_MACHINE_COUNTS_CALLS == 0);
+    assert_int_equal(sj_policy_missed(&policy, false, texts), 0);
+    assert_int_equal(sj_policy_missed(&policy, true, texts), 1);
+    assert_string_equal(texts[0], SJ_POLICY_LIBRARIES_UNBOUND);
     sj_policy_free(&policy);
 }
 
@@ -438,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_named_with_their_place),
         cmocka_unit_test(test_a_whole_document),
         cmocka_unit_test(test_counted_calls_exclude_what_only_whole_records_tell),
+        cmocka_unit_test(test_timed_functions_are_chosen_where_calls_are_counted),
         cmocka_unit_test(test_what_a_process_does_not_get_is_told),
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
         cmocka_unit_test(test_minitrace_takes_org_for_the_systems),

@@ -2,7 +2,7 @@
 """--clock adaptive: counts, callers and containment are those of a recording with every clock; what is
 an estimate says so, with its error, in SQL, reports, trees, differences and exports; functions that
 the policy names, or a trigger asks about, are timed; what is left out is reported.
-adaptive_clock.py BUILD_FOLDER AARCH64_PROGRAM"""
+adaptive_clock.py BUILD_FOLDER"""
 import csv
 import ctypes
 import io
@@ -29,6 +29,24 @@ ROUNDS, DOUBLINGS = 60000, 6
 ATTEMPTS = 4
 JAVA = "class Adaptive { static int step(int n) { return n + 1; }" \
        " public static void main(String[] a) { int n = 0; while (n < 1000) n = step(n); System.out.print(n); } }"
+EMULATED = """
+#include <stdio.h>
+#include <stdlib.h>
+#define PART __attribute__((noipa))
+PART long leaf(long n) { return n * 5 + (n >> 3); }
+PART long jumping(long n) { return leaf(n ^ 5); }
+PART long halving(long n) { return n < 1 ? 0 : halving(n / 2) ^ n; }
+int main(int count, char **arguments)
+{
+    long sum = count;
+    for (long i = 0; i < atol(arguments[1]); i++) {
+        sum += leaf(i) + jumping(i) + halving(15);
+    }
+    printf("%ld", sum);
+    return 0;
+}
+"""
+EMULATED_CALLS = {"leaf": 2, "jumping": 1, "halving": 5}
 REFUSED = [({"java": {"classes": ["a.*"]}}, "methods of java"), ({"mono": {"lines": True}}, "methods of mono"),
            ({"objc": {"technique": "dispatch"}}, "methods of objc"), ({"zombies": {"heap": {"one_in": 100}}}, "freed memory"),
            ({"values": [{"function": "App.Main:Run(int)", "argument": 1, "as": "int"}]}, "methods of mono"),
@@ -229,6 +247,8 @@ def check_chosen(sojourn, estimated):
 def check_refused(sojourn):
     refused, _ = sojourn.record(["true"], sojourn.path("no.db"), ["--clock", "sometimes"], text=True)
     check(refused.returncode != 0 and '"exact" or "adaptive"' in refused.stderr, refused.stderr)
+    refused, _ = sojourn.record(["true"], sojourn.path("no.db"), ["--timed", "f*"], text=True)
+    check(refused.returncode != 0 and "--clock adaptive" in refused.stderr, refused.stderr)
     policy = sojourn.path("refused.json")
     for asked, why in REFUSED:
         with open(policy, "w", encoding="utf-8") as file:
@@ -250,15 +270,20 @@ def check_java_is_told(sojourn):
     check(len(reports) == 1 and reports[0]["monitor"] == "java" and "adaptive" in reports[0]["reason"], f"java: {reports}")
 
 
-def check_emulated_is_told(sojourn, program):
-    database = sojourn.path("emulated.db")
-    done, _ = sojourn.record([program], database, ["--clock", "adaptive"], text=True)
-    check(done.returncode == 0 and "all calls are timed" in done.stderr, f"emulated: {done}")
-    policy, = sojourn.sql(database, "SELECT not_applied FROM policies")
-    check("all calls are timed" in policy["not_applied"], f"emulated: {policy}")
+def check_emulated(sojourn):
+    source, program = sojourn.path("emulated.c"), sojourn.path("emulated")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(EMULATED)
+    subprocess.run(["aarch64-linux-gnu-gcc", "-O1", "-foptimize-sibling-calls", "-o", program, source], check=True)
+    rounds, database, adaptive, stats = counted(sojourn, "emulated", [program])
+    _, exact, _ = recorded(sojourn, "emulated exact", [program, rounds], [])
+    check_the_same(exact, adaptive)
+    check_flags(sojourn, database, stats)
+    for name, calls in EMULATED_CALLS.items():
+        check(stats[name]["calls"] == calls * int(rounds), f"emulated, {rounds} rounds: {name}: {stats[name]}")
 
 
-def test(sojourn, arguments):
+def test(sojourn, _):
     log = sojourn.path("log")
     rounds, database, adaptive, stats = counted(sojourn, "adaptive", PROGRAM, ["--function-txt", log])
     with open(os.path.join(log, "function.txt"), encoding="utf-8") as file:
@@ -276,7 +301,7 @@ def test(sojourn, arguments):
     check_flags(sojourn, database, stats)
     check_refused(sojourn)
     check_java_is_told(sojourn)
-    check_emulated_is_told(sojourn, arguments[0])
+    check_emulated(sojourn)
 
 
 # Addresses and seeds decide how often Perl calls some of its functions.

@@ -15,7 +15,6 @@ enum {
     SJ_MACHINE_CALL_PUSHES = 0,
     SJ_MACHINE_RETURN_WORD = -5, /* x30, as stubs and thunks save it */
     SJ_MACHINE_SECOND_RESULT = 1,
-    SJ_MACHINE_COUNTS_CALLS = 0,
     SJ_MACHINE_CLOCK_TELLS_HZ = 1,
     SJ_MACHINE_RESOLVERS_ARE_BARE = 0
 };

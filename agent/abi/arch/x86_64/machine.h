@@ -15,7 +15,6 @@ enum {
     SJ_MACHINE_CALL_PUSHES = 1,       /* a call leaves its return address on the stack */
     SJ_MACHINE_RETURN_WORD = 0,       /* where it is, from the stack address of a call's records */
     SJ_MACHINE_SECOND_RESULT = 2,     /* place of its register among those of arguments */
-    SJ_MACHINE_COUNTS_CALLS = 1,      /* probes may leave the clock out (abi/record.h) */
     SJ_MACHINE_CLOCK_TELLS_HZ = 0,    /* the clock's rate is known without measuring it */
     SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions take no arguments */
 };

@@ -4,12 +4,19 @@
 
 #include "tests/agent/inproc/recorder/probe_code.h"
 
-enum { ALL_FLAGS = 0xcd5, DIRECTION_FLAG = 0x400 };
+enum { ALL_FLAGS = 0xcd5, FLAGS_NEVER_FREE = 0x400 /* the direction flag */ };
 enum { VECTORS_BEFORE = 512, VECTORS_AFTER = 4096, MASKS_AFTER = VECTORS_AFTER + 2048 };
 
 extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
+
+/* Combinations of flags in turns. */
+static inline uint64_t some_flags(uint32_t number)
+{
+    return 0x202 | (number & 1) | (number & 4) | (number & 2) << 9 | (number & 8) << 3 |
+           (number & 16);
+}
 
 static inline void check_general(uint64_t flags, uint64_t kept)
 {

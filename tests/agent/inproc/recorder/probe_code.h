@@ -26,6 +26,12 @@
 
 typedef void (*probe_function)(void);
 
+#if defined(__aarch64__)
+static const uint8_t return_code[] = {0xc0, 0x03, 0x5f, 0xd6};
+#else
+static const uint8_t return_code[] = {0xc3};
+#endif
+
 /* The recorder starts once per process: every test runs in a child of its own. */
 static inline int run_in_child(void (*test)(const char *directory))
 {
@@ -49,18 +55,15 @@ static inline int run_in_child(void (*test)(const char *directory))
  * the first word of that argument's object, too. */
 static inline probe_function make_receiver_probe(uint32_t function, uint8_t receiver)
 {
+    enum { AREA = 16384, COLD = AREA / 2 };
     uint8_t *code =
-        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(code != MAP_FAILED);
     sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)code,
-                               .slow_trampoline = (uint64_t)(uintptr_t)code};
-#if defined(__aarch64__)
-    const uint8_t ret[] = {0xc0, 0x03, 0x5f, 0xd6};
-#else
-    const uint8_t ret[] = {0xc3};
-#endif
+                               .slow_trampoline = (uint64_t)(uintptr_t)code,
+                               .counts_calls = sj_recorder_counts_calls()};
     sj_code_emit_trampoline(&emitter, (uint64_t)(uintptr_t)&sj_arch_slow_entry);
-    emitter.cold_at = (uint64_t)(uintptr_t)code + 2048;
+    emitter.cold_at = (uint64_t)(uintptr_t)code + COLD;
     sj_code_emit_shared(&emitter);
     const uint64_t start = emitter.at;
     if (receiver != 0) {
@@ -69,8 +72,9 @@ static inline probe_function make_receiver_probe(uint32_t function, uint8_t rece
         sj_code_emit_probe(&emitter, function);
     }
     sj_code_emit_probe(&emitter, UINT32_C(1) << SJ_RECORD_FUNCTION_BITS | function);
-    sj_code_emit_bytes(&emitter, ret, sizeof(ret));
-    sj_arch_sync_code((uint64_t)(uintptr_t)code, 4096);
+    sj_code_emit_bytes(&emitter, return_code, sizeof(return_code));
+    CHECK(emitter.at < (uint64_t)(uintptr_t)code + COLD);
+    sj_arch_sync_code((uint64_t)(uintptr_t)code, AREA);
     return (probe_function)(uintptr_t)start;
 }
 
@@ -96,13 +100,9 @@ static inline probe_function make_values_probe(uint32_t function, uint32_t descr
     sj_code_emit_probe(&emitter, function & SJ_RECORD_FUNCTION_MASK);
     sj_code_emit_probe(&emitter, UINT32_C(1) << SJ_RECORD_FUNCTION_BITS |
                                      (function & SJ_RECORD_FUNCTION_MASK));
-#if defined(__aarch64__)
-    const uint8_t ret[] = {0xc0, 0x03, 0x5f, 0xd6};
-#else
-    const uint8_t ret[] = {0xc3};
-#endif
-    CHECK(sj_arch_is_return(ret, sizeof(ret)) && !sj_arch_is_return(ret, 0));
-    sj_code_emit_bytes(&emitter, ret, sizeof(ret));
+    CHECK(sj_arch_is_return(return_code, sizeof(return_code)) &&
+          !sj_arch_is_return(return_code, 0));
+    sj_code_emit_bytes(&emitter, return_code, sizeof(return_code));
     sj_arch_sync_code(start, 4096);
     return (probe_function)(uintptr_t)code_start;
 }
@@ -219,11 +219,13 @@ static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
 }
 
 /* Calls a probe with an object as argument `receiver`, over several chunks, and checks each record:
- * the object's first word with the stack pointer in front of the entry, and the argument kept. */
-static inline void store_receivers(const char *directory, uint8_t receiver)
+ * the object's first word with the stack pointer in front of the entry, and the argument kept.
+ * `runtimes`: sj_link_runtime bits of the recording. */
+static inline void store_receivers(const char *directory, uint8_t receiver, uint32_t runtimes)
 {
     enum { CALLS = 5 * SJ_CHUNK_RECORDS / 3, CHUNKS = 6, NO_OBJECT = 2, FUNCTION = 77 };
-    const sj_link_welcome welcome = make_welcome(2, CHUNKS, SJ_FULL_DROP_NEW);
+    sj_link_welcome welcome = make_welcome(2, CHUNKS, SJ_FULL_DROP_NEW);
+    welcome.runtimes = runtimes;
     const uint64_t object[] = {UINT64_C(0x123456789abcdef0), 5};
     const void *objects[] = {object, (const char *)object + 1, NULL};
     char path[128];

@@ -47,12 +47,17 @@ static void keep_registers_of_methods(const char *directory)
 
 static void store_first_receiver(const char *directory)
 {
-    store_receivers(directory, 1);
+    store_receivers(directory, 1, 0);
+}
+
+static void store_first_receiver_uncounted(const char *directory)
+{
+    store_receivers(directory, 1, SJ_LINK_RUNTIME_COUNTING);
 }
 
 static void store_second_receiver(const char *directory)
 {
-    store_receivers(directory, 2);
+    store_receivers(directory, 2, 0);
 }
 
 static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
@@ -60,6 +65,7 @@ static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
     (void)state;
     assert_int_equal(run_in_child(keep_registers_of_methods), 0);
     assert_int_equal(run_in_child(store_first_receiver), 0);
+    assert_int_equal(run_in_child(store_first_receiver_uncounted), 0);
     assert_int_equal(run_in_child(store_second_receiver), 0);
 }
 

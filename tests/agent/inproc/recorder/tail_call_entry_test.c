@@ -85,7 +85,7 @@ static void keep_registers(const char *directory)
             made.single();
         }
         patch_head(&made, i % 3 != 0);
-        call_checked(made.caller, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9, DIRECTION_FLAG);
+        call_checked(made.caller, 0x202 | (i & 1) | (i & 4) | (i & 2) << 9, FLAGS_NEVER_FREE);
     }
 }
 
@@ -100,7 +100,7 @@ static void keep_registers_disarmed(const char *directory)
     (void)directory;
     const two_functions made = make_functions(0);
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
-        call_checked(made.caller, 0x202, DIRECTION_FLAG);
+        call_checked(made.caller, 0x202, FLAGS_NEVER_FREE);
     }
 }
 

@@ -1,5 +1,8 @@
 /* Design notes
  *
+ * Probes are inline: a call would lose the link register. Where calls are counted they call code
+ * that they share (counted.c) and save that, too.
+ *
  * There is no red zone here: a probe moves the stack pointer and saves four registers. It
  * touches no flags. The clock is read before the slot is reserved, so that slots are in the
  * order of their events even if a signal handler interrupts the probe.
@@ -33,6 +36,8 @@ enum {
     WORD_MOVK_W0 = 0x72a00000,
     WORD_MOVZ_W1 = 0x52800001,
     WORD_MOVK_W1 = 0x72a00001,
+    WORD_MOVZ_W16 = 0x52800010,
+    WORD_MOVK_W16 = 0x72a00010,
     CONDITION_ALWAYS = 14
 };
 
@@ -210,14 +215,36 @@ uint32_t sj_arch_thread_offset(void)
     return 0; /* no stub is used again */
 }
 
-void sj_code_emit_shared(sj_code_emitter *emitter)
+/* A call of a shared part, which gets `passed` in x16. */
+static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint32_t passed)
 {
-    /* Probes are inline: a call would lose the link register. They hold addresses. */
-    emitter->holds_addresses = true;
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xa9bc7bf0, /* stp x16, x30, [sp, #-64]! */
+         WORD_MOVZ_W16 | (passed & 0xffff) << 5);
+    if (passed >> 16 != 0) {
+        EMIT(at, WORD_MOVK_W16 | (passed >> 16) << 5);
+    }
+    put_branch(emitter, at, emitter->shared[part], UINT32_C(0x80000000)); /* bl part */
+    EMIT(at, 0xa8c47bf0); /* ldp x16, x30, [sp], #64 */
+}
+
+static void emit_shared_probe(sj_code_emitter *emitter, uint32_t tag)
+{
+    const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
+    if (function >= SJ_SHORT_FUNCTIONS) {
+        emit_shared_call(emitter, SJ_SHARED_ENTER, tag);
+        return;
+    }
+    const bool enters = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
+    emit_shared_call(emitter, enters ? SJ_SHARED_COUNTED_ENTER : SJ_SHARED_COUNTED_LEAVE, function);
 }
 
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
 {
+    if (emitter->counts_calls) {
+        emit_shared_probe(emitter, tag);
+        return;
+    }
     emit_save(emitter);
     if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
         emit_dispatch_check(emitter);
@@ -258,6 +285,11 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
     enum { VALUE_WORDS = 19, WORD_CBZ_X0 = 0xb4000000, WORD_CBNZ_X16 = 0xb5000010 };
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, function);
     uint64_t *at = &emitter->at;
+    if (emitter->counts_calls) {
+        emit_shared_call(emitter, receiver == 1 ? SJ_SHARED_FIRST_RECEIVER : SJ_SHARED_ENTER,
+                         sj_record_make_tag(SJ_RECORD_ENTER, function));
+        return;
+    }
     emit_save(emitter);
     emit_dispatch_check(emitter);
     if (receiver == 1) {

@@ -1,6 +1,6 @@
 /* The AArch64 probe leaves the machine as it found it, on its fast path and on its slow one, and
  * writes whole records. */
-#include "tests/agent/inproc/recorder/probe_code.h"
+#include "tests/agent/inproc/recorder/aarch64/call_checked.h"
 
 #include "agent/inproc/recorder/sys.h"
 
@@ -10,42 +10,11 @@
 
 #include <cmocka.h>
 
-enum { VECTORS_BEFORE = 512, VECTORS_AFTER = 4096, REGISTERS = 64, VECTORS = 32 };
-
-extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
-
-static _Alignas(64) uint8_t work[8192];
-
-static uint64_t stored_register(uint32_t number)
-{
-    uint64_t value;
-    memcpy(&value, work + REGISTERS + 8 * number, sizeof(value));
-    return value;
-}
-
-static void call_checked(probe_function probe, uint64_t flags)
-{
-    for (size_t i = 0; i < sizeof(work); i++) {
-        work[i] = (uint8_t)(i * 37 + 11);
-    }
-    registers_call(probe, flags, work);
-    for (uint32_t i = 0; i < 30; i++) {
-        CHECK(i == 28 || stored_register(i) == UINT64_C(0x0101010101010101) * i + 1);
-    }
-    CHECK(stored_register(28) == (uint64_t)(uintptr_t)probe);
-    CHECK(stored_register(30) == flags);
-    for (size_t i = 0; i < VECTORS; i++) {
-        CHECK(memcmp(work + VECTORS_BEFORE + 64 * i, work + VECTORS_AFTER + 64 * i, 16) == 0);
-    }
-}
-
 static void call_with_all_flags(uint32_t calls)
 {
-    enum { FLAGS_SHIFT = 28 };
-    /* The probe's own return is in the link register, which the probe has to keep to come back. */
     const probe_function probe = make_probe(7);
     for (uint32_t i = 0; i < calls; i++) {
-        call_checked(probe, (uint64_t)(i * 5 % 16) << FLAGS_SHIFT);
+        call_checked(probe, some_flags(i), ALL_FLAGS);
     }
 }
 
@@ -109,18 +78,23 @@ static void test_probe_stores_ticks_stack_and_tag(void **state)
 
 static void store_first_receiver(const char *directory)
 {
-    store_receivers(directory, 1);
+    store_receivers(directory, 1, 0);
+}
+
+static void store_first_receiver_uncounted(const char *directory)
+{
+    store_receivers(directory, 1, SJ_LINK_RUNTIME_COUNTING);
 }
 
 static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(store_first_receiver), 0);
+    assert_int_equal(run_in_child(store_first_receiver_uncounted), 0);
 }
 
 static void keep_registers_of_values(const char *directory)
 {
-    enum { FLAGS_SHIFT = 28 };
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
     const probe_function probe =
@@ -128,7 +102,7 @@ static void keep_registers_of_values(const char *directory)
                                  (uint32_t)sj_value_descriptor(8, SJ_VALUE_DOUBLE) << 8 |
                                  (uint32_t)sj_value_descriptor(0, SJ_VALUE_LONG) << 16);
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
-        call_checked(probe, (uint64_t)(i * 5 % 16) << FLAGS_SHIFT);
+        call_checked(probe, some_flags(i), ALL_FLAGS);
     }
 }
 

@@ -1,0 +1,62 @@
+/* Probes where calls may be counted (calls.clock of the policy): each calls code that it shares
+ * with the others of its module (record_code.S). A short record takes few instructions besides
+ * those that find a place for it and say whether it may be short, which inline would be in each
+ * probe. */
+#include "agent/abi/record.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/arch/aarch64/record_code.h"
+#include "agent/inproc/recorder/recorder.h"
+
+#include <stddef.h>
+
+#define OFFSET_OWN(field) offsetof(sj_recorder_thread, field)
+
+_Static_assert(OFFSET_OWN(cursor) == 0, "the cursor is where the thread's data is");
+_Static_assert(OFFSET_OWN(counting.low) == SJ_OWN_LOW, "low");
+_Static_assert(OFFSET_OWN(counting.span) == SJ_OWN_SPAN, "span");
+_Static_assert(OFFSET_OWN(counting.reach) == SJ_OWN_REACH, "reach");
+_Static_assert(OFFSET_OWN(counting.functions) == SJ_OWN_FUNCTIONS, "functions");
+_Static_assert(OFFSET_OWN(counting.random) == SJ_OWN_RANDOM, "random");
+_Static_assert(OFFSET_OWN(counting.countdown) == SJ_OWN_COUNTDOWN, "countdown");
+_Static_assert(OFFSET_OWN(counting.open_samples) == SJ_OWN_OPEN_SAMPLES, "open samples");
+_Static_assert(OFFSET_OWN(counting.samples) == SJ_OWN_SAMPLES, "samples");
+_Static_assert(SJ_OPEN_SAMPLES == 1 << SJ_MOST_SAMPLES_BIT, "a bit says that there are too many");
+_Static_assert(SJ_SHORT_REACH_BYTES == 1 << SJ_REACH_BIT, "reach");
+_Static_assert(SJ_SHORT_FILLER >> 16 == SJ_ENTER_MARK, "a short entry");
+_Static_assert((SJ_SHORT_FILLER | 1 << SJ_SHORT_EXIT_BIT) >> 16 == SJ_LEAVE_MARK, "a short exit");
+_Static_assert(SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS == 1 << SJ_LEAVE_BIT, "an exit");
+_Static_assert(SJ_STACK_UNTIMED == 1 << (SJ_UNTIMED_BIT - 32), "no clock");
+
+enum { SHARED_ALIGNMENT = 64 };
+
+extern const uint8_t sj_record_code[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_enter[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_leave[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_whole[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_receiver[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_words[] __attribute__((visibility("hidden")));
+
+static uint64_t find_own(void)
+{
+    uint64_t thread_pointer;
+    __asm__("mrs %0, tpidr_el0" : "=r"(thread_pointer));
+    return (uint64_t)(uintptr_t)&sj_recorder_self - thread_pointer;
+}
+
+void sj_code_emit_shared(sj_code_emitter *emitter)
+{
+    emitter->holds_addresses = true; /* inline probes and the words do */
+    if (!emitter->counts_calls) {
+        return;
+    }
+    emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
+    const uint64_t moved = emitter->at - (uint64_t)(uintptr_t)sj_record_code;
+    emitter->shared[SJ_SHARED_COUNTED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_enter + moved;
+    emitter->shared[SJ_SHARED_COUNTED_LEAVE] = (uint64_t)(uintptr_t)sj_record_code_leave + moved;
+    emitter->shared[SJ_SHARED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_whole + moved;
+    emitter->shared[SJ_SHARED_FIRST_RECEIVER] =
+        (uint64_t)(uintptr_t)sj_record_code_receiver + moved;
+    const uint64_t words[] = {find_own(), emitter->slow_trampoline};
+    sj_code_emit_bytes(emitter, sj_record_code, (uint32_t)(sj_record_code_words - sj_record_code));
+    sj_code_emit_bytes(emitter, (const uint8_t *)words, sizeof(words));
+}

@@ -1,0 +1,272 @@
+/* Code that probes share where calls are counted: sj_code_emit_shared copies it in front of the
+ * stubs of a module and sets the words at its end.
+ *
+ * A stub has made a frame of SJ_FRAME_BYTES with x16 and x30 in front, and calls a part with the
+ * function, or the tag of a record, in x16. The rest of the frame:
+ *   16 x17, x0, x1, x2 of the program
+ *   48 the clock; around the slow path x16, and the part's return address
+ * x17 is the thread's data, which its cursor begins. No flags are touched, no register but these.
+ *
+ * Most calls of a counted function leave a short record without a clock; what is rare lies behind
+ * that: calls that are timed, frames that no short record reaches, a full chunk. What the order of
+ * clock, reservation and place is for: recorder/counting.c and emit.c. */
+#include "agent/inproc/hooks/arch/aarch64/record_code.h"
+
+    .macro save
+    stp x17, x0, [sp, #16]
+    stp x1, x2, [sp, #32]
+    .endm
+
+    .macro give_back
+    ldp x1, x2, [sp, #32]
+    ldp x17, x0, [sp, #16]
+    ret
+    .endm
+
+/* x0 is lost. */
+    .macro find_own
+    mrs x17, tpidr_el0
+    ldr x0, sj_record_code_words
+    add x17, x17, x0
+    .endm
+
+/* To \elsewhere unless x1 lies on the thread's own stack; x0 and x2 are lost. Addresses have no bit
+ * 63, so that it is the sign of a difference. */
+    .macro unless_own_stack elsewhere
+    ldr x0, [x17, #SJ_OWN_LOW]
+    sub x0, x1, x0
+    ldr x2, [x17, #SJ_OWN_SPAN]
+    sub x2, x0, x2
+    bic x2, x2, x0
+    tbz x2, #63, \elsewhere
+    .endm
+
+/* To \far unless a short record reaches x1; x0 is lost. */
+    .macro unless_near far
+    ldr x0, [x17, #SJ_OWN_REACH]
+    sub x0, x1, x0
+    lsr x0, x0, #SJ_REACH_BIT
+    cbnz x0, \far
+    .endm
+
+/* To \timed if the function's calls are timed, to \sample if this one is to be, or may be; x0 is
+ * lost. */
+    .macro unless_counted kind, timed, sample
+    ldr x0, [x17, #SJ_OWN_FUNCTIONS]
+    ldrb w0, [x0, x16]
+    cbz w0, \timed
+    .ifc \kind, enter
+    ldr w0, [x17, #SJ_OWN_COUNTDOWN]
+    sub w0, w0, #1
+    str w0, [x17, #SJ_OWN_COUNTDOWN]
+    tbnz w0, #31, \sample
+    .else
+    ldr w0, [x17, #SJ_OWN_OPEN_SAMPLES]
+    cbnz w0, \sample
+    .endif
+    .endm
+
+/* The stack pointer of the open timed call number w2 from 1, taken from x1, into x0. */
+    .macro compare_sample
+    add x0, x17, x2, lsl #3
+    ldr x0, [x0, #SJ_OWN_SAMPLES - 8]
+    sub x0, x1, x0
+    .endm
+
+/* One call is timed after 1 to 64 counted ones, each as likely: a generator of the thread's says
+ * which. It is noted among the open ones, so that its exit is timed, too; those of frames that are
+ * gone are forgotten. With too many of them it is counted. */
+    .macro sample_enter counted, timed
+    ldr w0, [x17, #SJ_OWN_RANDOM]
+    eor w0, w0, w0, lsl #13
+    eor w0, w0, w0, lsr #17
+    eor w0, w0, w0, lsl #5
+    str w0, [x17, #SJ_OWN_RANDOM]
+    lsr w0, w0, #26
+    str w0, [x17, #SJ_OWN_COUNTDOWN]
+    ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+1:  cbz w2, 2f
+    compare_sample
+    tbnz x0, #63, 2f
+    sub w2, w2, #1
+    b 1b
+2:  tbnz w2, #SJ_MOST_SAMPLES_BIT, \counted
+    add x0, x17, x2, lsl #3
+    str x1, [x0, #SJ_OWN_SAMPLES]
+    add w2, w2, #1
+    str w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+    b \timed
+    .endm
+
+/* The exit of a call that is timed, if it is the innermost of those; others have ended. */
+    .macro sample_leave counted, timed
+    ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+1:  compare_sample
+    tbnz x0, #63, \counted
+    sub w2, w2, #1
+    str w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+    cbz x0, \timed
+    cbnz w2, 1b
+    b \counted
+    .endm
+
+/* The tag of a whole record from the function. */
+    .macro make_tag kind
+    .ifc \kind, leave
+    orr x16, x16, #(1 << SJ_LEAVE_BIT)
+    .endif
+    .endm
+
+    .macro counted_part kind, mark
+    .globl sj_record_code_\kind
+    .hidden sj_record_code_\kind
+sj_record_code_\kind:
+    save
+    find_own
+    add x1, sp, #SJ_FRAME_BYTES
+    unless_near .Lfar_\kind
+    unless_counted \kind, .Ltimed_\kind, .Lsample_\kind
+.Lshort_\kind:
+    lsr x0, x1, #3
+    movz w1, #\mark, lsl #16
+    bfi w1, w0, #16, #12
+    orr w1, w1, w16
+1:  ldxr x0, [x17]
+    add x2, x0, #4
+    stxr w16, x2, [x17]
+    cbnz w16, 1b
+    and x2, x0, #0xf000
+    cbz x2, .Lfull_\kind
+    stlr w1, [x0]
+    give_back
+.Lfull_\kind:
+    and x16, x1, #0xffff
+    make_tag \kind
+    orr x16, x16, #(1 << SJ_UNTIMED_BIT)
+    b .Lslow
+.Lsample_\kind:
+    sample_\kind .Lcounted_\kind, .Ltimed_\kind
+.Lcounted_\kind:
+    unless_near .Luntimed_\kind
+    b .Lshort_\kind
+.Lfar_\kind: /* on another stack than its own, a thread's calls are timed */
+    unless_own_stack .Ltimed_\kind
+    unless_counted \kind, .Ltimed_\kind, .Lsample_\kind
+.Luntimed_\kind:
+    orr x16, x16, #(1 << SJ_UNTIMED_BIT)
+.Ltimed_\kind:
+    make_tag \kind
+    b .Lwhole
+    .endm
+
+/* A place for a whole record, in x1; what short records have begun is filled up. x0 and x2 are
+ * lost. */
+    .macro reserve slow
+1:  ldxr x0, [x17]
+    add x1, x0, #15
+    and x1, x1, #-16
+    add x1, x1, #16
+    stxr w2, x1, [x17]
+    cbnz w2, 1b
+    sub x1, x1, #16
+    sub x2, x1, x0
+    cbz x2, 3f
+    and x2, x0, #0xf000
+    cbz x2, 3f
+    movz w2, #SJ_ENTER_MARK, lsl #16
+2:  str w2, [x0], #4
+    tbnz x0, #2, 2b
+    tbnz x0, #3, 2b
+3:  and x2, x1, #0xf000
+    cbz x2, \slow
+    .endm
+
+/* Passes the tag in w1, returns with the record there. */
+    .macro call_slow
+    stp x16, x30, [sp, #48]
+    ldr x16, sj_record_code_words + 8
+    blr x16
+    mov x1, x0
+    ldp x16, x30, [sp, #48]
+    find_own
+    .endm
+
+    .text
+    .p2align 6
+    .globl sj_record_code
+    .hidden sj_record_code
+sj_record_code:
+    counted_part enter, SJ_ENTER_MARK
+    .p2align 6
+    counted_part leave, SJ_LEAVE_MARK
+
+/* A record with the tag in w16, and SJ_UNTIMED_BIT if it is one without a clock. */
+    .p2align 6
+    .globl sj_record_code_whole
+    .hidden sj_record_code_whole
+sj_record_code_whole:
+    save
+    find_own
+.Lwhole:
+    tbnz x16, #SJ_UNTIMED_BIT, .Lreserve
+    mrs x2, cntvct_el0
+    str x2, [sp, #48]
+.Lreserve:
+    reserve .Lslow
+    ldr x2, [sp, #48]
+.Lstore:
+    add x0, sp, #SJ_FRAME_BYTES
+    add x0, x0, x16, lsr #32
+    bfi x2, x0, #48, #16
+    str x2, [x1], #8
+    lsr x0, x0, #16
+    bfi x0, x16, #32, #32
+    stlr x0, [x1]
+    add x1, sp, #SJ_FRAME_BYTES
+    unless_own_stack .Lelsewhere
+    sub x1, x1, #(1 << (SJ_REACH_BIT - 1))
+    str x1, [x17, #SJ_OWN_REACH]
+.Lelsewhere:
+    give_back
+.Lslow: /* the clock is read again, because the thread may have waited */
+    mov w1, w16
+    call_slow
+    mrs x2, cntvct_el0
+    b .Lstore
+
+/* An entry with the tag in w16; in front of it the first word of the object in x0, unless that
+ * cannot be one. */
+    .globl sj_record_code_receiver
+    .hidden sj_record_code_receiver
+sj_record_code_receiver:
+    save
+    cbz x0, .Lno_object
+    and x1, x0, #7
+    cbnz x1, .Lno_object
+    find_own
+    reserve .Lslow_value
+.Lvalue:
+    ldr x0, [sp, #24]
+    ldr x0, [x0]
+    str x0, [x1], #8
+    add x0, sp, #SJ_FRAME_BYTES
+    orr w2, w16, #0xc0000000 /* SJ_RECORD_VALUE */
+    bfi x0, x2, #32, #32
+    stlr x0, [x1]
+    b .Lwhole
+.Lno_object:
+    find_own
+    b .Lwhole
+.Lslow_value:
+    orr w1, w16, #0xc0000000
+    call_slow
+    b .Lvalue
+
+/* Where the thread's data lies from the thread pointer, and the address of the slow path. */
+    .p2align 3
+    .globl sj_record_code_words
+    .hidden sj_record_code_words
+sj_record_code_words:
+    .quad 0, 0
+
+    .section .note.GNU-stack, "", %progbits
