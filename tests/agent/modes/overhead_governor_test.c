@@ -218,6 +218,11 @@ static void probes_of_rare_methods_may_stay(void **state)
     assert_true(run(f, 15000, 10, 10 * MS));
     assert_int_equal(method_toggles, 1);
     assert_true(hot_is_rare);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+    Sojourn__Decision *decision =
+        test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
+    assert_non_null(strstr(decision->reason, "muted"));
+    protobuf_c_message_free_unpacked(&decision->base, NULL);
     assert_false(run(f, 0, 10, 900 * MS));
     sj_overhead_governor_get_counters(f->governor, &counters);
     assert_true(counters.overhead_percent > 0.5); /* without them it is 0.17 */
@@ -225,8 +230,14 @@ static void probes_of_rare_methods_may_stay(void **state)
 
 static void probes_of_frequent_methods_go(void **state)
 {
-    assert_true(run(*state, 90000, 10, 10 * MS));
+    fixture *f = *state;
+    assert_true(run(f, 90000, 10, 10 * MS));
     assert_false(hot_is_rare);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+    Sojourn__Decision *decision =
+        test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
+    assert_null(strstr(decision->reason, "muted"));
+    protobuf_c_message_free_unpacked(&decision->base, NULL);
 }
 
 /* Of a hidden class: muted, 4 ns a call of 100, it costs more than all that may be spent. */

@@ -3,10 +3,11 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 
 /** A loop that stands in a method all the time and calls another of its class now and then, and one of another class
- * more often. Says for each line of its input how often the loop called. */
+ * more often. Says for each line of its input how often the loop called; "again" has it enter its method anew. */
 public class Standing {
-    static final int WORK = 2000;
+    static final int WORK = 3000;
     static volatile boolean ends;
+    static volatile int turn;
     static volatile long called;
 
     /** Its probes cost more than they may, and little once they record nothing. */
@@ -23,11 +24,12 @@ public class Standing {
 
     static void loop() {
         long seed = 1;
-        while (!ends) {
+        int begun = turn;
+        while (!ends && turn == begun) {
             for (int i = 0; i < WORK; i++) {
                 seed = seed * 6364136223846793005L + i;
             }
-            for (int i = 0; i < WORK / 100; i++) {
+            for (int i = 0; i < WORK / 150; i++) {
                 seed = Often.hot(seed);
             }
             seed = rare(seed);
@@ -35,12 +37,19 @@ public class Standing {
         }
     }
 
+    static void loops() {
+        while (!ends) {
+            loop();
+        }
+    }
+
     public static void main(String[] arguments) throws IOException, InterruptedException {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
-        Thread thread = new Thread(Standing::loop, "loop");
+        Thread thread = new Thread(Standing::loops, "loop");
         thread.start();
         System.out.println("ready");
         for (String line = input.readLine(); line != null; line = input.readLine()) {
+            turn += line.equals("again") ? 1 : 0;
             System.out.println(called);
         }
         ends = true;
