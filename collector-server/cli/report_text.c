@@ -349,6 +349,10 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
                 format_time(summary->registry.jvm_total_ns, &texts[0]),
                 format_time(summary->registry.jvm_longest_ns, &texts[1]));
     }
+    if (summary->registry.jvm_hidden_before != 0) {
+        fprintf(file, "  java       %u hidden classes were there before: listed, not recorded\n",
+                summary->registry.jvm_hidden_before);
+    }
     if (summary->jvm_unjoined) {
         fputs(
             "  java       the JVM was not joined (it starts, it ends, or it refused): no methods\n",
