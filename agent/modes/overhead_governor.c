@@ -619,13 +619,25 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor)
     free(governor);
 }
 
-void sj_overhead_governor_suspend(sj_overhead_governor *governor)
+/* lock_within returns whether the mutex is locked after so long at most. */
+static bool lock_within(pthread_mutex_t *mutex, uint64_t limit_ns)
+{
+    const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + limit_ns;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+                                   .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until) == 0;
+}
+
+bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns)
 {
     pthread_mutex_lock(&governor->mutex);
     governor->is_suspended = true;
     pthread_mutex_unlock(&governor->mutex);
-    pthread_mutex_lock(&governor->looking); /* the last look has ended */
-    pthread_mutex_unlock(&governor->looking);
+    if (!lock_within(&governor->looking, limit_ns)) {
+        return false;
+    }
+    pthread_mutex_unlock(&governor->looking); /* the last look has ended */
+    return true;
 }
 
 /* start_afresh forgets the past of a process; its calls are counted on. */
