@@ -273,10 +273,16 @@ typedef struct sj_link_class {
     uint32_t loader_bytes;   /* the loader's name follows: boot, platform, app, else its class's */
     uint32_t host_bytes;     /* of a hidden class: then the name of its host; else 0 */
     uint32_t least_function; /* ids below are those of an earlier recording, whose probes stay */
-    uint32_t is_traced; /* 1: its calls are recorded by the JVM's tracing functions. The file holds
-                           texts of the JVM, NUL-terminated: the class's name, then of each method
-                           its name and its descriptor, with '+' (code) or '-' in front */
+    uint32_t listing;        /* sj_link_class_listing */
 } sj_link_class;
+
+/* What the memory file holds. A listing is texts of the JVM, NUL-terminated: the class's name, then
+ * of each method its name and its descriptor, with '+' (code) or '-' in front. */
+typedef enum sj_link_class_listing {
+    SJ_CLASS_FILE = 0,
+    SJ_CLASS_TRACED = 1, /* a listing: its calls are recorded by the JVM's tracing functions */
+    SJ_CLASS_FIXED = 2   /* a listing: a hidden class that the JVM has, and changes for nobody */
+} sj_link_class_listing;
 
 enum { SJ_LINK_CLASS_BYTES = 64 * 1024 * 1024 };
 
@@ -360,6 +366,7 @@ typedef struct sj_link_jvm_state {
     uint32_t refused; /* by the JVM: they stay as they were */
     uint32_t batches;
     uint32_t is_traced; /* 1: calls are recorded by the JVM's tracing functions */
+    uint32_t fixed;     /* hidden classes that it had, without probes for good */
     uint64_t total_ns;
     uint64_t longest_ns; /* of a batch */
 } sj_link_jvm_state;

@@ -70,7 +70,8 @@ typedef enum sj_skip {
     SJ_SKIP_CLASS_FULL = 25,     /* method of a class: its class file has no room for probes */
     SJ_SKIP_VALUES_ELSEWHERE =
         26, /* (agent) generated code: a value by which rules decide is in no register */
-    SJ_SKIP_PRECOMPILED = 27 /* (agent) compiled ahead of time: its values are not known */
+    SJ_SKIP_PRECOMPILED = 27, /* (agent) compiled ahead of time: its values are not known */
+    SJ_SKIP_FIXED_CLASS = 28  /* method of a hidden class that was there before the agent */
 } sj_skip;
 
 /* Where a function's bounds and name come from. */

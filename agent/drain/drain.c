@@ -611,11 +611,10 @@ sj_status sj_drain_preopen(sj_drain *drain, pid_t pid, const sj_open_call_at_att
     return status;
 }
 
-void sj_drain_suspend_budget(sj_drain *drain)
+bool sj_drain_suspend_budget(sj_drain *drain, uint64_t limit_ns)
 {
-    if (drain->shared.governor != NULL) {
-        sj_overhead_governor_suspend(drain->shared.governor);
-    }
+    return drain->shared.governor == NULL ||
+           sj_overhead_governor_suspend(drain->shared.governor, limit_ns);
 }
 
 void sj_drain_resume_budget(sj_drain *drain)

@@ -97,8 +97,9 @@ SJ_MUST_CHECK sj_status sj_drain_preopen(sj_drain *drain, pid_t pid,
 
 /* sj_drain_suspend_budget makes the overhead budget leave the processes alone, so that the caller
  * may trace them; sj_drain_resume_budget lets it begin again, with the budget of the present
- * policy. Blocking: milliseconds. The thread that started the drain. */
-void sj_drain_suspend_budget(sj_drain *drain);
+ * policy. False: a JVM still changes its classes for it after `limit_ns`, and this is to be called
+ * again. Blocking: milliseconds, or so long. The thread that started the drain. */
+SJ_MUST_CHECK bool sj_drain_suspend_budget(sj_drain *drain, uint64_t limit_ns);
 void sj_drain_resume_budget(sj_drain *drain);
 
 /* sj_drain_set_policy puts another policy and its rules (borrowed) in the place of those before,

@@ -11,7 +11,14 @@ enum { PAUSE_NS = 1000000 };
 #define TASK_NS (180 * SECOND_NS)
 #define LEAVE_NS (60 * SECOND_NS)
 
-/* wait_until_done reads the agent's state until its thread has done the task. */
+static bool is_busy(const sj_remote_agent *agent)
+{
+    const uint32_t state = atomic_load(&agent->state.jvm);
+    return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
+}
+
+/* wait_until_done reads the agent's state until its thread has done the task. It traces nobody: the
+ * lock of tracees is free, so that others need not wait for a JVM. */
 static sj_status wait_until_done(const sj_tracee *target, sj_remote_agent *agent, uint64_t limit_ns)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -21,8 +28,7 @@ static sj_status wait_until_done(const sj_tracee *target, sj_remote_agent *agent
         if (status != SJ_OK && status != SJ_EAGAIN) {
             return sj_tracee_is_there(target) ? status : SJ_ECLOSED;
         }
-        const uint32_t state = atomic_load(&agent->state.jvm);
-        if (status == SJ_OK && state != SJ_AGENT_JVM_BUSY && state != SJ_AGENT_JVM_SELECTING) {
+        if (status == SJ_OK && !is_busy(agent)) {
             return SJ_OK;
         }
         if (sj_clock_ns(CLOCK_MONOTONIC) >= deadline_ns) {
@@ -39,11 +45,28 @@ static sj_status explain(const sj_tracee *target, sj_status status, sj_error *er
                                      (int)target->pid, sj_status_text(status));
 }
 
+/* begin_now begins a task; false: another one is under way, which it would be lost behind. */
+static bool begin_now(sj_tracee *target, sj_remote_agent *agent, const char *task,
+                      sj_status *status, sj_error *error)
+{
+    sj_tracee_lock();
+    *status = sj_remote_agent_await(target, agent, error);
+    const bool begins = *status != SJ_OK || !is_busy(agent);
+    if (*status == SJ_OK && begins) {
+        *status = sj_remote_agent_request(target, agent, task, error);
+    }
+    sj_tracee_unlock();
+    return begins;
+}
+
 static sj_status begin(sj_tracee *target, sj_remote_agent *agent, const char *task, sj_error *error)
 {
-    SJ_TRY(sj_remote_agent_await(target, agent, error));
-    SJ_TRY(explain(target, wait_until_done(target, agent, TASK_NS), error));
-    return sj_remote_agent_request(target, agent, task, error);
+    sj_status status = SJ_OK;
+    while (!begin_now(target, agent, task, &status, error)) {
+        SJ_TRY(explain(target, wait_until_done(target, agent, TASK_NS), error));
+        sj_remote_agent_deinit(agent);
+    }
+    return status;
 }
 
 static sj_status run_task(pid_t pid, const char *task, bool *is_joined, sj_error *error)
@@ -51,14 +74,8 @@ static sj_status run_task(pid_t pid, const char *task, bool *is_joined, sj_error
     sj_tracee target;
     sj_remote_agent agent = {0};
     *is_joined = false;
-    sj_tracee_lock();
-    sj_status status = sj_tracee_open(pid, &target, error);
-    if (status != SJ_OK) {
-        sj_tracee_unlock();
-        return status;
-    }
-    status = begin(&target, &agent, task, error);
-    sj_tracee_unlock();
+    SJ_TRY(sj_tracee_open(pid, &target, error));
+    sj_status status = begin(&target, &agent, task, error);
     if (status == SJ_OK) {
         status = explain(&target, wait_until_done(&target, &agent, TASK_NS), error);
     }

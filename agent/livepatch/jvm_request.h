@@ -9,7 +9,8 @@
 /* sj_jvm_join has the agent of a process record the Java methods of its JVM, sj_jvm_select obey the
  * registry's selection there. `*is_joined`: the process has a JVM, and it is recorded. The link
  * must be served meanwhile. Blocking: a second or more, for loaded classes are transformed again;
- * threads run meanwhile, but for the JVM's own stops. One thread, which may trace the process.
+ * threads run meanwhile, but for the JVM's own stops. Any thread, without sj_tracee_lock: it is
+ * taken to begin, and free while the JVM works, so that others can trace the process.
  * SJ_ETIMEDOUT, SJ_ECLOSED it has ended, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_jvm_join(pid_t pid, bool *is_joined, sj_error *error);
 SJ_MUST_CHECK sj_status sj_jvm_select(pid_t pid, bool *is_joined, sj_error *error);

@@ -57,7 +57,8 @@ typedef struct function_state {
     uint64_t back_off_ns;
     double calls_per_ns; /* of CPU time, when it was unhooked */
     bool is_free;
-    bool is_rare; /* see sj_governed_process_is_rare */
+    bool is_rare;  /* see sj_governed_process_is_rare */
+    bool is_muted; /* free, and its probes are still there */
 } function_state;
 
 struct sj_governed_process {
@@ -340,8 +341,9 @@ static void note_muted(sj_governed_process *governed, const sj_method_change *ch
 {
     const uint32_t *muted = change->functions + change->count;
     for (size_t i = 0; i < change->muted; i++) {
-        const function_state *state = &governed->functions[muted[i]];
+        function_state *state = &governed->functions[muted[i]];
         const double share = state->calls_per_ns * MUTED_CALL_NS;
+        state->is_muted = !change->on;
         double *sum = state->is_rare ? &governed->muted_share : &governed->unsaved_share;
         *sum += change->on ? -share : share;
     }
@@ -411,7 +413,6 @@ static void mark_rare(const sj_overhead_governor *governor, sj_governed_process 
 static void reduce(sj_overhead_governor *governor, sj_governed_process *governed,
                    budget_interval *interval, double wanted, uint64_t now_ns)
 {
-    static const char reason[] = "most calls for their cost";
     uint32_t ids[CHOSEN_MAX];
     size_t count = 0;
     uint64_t left = interval->calls;
@@ -432,9 +433,13 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
     }
     governor->counters.unhooked += count;
     for (size_t i = 0; i < count; i++) {
-        record_unhooked(governed, &interval->candidates[i], now_ns);
-        send_decision(governor, governed, interval->candidates[i].function, "unhook", reason,
-                      interval->candidates[i].calls, interval->overhead);
+        const candidate *chosen = &interval->candidates[i];
+        record_unhooked(governed, chosen, now_ns);
+        send_decision(governor, governed, chosen->function, "unhook",
+                      governed->functions[chosen->function].is_muted
+                          ? "most calls for their cost; muted, its probes stay"
+                          : "most calls for their cost",
+                      chosen->calls, interval->overhead);
     }
 }
 
@@ -614,13 +619,25 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor)
     free(governor);
 }
 
-void sj_overhead_governor_suspend(sj_overhead_governor *governor)
+/* lock_within returns whether the mutex is locked after so long at most. */
+static bool lock_within(pthread_mutex_t *mutex, uint64_t limit_ns)
+{
+    const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + limit_ns;
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+                                   .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until) == 0;
+}
+
+bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns)
 {
     pthread_mutex_lock(&governor->mutex);
     governor->is_suspended = true;
     pthread_mutex_unlock(&governor->mutex);
-    pthread_mutex_lock(&governor->looking); /* the last look has ended */
-    pthread_mutex_unlock(&governor->looking);
+    if (!lock_within(&governor->looking, limit_ns)) {
+        return false;
+    }
+    pthread_mutex_unlock(&governor->looking); /* the last look has ended */
+    return true;
 }
 
 /* start_afresh forgets the past of a process; its calls are counted on. */

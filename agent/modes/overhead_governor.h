@@ -72,9 +72,10 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
 bool sj_overhead_governor_look(sj_overhead_governor *governor);
 
 /* sj_overhead_governor_suspend makes the governor leave all processes alone, so that another thread
- * can trace them: what it is doing is finished when this returns. Blocking: milliseconds, seconds
- * while methods of a runtime are changed. Any thread. */
-void sj_overhead_governor_suspend(sj_overhead_governor *governor);
+ * can trace them. False: what it is doing is not finished after `limit_ns`, and this is to be
+ * called again. Blocking: milliseconds, seconds while methods of a runtime are changed. Any thread.
+ */
+SJ_MUST_CHECK bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit_ns);
 
 /* sj_overhead_governor_resume sets a budget, forgets what was spent and which functions it had
  * unhooked (all functions that are to be recorded are hooked again), and ends the rest. Any thread.

@@ -80,6 +80,8 @@ const char *sj_skip_text(sj_skip skip)
         return "a value that rules want lies in no register";
     case SJ_SKIP_PRECOMPILED:
         return "values of code compiled ahead of time, not with MONO_ENV_OPTIONS=-O=-aot";
+    case SJ_SKIP_FIXED_CLASS:
+        return "a hidden Java class that was there before, which no JVM changes";
     case SJ_SKIP_ADDRESS_TAKEN:
         return "an import whose address is taken";
     case SJ_SKIP_CALLER_MATTERS:

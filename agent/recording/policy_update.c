@@ -28,6 +28,8 @@
 
 enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, ROUNDS = 8, MUTED_MAX = 1024 };
 
+#define LOOK_NS UINT64_C(1000000000) /* of the budget: so long at least */
+
 /* What a change did, over all processes. */
 typedef struct change_sums {
     json_t *not_applied; /* list of texts */
@@ -568,7 +570,9 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     note_loops(recording, policy, &sums);
     note_clock(recording, policy, &sums);
     change_zombies(recording, policy, &sums);
-    sj_drain_suspend_budget(recording->drain);
+    while (!sj_drain_suspend_budget(recording->drain, LOOK_NS)) {
+        /* who asked waits for the answer */
+    }
     const sj_status status = replace(recording, policy, rules, changing, &sums, error);
     sj_value_rules_free(changing);
     sj_drain_resume_budget(recording->drain);

@@ -243,13 +243,21 @@ static void wait_for_program(sj_recording *recording)
     }
 }
 
+/* rest_budget has the budget leave the processes alone. */
+static void rest_budget(sj_recording *recording)
+{
+    while (!sj_drain_suspend_budget(recording->drain, TICK_MS * UINT64_C(1000000))) {
+        report_progress(recording, SJ_PHASE_WAITING_FOR_BUDGET);
+    }
+}
+
 /* detach_processes removes Sojourn from the process and from the children that it has forked. */
 static void detach_processes(sj_recording *recording)
 {
     enum { PROCESSES_MAX = 1024 };
     pid_t pids[PROCESSES_MAX];
     sj_recording_summary *summary = &recording->summary;
-    sj_drain_suspend_budget(recording->drain);
+    rest_budget(recording);
     const size_t count = sj_registry_list_living(recording->registry, pids, PROCESSES_MAX);
     for (size_t i = 0; i < count; i++) {
         sj_detach_process_report report;

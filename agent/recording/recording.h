@@ -20,6 +20,7 @@ typedef struct sj_recording sj_recording;
 
 typedef enum sj_recording_phase {
     SJ_PHASE_RECORDING,
+    SJ_PHASE_WAITING_FOR_BUDGET,   /* processes are to be left; the budget still changes methods */
     SJ_PHASE_WAITING_FOR_COLLECTOR /* the program has ended; frames are not yet acknowledged */
 } sj_recording_phase;
 

@@ -29,7 +29,7 @@ enum {
 typedef struct class_draft {
     sj_registry *registry;
     uint64_t process;
-    bool is_traced; /* `file` is a listing; bytes of the result: a byte for each method */
+    sj_link_class_listing listing; /* of a listing the result is a byte for each method */
     uint32_t least_function;
     sj_class_file file;
     sj_class_rewrite_result result;
@@ -221,6 +221,8 @@ static sj_skip skip_of(uint8_t skip)
     case SJ_JAVA_SKIP_FAR_JUMP:
     case SJ_JAVA_SKIP_POOL_FULL:
         return SJ_SKIP_CLASS_FULL;
+    case SJ_JAVA_SKIP_FIXED:
+        return SJ_SKIP_FIXED_CLASS;
     case SJ_JAVA_SKIP_DAMAGED:
     case SJ_JAVA_SKIPS:
         break;
@@ -273,7 +275,7 @@ static sj_link_language language_of(bool has_probes)
     return has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC;
 }
 
-static void count_class(sj_registry *registry, const sj_plan_header *group, bool is_traced,
+static void count_class(sj_registry *registry, const sj_plan_header *group, bool is_listed,
                         uint32_t first_function)
 {
     const sj_plan_function *functions = sj_plan_functions(group);
@@ -288,7 +290,7 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, bool
         if (registry->options.rules != NULL) {
             sj_function_rules_name_method(registry->options.rules, first_function + i,
                                           strings + functions[i].name,
-                                          language_of(skip == SJ_SKIP_NONE && !is_traced));
+                                          language_of(skip == SJ_SKIP_NONE && !is_listed));
         }
     }
 }
@@ -317,8 +319,8 @@ static sj_registry_class *find_class(const sj_registry *registry, const class_dr
     return NULL;
 }
 
-/* The methods that the JVM's tracing functions are to tell of. */
-static sj_status mark_traced(class_draft *draft)
+/* The methods that the JVM's tracing functions are to tell of, or none. */
+static sj_status mark_listed(class_draft *draft)
 {
     sj_class_rewrite_result *result = &draft->result;
     const uint32_t count = draft->file.method_count;
@@ -329,9 +331,10 @@ static sj_status mark_traced(class_draft *draft)
         return SJ_ENOMEM;
     }
     for (uint32_t i = 0; i < count; i++) {
-        const sj_java_skip skip = draft->file.methods[i].code == 0 ? SJ_JAVA_SKIP_NO_CODE
-                                  : draft->wanted[i] == 0          ? SJ_JAVA_SKIP_NOT_WANTED
-                                                                   : SJ_JAVA_REWRITTEN;
+        const sj_java_skip skip = draft->file.methods[i].code == 0   ? SJ_JAVA_SKIP_NO_CODE
+                                  : draft->wanted[i] == 0            ? SJ_JAVA_SKIP_NOT_WANTED
+                                  : draft->listing == SJ_CLASS_FIXED ? SJ_JAVA_SKIP_FIXED
+                                                                     : SJ_JAVA_REWRITTEN;
         result->skips[i] = (uint8_t)skip;
         result->bytes[i] = skip == SJ_JAVA_REWRITTEN;
         result->rewritten += result->bytes[i];
@@ -341,8 +344,8 @@ static sj_status mark_traced(class_draft *draft)
 
 static sj_status rewrite(class_draft *draft, uint32_t first_function)
 {
-    if (draft->is_traced) {
-        return mark_traced(draft);
+    if (draft->listing != SJ_CLASS_FILE) {
+        return mark_listed(draft);
     }
     const sj_class_rewrite_request request = {.file = &draft->file,
                                               .first_function = first_function,
@@ -362,7 +365,7 @@ static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
     **kept = (sj_registry_class){.id = {draft->id[0], draft->id[1]},
                                  .path_hash = hash_text(draft->path),
                                  .selection = SJ_CLASS_NOTHING,
-                                 .is_traced = draft->is_traced,
+                                 .is_listed = draft->listing != SJ_CLASS_FILE,
                                  .name_count = draft->file.method_count,
                                  .names = draft->names};
     draft->names = NULL;
@@ -380,7 +383,7 @@ static sj_status report_lines(const class_draft *draft, sj_registry_class *class
                               uint64_t now_ticks)
 {
     sj_frame_writer *writer = draft->registry->options.writer;
-    if (draft->is_traced) {
+    if (draft->listing != SJ_CLASS_FILE) {
         return SJ_OK; /* a listing has none */
     }
     if (!wants_lines(draft->registry)) {
@@ -437,7 +440,7 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     if (status == SJ_OK) {
         class->module = (uint32_t)registry->module_count;
         class->selection = draft->selection;
-        count_class(registry, group, draft->is_traced, *first_function);
+        count_class(registry, group, draft->listing != SJ_CLASS_FILE, *first_function);
     }
     free(group);
     SJ_TRY(status);
@@ -481,7 +484,8 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
     }
 }
 
-/* A hidden class is named by its host, and by its bytes, as many of one name may be there. */
+/* A hidden class is named by its host, where that is known to be another one, and by its bytes, as
+ * many of one name may be there. */
 static void name_hidden(class_draft *draft, sj_slice host)
 {
     char name[SJ_JAVA_NAME_BYTES];
@@ -489,8 +493,9 @@ static void name_hidden(class_draft *draft, sj_slice host)
     const uint32_t mixed = (uint32_t)(draft->id[0] ^ draft->id[1] ^ draft->id[0] >> 32);
     sj_java_class_name(draft->file.name, name);
     sj_java_class_name(host, host_name);
-    snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%.*s/%.*s+%08" PRIx32, HIDDEN_PART,
-             host_name, HIDDEN_PART, name, mixed);
+    const bool is_own = draft->listing == SJ_CLASS_FIXED && strcmp(name, host_name) == 0;
+    snprintf(draft->path, sizeof(draft->path), PATH_PREFIX "%.*s%s%.*s+%08" PRIx32, HIDDEN_PART,
+             is_own ? "" : host_name, is_own ? "" : "/", HIDDEN_PART, name, mixed);
 }
 
 /* read_class reads the class file and decides whether it may have probes. */
@@ -499,13 +504,19 @@ static sj_status read_class(class_draft *draft, const sj_link_class *class,
 {
     char name[SJ_JAVA_NAME_BYTES];
     sj_error error = {0};
-    const sj_status status = draft->is_traced ? sj_class_listing_read(bytes, &draft->file, &error)
-                                              : sj_class_file_read(bytes, &draft->file, &error);
+    const sj_status status = draft->listing != SJ_CLASS_FILE
+                                 ? sj_class_listing_read(bytes, &draft->file, &error)
+                                 : sj_class_file_read(bytes, &draft->file, &error);
     if (status != SJ_OK) {
         sj_registry_note_plan_failure(draft->registry, PATH_PREFIX "class", &error);
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_EUNSUPPORTED;
     }
     const bool is_hidden = class->host_bytes != 0;
+    if (draft->listing == SJ_CLASS_FIXED) { /* com/acme/Made.0x0000000800c01000 */
+        const uint8_t *suffix = memchr(draft->file.name.data, '.', draft->file.name.size);
+        const uint8_t *name_end = draft->file.name.data + draft->file.name.size;
+        draft->file.name.size -= suffix != NULL ? (size_t)(name_end - suffix) : 0;
+    }
     sj_java_class_name(is_hidden ? texts->host : draft->file.name, name);
     name_module(draft, name, 0);
     if (!wants_class(draft->registry, class->is_system != 0, texts->loader, draft->path)) {
@@ -579,7 +590,7 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
 static bool is_of_earlier(const class_draft *draft, const sj_registry_class *known)
 {
     sj_error error = {0};
-    if (known == NULL || known->module == 0 ||
+    if (known == NULL || known->module == 0 || draft->listing == SJ_CLASS_FIXED ||
         draft->registry->modules[known->module - 1].first_function >= draft->least_function) {
         return false;
     }
@@ -629,7 +640,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry,
                          .process = process,
-                         .is_traced = class->is_traced != 0,
+                         .listing = (sj_link_class_listing) class->listing,
                          .least_function = class->least_function};
     *answer = (sj_class_answer){0};
     pthread_mutex_lock(&registry->mutex);
@@ -648,7 +659,7 @@ static void name_methods(sj_registry *registry, const sj_registry_class *class)
     const uint32_t first = registry->modules[class->module - 1].first_function;
     const char *name = class->names;
     for (uint32_t i = 0; i < class->name_count; i++) {
-        const bool has_probes = name[0] == '+' && !class->is_traced &&
+        const bool has_probes = name[0] == '+' && !class->is_listed &&
                                 wants_method(registry->options.selection, name + 1);
         sj_function_rules_name_method(registry->options.rules, first + i, name + 1,
                                       language_of(has_probes));
@@ -725,14 +736,18 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
     if (state->moment != SJ_JVM_ENDED) {
         bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes,
                           ", \"looked_at\": %" PRIu32 ", \"retransformed\": %" PRIu32
-                          ", \"refused\": %" PRIu32 ", \"batches\": %" PRIu32
-                          ", \"total_ns\": %" PRIu64 ", \"longest_batch_ns\": %" PRIu64,
-                          state->looked_at, state->retransformed, state->refused, state->batches,
-                          state->total_ns, state->longest_ns);
+                          ", \"refused\": %" PRIu32 ", \"hidden_before\": %" PRIu32
+                          ", \"batches\": %" PRIu32 ", \"total_ns\": %" PRIu64
+                          ", \"longest_batch_ns\": %" PRIu64,
+                          state->looked_at, state->retransformed, state->refused, state->fixed,
+                          state->batches, state->total_ns, state->longest_ns);
     }
     bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes, "}");
     pthread_mutex_lock(&registry->mutex);
     registry->counters.jvm_transformed_ns += state->total_ns;
+    if (state->moment == SJ_JVM_JOINED || state->moment == SJ_JVM_SELECTED) {
+        registry->counters.jvm_hidden_before = state->fixed;
+    }
     pthread_mutex_unlock(&registry->mutex);
     if (state->moment == SJ_JVM_JOINED) {
         pthread_mutex_lock(&registry->mutex);

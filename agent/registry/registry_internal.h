@@ -78,7 +78,7 @@ typedef struct sj_registry_class {
     uint32_t name_count;   /* of its methods */
     char *names;           /* each '+' with code or '-' without, and terminated; owned */
     bool is_hidden;        /* the JVM changes it no more */
-    bool is_traced;        /* its calls are recorded by the JVM's tracing functions */
+    bool is_listed;        /* it has no probes: others record its calls, or nobody */
     sj_left_out *left_out; /* owned */
     size_t left_out_count;
     size_t left_out_capacity;

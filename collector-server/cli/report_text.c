@@ -85,6 +85,28 @@ static void show_wait(sj_report_text *text, const sj_recording_progress *progres
     }
 }
 
+/* Once, when it takes longer than one would wait in silence. */
+static void report_wait_for_budget(sj_report_text *text)
+{
+    sj_terminal terminal;
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (text->waiting_for_budget_ns == 0) {
+        text->waiting_for_budget_ns = now_ns;
+    }
+    if (text->quiet || text->is_budget_wait_reported ||
+        now_ns - text->waiting_for_budget_ns < WAITING_NS) {
+        return;
+    }
+    text->is_budget_wait_reported = true;
+    clear_line(text);
+    sj_terminal_describe(STDERR_FILENO, &terminal);
+    sj_terminal_begin_line(stderr, &terminal);
+    sj_terminal_wrap(stderr, &terminal,
+                     "sojourn: waiting for the JVM, which changes classes for the budget; then the "
+                     "process is left\n",
+                     WAIT_INDENT);
+}
+
 void sj_report_text_progress(void *context, const sj_recording_progress *progress)
 {
     sj_report_text *text = context;
@@ -92,6 +114,10 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     char bytes[32];
     if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
         show_wait(text, progress);
+        return;
+    }
+    if (progress->phase == SJ_PHASE_WAITING_FOR_BUDGET) {
+        report_wait_for_budget(text);
         return;
     }
     if (text->quiet || !text->has_terminal) {
@@ -348,6 +374,10 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
                 summary->registry.jvm_retransformed, summary->registry.jvm_batches,
                 format_time(summary->registry.jvm_total_ns, &texts[0]),
                 format_time(summary->registry.jvm_longest_ns, &texts[1]));
+    }
+    if (summary->registry.jvm_hidden_before != 0) {
+        fprintf(file, "  java       %u hidden classes were there before: listed, not recorded\n",
+                summary->registry.jvm_hidden_before);
     }
     if (summary->jvm_unjoined) {
         fputs(

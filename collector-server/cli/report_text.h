@@ -17,8 +17,10 @@ typedef struct sj_report_text {
     const char *target; /* database file or collector URL */
     bool line_shown;    /* a progress line has to be cleared */
     bool is_wait_reported;
-    uint64_t waiting_since_ns; /* for the collector; 0: not yet */
-    uint64_t awaited_frames;   /* at that time */
+    bool is_budget_wait_reported;
+    uint64_t waiting_for_budget_ns; /* monotonic, since when; 0: not yet */
+    uint64_t waiting_since_ns;      /* for the collector; 0: not yet */
+    uint64_t awaited_frames;        /* at that time */
     sj_progress_work wait;
     /* of the stored session; none when somebody else stores it */
     sj_session_doubts doubts;

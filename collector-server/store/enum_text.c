@@ -73,6 +73,7 @@ const char *sj_text_of_skip(uint32_t skip)
         [SJ_SKIP_VALUES_ELSEWHERE] = "a value that rules want lies in no register",
         [SJ_SKIP_PRECOMPILED] =
             "values of code compiled ahead of time, not with MONO_ENV_OPTIONS=-O=-aot",
+        [SJ_SKIP_FIXED_CLASS] = "a hidden Java class that was there before, which no JVM changes",
         [SJ_SKIP_CALLER_MATTERS] = "an import that looks at its caller or returns twice",
     };
     return WORD_OF(words, skip);

@@ -61,7 +61,7 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
 {
     const sj_link_class asked = {.loader = class->loader,
                                  .is_system = class->is_system ? 1 : 0,
-                                 .is_traced = class->is_traced ? 1 : 0,
+                                 .listing = (uint32_t) class->listing,
                                  .class_bytes = class->size,
                                  .loader_bytes = (uint32_t)strlen(class->loader_name),
                                  .host_bytes = class->host_bytes,
@@ -230,6 +230,7 @@ static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_j
                                      .refused = figures->refused,
                                      .batches = figures->batches,
                                      .is_traced = counters.is_traced ? 1 : 0,
+                                     .fixed = figures->fixed,
                                      .total_ns = figures->total_ns,
                                      .longest_ns = figures->longest_ns};
     SJ_TRY(sj_conversation_open_again(link));

@@ -7,6 +7,7 @@
 #include "agent/inproc/jvm/hidden.h"
 
 #include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/jvm/hidden_before.h"
 #include "agent/inproc/jvm/loaders.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
@@ -86,26 +87,27 @@ static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *cl
     (*env)->DeleteLocalRef(env, loader);
 }
 
-/* With `$` and a number behind it until JDK 20. */
-static bool is_lambda(const char *name)
-{
-    return strstr(name, "$$Lambda") != NULL;
-}
-
 static jclass define_counted(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
                              jsize size, jobject domain, jboolean initialize, jint flags,
                              jobject data)
 {
     const define_class define = (define_class)(uintptr_t)atomic_load(&real);
     hidden_class made = {0};
-    if ((flags & HIDDEN) != 0 && name != NULL && !is_lambda(name) && bytes != NULL && size > 0 &&
-        sj_recorder_is_armed() && sj_recorder_may_call() && sj_jvm_begin_use()) {
+    const bool is_asked_for = (flags & HIDDEN) != 0 && name != NULL && !sj_hidden_is_lambda(name) &&
+                              bytes != NULL && size > 0 && sj_recorder_is_armed() &&
+                              sj_recorder_may_call();
+    if (is_asked_for && sj_jvm_begin_use()) {
         sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
         rewrite(env, host, name, &class, &made);
         sj_jvm_end_use();
     }
     if (made.bytes == NULL) {
-        return define(env, host, name, bytes, size, domain, initialize, flags, data);
+        const jclass plain = define(env, host, name, bytes, size, domain, initialize, flags, data);
+        if (is_asked_for && plain != NULL && sj_jvm_begin_use()) {
+            sj_hidden_before_add(sj_jvm.jvmti, plain);
+            sj_jvm_end_use();
+        }
+        return plain;
     }
     const jclass defined =
         define(env, host, name, made.bytes, (jsize)made.size, domain, initialize, flags, data);

@@ -27,7 +27,7 @@ typedef struct sj_jvm_class {
     const char *host; /* of a hidden class: the class that stands for it, in internal form, not
                          terminated; else NULL */
     uint32_t host_bytes;
-    bool is_traced; /* `bytes` are texts of it, as sj_link_class has them */
+    sj_link_class_listing listing; /* what `bytes` are */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
@@ -59,6 +59,7 @@ typedef struct sj_jvm_figures {
     uint32_t retransformed;
     uint32_t refused;
     uint32_t batches;
+    uint32_t fixed; /* hidden classes that have no probes, and get none */
     uint64_t total_ns;
     uint64_t longest_ns; /* of a batch */
 } sj_jvm_figures;

@@ -11,6 +11,7 @@
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/hidden.h"
+#include "agent/inproc/jvm/hidden_before.h"
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/jvm/lines.h"
@@ -127,7 +128,9 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     sj_jvm_follow_lineage(jvmti);
+    sj_hidden_before_find(jvmti, env);
     sj_hidden_start();
+    sj_hidden_before_list(jvmti, env, figures);
     sj_retransform_chosen(jvmti, env, false, figures);
     /* Those whose bytes were read before the event was enabled, but which came later. */
     sj_retransform_chosen(jvmti, env, true, figures);
@@ -231,6 +234,7 @@ static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
         sj_tracer_follow_all(sj_jvm.jvmti, env, figures);
     } else {
         sj_jvm_follow_lineage(sj_jvm.jvmti);
+        sj_hidden_before_list(sj_jvm.jvmti, env, figures);
         sj_retransform_chosen(sj_jvm.jvmti, env, false, figures);
     }
     sj_jvm.options.runtimes = wanted;

@@ -22,6 +22,9 @@ void sj_jvm_follow_loader(jobject loader, uint64_t number)
 void JNICALL sj_jvm_on_loader_gone(jvmtiEnv *jvmti, jlong number)
 {
     (void)jvmti;
+    if (number > UINT32_MAX) {
+        return; /* a tag of others' */
+    }
     atomic_store(&has_gone, 1);
     for (uint32_t i = 0; i < GONE; i++) {
         uint64_t expected = 0;

@@ -6,7 +6,7 @@
 #include "agent/inproc/jvm/internal.h"
 
 /* sj_jvm_follow_loader: a loader has classes with probes; `number` as in sj_jvm_class, 0: one that
- * lasts. */
+ * lasts. It becomes the loader's tag; tags beyond 32 bits are for other objects. */
 void sj_jvm_follow_loader(jobject loader, uint64_t number);
 
 /* sj_jvm_on_loader_gone is JVMTI's ObjectFree: notes it, in a thread that must not use the JVM. */

@@ -14,6 +14,7 @@
 #include "agent/inproc/jvm/class_facts.h"
 #include "agent/inproc/jvm/key_table.h"
 #include "agent/inproc/jvm/loaders.h"
+#include "agent/inproc/jvm/method_list.h"
 #include "agent/inproc/jvm/probe_record.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -22,14 +23,6 @@
 #define LASTING_MAGIC UINT64_C(0x54004d564a4a53) /* "SJJVM" */
 
 enum { ENTRY = 0, EXIT, FUNCTIONS };
-
-/* The texts of a class, as sj_link_class has them. */
-typedef struct class_texts {
-    unsigned char *bytes; /* the JVM's memory */
-    uint32_t used;
-    uint32_t capacity;
-    bool has_failed; /* a text is missing: the class is not asked about */
-} class_texts;
 
 static sj_key_table methods; /* ids of functions by address; 0: its calls are not recorded */
 static sj_hooked_module hooks[FUNCTIONS];
@@ -93,46 +86,6 @@ bool sj_tracer_is_on(void)
     return is_on;
 }
 
-static void put(jvmtiEnv *jvmti, class_texts *texts, const char *text, size_t bytes)
-{
-    if (texts->has_failed) {
-        return;
-    }
-    if (texts->used + bytes > texts->capacity) {
-        unsigned char *larger = NULL;
-        const uint64_t capacity = 2 * (texts->used + (uint64_t)bytes);
-        if (capacity > SJ_LINK_CLASS_BYTES ||
-            (*jvmti)->Allocate(jvmti, (jlong)capacity, &larger) != JVMTI_ERROR_NONE) {
-            texts->has_failed = true;
-            return;
-        }
-        memcpy(larger, texts->bytes, texts->used);
-        (void)(*jvmti)->Deallocate(jvmti, texts->bytes);
-        texts->bytes = larger;
-        texts->capacity = (uint32_t)capacity;
-    }
-    memcpy(texts->bytes + texts->used, text, bytes);
-    texts->used += (uint32_t)bytes;
-}
-
-static void put_method(jvmtiEnv *jvmti, class_texts *texts, jmethodID method)
-{
-    enum { WITHOUT_CODE = 0x0400 | 0x0100 }; /* abstract, native */
-    char *name = NULL;
-    char *descriptor = NULL;
-    jint modifiers = WITHOUT_CODE;
-    (void)(*jvmti)->GetMethodModifiers(jvmti, method, &modifiers);
-    if ((*jvmti)->GetMethodName(jvmti, method, &name, &descriptor, NULL) != JVMTI_ERROR_NONE) {
-        texts->has_failed = true;
-        return;
-    }
-    put(jvmti, texts, (modifiers & WITHOUT_CODE) != 0 ? "-" : "+", 1);
-    put(jvmti, texts, name, strlen(name) + 1);
-    put(jvmti, texts, descriptor, strlen(descriptor) + 1);
-    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
-    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)descriptor);
-}
-
 /* Where a method lies now: where HotSpot's identifier of it leads. */
 static uint64_t address_of(jmethodID method)
 {
@@ -168,31 +121,24 @@ static void take(const sj_jvm_rewritten *answer, unsigned char *room, const jmet
 static bool ask(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
                 const jmethodID *ids, jint count)
 {
-    class_texts texts = {0};
+    sj_method_list list = {0};
     sj_jvm_rewritten answer = {.file = -1};
-    if ((*jvmti)->Allocate(jvmti, SJ_LINK_LOADER_BYTES, &texts.bytes) != JVMTI_ERROR_NONE) {
-        return false;
-    }
-    texts.capacity = SJ_LINK_LOADER_BYTES;
-    put(jvmti, &texts, loaded->name, loaded->name_bytes);
-    put(jvmti, &texts, "", 1);
-    for (jint i = 0; i < count && !texts.has_failed; i++) {
-        put_method(jvmti, &texts, ids[i]);
-    }
-    class->is_traced = true;
-    class->bytes = texts.bytes;
-    class->size = texts.used;
-    if (texts.has_failed || !sj_jvm.options.rewrite(class, &answer)) {
+    const bool is_listed =
+        sj_method_list_make(jvmti, loaded->name, loaded->name_bytes, ids, count, &list);
+    class->listing = SJ_CLASS_TRACED;
+    class->bytes = list.bytes;
+    class->size = list.used;
+    if (!is_listed || !sj_jvm.options.rewrite(class, &answer)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     }
     const bool is_wanted = answer.size != 0 && answer.size == (uint32_t)count;
     if (is_wanted) {
-        take(&answer, texts.bytes, ids, count);
+        take(&answer, list.bytes, ids, count);
     }
     if (answer.size != 0) {
         (void)sj_sys_close(answer.file);
     }
-    (void)(*jvmti)->Deallocate(jvmti, texts.bytes);
+    sj_method_list_free(jvmti, &list);
     return is_wanted;
 }
 

@@ -26,6 +26,7 @@ typedef enum sj_java_skip {
     SJ_JAVA_SKIP_TOO_LARGE, /* more than 64 KiB with probes */
     SJ_JAVA_SKIP_FAR_JUMP,  /* a jump would exceed 32 KiB with probes */
     SJ_JAVA_SKIP_POOL_FULL, /* no constant is left for the method's id */
+    SJ_JAVA_SKIP_FIXED,     /* its class stays what it is */
     SJ_JAVA_SKIPS
 } sj_java_skip;
 

@@ -218,6 +218,11 @@ static void probes_of_rare_methods_may_stay(void **state)
     assert_true(run(f, 15000, 10, 10 * MS));
     assert_int_equal(method_toggles, 1);
     assert_true(hot_is_rare);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+    Sojourn__Decision *decision =
+        test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
+    assert_non_null(strstr(decision->reason, "muted"));
+    protobuf_c_message_free_unpacked(&decision->base, NULL);
     assert_false(run(f, 0, 10, 900 * MS));
     sj_overhead_governor_get_counters(f->governor, &counters);
     assert_true(counters.overhead_percent > 0.5); /* without them it is 0.17 */
@@ -225,8 +230,14 @@ static void probes_of_rare_methods_may_stay(void **state)
 
 static void probes_of_frequent_methods_go(void **state)
 {
-    assert_true(run(*state, 90000, 10, 10 * MS));
+    fixture *f = *state;
+    assert_true(run(f, 90000, 10, 10 * MS));
     assert_false(hot_is_rare);
+    assert_int_equal(test_session_read(f->session, SJ_FRAME_DECISION), 1);
+    Sojourn__Decision *decision =
+        test_session_message(f->session, SJ_FRAME_DECISION, 0, &sojourn__decision__descriptor);
+    assert_null(strstr(decision->reason, "muted"));
+    protobuf_c_message_free_unpacked(&decision->base, NULL);
 }
 
 /* Of a hidden class: muted, 4 ns a call of 100, it costs more than all that may be spent. */
@@ -253,6 +264,23 @@ static void let_the_process_go(void)
         sj_overhead_governor_add(the.governor, 1, getpid(), the.unhooked, &the.process), SJ_OK);
     sj_overhead_governor_get_counters(the.governor, &counters);
     assert_int_equal(counters.unhooked, 0);
+}
+
+static void suspend(void)
+{
+    assert_false(sj_overhead_governor_suspend(the.governor, MS));
+}
+
+/* Who is to trace the process waits for them, but not longer than he says. */
+static void a_change_of_methods_is_not_waited_for_in_silence(void **state)
+{
+    fixture *f = *state;
+    meanwhile = suspend;
+    assert_true(run(f, 50000, 1000, 10 * MS));
+    assert_int_equal(method_toggles, 1);
+    meanwhile = NULL;
+    assert_true(sj_overhead_governor_suspend(f->governor, MS));
+    assert_false(run(f, 50000, 0, 10 * MS));
 }
 
 /* The drain does not wait for them; no decision is sent about a process that is gone, but its cost
@@ -327,7 +355,7 @@ static void a_refusal_is_reported_and_not_repeated_at_once(void **state)
 static void nothing_is_traced_while_it_is_suspended(void **state)
 {
     fixture *f = *state;
-    sj_overhead_governor_suspend(f->governor);
+    assert_true(sj_overhead_governor_suspend(f->governor, MS));
     assert_false(run(f, 50000, 0, 10 * MS));
     assert_int_equal(toggles, 0);
     sj_overhead_governor_resume(f->governor, 10); /* what was spent before is forgotten */
@@ -350,6 +378,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(probes_of_rare_methods_may_stay, set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(probes_of_frequent_methods_go, set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(what_cannot_be_saved_is_not_taken_from_others,
+                                        set_up_methods, tear_down),
+        cmocka_unit_test_setup_teardown(a_change_of_methods_is_not_waited_for_in_silence,
                                         set_up_methods, tear_down),
         cmocka_unit_test_setup_teardown(processes_come_and_go_while_methods_are_changed,
                                         set_up_methods, tear_down),

@@ -298,7 +298,7 @@ static sj_status add_class_of(const fixture *f, uint64_t process, const char *ho
     const sj_link_class class = {.class_bytes = (uint32_t)bytes.size,
                                  .host_bytes = (uint32_t)host_bytes,
                                  .least_function = least_function,
-                                 .is_traced = 1};
+                                 .listing = SJ_CLASS_TRACED};
     const sj_class_texts named = {.loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1},
                                   .host = {.data = (const uint8_t *)host, .size = host_bytes}};
     const sj_status status =
@@ -415,6 +415,36 @@ static void methods_of_hidden_classes_are_muted(void **state)
     method = answer.first_function;
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
+}
+
+/* By what the JVM tells of it: it has no probes, and that is counted. */
+static void a_hidden_class_that_was_there_before_is_listed(void **state)
+{
+    static const char before[] = "com/acme/Made.0x0800\0+run\0()V\0-bare\0()V\0+stop\0()V";
+    static const char app[] = "app";
+    const fixture *f = *state;
+    sj_registry_counters counters;
+    sj_class_answer answer;
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_slice bytes = {.data = (const uint8_t *)before, .size = sizeof(before)};
+    const sj_slice host = {.data = (const uint8_t *)before, .size = strlen("com/acme/Made")};
+    const sj_link_class class = {.class_bytes = sizeof(before),
+                                 .host_bytes = (uint32_t)host.size,
+                                 .listing = SJ_CLASS_FIXED};
+    const sj_class_texts texts = {.loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1},
+                                  .host = host};
+    for (int i = 0; i < 2; i++) { /* again when a policy is set */
+        assert_int_equal(
+            sj_registry_add_class(f->registry, process, &class, &texts, bytes, 2, &answer), SJ_OK);
+        assert_int_equal(answer.count, 3);
+        assert_int_equal(answer.rewritten, 0);
+        free(answer.bytes);
+    }
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.functions, 3);
+    assert_int_equal(counters.hooked, 0);
+    assert_int_equal(counters.skips[SJ_SKIP_FIXED_CLASS], 2);
+    assert_int_equal(counters.skips[SJ_SKIP_NO_CODE], 1);
 }
 
 /* Where another process of the session has it with a number that means another function there. */
@@ -552,6 +582,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_that_keeps_its_probes_is_muted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_hidden_classes_are_muted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hidden_class_that_was_there_before_is_listed, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_class_that_a_jvm_cannot_record_is_reported, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_method_is_left_out_in_the_process_where_it_costs, set_up,

@@ -7,6 +7,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 
 /** As the JDK names the class of a lambda, since version 21. */
 class Hidden$$Lambda {
@@ -18,6 +19,7 @@ class Hidden$$Lambda {
 /** Defines a hidden class for each "define N" or "lambda N" of its input, and calls all that it has for "call N". */
 public class Hidden {
     static final List<MethodHandle> RUNS = new ArrayList<>();
+    static final IntUnaryOperator LAMBDA = value -> value + 2;
     static int wrong;
 
     static void define(String fileName) throws IOException, ReflectiveOperationException {
@@ -29,6 +31,9 @@ public class Hidden {
     }
 
     static void call(int value) throws Throwable {
+        if (LAMBDA.applyAsInt(value) != value + 2) {
+            wrong++;
+        }
         for (MethodHandle run : RUNS) {
             if ((int) run.invokeExact(value) != value + 2) {
                 wrong++;

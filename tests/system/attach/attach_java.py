@@ -2,7 +2,7 @@
 """Attaching to a running JVM, again and again: methods of classes that are loaded already and of later
 ones are recorded, policies are obeyed, and the program does what it would have done.
 
-attach_java.py BUILD_FOLDER SAMPLES_FOLDER; SJ_LONG=1: a hundred rounds on a busy JVM
+attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM; ROUNDS: only so many
 """
 import os
 import signal
@@ -182,6 +182,9 @@ def busy(sojourn, classes, times):
 def test(sojourn, arguments):
     is_long = os.environ.get("SJ_LONG") == "1"
     classes = compile_java(sojourn, arguments[0], "Attached")
+    if len(arguments) > 1:
+        busy(sojourn, classes, int(arguments[1]))
+        return
     for mode in MODES if is_long else MODES[:1] + MODES[-1:]:
         rounds(sojourn, classes, [mode])
     policies(sojourn, classes)

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import start_attach
-from java_programs import INTERNAL_ASM, Program, compile_java
+from attaching import set_policy, start_attach, wait_until_recorded
+from java_programs import INTERNAL_ASM, Program, compile_java, jvm_reports
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 LOSSLESS = ["--block-ms", "10000"]
@@ -25,6 +25,10 @@ PLUGINS = """SELECT m.path, f.function_id, count(*) AS calls
 HIDDEN = """SELECT m.path, f.name, count(*) AS calls
             FROM calls c JOIN functions f USING (function_id) JOIN modules m USING (module_id)
             WHERE m.path LIKE 'jvm:Hidden/%' GROUP BY f.name, m.path"""
+
+NOT_RECORDED = """SELECT f.name, count(*) AS n FROM unhooked_functions u JOIN functions f USING (function_id)
+                  JOIN modules m ON m.module_id = f.module_id
+                  WHERE u.reason LIKE 'a hidden Java class%' AND m.path LIKE 'jvm:Hidden/HiddenPart+%' GROUP BY 1"""
 
 ENDED = """SELECT count(m.unloaded_ns) AS n FROM mappings m JOIN session_modules s ON s.session_id = m.session_id
            AND s.number = m.module_number JOIN modules AS o USING (module_id) WHERE o.path LIKE 'jvm:{}%'"""
@@ -187,9 +191,18 @@ def hidden(sojourn, classes):
         check(found == expected, f"{options}: {found}")
 
 
+def not_recorded(sojourn, database):
+    return {row["name"]: row["n"] for row in sojourn.sql(database, NOT_RECORDED)}
+
+
+def methods_of(count):
+    return {name: count for name in ("HiddenPart.<init>()", "HiddenPart.part(int)", "HiddenPart.run(int)")}
+
+
 def hidden_when_attached(sojourn, classes):
-    """Those that were defined before are not recorded, and those of a recording that has ended tell nothing to the
-    next, which has functions of its own with their numbers."""
+    """Those that were defined before are listed and not recorded, and those of a recording that has ended tell nothing
+    to the next, which has functions of its own with their numbers. The lambda that was made before is recorded: its
+    code is a method of its host."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     program.tell("define", 1)
     for number, calls in enumerate((7, 5, 3)):
@@ -202,7 +215,34 @@ def hidden_when_attached(sojourn, classes):
         found = hidden_calls(sojourn, database)
         check(found == of_each(calls), f"attached {number}: {found}")
         others = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS) if row["name"].startswith("Hidden.")}
-        check(others == {"Hidden.define(java.lang.String)": 1, "Hidden.call(int)": calls}, f"attached {number}: {others}")
+        check(others == {"Hidden.define(java.lang.String)": 1, "Hidden.call(int)": calls,
+                         "Hidden.lambda$static$0(int)": calls}, f"attached {number}: {others}")
+        listed = not_recorded(sojourn, database)
+        check(listed == methods_of(number + 1), f"attached {number}: {listed}")
+        before = [report["hidden_before"] for report in jvm_reports(sojourn, database, "joined")]
+        check(before == [number + 1], f"attached {number}: {before}")
+    program.finish()
+
+
+def hidden_wanted_later(sojourn, classes):
+    """A policy that wants them when they are there has them listed: those that were there before the agent, and those
+    that were defined while nobody wanted them. Those that were recorded are not among them."""
+    program = Program(classes, ["-Xverify:all"], name="Hidden")
+    program.tell("define", 1)
+    database = sojourn.path("hidden_later.db")
+    recorder = subprocess.Popen([sojourn.program, "attach", "-o", database, *LOSSLESS, "--java-class", "Nothing*",
+                                 "--allow-unmatched", str(program.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=sojourn.environment)
+    wait_until_recorded(sojourn, program.pid, recorder)
+    program.tell("define", 2)
+    set_policy(sojourn, program.pid, "--java-class", "Hidden*")
+    program.tell("define", 1)
+    set_policy(sojourn, program.pid)
+    program.tell("call", 3)
+    said = leave(recorder)
+    check("3 hidden classes were there before" in said, said)
+    listed, found = not_recorded(sojourn, database), hidden_calls(sojourn, database)
+    check((listed, found) == (methods_of(3), of_each(3)), f"{listed} {found}")
     program.finish()
 
 
@@ -240,6 +280,7 @@ def leave(recorder):
     recorder.send_signal(signal.SIGINT)
     output, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
+    return output + errors
 
 
 def launched_with_another_agent(sojourn, classes, jar):
@@ -335,6 +376,7 @@ def test(sojourn, arguments):
     redefined(sojourn, arguments[0])
     hidden(sojourn, classes)
     hidden_when_attached(sojourn, classes)
+    hidden_wanted_later(sojourn, classes)
     hidden_values(sojourn, classes)
     jar = make_agent(sojourn, classes)
     launched_with_another_agent(sojourn, classes, jar)

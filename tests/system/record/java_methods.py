@@ -3,7 +3,7 @@
 compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
 hundred more runs together with --libs, and four with the whole JDK compiled and --libs.
 
-java_methods.py BUILD_FOLDER SAMPLES_FOLDER
+java_methods.py BUILD_FOLDER SAMPLES_FOLDER [FIRST COUNT]    FIRST, COUNT: only these of the hundred runs
 """
 import filecmp
 import json
@@ -74,9 +74,9 @@ def every_mode(sojourn, classes):
             check_accounts(sojourn, database)
 
 
-def many_with_libraries(sojourn, classes, times):
+def many_with_libraries(sojourn, classes, first, count):
     """Both kinds of hooks in one JVM, which once ended it now and then."""
-    for number in range(times):
+    for number in range(first, first + count):
         mode = MODES[number % len(MODES)]
         database = sojourn.path("many.db")
         if os.path.exists(database):
@@ -87,6 +87,7 @@ def many_with_libraries(sojourn, classes, times):
         check(done.returncode == 0 and done.stderr == "", f"run {number}, {mode}: {done.returncode} {done.stderr}")
         check("leaf=" in done.stdout, f"run {number}, {mode}: {done.stdout}")
         check_accounts(sojourn, database)
+        print(f"--libs, run {number}, {mode}", flush=True)
 
 
 def compiled_with_libraries(sojourn, classes):
@@ -215,11 +216,14 @@ def recorder_killed(sojourn, classes):
 def test(sojourn, arguments):
     samples = arguments[0]
     classes = compile_java(sojourn, os.path.join(samples, "Counted.java"))
+    if len(arguments) > 1:
+        many_with_libraries(sojourn, classes, int(arguments[1]), int(arguments[2]))
+        return
     compile_java(sojourn, os.path.join(samples, "Waits.java"))
     compile_java(sojourn, os.path.join(samples, "Faults.java"))
     every_mode(sojourn, classes)
     if os.environ.get("SJ_LONG") == "1":
-        many_with_libraries(sojourn, classes, 100)
+        many_with_libraries(sojourn, classes, 0, 100)
         compiled_with_libraries(sojourn, classes)
     leaf_probes(sojourn, classes)
     filters(sojourn, classes)

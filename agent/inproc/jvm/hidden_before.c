@@ -1,0 +1,152 @@
+/* Design notes
+ *
+ * JVMTI's GetLoadedClasses has hidden classes, but neither transforms them nor shows their bytes
+ * (IsModifiableClass: false). Their methods have names, which is enough to list them. They are
+ * marked by a tag, as those that are defined later have probes and look the same. */
+#include "agent/inproc/jvm/hidden_before.h"
+
+#include "agent/inproc/jvm/loaders.h"
+#include "agent/inproc/jvm/method_list.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include <string.h>
+
+#define TAG (INT64_C(1) << 32) /* numbers of loaders, which are tags, too, lie below */
+
+/* With `$` and a number behind it until JDK 20. */
+bool sj_hidden_is_lambda(const char *name)
+{
+    return strstr(name, "$$Lambda") != NULL;
+}
+
+void sj_hidden_before_add(jvmtiEnv *jvmti, jclass class)
+{
+    (void)(*jvmti)->SetTag(jvmti, class, TAG);
+}
+
+/* Lcom/acme/Made.0x0000000800c01000; */
+static bool is_hidden(const char *signature)
+{
+    return signature[0] == 'L' && strchr(signature, '.') != NULL && !sj_hidden_is_lambda(signature);
+}
+
+static void add_hidden(jvmtiEnv *jvmti, jclass class)
+{
+    char *signature = NULL;
+    if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        if (is_hidden(signature)) {
+            sj_hidden_before_add(jvmti, class);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+}
+
+void sj_hidden_before_find(jvmtiEnv *jvmti, JNIEnv *env)
+{
+    jint count = 0;
+    jclass *classes = NULL;
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    for (jint i = 0; i < count; i++) {
+        add_hidden(jvmti, classes[i]);
+        (*env)->DeleteLocalRef(env, classes[i]);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+}
+
+/* The class that it is a nest mate of; itself, where it is of none. */
+static jclass host_of(JNIEnv *env, jclass class)
+{
+    jobject host = NULL;
+    const jclass of = (*env)->GetObjectClass(env, class);
+    const jmethodID get = (*env)->GetMethodID(env, of, "getNestHost", "()Ljava/lang/Class;");
+    if (get != NULL) {
+        host = (*env)->CallObjectMethod(env, class, get);
+    }
+    if ((*env)->ExceptionCheck(env)) {
+        (*env)->ExceptionClear(env);
+        host = NULL;
+    }
+    (*env)->DeleteLocalRef(env, of);
+    return host != NULL ? host : (*env)->NewLocalRef(env, class);
+}
+
+/* Asks nothing of the answer: there is nothing to be done. */
+static void tell(jvmtiEnv *jvmti, jclass class, const char *signature, sj_jvm_class *told)
+{
+    jmethodID *methods = NULL;
+    jint count = 0;
+    sj_method_list list;
+    sj_jvm_rewritten answer = {.file = -1};
+    if ((*jvmti)->GetClassMethods(jvmti, class, &count, &methods) != JVMTI_ERROR_NONE) {
+        return; /* not linked: none of them can have run */
+    }
+    if (sj_method_list_make(jvmti, signature + 1, strlen(signature) - 2, methods, count, &list)) {
+        told->listing = SJ_CLASS_FIXED;
+        told->bytes = list.bytes;
+        told->size = list.used;
+        if (sj_jvm.options.rewrite(told, &answer) && answer.size != 0) {
+            (void)sj_sys_close(answer.file);
+        }
+    }
+    sj_method_list_free(jvmti, &list);
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)methods);
+}
+
+/* The name of its host, as far as a class's own suffix. */
+static void tell_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const char *signature,
+                           sj_jvm_class *told)
+{
+    char *name = NULL;
+    const jclass host = host_of(env, class);
+    if ((*jvmti)->GetClassSignature(jvmti, host, &name, NULL) == JVMTI_ERROR_NONE) {
+        const size_t bytes = strcspn(name, ".;");
+        if (bytes > 1 && bytes - 1 <= SJ_LINK_CLASS_NAME_BYTES) {
+            told->host = name + 1;
+            told->host_bytes = (uint32_t)bytes - 1;
+            tell(jvmti, class, signature, told);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
+    }
+    (*env)->DeleteLocalRef(env, host);
+}
+
+/* Returns whether it is one that may be asked for. */
+static bool list_one(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
+{
+    jlong tag = 0;
+    jobject loader = NULL;
+    char *signature = NULL;
+    sj_jvm_class told = {0};
+    if ((*jvmti)->GetTag(jvmti, class, &tag) != JVMTI_ERROR_NONE || tag != TAG ||
+        (*jvmti)->GetClassLoader(jvmti, class, &loader) != JVMTI_ERROR_NONE) {
+        return false;
+    }
+    sj_jvm_identify(env, loader, &told);
+    bool is_listed = false;
+    if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
+        is_listed = sj_jvm_is_asked_for(signature + 1, loader, &told);
+        if (is_listed) {
+            tell_with_host(jvmti, env, class, signature, &told);
+            sj_jvm_follow_loader(loader, told.loader);
+        }
+        (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+    }
+    (*env)->DeleteLocalRef(env, loader);
+    return is_listed;
+}
+
+void sj_hidden_before_list(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+{
+    jint count = 0;
+    jclass *classes = NULL;
+    if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE) {
+        return;
+    }
+    for (jint i = 0; i < count; i++) {
+        figures->fixed += list_one(jvmti, env, classes[i]) ? 1 : 0;
+        (*env)->DeleteLocalRef(env, classes[i]);
+    }
+    (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+}

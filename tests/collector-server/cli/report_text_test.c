@@ -1,0 +1,59 @@
+/* What is said of a wait while a recording leaves its processes. */
+#include "collector-server/cli/report_text.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What standard error gets; the caller frees it. */
+static char *say(sj_report_text *text, sj_recording_phase phase)
+{
+    const sj_recording_progress progress = {.phase = phase};
+    char *said = NULL;
+    size_t bytes = 0;
+    FILE *before = stderr;
+    stderr = open_memstream(&said, &bytes);
+    assert_non_null(stderr);
+    sj_report_text_progress(text, &progress);
+    assert_int_equal(fclose(stderr), 0);
+    stderr = before;
+    return said;
+}
+
+static void assert_said(sj_report_text *text, const char *expected)
+{
+    char *said = say(text, SJ_PHASE_WAITING_FOR_BUDGET);
+    if (expected == NULL) {
+        assert_string_equal(said, "");
+    } else {
+        assert_non_null(strstr(said, expected));
+    }
+    free(said);
+}
+
+static void a_wait_for_the_budget_is_said_once(void **state)
+{
+    sj_report_text text = {0};
+    (void)state;
+    assert_said(&text, NULL); /* it is short so far */
+    assert_true(text.waiting_for_budget_ns > 1);
+    text.waiting_for_budget_ns = 1; /* since the machine's start */
+    assert_said(&text, "waiting for the JVM");
+    assert_said(&text, NULL);
+}
+
+static void nothing_is_said_with_quiet(void **state)
+{
+    sj_report_text text = {.quiet = true, .waiting_for_budget_ns = 1};
+    (void)state;
+    assert_said(&text, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_for_the_budget_is_said_once),
+        cmocka_unit_test(nothing_is_said_with_quiet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
