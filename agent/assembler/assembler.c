@@ -172,7 +172,7 @@ static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
-    assembler->values.count = 0; /* whose entry may be among what is missing */
+    sj_value_queue_clear(&assembler->values); /* their entry may be among what is missing */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
         SJ_TRY(settle_gap(assembler, assembler->last_ticks));
     }
@@ -429,9 +429,7 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
         return keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
     }
     if (assembler->context.counters.returned == returned) {
-        if (sj_record_is_managed(record->stack)) {
-            drop_values(assembler, record);
-        }
+        drop_values(assembler, record);
         return SJ_OK;
     }
     return assembler->values.count == 0 ? SJ_OK
@@ -683,4 +681,5 @@ sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool ord
 void sj_assembler_get_counters(const sj_assembler *assembler, sj_assembler_counters *counters)
 {
     *counters = assembler->context.counters;
+    counters->lost_values += assembler->values.lost;
 }

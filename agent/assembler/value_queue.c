@@ -28,6 +28,7 @@ static void drop_texts(sj_value_queue *queue)
     for (size_t i = queue->count; i-- > 0;) {
         if (queue->items[i].text != NULL) {
             drop(queue, i);
+            queue->lost++;
         }
     }
 }
@@ -60,6 +61,12 @@ static sj_status compact(sj_value_queue *queue)
 void sj_value_queue_deinit(sj_value_queue *queue)
 {
     sj_text_store_deinit(&queue->texts);
+    queue->count = 0;
+}
+
+void sj_value_queue_clear(sj_value_queue *queue)
+{
+    queue->lost += queue->count;
     queue->count = 0;
 }
 
@@ -135,6 +142,7 @@ bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
         drop(queue, place);
     } else if (queue->count == SJ_VALUE_QUEUE) {
         drop(queue, 0);
+        queue->lost++;
     }
     queue->items[queue->count++] = item;
     return true;
@@ -157,6 +165,7 @@ bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stac
         if (is_whole) {
             return true;
         }
+        queue->lost++;
     }
     return false;
 }

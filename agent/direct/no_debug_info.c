@@ -39,6 +39,12 @@ void sj_function_types_free(sj_function_types *types)
     (void)types;
 }
 
+bool sj_function_types_lack_split(const sj_function_types *types)
+{
+    (void)types;
+    return false;
+}
+
 sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, const char *symbol,
                                  sj_typed_function **function)
 {

@@ -2,6 +2,7 @@
 
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/tail_calls.h"
+#include "agent/drain/governed_calls.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -13,23 +14,6 @@ enum { OUTPUT_RECORDS = 4096 /* least room */ };
 static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
                                uint64_t now_ticks);
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
-
-static void count_calls(const sj_call_filter *filter, const sj_record *records, size_t count)
-{
-    uint64_t *calls = sj_governed_process_calls(filter->governed);
-    uint64_t counted = 0;
-    uint32_t highest = 0;
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t tag = sj_record_tag(&records[i]);
-        /* An ENTER is a tag of nothing but a function. */
-        if (tag < SJ_GOVERNED_PROCESS_FUNCTIONS) {
-            __atomic_store_n(&calls[tag], calls[tag] + 1, __ATOMIC_RELAXED);
-            counted++;
-            highest = tag > highest ? tag : highest;
-        }
-    }
-    sj_governed_process_count(filter->governed, counted, highest);
-}
 
 static bool is_of_kind(const sj_record *record, sj_record_kind kind)
 {
@@ -141,8 +125,10 @@ struct sj_filtered_call {
     uint64_t ticks48;
     uint32_t function;
     uint32_t triggers;
-    uint8_t state;  /* call_state */
-    uint8_t reason; /* sj_filter_reason */
+    size_t first_value; /* of those that are held back with it */
+    size_t value_count; /* their records */
+    uint8_t state;      /* call_state */
+    uint8_t reason;     /* sj_filter_reason */
     /* By a tail call: it goes on until what it jumped to ends (tail_calls.h). Its exit is passed on
      * in front of the entry of a call that it jumped to; when none of those is passed on, it is
      * passed on as a return, with the time at which the last of them ended. */
@@ -192,6 +178,7 @@ void sj_call_filter_deinit(sj_call_filter *filter)
 {
     free(filter->calls);
     free(filter->output);
+    sj_filter_values_deinit(&filter->values);
     filter->calls = NULL;
     filter->output = NULL;
 }
@@ -205,6 +192,40 @@ static void put(sj_call_filter *filter, const sj_record *record)
         return;
     }
     filter->output[filter->output_count++] = *record;
+}
+
+static void put_all(sj_call_filter *filter, const sj_record *records, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put(filter, &records[i]);
+    }
+}
+
+/* take_values takes the values of an entry or an exit. */
+static void take_values(sj_call_filter *filter, const sj_record *of)
+{
+    filter->failed = filter->failed || sj_filter_values_take(&filter->values, of) != SJ_OK;
+}
+
+/* put_with_values passes on an entry or an exit, and in front of it the values that were taken. */
+static void put_with_values(sj_call_filter *filter, const sj_record *record)
+{
+    put_all(filter, filter->values.taken, filter->values.taken_count);
+    put(filter, record);
+}
+
+/* hold_values keeps those that were taken for the innermost call, which is held back. */
+static void hold_values(sj_call_filter *filter, sj_filtered_call *call)
+{
+    filter->failed = filter->failed || sj_filter_values_hold(&filter->values) != SJ_OK;
+    call->value_count = filter->values.held_count - call->first_value;
+}
+
+/* pass_waiting passes on the values that wait: the filter may not see their calls. */
+static void pass_waiting(sj_call_filter *filter)
+{
+    put_all(filter, filter->values.waiting, filter->values.waiting_count);
+    filter->values.waiting_count = 0;
 }
 
 static uint64_t age(uint64_t now48, uint64_t then48)
@@ -226,7 +247,9 @@ static void pass_enter(sj_call_filter *filter, uint32_t index)
             break;
         }
     }
-    put(filter, &filter->calls[index].enter);
+    const sj_filtered_call *call = &filter->calls[index];
+    put_all(filter, filter->values.held + call->first_value, call->value_count);
+    put(filter, &call->enter);
 }
 
 /* pass_held passes on the calls that have lasted for `least` ticks, outermost first. */
@@ -252,6 +275,9 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
     const uint64_t duration = age(now48, call->ticks48);
     if (filter->held_from > filter->depth) {
         filter->held_from = filter->depth;
+    }
+    if (filter->values.held_count > call->first_value) {
+        filter->values.held_count = call->first_value;
     }
     if (call->state != CALL_PASSED) {
         sj_function_rules_count(filter->rules,
@@ -392,11 +418,17 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
                                .stack = stack,
                                .ticks48 = ticks48,
                                .function = function,
+                               .first_value = filter->values.held_count,
                                .triggers = rule.triggers};
     decide(filter, call, rule.one_in);
+    take_values(filter, record);
+    if (call->state != CALL_DROPPED) {
+        hold_values(filter, call);
+    }
     filter->depth++;
     if (call->state == CALL_PASSED) {
         pass_enter(filter, filter->depth - 1);
+        filter->values.held_count = call->first_value;
     }
     if (call->state != CALL_HELD && filter->held_from == filter->depth - 1) {
         filter->held_from = filter->depth;
@@ -425,9 +457,19 @@ static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t
         return false;
     }
     if (filter->calls[depth - 1].state == CALL_PASSED && filter->held_from >= filter->depth) {
-        put(filter, record);
+        put_with_values(filter, record);
     }
     return true;
+}
+
+/* leave_values takes care of the values of an exit that is passed on later. */
+static void leave_values(sj_call_filter *filter, sj_filtered_call *call)
+{
+    if (call->state == CALL_PASSED) {
+        put_all(filter, filter->values.taken, filter->values.taken_count);
+    } else if (call->state == CALL_HELD) {
+        hold_values(filter, call);
+    }
 }
 
 static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t stack,
@@ -435,10 +477,11 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
 {
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     land(filter);
+    take_values(filter, record);
     if (sj_record_is_managed(stack)) {
         const uint32_t depth = find_managed(filter, function, stack == SJ_MANAGED_PASSED);
         if (depth == 0) {
-            put(filter, record); /* the assembler counts it */
+            put_with_values(filter, record); /* the assembler counts it */
             return;
         }
         if (ends_later(filter, record, depth)) {
@@ -454,17 +497,18 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     }
     sj_filtered_call *call = filter->depth > 0 ? &filter->calls[filter->depth - 1] : NULL;
     if (call == NULL || call->stack != stack || call->function != function) {
-        put(filter, record); /* the assembler counts it */
+        put_with_values(filter, record); /* the assembler counts it */
         return;
     }
     pass_held(filter, ticks48, filter->minimum_ticks);
     if (sj_record_is_tail_call(sj_record_stack(record))) {
         call->has_left = true;
         call->exit = *record;
+        leave_values(filter, call);
         return;
     }
     if (call->state == CALL_PASSED) {
-        put(filter, record);
+        put_with_values(filter, record);
     }
     end_call(filter, ticks48, true);
     end_chain(filter, record);
@@ -588,6 +632,8 @@ static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
     land(filter);
     pass_held(filter, ticks48, 0);
     filter->paused = paused;
+    filter->values.waiting_count = 0;
+    filter->values.held_count = 0;
     filter->depth = 0;
     filter->held_from = 0;
     put_recording_note(filter, ticks48, !paused);
@@ -600,7 +646,8 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     const uint32_t kind = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS;
     if (is_value(record)) {
         if (!filter->paused) {
-            put(filter, record); /* the assembler drops it when its call does not come */
+            filter->failed =
+                filter->failed || sj_filter_values_add(&filter->values, record) != SJ_OK;
         }
         return;
     }
@@ -612,7 +659,8 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     } else if (!sj_record_is_managed(stack) &&
                (stack < filter->stack_low || stack >= filter->stack_high)) {
         pass_held(filter, ticks48, 0);
-        put(filter, record);
+        take_values(filter, record);
+        put_with_values(filter, record);
     } else if (kind == SJ_RECORD_ENTER) {
         pass_held(filter, ticks48, filter->minimum_ticks);
         take_enter(filter, record, stack, ticks48);
@@ -644,12 +692,15 @@ static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records,
     for (size_t i = 0; i < count; i++) {
         filter_record(filter, &records[i]);
     }
-    if (filter->failed) {
-        return SJ_ENOMEM;
-    }
     if (filter->is_finishing && !has_out(filter)) {
         filter->is_finishing = false;
         filter->is_needed = false;
+    }
+    if (!filter->is_needed) {
+        pass_waiting(filter);
+    }
+    if (filter->failed) {
+        return SJ_ENOMEM;
     }
     return sj_assembler_feed(filter->assembler, filter->output, filter->output_count, now_ticks);
 }
@@ -668,6 +719,7 @@ static void adopt(void *context, const sj_stack_frame *call)
         *room = (sj_filtered_call){.stack = call->stack,
                                    .ticks48 = call->start_ticks & TICKS48_MASK,
                                    .function = call->function,
+                                   .first_value = filter->values.held_count,
                                    .state = CALL_PASSED,
                                    .has_left = call->left_ticks != 0,
                                    .is_head = (call->flags & SJ_TAIL_HEAD) != 0,
@@ -682,6 +734,7 @@ static void take_over(sj_call_filter *filter)
 {
     if (!filter->is_needed || filter->paused) {
         filter->depth = 0;
+        filter->values.held_count = 0;
         sj_assembler_visit_open(filter->assembler, adopt, filter);
     }
     filter->held_from = filter->depth;
@@ -713,7 +766,7 @@ sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records, 
 {
     size_t fed = 0;
     if (filter->governed != NULL) {
-        count_calls(filter, records, count);
+        sj_governed_calls_count(filter->governed, records, count);
     }
     if (filter->freed != NULL) {
         SJ_TRY(feed_until_changes(filter, records, count, &fed, now_ticks));
@@ -732,6 +785,7 @@ static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
     filter->output_count = 0;
     land(filter);
     pass_held(filter, now_ticks & TICKS48_MASK, 0);
+    pass_waiting(filter);
     if (filter->failed) {
         return SJ_ENOMEM;
     }

@@ -9,6 +9,7 @@
 
 #include "agent/assembler/assembler.h"
 #include "agent/drain/arena_view.h"
+#include "agent/drain/filter_values.h"
 #include "agent/modes/overhead_governor.h"
 #include "agent/modes/triggers.h"
 #include "agent/registry/function_rules.h"
@@ -52,6 +53,7 @@ typedef struct sj_call_filter {
     uint32_t depth;
     uint32_t held_from; /* calls from here on are not passed on yet */
     size_t capacity;
+    sj_filter_values values;
     sj_record *output;
     size_t output_count;
     size_t output_capacity;

@@ -488,7 +488,7 @@ void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counte
     counters->orphan_exits += own.orphan_exits;
     counters->lost_calls += own.lost_calls + own.refused_calls;
     counters->lost_events += own.lost_events + own.refused_events;
-    counters->lost_values += own.lost_values;
+    counters->lost_values += own.lost_values + thread->reader.filter.values.lost;
     counters->dropped_events += atomic_load(&slot->dropped_events);
     counters->torn += thread->reader.torn;
     counters->short_records += thread->reader.short_records;

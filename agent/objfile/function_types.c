@@ -32,6 +32,7 @@ struct sj_function_types {
     Elf *elf;
     Dwarf *dwarf;
     bool is_aapcs;
+    bool lacks_split;
     typed_entry *entries; /* by address */
     size_t count;
     size_t capacity;
@@ -117,6 +118,7 @@ static sj_status walk_units(sj_function_types *types)
     while (dwarf_get_units(types->dwarf, unit, &unit, &version, &type, &die, &split) == 0) {
         /* A skeleton's functions are in its .dwo file, if that is there. */
         const bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
+        types->lacks_split = types->lacks_split || (type == DW_UT_skeleton && !is_split);
         SJ_TRY(walk(types, is_split ? &split : &die, 0));
     }
     return SJ_OK;
@@ -265,6 +267,11 @@ void sj_function_types_free(sj_function_types *types)
     free(types->entries);
     free(types->globals);
     free(types);
+}
+
+bool sj_function_types_lack_split(const sj_function_types *types)
+{
+    return types->lacks_split;
 }
 
 /* is_clone: the symbol is of a copy whose parameters the compiler may have changed. */
@@ -417,7 +424,11 @@ static sj_parameter_place result_place(const function_reader *reader, const sj_t
     if (!place.is_known) {
         return place;
     }
-    place.is_address = layout->passing == SJ_PASSED_ADDRESS;
+    /* System V returns the address that it was given; AAPCS64 does not. */
+    place.is_address =
+        layout->passing == SJ_PASSED_ADDRESS ||
+        (layout->passing == SJ_PASSED_MEMORY && !layout->is_extended && !reader->is_aapcs);
+    place.is_extended = layout->is_extended && !reader->is_aapcs;
     if (layout->passing == SJ_PASSED_WORDS && (!layout->is_aggregate || !reader->is_aapcs)) {
         place.words[0] = sj_value_descriptor(
             SJ_VALUE_RESULT, layout->words[0] == SJ_WORD_REAL ? SJ_VALUE_DOUBLE : SJ_VALUE_LONG);
@@ -443,6 +454,12 @@ static sj_status describe(function_reader *reader, sj_typed_function *function)
                                        false));
         }
     }
+    const sj_parameter_place place_of_result = result_place(reader, &result);
+    const sj_typed_result returned = {
+        .place = &place_of_result, .layout = &result, .is_aapcs = reader->is_aapcs};
+    if (has_result) {
+        SJ_TRY(sj_typed_values_add_result(function, &type, &returned));
+    }
     for (size_t i = 0; i < reader->count; i++) { /* where there is room left */
         parameter *read = &reader->parameters[i];
         const char *name = dwarf_diename(&read->die);
@@ -452,11 +469,9 @@ static sj_status describe(function_reader *reader, sj_typed_function *function)
                                               &place));
         }
     }
-    if (!has_result) {
-        return SJ_OK;
-    }
-    const sj_parameter_place place = result_place(reader, &result);
-    return sj_typed_values_add(function, "", &type, &place, true);
+    return has_result && !place_of_result.is_address
+               ? sj_typed_values_add_behind(function, SJ_TYPED_RESULT, &type, &place_of_result)
+               : SJ_OK;
 }
 
 static void begin_reader(function_reader *reader, const sj_function_types *types,

@@ -28,6 +28,8 @@ typedef struct sj_typed_value {
     uint16_t from_byte; /* where it begins in the eight bytes of its place, or behind it */
     uint8_t bytes;
     bool is_behind;      /* it lies where the place leads to, which is recorded as a text */
+    bool is_own;         /* or in words of the place itself, which are recorded likewise */
+    bool is_extended;    /* it is a long double of the x87 */
     uint32_t divided_by; /* it is the distance of two addresses there, by this; 0: it is not */
     uint8_t state;       /* sj_typed_state */
     char *name;          /* owned; "" when the source has none; "point.x" of a field */
@@ -36,9 +38,13 @@ typedef struct sj_typed_value {
     size_t enumerator_count;
 } sj_typed_value;
 
+/* What fields of results are called: "return.x", "return->x". */
+#define SJ_TYPED_RESULT "return"
+
 typedef struct sj_typed_function {
     size_t count;
-    sj_typed_value values[SJ_PLACES_PER_FUNCTION]; /* arguments in source order, then the result */
+    sj_typed_value values[SJ_PLACES_PER_FUNCTION]; /* arguments in source order, the result, what
+                                                      they lead to */
 } sj_typed_function;
 
 void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
@@ -54,6 +60,10 @@ typedef struct sj_function_types sj_function_types;
  * any gives an empty list. Blocking: walks all of the DWARF. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_function_types_new(const char *path, sj_function_types **types);
 void sj_function_types_free(sj_function_types *types); /* NULL is allowed */
+
+/* sj_function_types_lack_split returns whether debug data were split to files that are not there:
+ * packages of them (.dwp) are not read, as libdw 0.188 does not. */
+bool sj_function_types_lack_split(const sj_function_types *types);
 
 /* sj_function_types_find describes the function that begins at `offset` and whose symbol is
  * `symbol`. Owned by the caller. SJ_ENOTFOUND: nothing is known of it; SJ_ENOMEM. */

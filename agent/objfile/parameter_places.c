@@ -29,8 +29,10 @@ static sj_parameter_place take_stack(sj_register_use *use, const sj_type_layout 
     if (layout->alignment > WORD_BYTES) {
         use->stack += use->stack % 2;
     }
-    const sj_parameter_place place = {
-        .is_known = true, .is_on_stack = true, .stack_word = use->stack};
+    const sj_parameter_place place = {.is_known = true,
+                                      .is_on_stack = true,
+                                      .stack_word = use->stack,
+                                      .is_extended = layout->is_extended && !use->is_aapcs};
     use->is_unknown = words > UINT16_MAX;
     use->stack += (uint32_t)words;
     return place;
@@ -166,6 +168,31 @@ uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uin
                ? sj_value_descriptor(sj_value_position(place->words[0]) + (uint32_t)member,
                                      SJ_VALUE_DOUBLE)
                : 0;
+}
+
+/* result_word is the register of word `word` of a result by System V: the first or the second of
+ * its class. */
+static uint32_t result_word(const sj_type_layout *layout, uint64_t word)
+{
+    const bool is_second = word == 1 && layout->words[0] == layout->words[1];
+    return (layout->words[word] == SJ_WORD_REAL ? SJ_RESULT_REAL : SJ_RESULT_WHOLE) + is_second;
+}
+
+bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offset,
+                     uint64_t *from_byte)
+{
+    const uint64_t word = offset / WORD_BYTES;
+    if (is_aapcs && layout->real_count != 0 && layout->real_count <= HOMOGENEOUS_MOST) {
+        const uint64_t member = offset / layout->real_bytes;
+        *from_byte = (SJ_RESULT_REAL + member) * WORD_BYTES + offset % layout->real_bytes;
+        return member < layout->real_count;
+    }
+    if (layout->passing != SJ_PASSED_WORDS || word >= SJ_LAYOUT_WORDS ||
+        layout->words[word] == SJ_WORD_NONE) {
+        return false;
+    }
+    *from_byte = (is_aapcs ? word : result_word(layout, word)) * WORD_BYTES + offset % WORD_BYTES;
+    return true;
 }
 
 /* place_of_register knows the numbers that DWARF gives to registers of arguments. */

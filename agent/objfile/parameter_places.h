@@ -24,6 +24,7 @@ typedef struct sj_parameter_place {
     uint32_t members;    /* vector registers from that of the first word on, each with one number of
                             a homogeneous aggregate; 0: it is none */
     uint32_t member_bytes;
+    bool is_extended; /* a long double of the x87: on the stack, or at the top of its own */
 } sj_parameter_place;
 
 /* What DWARF says of a parameter at the entry. */
@@ -47,6 +48,11 @@ uint8_t sj_parameter_word(const sj_parameter_place *place, uint64_t word);
 /* sj_parameter_piece is where the bytes from `offset` on of a parameter are, and there from byte
  * `*from_byte` on; 0: in no place. */
 uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uint32_t *from_byte);
+
+/* sj_result_piece is where the bytes from `offset` on of a result that registers hold are: how many
+ * bytes behind the first of the words of sj_result_word. False: nowhere. */
+bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offset,
+                     uint64_t *from_byte);
 
 /* sj_parameter_entry reads the location of a parameter at the address `entry`. */
 sj_entry_state sj_parameter_entry(Dwarf_Die *parameter, uint64_t entry, bool is_aapcs,

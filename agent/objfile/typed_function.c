@@ -17,17 +17,21 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* words_behind returns how many words are needed of where a place leads to. */
+/* words_behind returns how many words are needed of where a place leads to, or of itself. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
     uint32_t most = 0;
+    uint32_t own = 0;
     for (size_t i = 0; i < function->count; i++) {
         const sj_typed_value *value = &function->values[i];
         const uint32_t bytes = value->divided_by != 0 ? 16 : value->bytes;
         const uint32_t end = value->from_byte + bytes;
-        most = value->is_behind && value->place == place && end > most ? end : most;
+        if (value->is_behind && value->place == place) {
+            most = end > most ? end : most;
+            own = value->is_own ? (uint32_t)SJ_PLACE_OWN_WORDS : own;
+        }
     }
-    return (uint8_t)((most + 7) / 8);
+    return (uint8_t)(own + (most + 7) / 8);
 }
 
 /* list_value adds the place of a value; `limit` is that of texts, which has no place yet. */

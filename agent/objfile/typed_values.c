@@ -20,6 +20,8 @@ typedef struct value_maker {
     sj_typed_function *function;
     const sj_parameter_place *place;
     bool is_result;
+    const sj_typed_result
+        *result; /* whose registers hold what is described; NULL: it is elsewhere */
     int looked_at;
 } value_maker;
 
@@ -222,10 +224,19 @@ static sj_status read_enumerators(Dwarf_Die *type, sj_typed_value *value)
     return SJ_OK;
 }
 
+/* count_arguments counts the values that have a position of their own. */
+static uint32_t count_arguments(const sj_typed_function *function)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < function->count; i++) {
+        count += sj_value_position(function->values[i].descriptor) != SJ_VALUE_RESULT;
+    }
+    return count;
+}
+
 static bool has_room(const value_maker *maker)
 {
-    /* The last is the result's. */
-    return maker->is_result || maker->function->count + 1 < SJ_VALUES_PER_FUNCTION;
+    return maker->is_result || count_arguments(maker->function) < SJ_VALUE_LAST_POSITION;
 }
 
 static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,
@@ -234,7 +245,8 @@ static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,
     char type[TYPE_BYTES] = "";
     sj_typed_function *function = maker->function;
     sj_typed_value *value = &function->values[function->count];
-    const uint32_t position = maker->is_result ? SJ_VALUE_RESULT : (uint32_t)function->count + 1;
+    const uint32_t position =
+        maker->is_result ? (uint32_t)SJ_VALUE_RESULT : count_arguments(function) + 1;
     write_type(of, type, 0);
     *value = *made;
     value->descriptor = sj_value_descriptor(position, sj_value_kind_of(made->descriptor));
@@ -270,6 +282,27 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     value.from_byte = (uint8_t)from_byte;
     value.bytes = shape.bytes;
     return add_value(maker, name, of, &value, stripped);
+}
+
+/* add_extended adds a long double of the x87: ten bytes of a place, or of the registers of a
+ * result.
+ */
+static sj_status add_extended(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type)
+{
+    enum { EXTENDED_BYTES = 10 };
+    const uint8_t word = sj_parameter_word(maker->place, 0);
+    const uint32_t from = maker->is_result ? SJ_RESULT_EXTENDED * WORD_BYTES : 0;
+    const bool is_held = word != 0 || maker->is_result;
+    const sj_typed_value value = {
+        .place = is_held ? sj_value_descriptor(sj_value_position(word), SJ_VALUE_STRING) : 0,
+        .descriptor = sj_value_descriptor(0, is_held ? SJ_VALUE_OBJECT : 0),
+        .from_byte = (uint16_t)from,
+        .bytes = EXTENDED_BYTES,
+        .is_behind = is_held,
+        .is_own = is_held,
+        .is_extended = is_held,
+        .state = is_held ? SJ_TYPED_RECORDED : SJ_TYPED_UNSUPPORTED};
+    return add_value(maker, name, of, &value, type);
 }
 
 static bool is_wide(Dwarf_Die *type)
@@ -364,6 +397,9 @@ static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, ui
     }
     const int tag = dwarf_tag(&type);
     const uint32_t text = sj_type_is_structure(tag) ? text_place(&type) : 0;
+    if (depth == 0 && place->is_extended && place->is_known) {
+        return add_extended(maker, name, of, &type);
+    }
     if (depth == 0 && text != 0 && text != SJ_PLACE_TEXT_AT && !place->is_address) {
         return add_text(maker, name, of, text);
     }
@@ -391,18 +427,21 @@ static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
                             Dwarf_Die *stripped, uint64_t offset)
 {
     value_shape shape = shape_of(stripped);
+    const sj_typed_result *result = maker->result;
     const uint32_t position = sj_value_position(sj_parameter_word(maker->place, 0));
     if (shape.kind == SJ_VALUE_STRING) { /* what it leads to is another place */
         shape.kind = SJ_VALUE_POINTER;
     }
-    if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_room(maker)) {
+    if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_room(maker) ||
+        (result != NULL && !sj_result_piece(result->layout, result->is_aapcs, offset, &offset))) {
         return SJ_OK;
     }
     const sj_typed_value value = {.place = sj_value_descriptor(position, SJ_VALUE_STRING),
                                   .descriptor = sj_value_descriptor(0, shape.kind),
                                   .from_byte = (uint16_t)offset,
                                   .bytes = shape.bytes,
-                                  .is_behind = true};
+                                  .is_behind = true,
+                                  .is_own = result != NULL};
     return add_value(maker, name, of, &value, stripped);
 }
 
@@ -485,6 +524,25 @@ static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_
     return SJ_OK;
 }
 
+/* add_members_of adds the members of a structure, or the length of a vector. */
+static sj_status add_members_of(value_maker *maker, const char *name, Dwarf_Die *structure,
+                                bool is_pointer)
+{
+    char full[NAME_BYTES];
+    const uint64_t element = vector_element(structure);
+    if (element != 0) {
+        return add_vector(maker, name, structure, element);
+    }
+    snprintf(full, sizeof(full), "%.100s%s", name, is_pointer ? "->" : ".");
+    return add_members_behind(maker, full, structure, 0, 0);
+}
+
+static bool has_fields(Dwarf_Die *type, Dwarf_Die *structure)
+{
+    return sj_type_strip(type, structure) && sj_type_is_structure(dwarf_tag(structure)) &&
+           dwarf_tag(structure) != DW_TAG_union_type && text_place(structure) == 0;
+}
+
 sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *name, Dwarf_Die *type,
                                      const sj_parameter_place *place)
 {
@@ -492,7 +550,6 @@ sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *na
     Dwarf_Die stripped;
     Dwarf_Die to;
     Dwarf_Die structure;
-    char full[NAME_BYTES];
     const uint8_t word = sj_parameter_word(place, 0);
     if (!place->is_known || word == 0 || sj_value_is_real(sj_value_kind_of(word)) ||
         !sj_type_strip(type, &stripped)) {
@@ -508,14 +565,43 @@ sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *na
     } else if (!place->is_address) {
         return SJ_OK;
     }
-    if (!sj_type_strip(&to, &structure) || !sj_type_is_structure(dwarf_tag(&structure)) ||
-        dwarf_tag(&structure) == DW_TAG_union_type || text_place(&structure) != 0) {
-        return SJ_OK;
+    return has_fields(&to, &structure) ? add_members_of(&maker, name, &structure, is_pointer)
+                                       : SJ_OK;
+}
+
+/* add_halves_of_result adds a number of 128 bits in two general registers. */
+static sj_status add_halves_of_result(value_maker *maker, Dwarf_Die *of, Dwarf_Die *type)
+{
+    static const char *const names[] = {SJ_TYPED_RESULT ".low", SJ_TYPED_RESULT ".high"};
+    const bool is_signed = sj_type_number(type, DW_AT_encoding, 0) == DW_ATE_signed;
+    for (uint32_t i = 0; i < 2 && has_room(maker); i++) {
+        const uint32_t kind = i == 1 && is_signed ? SJ_VALUE_LONG : SJ_VALUE_ULONG;
+        const sj_typed_value value = {.place =
+                                          sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_STRING),
+                                      .descriptor = sj_value_descriptor(0, kind),
+                                      .from_byte = (uint16_t)(i * WORD_BYTES),
+                                      .bytes = WORD_BYTES,
+                                      .is_behind = true,
+                                      .is_own = true};
+        SJ_TRY(add_value(maker, names[i], of, &value, type));
     }
-    const uint64_t element = vector_element(&structure);
-    if (element != 0) {
-        return add_vector(&maker, name, &structure, element);
+    return SJ_OK;
+}
+
+sj_status sj_typed_values_add_result(sj_typed_function *function, Dwarf_Die *type,
+                                     const sj_typed_result *result)
+{
+    const size_t before = function->count;
+    value_maker maker = {.function = function, .place = result->place};
+    Dwarf_Die structure;
+    if (result->place->is_known && has_fields(type, &structure)) {
+        maker.result = result->place->is_address ? NULL : result;
+        if (maker.result != NULL || sj_parameter_word(result->place, 0) != 0) {
+            SJ_TRY(add_members_of(&maker, SJ_TYPED_RESULT, &structure, false));
+        }
+    } else if (result->place->is_known && sj_type_strip(type, &structure) && is_wide(&structure)) {
+        SJ_TRY(add_halves_of_result(&maker, type, &structure));
     }
-    snprintf(full, sizeof(full), "%.100s%s", name, is_pointer ? "->" : ".");
-    return add_members_behind(&maker, full, &structure, 0, 0);
+    return function->count != before ? SJ_OK
+                                     : sj_typed_values_add(function, "", type, result->place, true);
 }

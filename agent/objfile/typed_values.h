@@ -12,6 +12,18 @@ SJ_MUST_CHECK sj_status sj_typed_values_add(sj_typed_function *function, const c
                                             Dwarf_Die *type, const sj_parameter_place *place,
                                             bool is_result);
 
+/* The result of a function. */
+typedef struct sj_typed_result {
+    const sj_parameter_place *place;
+    const sj_type_layout *layout;
+    bool is_aapcs;
+} sj_typed_result;
+
+/* sj_typed_values_add_result adds the values of a result: itself, or its fields where it is a
+ * structure, in registers or where the function has put it. Likewise. */
+SJ_MUST_CHECK sj_status sj_typed_values_add_result(sj_typed_function *function, Dwarf_Die *type,
+                                                   const sj_typed_result *result);
+
 /* sj_typed_values_add_behind adds what a parameter leads to that is a pointer, a reference or an
  * object whose address is passed: the fields of a structure within its first bytes, the length of a
  * std::vector. Likewise. */

@@ -555,11 +555,11 @@ static sj_status check_whole(sj_policy_reader *reader)
             "a profile has no single calls, so no values: \"mode\" must be \"trace\" "
             "or \"flight\"");
     }
-    if (policy->selection.values != NULL && policy->minimum_ns != 0) {
+    if (sj_value_rules_change(policy->selection.values) && policy->minimum_ns != 0) {
         return sj_policy_fail(
             reader, false,
-            "values are not recorded of calls that wait for a \"minimum\": remove "
-            "one of the two");
+            "a call that a rule changes is kept, however short it is, and others wait for a "
+            "\"minimum\": remove one of the two");
     }
     return policy->budget_percent > 0 ? check_budget(reader) : SJ_OK;
 }

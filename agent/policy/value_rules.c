@@ -1,5 +1,6 @@
 #include "agent/policy/value_rules.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,10 +258,14 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
                : NULL;
 }
 
-void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found)
+void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
+                                sj_types_state state)
 {
     SJ_EACH_RULE (i, typed) {
-        atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
+        atomic_fetch_add(state == SJ_TYPES_FOUND ? &rules->found[i] : &rules->missing[i], 1);
+        if (state == SJ_TYPES_SPLIT) {
+            atomic_store(&rules->lacks_split[i], true);
+        }
     }
 }
 
@@ -294,6 +299,29 @@ static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block
     value->text = name;
 }
 
+/* write_extended writes a long double of the x87: 64 bits, of which the highest is 1, then its sign
+ * and exponent. */
+static void write_extended(const char *bytes, sj_block_value *value,
+                           char number[SJ_TYPED_NUMBER_BYTES])
+{
+    enum { EXPONENT = 0x7fff, BIAS = 16383 + 63, DIGITS = 21 };
+    uint64_t fraction = 0;
+    uint16_t top = 0;
+    memcpy(&fraction, bytes, sizeof(fraction));
+    memcpy(&top, bytes + sizeof(fraction), sizeof(top));
+    const char *sign = (top & (EXPONENT + 1)) != 0 ? "-" : "";
+    if ((top & EXPONENT) == EXPONENT) {
+        snprintf(number, SJ_TYPED_NUMBER_BYTES, "%s%s", sign, fraction << 1 == 0 ? "inf" : "nan");
+    } else {
+        const int exponent = (top & EXPONENT) != 0 ? top & EXPONENT : 1;
+        snprintf(number, SJ_TYPED_NUMBER_BYTES, "%s%.*Lg", sign, DIGITS,
+                 ldexpl((long double)fraction, exponent - BIAS));
+    }
+    value->bits = 0;
+    value->text = number;
+    value->text_bytes = (uint16_t)strlen(number);
+}
+
 /* read_behind reads the bits of a value out of the bytes that its place led to. */
 static bool read_behind(const sj_typed_value *typed, const sj_block_value *from, uint64_t *bits)
 {
@@ -323,6 +351,10 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
             return false;
         }
     } else if (kind == SJ_VALUE_STRING) {
+        return true;
+    }
+    if (typed->is_extended) {
+        write_extended(from->text + typed->from_byte, value, number);
         return true;
     }
     const bool is_short = (kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT) && typed->bytes < 4;

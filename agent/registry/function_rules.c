@@ -246,9 +246,13 @@ static void visit_untyped(const sj_value_rules *values, void *context,
         } else if (missing != 0) {
             snprintf(text, sizeof(text),
                      "--value %.100s: no debug data about %u of %u functions, whose values are not "
-                     "recorded; give a signature instead, or of Mono methods name one value",
+                     "recorded; %s",
                      values->items[i].function.text, missing,
-                     missing + atomic_load(&values->found[i]));
+                     missing + atomic_load(&values->found[i]),
+                     atomic_load(&values->lacks_split[i])
+                         ? "they were split to .dwo files that are not there, and packages of them "
+                           "(.dwp) are not read: put those files back, or give a signature"
+                         : "give a signature instead, or of Mono methods name one value");
             visit(context, text);
         }
     }

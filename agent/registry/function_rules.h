@@ -15,7 +15,7 @@ typedef struct sj_function_rules sj_function_rules;
 
 enum {
     SJ_RULED_FUNCTIONS = 1 << 22, /* ids from here on follow no rules of their own */
-    SJ_UNCHANGING_BYTES = 256     /* of a text about a rule that cannot change calls */
+    SJ_UNCHANGING_BYTES = 384     /* of a text about a rule that cannot change calls */
 };
 
 typedef enum sj_filter_reason {

@@ -1,6 +1,7 @@
 #include "agent/registry/module_plan.h"
 
 #include "agent/objfile/source_map.h"
+#include "agent/registry/library_types.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -12,7 +13,9 @@ typedef struct function_choice {
     sj_function_rules *rules;
     sj_source_map *sources; /* NULL: not asked for */
     const char *path;
-    sj_function_types *types; /* read when a function asks for them; NULL: not yet */
+    sj_function_types *types;    /* read when a function asks for them; NULL: not yet */
+    sj_library_types *libraries; /* likewise, when an import does */
+    pid_t pid;
     sj_found_types *found;
     bool wants_module;
     uint64_t imports_from; /* offset: slots of imports lie behind the text */
@@ -38,18 +41,30 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
                                        size_bytes);
 }
 
+/* find_types asks the debug data of the module, or of the library that a function is imported from.
+ */
+static sj_status find_types(function_choice *choice, const char *name, uint64_t offset,
+                            sj_typed_function **typed)
+{
+    if (strchr(name, '!') == NULL) {
+        SJ_TRY(choice->types == NULL ? sj_function_types_new(choice->path, &choice->types) : SJ_OK);
+        return sj_function_types_find(choice->types, offset, name, typed);
+    }
+    SJ_TRY(choice->libraries == NULL
+               ? sj_library_types_new(choice->pid, choice->path, &choice->libraries)
+               : SJ_OK);
+    return sj_library_types_find(choice->libraries, name, typed);
+}
+
 /* take_types notes what debug data say of a function, and lists its places. */
 static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
                             uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     sj_found_types *found = choice->found;
-    if (choice->types == NULL) {
-        SJ_TRY(sj_function_types_new(choice->path, &choice->types));
-    }
     sj_typed_function *typed = NULL;
     SJ_TRY(
         sj_array_reserve(&found->items, &found->capacity, found->count, 1, sizeof(*found->items)));
-    SJ_TRY(sj_function_types_find(choice->types, offset, name, &typed));
+    SJ_TRY(find_types(choice, name, offset, &typed));
     sj_typed_function_list(typed, limit, places);
     found->items[found->count].offset = offset;
     found->items[found->count++].typed = typed;
@@ -87,7 +102,12 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
             return status;
         }
         if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
-            sj_value_rules_count_types(rules, &typed, status == SJ_OK);
+            const bool lacks_split =
+                choice->types != NULL && sj_function_types_lack_split(choice->types);
+            sj_value_rules_count_types(rules, &typed,
+                                       status == SJ_OK ? SJ_TYPES_FOUND
+                                       : lacks_split   ? SJ_TYPES_SPLIT
+                                                       : SJ_TYPES_MISSING);
         }
     }
     size_t used = count_used(places);
@@ -165,6 +185,7 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
                                 .rules = options->rules,
                                 .path = options->path,
                                 .found = options->types,
+                                .pid = options->pid,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
     return wants_module && sj_selection_has_sources(options->selection)
@@ -193,6 +214,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
     sj_function_types_free(choice.types);
+    sj_library_types_free(choice.libraries);
     sj_source_map_free(choice.sources);
     return status;
 }

@@ -6,6 +6,8 @@
 #include "agent/policy/selection.h"
 #include "agent/registry/function_rules.h"
 
+#include <sys/types.h>
+
 /* What debug data say of functions of a module. */
 typedef struct sj_found_types {
     struct {
@@ -29,6 +31,7 @@ typedef struct sj_module_plan_options {
     bool only_imports;             /* see planner.h */
     uint32_t threads;              /* see planner.h */
     sj_found_types *types;         /* gets the types of functions that typed rules are about */
+    pid_t pid;                     /* whose libraries the module calls; 0: they are not known */
 } sj_module_plan_options;
 
 /* sj_module_plan_make is sj_plan_make for a selection. Same errors; blocking. */

@@ -50,6 +50,11 @@ const char *sj_registry_find_file(const sj_registry *registry, const char *path,
     return in_root;
 }
 
+static pid_t pid_of(const sj_registry *registry, uint64_t process)
+{
+    return process - 1 < registry->process_count ? registry->processes[process - 1].pid : 0;
+}
+
 sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                    const sj_link_module *module, const char *path)
 {
@@ -58,19 +63,19 @@ sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
     const bool is_needed =
         registry->options.classes != NULL && sj_selection_needs_classes(selection) &&
         (path == NULL || sj_selection_wants_module(selection, path, module->is_main != 0));
-    const pid_t pid =
-        process - 1 < registry->process_count ? registry->processes[process - 1].pid : 0;
+    const pid_t pid = pid_of(registry, process);
     pthread_mutex_unlock(&registry->mutex);
     return is_needed ? sj_class_table_read_process(registry->options.classes, process, pid,
                                                    registry->options.sysroot)
                      : SJ_OK;
 }
 
-static sj_status make_plan(const sj_registry *registry, const sj_link_module *module,
-                           const char *path, bool only_imports, sj_found_types *types,
-                           sj_plan *plan, sj_error *error)
+static sj_status make_plan(const sj_registry *registry, const sj_plan_request *request,
+                           bool only_imports, sj_found_types *types, sj_plan *plan, sj_error *error)
 {
     char in_root[PATH_MAX];
+    const sj_link_module *module = request->module;
+    const char *path = request->path;
     const sj_module_plan_options options = {.selection = registry->options.selection,
                                             .rules = registry->options.rules,
                                             .cache_directory = registry->options.cache_directory,
@@ -78,7 +83,8 @@ static sj_status make_plan(const sj_registry *registry, const sj_link_module *mo
                                             .is_main = module->is_main != 0,
                                             .only_imports = only_imports,
                                             .threads = registry->options.plan_threads,
-                                            .types = types};
+                                            .types = types,
+                                            .pid = pid_of(registry, request->process)};
     return sj_module_plan_make(&options, plan, error);
 }
 
@@ -183,21 +189,23 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
     return SJ_OK;
 }
 
-static sj_status plan_new_module(sj_registry *registry, const sj_link_module *module,
-                                 const char *path, bool only_imports, sj_registry_module **entry)
+static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *request,
+                                 bool only_imports, sj_registry_module **entry)
 {
+    const char *path = request->path;
     sj_plan plan = {0};
     sj_found_types types = {0};
     sj_error error = {0};
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    sj_status status = make_plan(registry, module, path, only_imports, &types, &plan, &error);
+    sj_status status = make_plan(registry, request, only_imports, &types, &plan, &error);
     if (status == SJ_OK &&
         (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTIONS_END) {
         status = sj_fail(&error, SJ_ELIMIT, "%s: the session has too many functions", path);
     }
     const bool is_empty = status == SJ_OK && only_imports && plan.header->function_count == 0;
     if (status == SJ_OK && !is_empty) {
-        status = add_module(registry, module, path, only_imports, &plan, &types, &error, entry);
+        status =
+            add_module(registry, request->module, path, only_imports, &plan, &types, &error, entry);
     }
     registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     sj_plan_free(&plan);
@@ -251,7 +259,7 @@ sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *
     }
     sj_registry_module *entry = find_module(registry, request->module, request->path, false);
     if (entry == NULL) {
-        SJ_TRY(plan_new_module(registry, request->module, request->path, false, &entry));
+        SJ_TRY(plan_new_module(registry, request, false, &entry));
         SJ_TRY(report_globals(registry, request, entry));
     }
     *planned = entry;
@@ -269,7 +277,7 @@ sj_status sj_registry_plan_imports_locked(sj_registry *registry, const sj_plan_r
     }
     sj_registry_module *entry = find_module(registry, request->module, request->path, true);
     if (entry == NULL) {
-        SJ_TRY(plan_new_module(registry, request->module, request->path, true, &entry));
+        SJ_TRY(plan_new_module(registry, request, true, &entry));
     }
     *planned = entry;
     return map_module(registry, request, entry);

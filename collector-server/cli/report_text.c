@@ -223,14 +223,13 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* report_lost_values tells of values that were lost without their calls; filters may have left some
- * of those out. */
+/* report_lost_values tells of values that were lost, of calls that were not, mostly. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
         fprintf(file,
-                "sojourn: %llu values of calls were lost: more calls were open at once than "
-                "values can wait for, or had begun before they were recorded\n",
+                "sojourn: %llu values of calls were lost: too many calls were open at once, had "
+                "begun before they were recorded, or lie in gaps\n",
                 (unsigned long long)summary->drain.lost_values);
     }
 }

@@ -85,18 +85,29 @@ enum {
     SJ_PLACE_LIMIT = 5, /* likewise: 6 to 11: of texts behind it, twice as many bytes for
                            each above this are recorded as otherwise */
     SJ_PLACE_LIMIT_MOST = 11,
-    SJ_PLACE_LENGTH = 12,     /* likewise: the next place holds the length of the text behind it */
-    SJ_PLACE_WORDS = 13,      /* likewise: the next is no place but a number of words, which are
-                                 recorded as a text where the place behind it leads to */
-    SJ_PLACE_FILLED = 14,     /* likewise: the next place holds the address of a buffer that the
-                                 function fills; the text behind it is recorded at the exit, and its
-                                 result, a number of 64 bits, is how many bytes it has */
-    SJ_PLACE_FILLED_INT = 15, /* likewise, of 32 bits */
-    SJ_PLACE_MOST_WORDS = SJ_VALUE_TEXT_MOST / 8 < 255 ? SJ_VALUE_TEXT_MOST / 8 : 255,
+    SJ_PLACE_LENGTH = 12,      /* likewise: the next place holds the length of the text behind it */
+    SJ_PLACE_WORDS = 13,       /* likewise: the next is no place but a number of words, which are
+                                  recorded as a text where the place behind it leads to */
+    SJ_PLACE_FILLED = 14,      /* likewise: the next place holds the address of a buffer that the
+                                  function fills; the text behind it is recorded at the exit, and its
+                                  result, a number of 64 bits, is how many bytes it has */
+    SJ_PLACE_FILLED_INT = 15,  /* likewise, of 32 bits */
+    SJ_PLACE_MOST_WORDS = 239, /* behind SJ_PLACE_WORDS */
+    SJ_PLACE_OWN_WORDS = 240,  /* there, above it: so many words of the place itself: of the stack,
+                                  or of registers of a result, in the order of sj_result_word */
     SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
     SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
     SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
 };
+
+/* Where a result may be, in words; the second halves of vector registers are none. */
+typedef enum sj_result_word {
+    SJ_RESULT_WHOLE = 0,
+    SJ_RESULT_SECOND = 1,
+    SJ_RESULT_REAL = 2,     /* four of them */
+    SJ_RESULT_EXTENDED = 6, /* two: the top of the stack of the x87 */
+    SJ_RESULT_WORDS = 8
+} sj_result_word;
 
 /* What is to be said of a text. */
 typedef enum sj_value_note {

@@ -201,18 +201,33 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
     add_to_word(word, place);
 }
 
+/* add_words adds what records words of a result, or where it leads to, if it fits. */
+static void add_words(value_word *word, uint8_t words, uint8_t place)
+{
+    if (place != 0 && word->count + 3 <= AT_ONCE) {
+        add_to_word(word, SJ_PLACE_WORDS);
+        add_to_word(word, words);
+        add_to_word(word, place);
+    }
+}
+
 uint32_t sj_exit_values(const sj_plan_function *function)
 {
     value_word word = {0};
     uint8_t limit = 0;
     uint8_t filled = 0;
+    uint8_t words = 0; /* what SJ_PLACE_WORDS says; lengths are of arguments only */
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t held = function->values[i];
         const uint8_t place = place_at(held, MOMENT_RETURN);
         limit = sj_place_is_limit(held) ? held : limit;
-        if (sj_place_is_size(held)) {
+        if (sj_place_is_size(held) && i + 1 < SJ_PLACES_PER_FUNCTION) {
             filled = sj_place_is_filled(held) ? held : 0;
-            i++; /* of arguments only */
+            words = held == SJ_PLACE_WORDS ? function->values[i + 1] : 0;
+            i++;
+        } else if (words != 0) {
+            add_words(&word, words, place);
+            words = 0;
         } else if (filled != 0) {
             if (word.count + 2 + (limit != 0 ? 1 : 0) <= AT_ONCE) {
                 if (limit != 0) {

@@ -490,7 +490,7 @@ typedef struct text_size {
     uint8_t filled; /* the next place is that of a buffer that the function fills */
     size_t most;
     uint64_t length; /* UINT64_MAX: nothing */
-    size_t whole;    /* bytes that it has, whatever they are; 0: nothing */
+    size_t words;    /* that it has, whatever they are; 0: nothing */
     bool is_length_next;
     bool are_words_next;
 } text_size;
@@ -510,7 +510,7 @@ static bool take_size(uint8_t place, const moment *at, text_size *size)
     }
     if (size->are_words_next) {
         size->are_words_next = false;
-        size->whole = (size_t)place * WORD_BYTES;
+        size->words = place;
         return true;
     }
     if (sj_place_is_filled(place)) {
@@ -529,19 +529,59 @@ static bool take_size(uint8_t place, const moment *at, text_size *size)
     return false;
 }
 
+/* read_result copies the registers that a result may be in, and returns how many of these words are
+ * there. */
+static size_t read_result(const sj_value_registers *registers, size_t count,
+                          uint64_t words[SJ_RESULT_WORDS])
+{
+    words[SJ_RESULT_WHOLE] = registers->result;
+    words[SJ_RESULT_SECOND] = registers->whole[SJ_MACHINE_SECOND_RESULT];
+    for (size_t i = SJ_RESULT_REAL; i < SJ_RESULT_EXTENDED; i++) {
+        words[i] = registers->real[i - SJ_RESULT_REAL];
+    }
+    return count > SJ_RESULT_EXTENDED && !sj_arch_extended(words + SJ_RESULT_EXTENDED)
+               ? (size_t)SJ_RESULT_EXTENDED
+               : count;
+}
+
+/* put_own_words records words of a place itself, as a text. */
+static void put_own_words(uint32_t tag, uint8_t place, size_t count, const moment *at)
+{
+    enum { STACK_MOST = 2 };
+    const uint32_t position = sj_value_position(place);
+    uint64_t words[SJ_RESULT_WORDS];
+    count = count < SJ_RESULT_WORDS ? count : SJ_RESULT_WORDS;
+    if (position == SJ_VALUE_RESULT) {
+        count = read_result(at->registers, count, words);
+    } else if (position >= SJ_PLACE_STACK && count <= STACK_MOST) {
+        for (size_t i = 0; i < count; i++) {
+            words[i] = stack_words(at->stack)[position - SJ_PLACE_STACK + i];
+        }
+    } else {
+        return;
+    }
+    const size_t bytes = count * WORD_BYTES;
+    const text_place text = {.pointer = 1, .length = bytes};
+    put_words(tag, at->stack, place, &text, bytes, bytes, words);
+}
+
 static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *at, text_size *size)
 {
     const uint32_t kind = sj_value_kind_of(place);
+    const size_t whole = size->words * WORD_BYTES;
     if (kind != SJ_VALUE_STRING && kind < SJ_PLACE_LENGTH_TEXT) {
         sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE, bits);
         return;
     }
+    if (size->words > SJ_PLACE_OWN_WORDS) {
+        put_own_words(tag, place, size->words - SJ_PLACE_OWN_WORDS, at);
+        size->words = 0;
+        return;
+    }
     text_place text = text_of(place, bits, at);
-    text.most = size->whole != 0 ? size->whole : size->most;
-    text.length = size->whole != 0             ? size->whole
-                  : size->length != UINT64_MAX ? size->length
-                                               : text.length;
-    size->whole = 0;
+    text.most = whole != 0 ? whole : size->most;
+    text.length = whole != 0 ? whole : size->length != UINT64_MAX ? size->length : text.length;
+    size->words = 0;
     size->length = UINT64_MAX;
     put_text(tag, at->stack, sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING), &text);
 }

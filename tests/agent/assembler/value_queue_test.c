@@ -112,6 +112,7 @@ static void test_texts_are_put_together(void **state)
     assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("twelve b")));
     assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
     assert_int_equal(queue.count, 0);
+    assert_int_equal(queue.lost, 1);
     sj_value_queue_deinit(&queue);
 }
 
@@ -173,6 +174,7 @@ static void test_what_nobody_takes_gives_way(void **state)
         assert_true(put(&queue, 100 + i, FIRST, SJ_PART_VALUE, first, i));
     }
     assert_int_equal(queue.count, SJ_VALUE_QUEUE);
+    assert_int_equal(queue.lost, 1);
     assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
     assert_true(sj_value_queue_take(&queue, 100, FIRST, true, &value));
     sj_value_queue_deinit(&queue);
@@ -343,6 +345,45 @@ static void test_no_value_crosses_a_gap(void **state)
     feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
     finish(&thread, &counters);
     assert_int_equal(each_value(&thread, check_second), 1);
+    assert_int_equal(counters.lost_values, 1);
+    close_thread(&thread);
+}
+
+/* Of handlers that interrupt each other between a value and its entry, more than can wait. */
+static void test_values_without_room_are_counted(void **state)
+{
+    (void)state;
+    enum { NESTED = SJ_VALUE_QUEUE + 30 };
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 0);
+    for (uint64_t i = 0; i < NESTED; i++) {
+        feed_value(&thread, 1, FIRST - 64 * i, i);
+    }
+    for (uint64_t i = NESTED; i-- > 0;) {
+        feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST - 64 * i);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST - 64 * i);
+    }
+    finish(&thread, &counters);
+    assert_int_equal(counters.values, SJ_VALUE_QUEUE);
+    assert_int_equal(counters.lost_values, NESTED - SJ_VALUE_QUEUE);
+    close_thread(&thread);
+}
+
+/* The result of a call that had begun before is nobody's, and takes nobody's room. */
+static void test_values_of_exits_without_a_call_make_room(void **state)
+{
+    (void)state;
+    valued_thread thread;
+    sj_assembler_counters counters;
+    open_thread(&thread, 0);
+    for (uint64_t i = 0; i < 3 * SJ_VALUE_QUEUE; i++) {
+        feed_value(&thread, 0, LOW + 64 * (i + 1), i);
+        feed_event(&thread, SJ_RECORD_LEAVE, 7, LOW + 64 * (i + 1));
+    }
+    finish(&thread, &counters);
+    assert_int_equal(counters.orphan_exits, 3 * SJ_VALUE_QUEUE);
+    assert_int_equal(counters.lost_values, 0);
     close_thread(&thread);
 }
 
@@ -448,6 +489,8 @@ int main(void)
         cmocka_unit_test(test_records_that_are_no_values_are_refused),
         cmocka_unit_test(test_values_know_their_calls_over_many_blocks),
         cmocka_unit_test(test_no_value_crosses_a_gap),
+        cmocka_unit_test(test_values_without_room_are_counted),
+        cmocka_unit_test(test_values_of_exits_without_a_call_make_room),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
         cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),

@@ -2,6 +2,7 @@
  * were unhooked. The assembler is replaced by a list. */
 #include "agent/drain/call_filter.h"
 
+#include "proto/block/value.h"
 #include "tests/support/check.h"
 #include "tests/support/fake_arena.h"
 
@@ -217,6 +218,98 @@ static void calls_that_are_too_deep_are_kept_out(void **state)
     assert_passed(1, SJ_RECORD_LEAVE, OUTER);
 }
 
+static void feed_value(fixture *f, uint32_t function, uint64_t stack, uint32_t position,
+                       uint64_t bits)
+{
+    const uint32_t word = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | SJ_PART_VALUE |
+                          (uint32_t)sj_value_descriptor(position, SJ_VALUE_LONG) << 24;
+    const uint32_t tag = (uint32_t)SJ_RECORD_VALUE << SJ_RECORD_FUNCTION_BITS | function;
+    sj_record record;
+    memcpy(record.bytes, &bits, sizeof(bits));
+    memcpy(record.bytes + 8, &word, sizeof(word));
+    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    assert_int_equal(sj_call_filter_feed(&f->filter, &record, 1, 1), SJ_OK);
+}
+
+static void assert_value(size_t index, uint32_t function, uint64_t bits)
+{
+    assert_passed(index, SJ_RECORD_VALUE, function);
+    assert_int_equal(sj_record_value(&passed[index]), bits);
+}
+
+/* Each call of INNER has a value and a result, as has that of OUTER around them. */
+static void call_with_values(fixture *f, uint64_t count, uint64_t inner_ticks)
+{
+    uint64_t ticks = 100;
+    feed_value(f, OUTER, STACK, 1, 77);
+    enter(f, ticks, OUTER, STACK);
+    for (uint64_t i = 0; i < count; i++, ticks += inner_ticks) {
+        feed_value(f, INNER, STACK - 16, 1, i);
+        enter(f, ticks, INNER, STACK - 16);
+        feed_value(f, INNER, STACK - 16, 0, i);
+        leave(f, ticks + inner_ticks, INNER, STACK - 16);
+    }
+    feed_value(f, OUTER, STACK, 0, 78);
+    leave(f, ticks + 1000, OUTER, STACK);
+}
+
+static void values_go_with_calls_that_are_held_back(void **state)
+{
+    enum { MANY = 10000 };
+    fixture *f = *state;
+    ask(f, 50);
+    call_with_values(f, MANY, 1);
+    assert_int_equal(passed_count, 4);
+    assert_value(0, OUTER, 77);
+    assert_passed(1, SJ_RECORD_ENTER, OUTER);
+    assert_value(2, OUTER, 78);
+    assert_passed(3, SJ_RECORD_LEAVE, OUTER);
+    assert_true(f->filter.values.lost == 0 && f->filter.values.waiting_count == 0 &&
+                f->filter.values.held_count == 0);
+}
+
+static void values_go_with_calls_that_are_long_enough(void **state)
+{
+    fixture *f = *state;
+    ask(f, 50);
+    call_with_values(f, 1, 50);
+    assert_int_equal(passed_count, 8);
+    assert_value(0, OUTER, 77);
+    assert_passed(1, SJ_RECORD_ENTER, OUTER);
+    assert_value(2, INNER, 0);
+    assert_passed(3, SJ_RECORD_ENTER, INNER);
+    assert_value(4, INNER, 0);
+    assert_passed(5, SJ_RECORD_LEAVE, INNER);
+}
+
+/* A handler that is kept out interrupts a call between its value and its entry. */
+static void values_wait_for_their_own_call(void **state)
+{
+    fixture *f = *state;
+    f->policy.max_depth = 1;
+    ask(f, 0);
+    enter(f, 90, OUTER, STACK);
+    feed_value(f, INNER, STACK - 64, 1, 5);
+    feed_value(f, OUTER, STACK, 0, 6);
+    enter(f, 100, INNER, STACK - 64);
+    leave(f, 110, INNER, STACK - 64);
+    leave(f, 120, OUTER, STACK);
+    assert_int_equal(passed_count, 3);
+    assert_value(1, OUTER, 6);
+    assert_passed(2, SJ_RECORD_LEAVE, OUTER);
+}
+
+static void values_that_nobody_takes_are_counted(void **state)
+{
+    fixture *f = *state;
+    ask(f, 50);
+    for (uint64_t i = 0; i <= SJ_FILTER_VALUES_WAITING; i++) {
+        feed_value(f, INNER, STACK - 16, 1, i);
+    }
+    assert_int_equal(f->filter.values.lost, SJ_FILTER_VALUES_WAITING);
+    assert_int_equal(f->filter.values.waiting_count, 1);
+}
+
 static void an_unwanted_thread_passes_nothing(void **state)
 {
     fixture *f = *state;
@@ -428,6 +521,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_that_are_too_deep_are_kept_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_held_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_long_enough, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(values_wait_for_their_own_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_that_nobody_takes_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unwanted_thread_passes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_call_that_jumps_lasts_as_long_as_the_one_jumped_to,
                                         set_up, tear_down),

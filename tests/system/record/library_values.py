@@ -77,10 +77,87 @@ def test_strace(sojourn, files):
 
 
 def test_mistakes(sojourn):
-    for options, sentence in ((LIBC[1:], "recorded with --library-calls"), (["--library-calls"], "no debug data about 1 of 1"),
-                              ([*LIBC, "--value", "!opem"], 'matches "!opem"')):
+    for options, sentence in ((LIBC[1:], "recorded with --library-calls"), ([*LIBC, "--value", "!opem"], 'matches "!opem"')):
         done, _ = sojourn.record(["cat", "/dev/null"], sojourn.path("mistakes.db"), [*options, "--value", "!open"], text=True)
         check(sentence in done.stderr, f"{options}: {done.stderr}")
+
+
+def test_debug_file(sojourn):
+    """The C library's own debug data, where Debian's package of them is installed; else that there are none is said."""
+    done, database = record(sojourn, ["cat", "/dev/null"], "--library-calls", "--value", "!open")
+    names = [row["name"] for row in sojourn.sql(database, "SELECT name FROM value_types ORDER BY position")]
+    values = [row["value"] for row in sojourn.sql(database, "SELECT value FROM arguments")]
+    is_missing = "no debug data about 1 of 1" in done.stderr
+    check(is_missing != (len(names) > 1 and "/dev/null" in values), f"{names}, {values}: {done.stderr}")
+
+
+LIBRARY = """typedef enum color { RED, GREEN = 5 } color;
+typedef struct pair { long a; color b; } pair;
+typedef struct whole { int low; double high; long rest; } whole;
+__attribute__((noipa)) pair scaled(const char *name, color of, double share, pair given)
+{
+    return (pair){given.a + (long)(share * 2) + (name[0] == 'x'), of};
+}
+__attribute__((noipa)) whole filled(const pair *from) { return (whole){(int)from->a, 0.5, 7}; }
+__attribute__((noipa)) int apart(int number) { return number + 1; }
+"""
+CALLER = """typedef enum color { RED, GREEN = 5 } color;
+typedef struct pair { long a; color b; } pair;
+typedef struct whole { int low; double high; long rest; } whole;
+pair scaled(const char *name, color of, double share, pair given);
+whole filled(const pair *from);
+int apart(int number);
+int main(void)
+{
+    const pair got = scaled("over there", GREEN, 1.5, (pair){40, RED});
+    return (int)got.a + filled(&got).low + apart(4) - 91;
+}
+"""
+TYPED = {("scaled", "name"): "over there", ("scaled", "of"): "GREEN", ("scaled", "share"): 1.5, ("scaled", "given.a"): 40,
+         ("scaled", "given.b"): "RED", ("scaled", "return.a"): 43, ("scaled", "return.b"): "GREEN",
+         ("filled", "from->a"): 43, ("filled", "return.low"): 43, ("filled", "return.high"): 0.5, ("filled", "return.rest"): 7,
+         ("apart", "number"): 4, ("apart", ""): 5}
+
+
+def build_caller(sojourn, options, version):
+    """A program without debug data, and its library, with versions of its functions or not."""
+    library, script = sojourn.path("libtyped.so.1"), sojourn.path("versions")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("TYPED_1 { global: *; };\n")
+    subprocess.run(["gcc", *options, "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,libtyped.so.1",
+                    *([f"-Wl,--version-script={script}"] if version else [])], input=LIBRARY, text=True, check=True)
+    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-x", "none", library, "-o", sojourn.path("caller"), "-Wl,-rpath," + sojourn.path("")],
+                   input=CALLER, text=True, check=True)
+    return sojourn.path("caller"), library
+
+
+def typed_values(sojourn, caller, *options):
+    done, database = record(sojourn, [caller], "--library-calls", "--module", os.path.basename(caller), *options)
+    check(done.returncode == 0, f"{done}")
+    rows = sojourn.sql(database, """SELECT f.name, coalesce(t.name, '') AS value_name, a.value FROM arguments AS a
+        JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id) LEFT JOIN value_types AS t
+        ON t.session_id = a.session_id AND t.function_id = f.function_id AND t.position = a.position""")
+    return done, {(row["name"].split("!")[-1], row["value_name"]): row["value"] for row in rows}
+
+
+def test_types(sojourn):
+    """Of calls into a library that has debug data, or whose debug data are in a file of their own, types are those."""
+    for options, version in ((["-g", "-O0"], True), (["-g", "-O2"], False)):
+        caller, library = build_caller(sojourn, options, version)
+        named = "libtyped.so.1!" if version else "!"
+        for split in (False, True):
+            if split:
+                subprocess.run(["objcopy", "--only-keep-debug", library, library + ".debug"], check=True)
+                subprocess.run(["strip", "--strip-unneeded", library], check=True)
+                subprocess.run(["objcopy", f"--add-gnu-debuglink={library}.debug", library], check=True)
+            done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart")
+                                                           for part in ("--value", named + name)))
+            check({key: values.get(key) for key in TYPED} == TYPED, f"{options} {split}: {values}, {done.stderr}")
+            check("no debug data" not in done.stderr, f"{done.stderr}")
+        os.unlink(library + ".debug")
+        done, values = typed_values(sojourn, caller, "--value", "!scaled", "--value", "!apart(number:int) -> int")
+        check({name for name, _ in values} == {"apart"}, f"{values}")
+        check("--value !scaled: no debug data about 1 of 1 functions" in done.stderr, f"{done.stderr}")
 
 
 def test_errors(sojourn, files):
@@ -117,7 +194,9 @@ def test(sojourn, arguments):
             file.write("".join(f"line {i} of file {number}\n" for i in range(20)))
     test_strace(sojourn, files)
     test_mistakes(sojourn)
+    test_debug_file(sojourn)
     test_errors(sojourn, files)
+    test_types(sojourn)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ MOST_PARAMETERS = 6
 MOST_WORDS = 12 # of registers and of the stack, that arguments are surely recorded of
 CXX_SCALARS = {**SCALARS, "shade": ("%s", "name_of({})")}
 WORDS = {"large": 4, "std::string_view": 2, **{name: 2 for name in STRUCTURES if name != "large"}}
+RETURNED = {**STRUCTURES, "held": [("a", "int"), ("b", "double")]} # field by field
+SURE_OF_RESULT = 3 # parameters of which all fields leave room for those of a result
 TEXTS = ("std::string", "const std::string &", "std::string_view")
 LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")} # to a structure
 CXX_HEAD = """#include <cstdio>
@@ -63,7 +65,7 @@ class CxxSignature:
         kinds = [*CXX_SCALARS, *STRUCTURES, *TEXTS, *TEXTS, *LEAD_ON, *LEAD_ON, "const long &", "const char &", "held",
                  "const std::vector<int> &", "std::vector<int>"]
         self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, MOST_PARAMETERS))]
-        self.result = numbers.choice([*CXX_SCALARS, "large", "std::string", "held", "void"])
+        self.result = numbers.choice([*CXX_SCALARS, *STRUCTURES, "std::string", "held", "held", "void"])
         self.given = self.literal(self.result, numbers) if self.result != "void" else ""
         first = [self.literal(kind, numbers) for kind in self.kinds]
         # Some arguments are the same each time, so that compilers may make them constants.
@@ -140,6 +142,9 @@ class CxxSignature:
         text += f"    {self.result} result = {self.given};\n"
         if self.result in CXX_SCALARS or self.result == "std::string":
             text += self.show_value("result", self.result)
+        for field, of in RETURNED.get(self.result, []): # a text in it is an address
+            form, what = ("0x%lx", "(unsigned long){}") if of == "const char *" else CXX_SCALARS[of]
+            text += self.show(f"return.{field}", form, what.format(f"result.{field}"))
         return text + "    return result;\n}\n"
 
     def told(self, compiler, level):
@@ -147,6 +152,8 @@ class CxxSignature:
         for what optimized code has taken apart."""
         words = self.is_method + (self.result in ("large", "held", "std::string"))
         names = {"result"} if self.result in CXX_SCALARS else set()
+        if len(self.kinds) <= SURE_OF_RESULT:
+            names |= {f"return.{field}" for field, _ in RETURNED.get(self.result, [])}
         for i, kind in enumerate(self.kinds):
             words += WORDS.get(kind, 1)
             is_whole = kind in CXX_SCALARS and kind != "bool"

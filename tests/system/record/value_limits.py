@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much can be recorded: 256 rules about as many functions, 16 values of one, texts and buffers of up
 to 4 KiB wherever they lie, with one system call each at most and none where nothing can fault. What finds no
-room in a deep recursion is counted.
+room in a deep recursion is counted; what a filter keeps out takes no room.
 
 value_limits.py BUILD_FOLDER
 """
@@ -259,12 +259,46 @@ def test_lost(sojourn):
     check((len(rows), lost) == (LATE_VALUES, 1000), f"{len(rows)} values wait for the exit, {lost} lost")
 
 
+FILTERED = """#define KEPT __attribute__((noipa))
+KEPT int inner(int number) { return number + 1; }
+KEPT long outer(int first, int count)
+{
+    volatile long sum = 0;
+    for (int i = 0; i < count; i++) {
+        sum += inner(i);
+    }
+    for (volatile long i = 0; i < 20000000; i++) {
+    }
+    return sum + first;
+}
+int main(void)
+{
+    return outer(41, 1000) != 500541;
+}
+"""
+
+
+def test_filtered(sojourn):
+    """Of calls that a filter keeps out until they have lasted, values are kept with their calls, however many
+    others are left out meanwhile, and with these nothing is lost."""
+    program, database = build(sojourn, "filtered", FILTERED), sojourn.path("filtered.db")
+    rules = ["--value", "inner(number:int) -> int", "--value", "outer(first:int, count:int) -> long"]
+    done, told = sojourn.record([program], database, ["--block-ms", "10000", "--minimum", "2ms", *rules], text=True)
+    check(done.returncode == 0 and told["lost_values"] == 0, f"{done}, {told['lost_values']} lost")
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, """SELECT f.name, a.position, a.value FROM arguments AS a JOIN calls USING (session_id, call_id)
+        JOIN functions AS f USING (function_id) WHERE f.name = 'outer' ORDER BY a.position DESC""")
+    values = [(row["position"], row["value"]) for row in rows]
+    check(values == [(2, 1000), (1, 41), (0, 500541)], f"{rows}")
+
+
 def test(sojourn, arguments):
     test_rules(sojourn)
     test_sixteen(sojourn)
     test_crowded(sojourn)
     test_texts(sojourn)
     test_lost(sojourn)
+    test_filtered(sojourn)
 
 
 if __name__ == "__main__":

@@ -253,7 +253,7 @@ def refusals(sojourn, program):
          ("int", "long", "uint", "hex", "char", "bool")], "at most 16")
     one([{**rule("f", 1, "int"), "text_bytes": 100}], "goes with \"as\": \"string\"")
     one([{**rule("f", 1, "string"), "text_bytes": 5000}], "from 1 to 4096")
-    one([rule("f", 1, "int")], "minimum", calls={"minimum": "1ms"})
+    one([rule("f", 1, "int", change={"return": 1})], "minimum", calls={"minimum": "1ms"})
     one([rule("f", 1, "int")], "a profile", mode="profile")
     policy = write_policy(sojourn, [rule("val_od", 1, "int")])
     done = sojourn.run(["record", "--policy", policy, "--", program], capture_output=True, text=True)

@@ -31,6 +31,13 @@ static inline uint64_t sj_arch_ticks(void)
     return ticks;
 }
 
+/* sj_arch_extended: there is no x87. */
+static inline bool sj_arch_extended(uint64_t words[2])
+{
+    (void)words;
+    return false;
+}
+
 /* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */
 static inline uint64_t sj_arch_ticks_hz(void)
 {

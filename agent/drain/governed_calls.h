@@ -1,0 +1,13 @@
+/* Calls that a thread has recorded, for the overhead governor. */
+#ifndef SJ_AGENT_DRAIN_GOVERNED_CALLS_H
+#define SJ_AGENT_DRAIN_GOVERNED_CALLS_H
+
+#include "agent/abi/record.h"
+#include "agent/modes/overhead_governor.h"
+
+#include <stddef.h>
+
+/* sj_governed_calls_count counts the entries among records. The drain's thread. */
+void sj_governed_calls_count(sj_governed_process *governed, const sj_record *records, size_t count);
+
+#endif

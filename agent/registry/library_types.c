@@ -1,0 +1,169 @@
+#include "agent/registry/library_types.h"
+
+#include "agent/objfile/elf_view.h"
+#include "proto/base/array.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct library {
+    char *path;               /* owned */
+    sj_elf elf;               /* of a file that is none, zeroed */
+    sj_function_types *types; /* read when a function asks for them; NULL: not yet */
+} library;
+
+struct sj_library_types {
+    library *items;
+    size_t count;
+    size_t capacity;
+};
+
+static sj_status add_library(sj_library_types *libraries, const char *path)
+{
+    for (size_t i = 0; i < libraries->count; i++) {
+        if (strcmp(libraries->items[i].path, path) == 0) {
+            return SJ_OK;
+        }
+    }
+    SJ_TRY(sj_array_reserve(&libraries->items, &libraries->capacity, libraries->count, 1,
+                            sizeof(*libraries->items)));
+    library *added = &libraries->items[libraries->count];
+    *added = (library){.path = strdup(path)};
+    if (added->path == NULL) {
+        return SJ_ENOMEM;
+    }
+    libraries->count++;
+    return sj_elf_open(path, &added->elf, NULL) == SJ_ENOMEM ? SJ_ENOMEM : SJ_OK;
+}
+
+sj_status sj_library_types_new(pid_t pid, const char *besides, sj_library_types **libraries)
+{
+    char line[PATH_MAX + 128];
+    sj_status status = SJ_OK;
+    sj_library_types *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(line, "re");
+    while (file != NULL && status == SJ_OK && fgets(line, sizeof(line), file) != NULL) {
+        const char *path = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        /* Devices are not opened, which may do something. */
+        if (path != NULL && strcmp(path, besides) != 0 && strncmp(path, "/dev/", 5) != 0) {
+            status = add_library(made, path);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (status != SJ_OK) {
+        sj_library_types_free(made);
+        return status;
+    }
+    *libraries = made;
+    return SJ_OK;
+}
+
+void sj_library_types_free(sj_library_types *libraries)
+{
+    for (size_t i = 0; libraries != NULL && i < libraries->count; i++) {
+        sj_function_types_free(libraries->items[i].types);
+        sj_elf_close(&libraries->items[i].elf);
+        free(libraries->items[i].path);
+    }
+    free(libraries != NULL ? libraries->items : NULL);
+    free(libraries);
+}
+
+static const sj_elf_section *find_type(const sj_elf *elf, uint32_t type)
+{
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        if (elf->sections[i].type == type && elf->sections[i].link < elf->section_count) {
+            return &elf->sections[i];
+        }
+    }
+    return NULL;
+}
+
+static sj_slice strings_of(const sj_elf *elf, const sj_elf_section *section)
+{
+    return sj_elf_section_bytes(elf, &elf->sections[section->link]);
+}
+
+/* is_called: the library says that this is its name. */
+static bool is_called(const sj_elf *elf, const char *name, size_t bytes)
+{
+    const sj_elf_section *section = find_type(elf, SHT_DYNAMIC);
+    if (section == NULL) {
+        return false;
+    }
+    const sj_slice rows = sj_elf_section_bytes(elf, section);
+    sj_reader reader = sj_reader_of(rows.data, rows.size);
+    while (!reader.bad) {
+        const uint64_t tag = sj_read_u64(&reader);
+        const uint64_t value = sj_read_u64(&reader);
+        if (reader.bad || tag == DT_NULL) {
+            return false;
+        }
+        if (tag == DT_SONAME) {
+            const char *own = sj_elf_string(strings_of(elf, section), value);
+            return strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+        }
+    }
+    return false;
+}
+
+/* find_function finds the address of a function that other modules can call; 0: there is none, or
+ * several versions of it. */
+static uint64_t find_function(const sj_elf *elf, const char *name)
+{
+    const sj_elf_section *section = find_type(elf, SHT_DYNSYM);
+    uint64_t found = 0;
+    if (section == NULL) {
+        return 0;
+    }
+    const sj_slice rows = sj_elf_section_bytes(elf, section);
+    const sj_slice strings = strings_of(elf, section);
+    sj_elf_symbol symbol;
+    for (uint32_t i = 0; sj_elf_symbol_at(rows, i, &symbol); i++) {
+        if (symbol.type != STT_FUNC || symbol.section == SHN_UNDEF || symbol.binding == STB_LOCAL ||
+            strcmp(sj_elf_string(strings, symbol.name), name) != 0) {
+            continue;
+        }
+        if (found != 0 && found != symbol.value) {
+            return 0;
+        }
+        found = symbol.value;
+    }
+    return found;
+}
+
+sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
+                                sj_typed_function **function)
+{
+    const char *sign = strchr(import, '!');
+    const size_t bytes = sign != NULL ? (size_t)(sign - import) : 0;
+    library *of = NULL;
+    uint64_t address = 0;
+    for (size_t i = 0; sign != NULL && i < libraries->count; i++) {
+        library *one = &libraries->items[i];
+        const bool is_it = bytes == 0 || is_called(&one->elf, import, bytes);
+        const uint64_t defined = is_it ? find_function(&one->elf, sign + 1) : 0;
+        if (defined != 0 && of != NULL) {
+            return SJ_ENOTFOUND;
+        }
+        of = defined != 0 ? one : of;
+        address = defined != 0 ? defined : address;
+    }
+    if (of == NULL) {
+        return SJ_ENOTFOUND;
+    }
+    if (of->types == NULL) {
+        SJ_TRY(sj_function_types_new(of->path, &of->types));
+    }
+    return sj_function_types_find(of->types, address, sign + 1, function);
+}
