@@ -79,6 +79,7 @@ static sj_status make_plan(const sj_registry *registry, const sj_link_module *mo
                                             .only_imports = only_imports,
                                             .threads = registry->options.plan_threads,
                                             .types = types};
+    sj_plan_ahead_wait(registry->options.ahead, options.path);
     return sj_module_plan_make(&options, plan, error);
 }
 
