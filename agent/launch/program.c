@@ -291,7 +291,10 @@ static sj_program_problem check_contents(int fd, const char *path, int depth, sj
                               "neither an ELF program nor a script that begins with #!; add a #! "
                               "line or name the interpreter");
     }
-    snprintf(program->binary, sizeof(program->binary), "%s", path);
+    /* The kernel names it so, and plans are kept so. */
+    if (realpath(path, program->binary) == NULL) {
+        return not_executable(error, path, strerror(errno));
+    }
     return check_elf(fd, path, &facts, program, error);
 }
 

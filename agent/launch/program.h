@@ -18,7 +18,7 @@ typedef enum sj_program_problem {
 
 typedef struct sj_program {
     char path[PATH_MAX];   /* the file that is executed */
-    char binary[PATH_MAX]; /* the ELF file that runs: `path`, or the interpreter of a script */
+    char binary[PATH_MAX]; /* the ELF file that runs, by its own name: `path`, or an interpreter */
     bool is_script;
     char emulator[PATH_MAX]; /* what runs a program for another machine; "": not needed */
     char sysroot[PATH_MAX];  /* where the emulator finds that machine's libraries; "": it knows */

@@ -296,6 +296,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
         .rules = recording->rules,
         .journal = &recording->journal,
         .plan_threads = threadless ? 1 : sj_plan_threads(),
+        .ahead = recording->ahead,
         .counts_calls = policy != NULL && policy->counts_calls};
     if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -553,6 +554,7 @@ void sj_pipeline_free(sj_recording *recording)
     sj_drain_free(recording->drain);
     sj_zombies_free(recording->zombies);
     sj_registry_free(recording->registry);
+    sj_plan_ahead_free(recording->ahead);
     sj_class_table_free(recording->classes);
     sj_function_rules_free(recording->rules);
     sj_changes_table_free(recording->table);

@@ -68,6 +68,24 @@ static sj_status prepare_launch(sj_recording *recording, sj_error *error)
     return sj_launch_prepare(&launch, &recording->launch, error);
 }
 
+/* plan_ahead has the program planned while everything else begins: it asks for its plan soon. */
+static void plan_ahead(sj_recording *recording)
+{
+    const sj_selection *selection = &recording->options.selection;
+    const sj_program *program = recording->options.program;
+    if (recording->cache_directory[0] == '\0' || program->emulator[0] != '\0' ||
+        !sj_selection_wants_module(selection, program->binary, true)) {
+        return;
+    }
+    const sj_planner_options options = {.module_path = program->binary,
+                                        .map_file = selection->map_file,
+                                        .cache_directory = recording->cache_directory,
+                                        .with_receivers = true,
+                                        .library_calls = selection->library_calls,
+                                        .threads = sj_plan_threads()};
+    (void)!sj_plan_ahead_start(&options, &recording->ahead); /* or when the program asks */
+}
+
 static sj_status prepare(sj_recording *recording, sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
@@ -85,7 +103,11 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
         SJ_TRY(prepare_launch(recording, error));
     }
     SJ_TRY(sj_pipeline_keep(recording, error));
-    return block_signals(recording, error);
+    SJ_TRY(block_signals(recording, error));
+    if (options->attach_pid == 0) { /* the fork was before: it is of one thread */
+        plan_ahead(recording);
+    }
+    return SJ_OK;
 }
 
 sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording **recording,

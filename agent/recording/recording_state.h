@@ -56,6 +56,7 @@ struct sj_recording {
     sj_uplink *uplink;
     sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;
+    sj_plan_ahead *ahead; /* NULL: none */
     sj_registry *registry;
     sj_class_table *classes;
     sj_drain *drain;

@@ -85,6 +85,7 @@ static sj_status make_plan(const sj_registry *registry, const sj_plan_request *r
                                             .threads = registry->options.plan_threads,
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
+    sj_plan_ahead_wait(registry->options.ahead, options.path);
     return sj_module_plan_make(&options, plan, error);
 }
 

@@ -4,6 +4,7 @@
 #define SJ_AGENT_REGISTRY_REGISTRY_H
 
 #include "agent/abi/link.h"
+#include "agent/planner/plan_ahead.h"
 #include "agent/planner/planner.h"
 #include "agent/policy/selection.h"
 #include "agent/registry/function_index.h"
@@ -28,6 +29,7 @@ typedef struct sj_registry_options {
     /* Where an emulator looks for modules first; NULL or "": nowhere. */
     const char *sysroot;
     uint32_t plan_threads; /* see sj_planner_options */
+    sj_plan_ahead *ahead;  /* of the program, into the same cache; borrowed; NULL: none */
     bool counts_calls;     /* nothing in the programs records the methods of their runtimes */
 } sj_registry_options;
 

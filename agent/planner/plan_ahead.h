@@ -1,0 +1,23 @@
+/* The plan of a module, made into the cache while other things are done. */
+#ifndef SJ_AGENT_PLANNER_PLAN_AHEAD_H
+#define SJ_AGENT_PLANNER_PLAN_AHEAD_H
+
+#include "agent/planner/planner.h"
+
+typedef struct sj_plan_ahead sj_plan_ahead;
+
+/* sj_plan_ahead_start begins to plan a module for the cache of `options`, on a thread of its own
+ * that takes no signals. Texts of `options` but the path are borrowed until sj_plan_ahead_free;
+ * what is wanted of the plan is left to whoever takes it from the cache. SJ_ENOMEM; SJ_ELIMIT: the
+ * path is too long. */
+SJ_MUST_CHECK sj_status sj_plan_ahead_start(const sj_planner_options *options,
+                                            sj_plan_ahead **ahead);
+
+/* sj_plan_ahead_wait returns when the module at `path` is planned, and at once when it is another
+ * one; NULL is allowed. Blocking, any thread. */
+void sj_plan_ahead_wait(sj_plan_ahead *ahead, const char *path);
+
+/* sj_plan_ahead_free waits for the plan; NULL is allowed. */
+void sj_plan_ahead_free(sj_plan_ahead *ahead);
+
+#endif

@@ -1,0 +1,91 @@
+/* Plans that are made into the cache before anyone asks for them. */
+#include "agent/planner/plan_ahead.h"
+
+#include "tests/support/check.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void remove_cache(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    char path[512];
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        (void)unlink(path);
+    }
+    closedir(directory);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void who_waits_finds_the_plan_in_the_cache(void **state)
+{
+    char folder[] = "plan_ahead.XXXXXX";
+    sj_plan_ahead *ahead = NULL;
+    sj_plan plan;
+    sj_plan alone;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    char path[] = "/proc/self/exe";
+    sj_planner_options options = {.module_path = path, .cache_directory = folder, .threads = 2};
+    assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
+    path[0] = '?'; /* its own copy is used */
+    options.module_path = "/proc/self/exe";
+    sj_plan_ahead_wait(ahead, "/proc/self/exe");
+    sj_plan_ahead_wait(ahead, "/proc/self/exe"); /* once is enough */
+    assert_int_equal(sj_plan_make(&options, &plan, NULL), SJ_OK);
+    assert_true(plan.from_cache);
+    options.cache_directory = NULL;
+    assert_int_equal(sj_plan_make(&options, &alone, NULL), SJ_OK);
+    assert_int_equal(plan.size_bytes, alone.size_bytes);
+    assert_memory_equal(plan.header, alone.header, alone.size_bytes);
+    sj_plan_free(&alone);
+    sj_plan_free(&plan);
+    sj_plan_ahead_free(ahead);
+    remove_cache(folder);
+}
+
+static void nobody_has_to_wait(void **state)
+{
+    char folder[] = "plan_ahead.XXXXXX";
+    sj_plan_ahead *ahead = NULL;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    const sj_planner_options options = {.module_path = "/proc/self/exe", .cache_directory = folder};
+    assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
+    sj_plan_ahead_wait(ahead, "/another/program");
+    sj_plan_ahead_free(ahead); /* when it has ended */
+    remove_cache(folder);
+    sj_plan_ahead_wait(NULL, "/proc/self/exe");
+    sj_plan_ahead_free(NULL);
+}
+
+static void what_cannot_be_planned_is_left_to_who_asks(void **state)
+{
+    sj_plan_ahead *ahead = NULL;
+    (void)state;
+    const sj_planner_options options = {.module_path = "/no/such/program", .cache_directory = "."};
+    assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
+    sj_plan_ahead_wait(ahead, "/no/such/program");
+    sj_plan_ahead_free(ahead);
+    char *long_path = malloc(100000);
+    assert_non_null(long_path);
+    memset(long_path, 'x', 99999);
+    long_path[99999] = '\0';
+    const sj_planner_options too_long = {.module_path = long_path, .cache_directory = "."};
+    assert_int_equal(sj_plan_ahead_start(&too_long, &ahead), SJ_ELIMIT);
+    free(long_path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_finds_the_plan_in_the_cache),
+        cmocka_unit_test(nobody_has_to_wait),
+        cmocka_unit_test(what_cannot_be_planned_is_left_to_who_asks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
