@@ -134,6 +134,7 @@ static sj_record *read_records(size_t *count)
         uint32_t written = 0;
         while (written < SJ_CHUNK_RECORDS &&
                (sj_record_word(&places[written], 0) != 0 || sj_record_tag(&places[written]) != 0)) {
+            CHECK(written == 0 || sj_arena_place_is_written(&places[written - 1]));
             written++;
         }
         sj_record *records = NULL;
@@ -285,11 +286,32 @@ static void compare_with_exact(void)
     }
 }
 
+/* One call in 1 to 64 is timed, at both ends. */
+static void check_samples(void)
+{
+    enum { LEAST = ROUNDS / 4 / 64, MOST = ROUNDS / 4 / 16 };
+    uint32_t timed[2] = {0};
+    for (uint32_t chunk = 0; chunk < CHUNKS; chunk++) {
+        const sj_record *places =
+            (const sj_record *)(arena + sj_arena_chunk_offset(2, CHUNKS, 0, chunk) +
+                                SJ_CHUNK_HEADER_BYTES);
+        for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
+            const uint32_t tag = sj_record_tag(&places[i]);
+            if (!sj_record_is_untimed(sj_record_stack(&places[i]))) {
+                timed[0] += tag == LEAF;
+                timed[1] += tag == leave_tag(LEAF);
+            }
+        }
+    }
+    CHECK(timed[0] == timed[1] && timed[0] > LEAST && timed[0] < MOST);
+}
+
 static void compare_counted(const char *directory)
 {
     start(directory, CHUNKS, true);
     run_program();
     compare_with_exact();
+    check_samples();
 }
 
 static void compare_interrupted(const char *directory)
