@@ -264,6 +264,26 @@ static void functions_appear_and_vanish(void **state)
     sj_compare_free(made);
 }
 
+/* Of a program that ends by exit(), main has no call that ended. */
+static void calls_that_did_not_end_are_no_difference(void **state)
+{
+    (void)state;
+    add_runs(1, 0, 0.01);
+    run("UPDATE call_paths SET calls = 0, total_ns = 0, self_ns = 0 WHERE function_id = 1");
+    for (int tree = 0; tree < 2; ++tree) {
+        sj_compare *made = compare("tag:side=odd", "tag:side=odd", tree != 0);
+        assert_true(says(made, 1, SJ_COMPARE_MINOR));
+        assert_false(says(made, -1, SJ_COMPARE_ADDED) || says(made, -1, SJ_COMPARE_REMOVED));
+        sj_compare_free(made);
+    }
+    run("UPDATE call_paths SET calls = 0, total_ns = 0, self_ns = 0 WHERE function_id IN (3, 6) "
+        "AND session_id % 2 = 0; DELETE FROM call_paths WHERE function_id = 3 AND session_id % 2");
+    sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
+    assert_true(says(made, 6, SJ_COMPARE_INCONCLUSIVE)); /* no call ended in B */
+    assert_true(says(made, 3, SJ_COMPARE_ADDED));        /* none was made in A */
+    sj_compare_free(made);
+}
+
 static size_t samples_of(const char *set)
 {
     sj_session_set found;
@@ -416,6 +436,7 @@ int main(void)
         cmocka_unit_test(differences_within_the_error_of_estimates_decide_nothing),
         cmocka_unit_test(single_sessions_prove_nothing),
         cmocka_unit_test(functions_appear_and_vanish),
+        cmocka_unit_test(calls_that_did_not_end_are_no_difference),
         cmocka_unit_test(sets_name_sessions),
         cmocka_unit_test(sets_are_tables),
         cmocka_unit_test(sql_gives_the_same_verdicts),

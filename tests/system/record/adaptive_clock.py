@@ -212,6 +212,8 @@ def check_mixed(sojourn, database, rounds):
     for command in (["diff", "1", "3"], ["check", "--baseline", "3", "1"], ["diff", "1", "1"], ["diff", "3", "3"]):
         done = sojourn.run([*command, database], capture_output=True, text=True)
         check(("recorded alike" in done.stderr) == ("1" in command and "3" in command), f"{command}: {done}")
+    done = sojourn.run(["diff", "--exit-code", "3", "3", database], capture_output=True, text=True)
+    check(done.returncode == 0 and "added" not in done.stdout, f"a session against itself: {done}")
 
 
 def check_chosen(sojourn, estimated):
