@@ -69,8 +69,9 @@ typedef struct sj_compare_row {
     double total_ns[2];     /* medians */
     double self_ns[2];      /* medians; row 0: of all functions together */
     double typical_ns[2];   /* medians of self time without disturbances */
-    double error_ns[2];     /* greatest standard error of its function's times, where calls were
-                               counted without a clock; 0: all were timed */
+    double error_ns[2];     /* greatest standard error of a sample's time, where calls were counted
+                               without a clock, from the share of the function's calls that are in
+                               it; 0: all were timed */
     double costs[2];        /* medians of what is compared, when that is not time */
     double least_calls[2], most_calls[2];
     sj_compare_test tests[2]; /* by sj_compare_by */
