@@ -6,14 +6,18 @@
 typedef struct clock_counts {
     int64_t sessions;
     int64_t estimated; /* of them: with calls that were counted without a clock */
+    int64_t adaptive;  /* and those that were recorded so, but had none to count */
 } clock_counts;
 
 static clock_counts count(const sj_compare_side *side)
 {
     static const char sql[] =
-        "SELECT count(*), sum(EXISTS (SELECT 1 FROM function_stats AS f WHERE f.session_id = "
-        "s.session_id AND f.untimed_calls > 0)) FROM (SELECT DISTINCT session_id FROM "
-        "session_set(?1)) AS s";
+        "SELECT count(*), sum(estimated), sum(estimated OR coalesce(adaptive, 0)) FROM (SELECT "
+        "EXISTS (SELECT 1 FROM function_stats AS f WHERE f.session_id = s.session_id AND "
+        "f.untimed_calls > 0) AS estimated, (SELECT min(iif(json_valid(p.document), p.document, "
+        "'{}') ->> '$.calls.clock' IS 'adaptive' AND instr(p.not_applied, 'calls.clock') = 0) FROM "
+        "policies AS p WHERE p.session_id = s.session_id) AS adaptive FROM (SELECT DISTINCT "
+        "session_id FROM session_set(?1)) AS s)";
     clock_counts counts = {0};
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(side->database, sql, -1, &row, NULL) == SQLITE_OK) {
@@ -21,6 +25,7 @@ static clock_counts count(const sj_compare_side *side)
         if (sqlite3_step(row) == SQLITE_ROW) {
             counts.sessions = sqlite3_column_int64(row, 0);
             counts.estimated = sqlite3_column_int64(row, 1);
+            counts.adaptive = sqlite3_column_int64(row, 2);
         }
     }
     sqlite3_finalize(row);
@@ -32,13 +37,16 @@ void sj_clock_mix_warn(const sj_command *command, const sj_compare_side sides[2]
     const clock_counts a = count(&sides[0]);
     const clock_counts b = count(&sides[1]);
     const int64_t estimated = a.estimated + b.estimated;
-    if (estimated != 0 && estimated != a.sessions + b.sessions) {
+    const int64_t sessions = a.sessions + b.sessions;
+    if (estimated != 0 && estimated != sessions) {
         fprintf(stderr,
                 "sojourn %s: warning: calls were counted without a clock (--clock adaptive) in "
                 "%lld of %lld sessions of %s and %lld of %lld of %s; they do not contain what "
-                "reading a clock costs, and seem shorter than those of the other sessions: "
-                "compare sessions that were recorded alike\n",
+                "reading a clock costs, and seem shorter than those of the other sessions%s\n",
                 command->name, (long long)a.estimated, (long long)a.sessions, sides[0].set,
-                (long long)b.estimated, (long long)b.sessions, sides[1].set);
+                (long long)b.estimated, (long long)b.sessions, sides[1].set,
+                a.adaptive + b.adaptive == sessions
+                    ? ", which had none to count: compare longer runs"
+                    : ": compare sessions that were recorded alike");
     }
 }

@@ -7,8 +7,8 @@
 #include "collector-server/query/compare.h"
 
 /* sj_clock_mix_warn warns on standard error when some sessions of the sides, but not all, have
- * calls that were counted without a clock. Says nothing of sets that cannot be read. Blocks on the
- * databases. */
+ * calls that were counted without a clock: that the others were recorded with another clock, or had
+ * none to count. Says nothing of sets that cannot be read. Blocks on the databases. */
 void sj_clock_mix_warn(const sj_command *command, const sj_compare_side sides[2]);
 
 #endif

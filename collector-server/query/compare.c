@@ -249,23 +249,34 @@ static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
+/* Judges what has nothing to be tested; false: it has. Calls that did not end were made, but have
+ * no time: main of a program that ends by exit(). */
+static bool judge_untested(const sj_compare *compare, size_t number)
+{
+    sj_compare_row *row = &compare->rows[number];
+    if (row->function_id[0] == 0 || row->function_id[1] == 0) {
+        row->verdict = row->function_id[0] == 0 ? SJ_COMPARE_ADDED : SJ_COMPARE_REMOVED;
+    } else if (row->sessions[0] + row->sessions[1] == 0 || is_minor(compare, number)) {
+        row->verdict = SJ_COMPARE_MINOR;
+    } else if (row->sessions[0] == 0 || row->sessions[1] == 0) {
+        row->verdict = SJ_COMPARE_INCONCLUSIVE;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static sj_status test_all(sj_compare *compare, double *p_values, uint32_t *tested, size_t *tests)
 {
     const int kinds = tests_of(compare);
     *tests = 0;
     for (size_t i = 0; i < compare->count; ++i) {
-        sj_compare_row *row = &compare->rows[i];
-        if (i != 0 && (row->sessions[0] == 0 || row->sessions[1] == 0)) {
-            row->verdict = row->sessions[0] == 0 ? SJ_COMPARE_ADDED : SJ_COMPARE_REMOVED;
-            continue;
-        }
-        if (i != 0 && is_minor(compare, i)) {
-            row->verdict = SJ_COMPARE_MINOR;
+        if (i != 0 && judge_untested(compare, i)) {
             continue;
         }
         for (int by = 0; by < kinds; ++by) {
             SJ_TRY(test_row(compare, i, (sj_compare_by)by));
-            p_values[(size_t)kinds * *tests + (size_t)by] = row->tests[by].p_value;
+            p_values[(size_t)kinds * *tests + (size_t)by] = compare->rows[i].tests[by].p_value;
         }
         tested[(*tests)++] = (uint32_t)i;
     }

@@ -12,9 +12,9 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_SAME,   /* sure to lie within the least effect */
     SJ_COMPARE_SLOWER, /* sure, and by at least the least effect */
     SJ_COMPARE_FASTER,
-    SJ_COMPARE_INCONCLUSIVE, /* too few sessions or too much noise to decide, or the sum and the
-                           typical time do not agree */
-    SJ_COMPARE_ADDED,        /* called in B only */
+    SJ_COMPARE_INCONCLUSIVE, /* too few sessions or too much noise to decide, the sum and the
+                           typical time do not agree, or no call ended on one side */
+    SJ_COMPARE_ADDED,        /* called in B only, whether calls ended or not */
     SJ_COMPARE_REMOVED,
     SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
 } sj_compare_verdict;
@@ -64,13 +64,14 @@ typedef struct sj_compare_row {
     uint32_t parent;        /* row of the caller's path; 0: none. Functions: 0 */
     uint32_t depth;         /* 0 for the outermost */
     int64_t function_id[2]; /* in each side's database; 0: not called there */
-    uint32_t sessions[2];   /* samples that called it */
+    uint32_t sessions[2];   /* samples in which calls of it ended */
     double calls[2];        /* means over all samples of the side */
     double total_ns[2];     /* medians */
     double self_ns[2];      /* medians; row 0: of all functions together */
     double typical_ns[2];   /* medians of self time without disturbances */
-    double error_ns[2];     /* greatest standard error of its function's times, where calls were
-                               counted without a clock; 0: all were timed */
+    double error_ns[2];     /* greatest standard error of a sample's time, where calls were counted
+                               without a clock, from the share of the function's calls that are in
+                               it; 0: all were timed */
     double costs[2];        /* medians of what is compared, when that is not time */
     double least_calls[2], most_calls[2];
     sj_compare_test tests[2]; /* by sj_compare_by */

@@ -27,6 +27,8 @@ enum {
     COLUMN_COST /* and one for each sj_compare_of but the first */
 };
 
+enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
+
 static const char paths_sql[] =
     "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, p.path_id, "
     "p.parent_path_id, p.recursive, p.histogram, "
@@ -223,22 +225,40 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     return status;
 }
 
+/* The error that a share of a function's calls has: of a sum it grows with the root of their
+ * number; where no two timed calls told it, it is all the time that was not measured. */
+static double error_of_share(sqlite3_stmt *function, double calls)
+{
+    const double share = fmin(1, calls / fmax(1, sqlite3_column_double(function, ERROR_CALLS)));
+    const bool is_told = sqlite3_column_int64(function, ERROR_SAMPLED) >= 2;
+    return sqlite3_column_double(function, ERROR_NS) * (is_told ? sqrt(share) : share);
+}
+
+/* Puts a function's error into its rows, for as many of its calls as each has in a sample. */
+static void add_error(sj_compare *compare, sqlite3_stmt *function, size_t sample, int side)
+{
+    const uint64_t key = (uint64_t)sqlite3_column_int64(function, ERROR_KEY);
+    for (size_t row = 1; row < compare->count; ++row) {
+        if (compare->rows[row].symbol_key == key) {
+            const double calls = *sj_compare_value(compare, row, sample, SJ_MEASURE_CALLS);
+            double *most = &compare->rows[row].error_ns[side];
+            *most = fmax(*most, error_of_share(function, calls));
+        }
+    }
+}
+
 sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
 {
     static const char sql[] =
-        "SELECT f.symbol_key, s.error_ns FROM function_stats AS s JOIN functions AS f "
-        "USING (function_id) WHERE s.session_id = ?1 AND s.error_ns > 0";
+        "SELECT f.symbol_key, s.error_ns, s.calls, s.sampled_calls FROM function_stats AS s JOIN "
+        "functions AS f USING (function_id) WHERE s.session_id = ?1 AND s.error_ns > 0";
+    const size_t first = side == 0 ? 0 : compare->sets[0].count;
     sqlite3_stmt *statement;
     int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
     for (size_t i = 0; result == SQLITE_OK && i < compare->sets[side].count; ++i) {
         sqlite3_bind_int64(statement, 1, compare->sets[side].samples[i].session_id);
         while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-            const uint64_t key = (uint64_t)sqlite3_column_int64(statement, 0);
-            const double error_ns = sqlite3_column_double(statement, 1);
-            for (size_t row = 1; row < compare->count; ++row) {
-                double *most = &compare->rows[row].error_ns[side];
-                *most = compare->rows[row].symbol_key == key ? fmax(*most, error_ns) : *most;
-            }
+            add_error(compare, statement, first + i, side);
         }
         result = result == SQLITE_DONE ? sqlite3_reset(statement) : result;
     }

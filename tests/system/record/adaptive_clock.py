@@ -221,15 +221,20 @@ def check_summary(sojourn, rounds):
 
 def check_mixed(sojourn, database, rounds):
     """Sessions with different clocks are compared with a warning, those with the same without."""
-    for options in (["--clock", "adaptive"], []):
-        done, _ = sojourn.record([*PROGRAM, rounds], database, options)
+    for program, options in ((PROGRAM, ["--clock", "adaptive"]), (PROGRAM, []), (["true"], ["--clock", "adaptive"])):
+        done, _ = sojourn.record([*program, rounds], database, options)
         check(done.returncode == 0, f"{options}: {done}")
     counts = sojourn.sql(database, "SELECT session_id AS id, sum(untimed_calls > 0) AS n FROM function_stats GROUP BY 1 ORDER BY 1")
     clocks = {row["id"]: bool(row["n"]) for row in counts}
-    check(clocks[1] and not clocks[3], f"clocks of the sessions: {counts}")
+    check(clocks[1] and not clocks[3] and not clocks.get(4), f"clocks of the sessions: {counts}")
     for command in (["diff", "1", "3"], ["check", "--baseline", "3", "1"], ["diff", "1", "1"], ["diff", "3", "3"]):
         done = sojourn.run([*command, database], capture_output=True, text=True)
         check(("recorded alike" in done.stderr) == ("1" in command and "3" in command), f"{command}: {done}")
+    for sets, count in ((("1", "4"), 1), (("3", "4"), 0)):
+        done = sojourn.run(["diff", *sets, database], capture_output=True, text=True)
+        check("recorded alike" not in done.stderr and done.stderr.count("none to count") == count, f"{sets}: {done}")
+    done = sojourn.run(["diff", "--exit-code", "3", "3", database], capture_output=True, text=True)
+    check(done.returncode == 0 and "added" not in done.stdout, f"a session against itself: {done}")
 
 
 def check_chosen(sojourn, estimated):
