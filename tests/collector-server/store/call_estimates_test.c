@@ -44,7 +44,7 @@ static void test_timed_calls_of_counted_functions_tell(void **state)
     /* n * s / sqrt(m): s of 10 and 14 is sqrt(8). */
     assert_true(fabs(sj_call_estimate_error(found) - 2 * sqrt(8.0 / 2)) < 1e-9);
     assert_null(sj_call_estimates_next(estimates, &place, &function));
-    sj_call_estimates_clear(estimates);
+    sj_call_estimates_clean(estimates);
     place = 0;
     assert_null(sj_call_estimates_next(estimates, &place, &function));
     sj_call_estimates_free(estimates);
