@@ -41,6 +41,15 @@ void sj_call_estimates_free(sj_call_estimates *estimates)
     }
 }
 
+size_t sj_call_estimates_bytes(const sj_call_estimates *estimates)
+{
+    return estimates == NULL
+               ? 0
+               : sizeof(*estimates) + estimates->function_capacity * sizeof(*estimates->functions) +
+                     estimates->capacity * sizeof(*estimates->open) +
+                     estimates->stored_capacity * sizeof(*estimates->stored);
+}
+
 /* hold makes room for a function, whose number is below COUNTED_FUNCTIONS. */
 static sj_status hold(sj_call_estimates *estimates, uint32_t function)
 {

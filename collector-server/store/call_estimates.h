@@ -26,6 +26,9 @@ typedef struct sj_call_estimates sj_call_estimates;
 
 void sj_call_estimates_free(sj_call_estimates *estimates);
 
+/* sj_call_estimates_bytes is the memory that they take. NULL: 0. */
+size_t sj_call_estimates_bytes(const sj_call_estimates *estimates);
+
 /* sj_call_estimates_add adds the calls that end in a decoded block. `*estimates` is made when the
  * block is the first that has such calls; NULL: there were none. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_estimates_add(sj_call_estimates **estimates, const sj_block *block);
