@@ -1,7 +1,9 @@
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/device_list.h"
 #include "collector-server/cli/query_command.h"
 
-static const char devices_sql[] =
+/* `realtime_ns` is that of the row with the greatest event_id. */
+const char sj_device_list_sql[] =
     "SELECT d.device_id AS id, d.name, lower(substr(hex(d.uuid), 1, 8)) AS uuid, d.model, d.os,"
     " d.build, d.machine, d.agent_version AS version, d.tags,"
     " CASE WHEN t.device_id IS NULL THEN 'no' WHEN t.revoked_realtime_ns IS NOT NULL THEN 'revoked'"
@@ -13,12 +15,13 @@ static const char devices_sql[] =
     " (SELECT count(*) FROM commands c WHERE c.device_id = d.device_id"
     "  AND c.state IN ('queued', 'sent')) AS open_commands,"
     " iif(count(*) OVER (PARTITION BY d.name) > 1,"
-    "  'another device has this name: use id or uuid', coalesce((SELECT 'taken over '"
-    "  || datetime(e.realtime_ns / 1000000000, 'unixepoch') FROM token_events e"
-    "  WHERE e.device_id = d.device_id AND e.what = 'taken over'"
-    "  ORDER BY e.event_id DESC LIMIT 1), '')) AS note"
+    "  'another device has this name: use id or uuid', coalesce('taken over '"
+    "  || datetime(e.realtime_ns / 1000000000, 'unixepoch'), '')) AS note"
     " FROM devices d LEFT JOIN device_tokens t USING (device_id)"
-    " LEFT JOIN device_status s USING (device_id) ORDER BY d.name, d.device_id";
+    " LEFT JOIN device_status s USING (device_id)"
+    " LEFT JOIN (SELECT device_id, max(event_id), realtime_ns FROM token_events"
+    "  WHERE what = 'taken over' GROUP BY device_id) e USING (device_id) ORDER BY d.name, "
+    "d.device_id";
 
 static const char policies_sql[] =
     "SELECT r.rule_id AS rule, r.scope, CASE r.scope WHEN 'device' THEN (SELECT name FROM devices"
@@ -54,7 +57,7 @@ static int run_devices(int argc, char **argv)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    const char *sql = request.policies ? policies_sql : devices_sql;
+    const char *sql = request.policies ? policies_sql : sj_device_list_sql;
     exit_code =
         sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK
             ? sj_query_print(&sj_command_devices, &request.query, statement)

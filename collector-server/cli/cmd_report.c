@@ -46,6 +46,7 @@ static const char *sort_expression(const char *name)
     return is_amount ? column->expression : NULL;
 }
 
+#define IS_ESTIMATE SJ_IS_ESTIMATE("s.session_id", "s.function_id")
 #define SELF_IS_ESTIMATE SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
 /* Tables give durations as people read them, with ~ in front of estimates; in data, names of
@@ -62,8 +63,7 @@ static void append_column(sqlite3_str *sql, const report_request *request,
                             column->name);
     } else if (is_duration && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "iif(%s, '~', '') || format_duration(%s) AS %s",
-                            strcmp(column->name, "self") == 0 ? SELF_IS_ESTIMATE
-                                                              : "s.untimed_calls > 0",
+                            strcmp(column->name, "self") == 0 ? SELF_IS_ESTIMATE : IS_ESTIMATE,
                             column->expression, column->name);
     } else if (is_bytes && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "format_bytes(%s) AS %s", column->expression, column->name);
@@ -93,7 +93,7 @@ static char *make_sql(const report_request *request)
                         "WHERE s.session_id = ?1 AND (?12 IS NULL OR s.function_id IN "
                         "(SELECT value FROM json_each(?12))) AND %s "
                         "ORDER BY %s %s, s.function_id LIMIT ?3",
-                        sj_report_source(&request->choice),
+                        sj_report_source(&request->choice, &request->selection, request->sort),
                         request->costs ? SJ_REPORT_MEASURED : "1", sort_expression(request->sort),
                         strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");
     return sqlite3_str_finish(sql);
@@ -180,21 +180,12 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
                : sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write the result");
 }
 
-/* asks_for returns whether a column is shown, or sorted by. */
-static bool asks_for(const report_request *request, const char *name)
-{
-    bool found = strcmp(request->sort, name) == 0;
-    for (size_t i = 0; i < request->selection.count; i++) {
-        found = found || strcmp(request->selection.columns[i]->name, name) == 0;
-    }
-    return found;
-}
-
 /* find_waits divides the time of calls, where that is asked for. */
 static sj_status find_waits(report_request *request, sqlite3 *database, int64_t session_id,
                             sj_error *error)
 {
-    if (!asks_for(request, SJ_REPORT_WORKING) && !asks_for(request, SJ_REPORT_WAITING)) {
+    if (!sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_WORKING) &&
+        !sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_WAITING)) {
         return SJ_OK;
     }
     SJ_TRY(sj_waits_read(database, session_id, &request->choice, &request->waits, error));

@@ -83,6 +83,15 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
     }
 }
 
+bool sj_report_asks_for(const sj_report_selection *selection, const char *sort, const char *name)
+{
+    bool found = strcmp(sort, name) == 0;
+    for (size_t i = 0; i < selection->count; i++) {
+        found = found || strcmp(selection->columns[i]->name, name) == 0;
+    }
+    return found;
+}
+
 static void select_up_to(int rank, bool sources, sj_report_selection *selection)
 {
     selection->count = 0;

@@ -55,4 +55,7 @@ void sj_report_columns_fit(int width, bool sources, sj_report_selection *selecti
 /* sj_report_columns_data chooses those of CSV, JSON and Markdown. */
 void sj_report_columns_data(sj_report_selection *selection);
 
+/* sj_report_asks_for returns whether a column is selected, or sorted by. */
+bool sj_report_asks_for(const sj_report_selection *selection, const char *sort, const char *name);
+
 #endif

@@ -33,13 +33,13 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
 
 /* Calls of the windows at whose ends no clock was read. The error of their time grows with the root
  * of their number, as that of a sum does; where no two timed calls told it, it is all their time.
- * It reads every call of the windows. */
+ * It reads every call of the windows, of functions that have such calls. */
 #define UNTIMED_IN_WINDOWS                                                                         \
     "(SELECT c.function_id, count(*) AS untimed_calls FROM json_each(?11) AS x CROSS JOIN calls "  \
     "AS c ON c.session_id = ?1 AND c.stream_id = x.value ->> 0 AND c.start_ns >= x.value ->> 1 "   \
-    "AND c.start_ns < x.value ->> 2 WHERE EXISTS (SELECT 1 FROM function_stats WHERE session_id "  \
-    "= ?1 AND untimed_calls > 0) AND c.flags & 16 AND c.duration_ns IS NOT NULL GROUP BY "         \
-    "c.function_id)"
+    "AND c.start_ns < x.value ->> 2 AND c.function_id IN (SELECT function_id FROM function_stats " \
+    "WHERE session_id = ?1 AND untimed_calls > 0) WHERE c.flags & 16 AND c.duration_ns IS NOT "    \
+    "NULL GROUP BY c.function_id)"
 
 #define UNTIMED_SHARE "CAST(n.untimed_calls AS REAL) / u.untimed_calls"
 
@@ -56,19 +56,27 @@ static bool is_of_windows(const sj_call_choice *choice)
     return choice != NULL && choice->selection != NULL;
 }
 
-const char *sj_report_source(const sj_call_choice *choice)
+/* Columns that only whole sessions have. */
+#define NOT_OF_WINDOWS                                                                             \
+    ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS allocations, NULL AS "      \
+    "allocated_bytes, NULL AS frees, NULL AS freed_bytes, NULL AS allocated_self_bytes"
+
+const char *sj_report_source(const sj_call_choice *choice, const sj_report_selection *selection,
+                             const char *sort)
 {
-    return !is_of_windows(choice)
-               ? "function_stats"
-               : CALLS_IN_WINDOWS(
-                     ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS "
-                     "allocations, NULL AS allocated_bytes, NULL AS frees, NULL AS freed_bytes, "
-                     "NULL AS allocated_self_bytes, n.untimed_calls, CAST(u.error_ns * "
-                     "iif(u.sampled_calls < 2, " UNTIMED_SHARE ", sqrt(" UNTIMED_SHARE
-                     ")) AS INTEGER) AS error_ns",
+    if (!is_of_windows(choice)) {
+        return "function_stats";
+    }
+    return sj_report_asks_for(selection, sort, "untimed") ||
+                   sj_report_asks_for(selection, sort, "error")
+               ? CALLS_IN_WINDOWS(
+                     NOT_OF_WINDOWS
+                     ", n.untimed_calls, CAST(u.error_ns * iif(u.sampled_calls < 2, " UNTIMED_SHARE
+                     ", sqrt(" UNTIMED_SHARE ")) AS INTEGER) AS error_ns",
                      "LEFT JOIN " UNTIMED_IN_WINDOWS " AS n ON n.function_id = a.function_id "
                      "LEFT JOIN function_stats AS u ON u.session_id = ?1 AND u.function_id = "
-                     "n.function_id");
+                     "n.function_id")
+               : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
 }
 
 sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,

@@ -24,8 +24,10 @@ enum { SJ_SESSION_HEADER_LINES = 4 };
 
 /* sj_report_source is the table, or a query in brackets, that has a row for each function, with the
  * columns of function_stats: of the calls that are chosen. It has the parameters ?1, the session,
- * and ?11. Without whole sessions there are no quantiles: histograms are NULL then. */
-const char *sj_report_source(const sj_call_choice *choice);
+ * and ?11. Without whole sessions there are no quantiles: histograms are NULL then; untimed_calls
+ * and error_ns, for which every call is read, are there if they are selected or sorted by. */
+const char *sj_report_source(const sj_call_choice *choice, const sj_report_selection *selection,
+                             const char *sort);
 
 /* sj_session_summary_read adds up the functions of a session, as far as they are chosen (NULL:
  * all). SJ_EIO. Blocks on the database. */
@@ -43,9 +45,11 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* sj_report_heading_print prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* The expressions behind the selected columns, of rows s: how many calls nobody timed, and whether
- * the self time is an estimate, if only because of what was called. */
-#define SJ_REPORT_ESTIMATES "s.untimed_calls, " SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
+/* The expressions behind the selected columns, of rows s: whether all times are estimates, and
+ * whether the self time is, if only because of what was called. */
+#define SJ_REPORT_ESTIMATES                                                                        \
+    SJ_IS_ESTIMATE("s.session_id", "s.function_id")                                                \
+    ", " SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
 /* sj_report_row_is_estimate: times of the row that `statement` stands on are estimates, as
  * SJ_REPORT_ESTIMATES says. */

@@ -111,25 +111,18 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
         costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
 }
 
-/* Errors of one flush and the next are independent of each other. */
+/* Errors of what was stored before the graph was loaded and of what came since are independent. */
 static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_estimate *estimate)
 {
     int64_t function_id = 0;
     SJ_TRY(find_function(run, function, &function_id));
-    SJ_TRY(sj_sql_bind(run->sql, SJ_SQL_ESTIMATE_GET, run->error, "ii", run->state->session_id,
-                       function_id));
-    const sj_status status = sj_sql_step(run->sql, SJ_SQL_ESTIMATE_GET, run->error);
-    const double before =
-        status == SJ_OK ? sqlite3_column_double(sj_sql_row(run->sql, SJ_SQL_ESTIMATE_GET), 0) : 0;
-    sj_sql_reset(run->sql, SJ_SQL_ESTIMATE_GET);
-    if (status != SJ_OK) {
-        return status == SJ_ENOTFOUND ? SJ_OK : status;
-    }
+    const sj_stored_estimate before = sj_call_estimates_stored(run->state->estimates, function_id);
     const double ticks = sj_call_estimate_error(estimate);
     const double more = (double)sj_ticks_span_ns(&run->state->clock, (uint64_t)(ticks + 0.5));
-    return sj_sql_run(run->sql, SJ_SQL_ESTIMATE_ADD, run->error, "iiuui", run->state->session_id,
-                      function_id, estimate->untimed, estimate->timed,
-                      (int64_t)(hypot(before, more) + 0.5));
+    return sj_sql_run(run->sql, SJ_SQL_ESTIMATE_PUT, run->error, "iiuui", run->state->session_id,
+                      function_id, before.untimed + estimate->untimed,
+                      before.timed + estimate->timed,
+                      (int64_t)(hypot(before.error_ns, more) + 0.5));
 }
 
 static sj_status put_estimates(flush_run *run)
@@ -140,7 +133,7 @@ static sj_status put_estimates(flush_run *run)
     while ((estimate = sj_call_estimates_next(run->state->estimates, &place, &function)) != NULL) {
         SJ_TRY(put_estimate(run, function, estimate));
     }
-    sj_call_estimates_clear(run->state->estimates);
+    sj_call_estimates_clean(run->state->estimates);
     return SJ_OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct open_call {
 typedef struct function_estimate {
     sj_call_estimate sums;
     bool is_counted; /* in the block at hand */
+    bool is_changed; /* since it was written */
 } function_estimate;
 
 struct sj_call_estimates {
@@ -26,6 +27,8 @@ struct sj_call_estimates {
     size_t function_count, function_capacity;
     open_call *open;
     size_t count, capacity;
+    sj_stored_estimate *stored; /* by rising function_id */
+    size_t stored_count, stored_capacity;
 };
 
 void sj_call_estimates_free(sj_call_estimates *estimates)
@@ -33,8 +36,18 @@ void sj_call_estimates_free(sj_call_estimates *estimates)
     if (estimates != NULL) {
         free(estimates->functions);
         free(estimates->open);
+        free(estimates->stored);
         free(estimates);
     }
+}
+
+size_t sj_call_estimates_bytes(const sj_call_estimates *estimates)
+{
+    return estimates == NULL
+               ? 0
+               : sizeof(*estimates) + estimates->function_capacity * sizeof(*estimates->functions) +
+                     estimates->capacity * sizeof(*estimates->open) +
+                     estimates->stored_capacity * sizeof(*estimates->stored);
 }
 
 /* hold makes room for a function, whose number is below COUNTED_FUNCTIONS. */
@@ -73,10 +86,12 @@ static void end_call(sj_call_estimates *estimates, const open_call *call, uint64
     if (call->is_untimed) {
         sums->untimed++;
         sums->untimed_ticks += lasted;
+        function->is_changed = true;
     } else if (function->is_counted && !call->is_disturbed) {
         sums->timed++;
         sums->timed_ticks += lasted;
         sums->timed_squares += lasted * lasted;
+        function->is_changed = true;
     }
 }
 
@@ -158,17 +173,47 @@ static bool has_untimed(const sj_block *block)
     return block->untimed != NULL;
 }
 
+static sj_status make(sj_call_estimates **estimates)
+{
+    if (*estimates == NULL) {
+        *estimates = calloc(1, sizeof(**estimates));
+    }
+    return *estimates != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+sj_status sj_call_estimates_restore(sj_call_estimates **estimates, const sj_stored_estimate *stored)
+{
+    SJ_TRY(make(estimates));
+    sj_call_estimates *of = *estimates;
+    SJ_TRY(sj_array_reserve(&of->stored, &of->stored_capacity, of->stored_count, 1,
+                            sizeof(*of->stored)));
+    of->stored[of->stored_count++] = *stored;
+    return SJ_OK;
+}
+
+static int compare_ids(const void *id, const void *stored)
+{
+    const int64_t wanted = *(const int64_t *)id;
+    const int64_t other = ((const sj_stored_estimate *)stored)->function_id;
+    return (wanted > other) - (wanted < other);
+}
+
+sj_stored_estimate sj_call_estimates_stored(const sj_call_estimates *estimates, int64_t function_id)
+{
+    const sj_stored_estimate *found =
+        estimates == NULL || estimates->stored_count == 0
+            ? NULL
+            : bsearch(&function_id, estimates->stored, estimates->stored_count,
+                      sizeof(*estimates->stored), compare_ids);
+    return found != NULL ? *found : (sj_stored_estimate){.function_id = function_id};
+}
+
 sj_status sj_call_estimates_add(sj_call_estimates **estimates, const sj_block *block)
 {
     if (!has_untimed(block)) {
         return SJ_OK;
     }
-    if (*estimates == NULL) {
-        *estimates = calloc(1, sizeof(**estimates));
-    }
-    if (*estimates == NULL) {
-        return SJ_ENOMEM;
-    }
+    SJ_TRY(make(estimates));
     sj_status status = block->untimed != NULL ? note_counted(*estimates, block) : SJ_OK;
     if (status == SJ_OK) {
         status = walk(*estimates, block);
@@ -181,18 +226,20 @@ const sj_call_estimate *sj_call_estimates_next(const sj_call_estimates *estimate
                                                uint32_t *function)
 {
     for (; estimates != NULL && *place < estimates->function_count; *place += 1) {
-        if (estimates->functions[*place].sums.untimed != 0) {
+        const function_estimate *at = &estimates->functions[*place];
+        if (at->is_changed && at->sums.untimed != 0) {
             *function = (uint32_t)*place;
-            return &estimates->functions[(*place)++].sums;
+            *place += 1;
+            return &at->sums;
         }
     }
     return NULL;
 }
 
-void sj_call_estimates_clear(sj_call_estimates *estimates)
+void sj_call_estimates_clean(sj_call_estimates *estimates)
 {
-    if (estimates != NULL) {
-        estimates->function_count = 0;
+    for (size_t i = 0; estimates != NULL && i < estimates->function_count; i++) {
+        estimates->functions[i].is_changed = false;
     }
 }
 

@@ -55,6 +55,25 @@ static void clear_dirty_totals(sj_session_state *state)
     }
 }
 
+static sj_status load_estimates(sj_statements *sql, sj_session_state *state, sj_error *error)
+{
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_ESTIMATE_LIST, error, "i", state->session_id));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_ESTIMATE_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_ESTIMATE_LIST, error)) == SJ_OK) {
+        const sj_stored_estimate stored = {.function_id = sqlite3_column_int64(row, 0),
+                                           .untimed = (uint64_t)sqlite3_column_int64(row, 1),
+                                           .timed = (uint64_t)sqlite3_column_int64(row, 2),
+                                           .error_ns = sqlite3_column_double(row, 3)};
+        status = sj_call_estimates_restore(&state->estimates, &stored);
+        if (status != SJ_OK) {
+            break;
+        }
+    }
+    sj_sql_reset(sql, SJ_SQL_ESTIMATE_LIST);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
 sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_error *error)
 {
     if (state->graph != NULL) {
@@ -78,6 +97,9 @@ sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_
     clear_dirty_totals(state);
     if (status == SJ_ENOTFOUND) {
         status = sj_session_load_slow_calls(sql, state, error);
+    }
+    if (status == SJ_OK) {
+        status = load_estimates(sql, state, error);
     }
     if (status == SJ_OK) {
         return SJ_OK;

@@ -191,7 +191,8 @@ size_t sj_session_state_bytes(const sj_session_state *state)
            state->shadow_capacity * sizeof(*state->shadows) +
            state->function_capacity * sizeof(*state->functions) +
            state->function_count * BYTES_A_FUNCTION + state->edge_capacity * sizeof(*state->edges) +
-           (state->function_map.capacity + state->edge_map.capacity) * sizeof(sj_hash_entry);
+           (state->function_map.capacity + state->edge_map.capacity) * sizeof(sj_hash_entry) +
+           sj_call_estimates_bytes(state->estimates);
 }
 
 bool sj_session_function_id(const sj_session_state *state, uint32_t function, int64_t *id)

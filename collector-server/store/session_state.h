@@ -116,7 +116,7 @@ typedef struct sj_session_state {
     size_t edge_count, edge_capacity;
     sj_hash_map function_map;
     sj_hash_map edge_map;
-    sj_call_estimates *estimates; /* of what no row has; NULL: of nothing */
+    sj_call_estimates *estimates; /* NULL: nothing was counted without a clock */
 } sj_session_state;
 
 /* sj_session_state_load makes the state of a stored session, which may have `most_paths` call

@@ -223,11 +223,11 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " self_ns = ?5, min_ns = ?6, max_ns = ?7, unwound = ?8, untrusted = ?9, histogram = ?10,"
         " cpu_ns = ?11, cpu_self_ns = ?12, allocations = ?13, allocated_bytes = ?14, frees = ?15,"
         " freed_bytes = ?16, allocated_self_bytes = ?17",
-    [SJ_SQL_ESTIMATE_GET] = "SELECT coalesce(error_ns, 0) FROM function_stats"
-                            " WHERE session_id = ?1 AND function_id = ?2",
-    [SJ_SQL_ESTIMATE_ADD] =
-        "UPDATE function_stats SET untimed_calls = coalesce(untimed_calls, 0) + ?3,"
-        " sampled_calls = coalesce(sampled_calls, 0) + ?4, error_ns = ?5"
+    [SJ_SQL_ESTIMATE_LIST] = "SELECT function_id, untimed_calls, sampled_calls, error_ns"
+                             " FROM function_stats WHERE session_id = ?1 AND untimed_calls > 0"
+                             " ORDER BY function_id",
+    [SJ_SQL_ESTIMATE_PUT] =
+        "UPDATE function_stats SET untimed_calls = ?3, sampled_calls = ?4, error_ns = ?5"
         " WHERE session_id = ?1 AND function_id = ?2",
     [SJ_SQL_EDGE_PUT] =
         "INSERT INTO call_edges (session_id, caller_function_id, callee_function_id, calls,"

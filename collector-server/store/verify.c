@@ -59,7 +59,9 @@ static const char sums_sql[] =
     "0),"
     " coalesce((SELECT sum(calls) FROM call_edges e WHERE e.session_id = counted.session_id), 0),"
     " calls > 0 AND NOT EXISTS (SELECT 1 FROM timeline JOIN streams st USING (stream_id)"
-    "  WHERE st.session_id = counted.session_id) FROM counted ORDER BY 1";
+    "  WHERE st.session_id = counted.session_id),"
+    " (SELECT count(*) FROM function_stats f WHERE f.session_id = counted.session_id"
+    "  AND f.untimed_calls > f.calls) FROM counted ORDER BY 1";
 
 static sj_status fail(const verify_run *run)
 {
@@ -265,8 +267,8 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
 {
     char text[200];
     const int64_t session_id = sqlite3_column_int64(row, 0);
-    long long of[10];
-    for (int i = 1; i < 10; ++i) {
+    long long of[11];
+    for (int i = 1; i < 11; ++i) {
         of[i] = sqlite3_column_int64(row, i);
     }
     run->verified->sessions++;
@@ -279,6 +281,10 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
         snprintf(text, sizeof(text),
                  "%lld calls by call path, %lld by function and %lld by caller differ", of[6],
                  of[7], of[8]);
+        report_other(run, session_id, text);
+    } else if (of[10] != 0) {
+        snprintf(text, sizeof(text), "%lld functions have more calls without a clock than calls",
+                 of[10]);
         report_other(run, session_id, text);
     } else if (of[9] != 0) {
         report_other(run, session_id,

@@ -7,7 +7,7 @@
 -- column: depth | calls above it
 -- column: function | its function
 -- column: start_ns | when it was entered, ns since the session's start
--- column: duration_ns | between entry and exit, ns; NULL: it never ended, as far as is stored
+-- column: duration_ns | between entry and exit, ns; NULL: it never ended, as far as is stored (its thread may have: the cluster does not know when)
 -- column: call_id | the call
 -- example: sojourn sql --cluster URL --query running_at --param at_ns=2000000
 SELECT thread, depth, function, start_ns, duration_ns, call_id

@@ -27,4 +27,6 @@ SELECT t.name AS thread, r.depth, f.name AS function, r.start_ns, r.duration_ns,
 FROM running AS r
 LEFT JOIN functions AS f ON f.function_id = r.function_id
 LEFT JOIN threads AS t ON t.thread_id = r.thread_id
+WHERE r.duration_ns IS NOT NULL OR t.ended_ns IS NULL
+      OR t.ended_ns >= :at_ns -- what never ended ran as long as its thread
 ORDER BY r.stream_id, r.depth

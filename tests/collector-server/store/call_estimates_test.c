@@ -1,5 +1,5 @@
 /* What calls without a clock are estimated by: counts, and the standard error of their sum. */
-#include "collector-server/store/call_estimates.h"
+#include "collector-server/store/session_state.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void test_timed_calls_of_counted_functions_tell(void **state)
     /* n * s / sqrt(m): s of 10 and 14 is sqrt(8). */
     assert_true(fabs(sj_call_estimate_error(found) - 2 * sqrt(8.0 / 2)) < 1e-9);
     assert_null(sj_call_estimates_next(estimates, &place, &function));
-    sj_call_estimates_clear(estimates);
+    sj_call_estimates_clean(estimates);
     place = 0;
     assert_null(sj_call_estimates_next(estimates, &place, &function));
     sj_call_estimates_free(estimates);
@@ -119,6 +119,28 @@ static void test_key_frames_and_high_numbers(void **state)
     sj_call_estimates_free(estimates);
 }
 
+/* A few bytes of a sender make room for as many functions as can be counted. */
+static void test_their_memory_is_part_of_the_session_s(void **state)
+{
+    (void)state;
+    static const uint32_t last[] = {(1 << 16) - 1};
+    static const uint8_t first[] = {0, 1};
+    static const uint16_t pair[] = {1, 0};
+    static const uint64_t at[] = {50, 60};
+    const sj_block block = {.header.event_count = 2,
+                            .functions = last,
+                            .function_count = 1,
+                            .symbols16 = pair,
+                            .ticks = at,
+                            .untimed = first};
+    sj_session_state session = {0};
+    const size_t before = sj_session_state_bytes(&session);
+    assert_int_equal(sj_call_estimates_add(&session.estimates, &block), SJ_OK);
+    assert_true(sj_session_state_bytes(&session) >= before + (1 << 16) * sizeof(sj_call_estimate));
+    sj_call_estimates_free(session.estimates);
+    assert_int_equal(sj_call_estimates_bytes(NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +149,7 @@ int main(void)
         cmocka_unit_test(test_nothing_of_blocks_with_every_clock),
         cmocka_unit_test(test_without_samples_the_error_is_the_sum),
         cmocka_unit_test(test_key_frames_and_high_numbers),
+        cmocka_unit_test(test_their_memory_is_part_of_the_session_s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

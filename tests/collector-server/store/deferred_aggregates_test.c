@@ -45,15 +45,21 @@ static void put_blocks(lab_file *lab, int count)
 }
 
 /* What a store that writes all aggregates at each commit makes of the same frames. */
-static char *ask_reference(int blocks)
+static char *ask_reference_for(const char *sql, bool counted, int blocks)
 {
     lab_file *lab = NULL;
     assert_int_equal(lab_file_set_up((void **)&lab), 0);
+    lab->maker.counted = counted;
     lab_file_put_metadata(lab);
     put_blocks(lab, blocks);
-    char *totals = lab_file_ask(lab, lab_file_sums_sql);
+    char *totals = lab_file_ask(lab, sql);
     lab_file_tear_down((void **)&lab);
     return totals;
+}
+
+static char *ask_reference(int blocks)
+{
+    return ask_reference_for(lab_file_sums_sql, false, blocks);
 }
 
 static int set_up_lazy(void **state)
@@ -187,6 +193,30 @@ static void another_writer_of_the_file_changes_nothing(void **state)
     sj_store_maintain(lab->store);
     sj_store_close(other.store);
     expect_reference(lab, BLOCKS);
+}
+
+/* Likewise of calls without a clock: the first writer holds the graph all the time, the other reads
+ * back what rows say of it. */
+static void another_writer_of_the_file_counts_no_estimate_twice(void **state)
+{
+    static const char estimates_sql[] =
+        "SELECT function_id, untimed_calls, sampled_calls, error_ns > 0 FROM function_stats"
+        " WHERE untimed_calls > 0 AND untimed_calls < calls ORDER BY 1";
+    lab_file *lab = *state;
+    lab_file other = *lab;
+    lab->maker.counted = true;
+    lab_file_put_metadata(lab);
+    open_lazy(&other);
+    for (int i = 0; i < BLOCKS; i += 2) {
+        put_blocks(lab, 2);
+        sj_store_maintain(other.store);
+        sj_store_maintain(lab->store);
+    }
+    sj_store_close(other.store);
+    char *reference = ask_reference_for(estimates_sql, true, BLOCKS);
+    assert_true(strlen(reference) > 1000);
+    lab_file_expect(lab, estimates_sql, reference);
+    sqlite3_free(reference);
 }
 
 static void run_sql(const lab_file *lab, const char *sql)
@@ -638,6 +668,8 @@ int main(void)
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(another_writer_of_the_file_changes_nothing, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(another_writer_of_the_file_counts_no_estimate_twice,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_rots_before_it_is_summed_is_quarantined,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_session_removed_meanwhile_is_let_go, set_up_lazy,

@@ -278,12 +278,15 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
         const uint32_t function = choose_event(maker, random);
         maker->events[i] = (sj_event){.ticks = maker->ticks, .function = function};
         if (function != SJ_EVENT_LEAVE) {
+            const bool is_untimed = maker->counted && (random >> 20) % 4 != 0;
+            maker->events[i].tail_call = is_untimed ? SJ_EVENT_UNTIMED : 0;
             maker->children[maker->depth] = 0;
             maker->stack[maker->depth++] =
                 (sj_stack_frame){.call_index = maker->next_call + calls++,
                                  .start_ticks = maker->ticks,
                                  .stack = 0x7fff0000u - maker->depth * 64u,
-                                 .function = function};
+                                 .function = function,
+                                 .flags = is_untimed ? SJ_CALL_UNTIMED : 0};
         } else {
             leave(maker);
         }

@@ -20,6 +20,7 @@ typedef struct frame_maker {
     uint32_t random;
     uint32_t function_count; /* that the module has; 0: FRAME_MAKER_FUNCTIONS */
     bool steady; /* calls repeat as in real programs, with some noise; else they are drawn by lot */
+    bool counted;          /* three of four calls are made without a clock */
     uint32_t children[64]; /* calls made so far by each open call */
     uint32_t roots;
     /* one open stack, carried from block to block */

@@ -152,6 +152,10 @@ static void wrong_sums_are_reported_and_made_anew(void **state)
     run_sql(lab, "UPDATE function_stats SET calls = calls + 1");
     assert_int_equal(verify(lab, false, &all).other, 1);
     assert_non_null(strstr(all.text, "by function"));
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    run_sql(lab, "UPDATE function_stats SET untimed_calls = calls + (function_id < 3)");
+    assert_int_equal(verify(lab, false, &all).other, 1);
+    assert_non_null(strstr(all.text, "2 functions have more calls without a clock than calls"));
     run_sql(lab, "DELETE FROM function_stats; DELETE FROM call_paths; DELETE FROM call_edges;"
                  "DELETE FROM slow_calls; DELETE FROM timeline; DELETE FROM block_outlines");
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);

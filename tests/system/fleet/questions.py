@@ -337,6 +337,21 @@ int main(void) { outer(); return 0; }
     check({row["function"] for row in rows if row["duration_ns"] is None} >= {"main", "outer", "inner"}, f"open: {rows}")
 
 
+def ended_ones_do_not_run(sojourn):
+    """A program that calls exit() leaves main open: it ran as long as its thread, not while the programs after it do."""
+    database = sojourn.path("ended.db")
+    done, _summary = sojourn.record(["sh", "-c", "perl -e 1; perl -e 2; perl -e 3; :"], database)
+    check(done.returncode == 0, f"recording: {done.stderr}")
+    mains = sojourn.sql_rows(database, "SELECT call_id, start_ns, ended_ns FROM calls JOIN functions USING (function_id) JOIN"
+                             " threads USING (thread_id) WHERE functions.name = 'main' AND end_ns IS NULL ORDER BY start_ns")
+    check(len(mains) == 3, f"main of three programs: {mains}")
+    for main_call in mains:
+        moment = (main_call["start_ns"] + main_call["ended_ns"]) // 2
+        rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={moment}", "--json", database]).stdout)
+        told = [row["call_id"] for row in rows if row["function"] == "main"]
+        check(told == [main_call["call_id"]], f"{mains}, at {moment}: {rows}")
+
+
 def recorded_ones_run(sojourn):
     """What runs in a session that is being recorded, and what ran when its recorder was killed, runs at that moment."""
     source, program, database = (sojourn.path(name) for name in ("stays.c", "stays", "stays.db"))
@@ -450,6 +465,7 @@ def test(sojourn, arguments):
     plans_are_narrow(sojourn, database, paths)
     costly_ones_have_windows(sojourn, database, paths)
     open_ones_run(sojourn)
+    ended_ones_do_not_run(sojourn)
     recorded_ones_run(sojourn)
     from_python(sojourn, database, paths)
     hostile(sojourn, database)

@@ -187,6 +187,11 @@ def check_window(sojourn, database):
     rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
+    table = output_of(sojourn, "report", "--all", "--columns", "total,function", "--to", f"{half}ns", database)
+    lines = [line.split() for line in table.split("\n\n")[1].splitlines()[1:]]
+    of_window = {row["function"] for row in rows}
+    marked = {words[-1] for words in lines if words[0][0] == "~"}
+    check(marked == {name for name in of_window if whole[name] is not None}, f"~ in a window: {table}")
     check_window_without_samples(sojourn, database)
 
 
