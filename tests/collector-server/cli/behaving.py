@@ -87,6 +87,8 @@ def what_is_asked_wrongly_is_said(sojourn, database):
     for words, text in ((["--query", "slowest_calls", "--param", "lmit=2"], ""), ([], ".query slowest_calls lmit=2\n")):
         done = say(sojourn, ["sql", *words, database], input=text)
         check(done.returncode == 2 and "no parameter for lmit=2" in done.stderr and not done.stdout, f"{words}: {done}")
+    done = say(sojourn, ["sql", "--cluster", "http://127.0.0.1:1", "--query", "slowest_calls", "--param", "lmit=2"])
+    check(done.returncode == 2 and "no parameter for lmit=2" in done.stderr and not done.stdout, f"--cluster: {done}")
     done = say(sojourn, ["zombies", database])
     check(done.returncode == 0 and "no session was recorded with --zombies" in done.stderr, f"{done}")
     done = say(sojourn, ["report", "/etc/passwd"])
