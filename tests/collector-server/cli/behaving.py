@@ -170,7 +170,7 @@ def a_full_disk(sojourn):
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
 
 
-INSIDES = re.compile(r"pragma|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
+INSIDES = re.compile(r"pragma|\{:|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
 HUGE = "99999999999999999999"
 
 
@@ -183,6 +183,8 @@ def messages_are_about_what_was_typed(sojourn, program, database):
     for words in (["report", garbage], ["report", other], ["tree", sojourn.path(".")], ["report", "--limit", HUGE, database],
                   ["replay", "--count", HUGE, database], ["tree", "--depth", HUGE, database], record("--max-bytes", HUGE),
                   record("--budget", "1e30"), record("--function", ""), record("--minimum", HUGE + "s"), record("--depth", HUGE),
+                  *(record("--clock", "adaptive", *with_it) for with_it in (["--zombies", "heap"], ["--library-calls"],
+                                                                            ["--mono-class", "X"], ["--java-class", "X"])),
                   record("--threads", HUGE), record("--wait", HUGE), record("--value", "f(x:nonsense)"), record("--policy", "none"),
                   ["diff", HUGE, "1", database], ["report", "--session", HUGE, database], ["flush", "--wait", HUGE],
                   ["bench", "-n", HUGE, "--", program], ["attach", HUGE], ["mark", "begin", "x", "--session", "zz"],
