@@ -296,8 +296,7 @@ void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *st
 }
 
 /* Nobody has seen the document: instead of a place in it, an error names the line that stands
- * there.
- */
+ * there, up to the bracket that opens what is in it. */
 static void name_line(const char *text, sj_error *error)
 {
     char said[SJ_ERROR_TEXT_BYTES];
@@ -311,11 +310,13 @@ static void name_line(const char *text, sj_error *error)
         line -= *text++ == '\n';
     }
     text += strspn(text, " ");
-    const size_t length = strcspn(text, "\n");
-    const size_t shown = length > 0 && text[length - 1] == ',' ? length - 1 : length;
+    size_t shown = strcspn(text, "\n");
+    while (shown > 0 && strchr(",:[{ ", text[shown - 1]) != NULL) {
+        shown--;
+    }
     memcpy(said, error->text, sizeof(said));
-    snprintf(error->text, sizeof(error->text), "%.*s: %.300s", shown < 150 ? (int)shown : 150, text,
-             said + used);
+    snprintf(error->text, sizeof(error->text), "%.*s%s%.300s", shown < 150 ? (int)shown : 150, text,
+             shown > 0 ? ": " : "", said + used);
 }
 
 static sj_status add_prototype(void *context, const char *name, const char *signature)

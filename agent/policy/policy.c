@@ -484,19 +484,20 @@ static sj_status check_clock(sj_policy_reader *reader)
     }
     if (policy->selection.library_calls) {
         return sj_policy_fail(reader, false,
-                              "calls into libraries are all timed: remove \"library_calls\" or "
-                              "\"clock\": \"adaptive\"");
+                              "calls into libraries are all timed: remove --library-calls "
+                              "(\"library_calls\") or --clock adaptive (\"clock\")");
     }
     if (runtime != NULL) {
-        return sj_policy_fail(reader, false,
-                              "with \"clock\": \"adaptive\" methods of %s are not recorded: remove "
-                              "what is said of them or the clock",
-                              runtime);
+        return sj_policy_fail(
+            reader, false,
+            "with --clock adaptive (\"clock\": \"adaptive\") methods of %s are not "
+            "recorded: remove what is said of them or the clock",
+            runtime);
     }
     if (zombies->one_in != 0 || zombies->counts != 0 || zombies->objects.is_on != 0) {
         return sj_policy_fail(reader, false,
-                              "with \"clock\": \"adaptive\" freed memory is not watched: remove "
-                              "\"zombies\" or the clock");
+                              "with --clock adaptive (\"clock\": \"adaptive\") freed memory is not "
+                              "watched: remove --zombies (\"zombies\") or the clock");
     }
     return SJ_OK;
 }

@@ -100,8 +100,9 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
     }
     const int64_t streams = sqlite3_column_int64(row, 1);
     const int64_t phases = sqlite3_column_int64(row, 2);
-    const bool all = choice->mark == NULL && !choice->has_from && !choice->has_to &&
-                     streams == sqlite3_column_int64(row, 3);
+    const int64_t all_streams = sqlite3_column_int64(row, 3);
+    const bool all =
+        choice->mark == NULL && !choice->has_from && !choice->has_to && streams == all_streams;
     choice->selection = all ? NULL : sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
     sqlite3_finalize(row);
     if (phases == 0) {
@@ -109,6 +110,11 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
                        "the session has no mark '%s'; `sojourn sql \"SELECT DISTINCT name FROM "
                        "marks\"` lists them",
                        choice->mark);
+    }
+    if (all_streams == 0) {
+        return sj_fail(error, SJ_ENOTFOUND,
+                       "the session has no single calls to choose from: it recorded none, or they "
+                       "stayed in their lab (`sojourn forward calls` gives them to the cluster)");
     }
     if (streams == 0) {
         return sj_fail(error, SJ_ENOTFOUND,

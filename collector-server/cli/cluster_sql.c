@@ -1,5 +1,6 @@
 #include "collector-server/cli/cluster_sql.h"
 
+#include "collector-server/cli/statement_runner.h"
 #include "collector-server/forward/clickhouse.h"
 
 #include <stdio.h>
@@ -213,6 +214,17 @@ static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
     return say_engine(sql, code);
 }
 
+/* check_parameters: a question that is not for a cluster has none there, and says why it is not. */
+static int check_parameters(const sj_cluster_sql *sql)
+{
+    char why[VALUE_BYTES];
+    return sql->question == NULL ||
+                   sj_shipped_query_field(sql->question, "refused", 0, why, sizeof(why))
+               ? SJ_EXIT_OK
+               : sj_statement_runner_check_parameters(sql->command, sql->question, sql->parameters,
+                                                      sql->parameter_count);
+}
+
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question)
 {
     sj_error error = {0};
@@ -225,13 +237,17 @@ int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *q
                                 "lists them",
                                 question);
     }
+    int code = check_parameters(sql);
+    if (code != SJ_EXIT_OK) {
+        return code;
+    }
     sj_status status = sj_forward_clickhouse.open(&sql->cluster, &sql->target, &error);
     if (status == SJ_OK) {
         status =
             ask(sql, question != NULL ? sql->question->text : statement, &answer, &is_cut, &error);
     }
-    const int code = status == SJ_OK ? print_answer(sql, answer, is_cut)
-                                     : sj_command_failed(sql->command, &error);
+    code = status == SJ_OK ? print_answer(sql, answer, is_cut)
+                           : sj_command_failed(sql->command, &error);
     sqlite3_close(answer);
     sj_forward_clickhouse.close(sql->target);
     return code;

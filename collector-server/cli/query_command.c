@@ -104,16 +104,22 @@ int sj_query_open(const sj_command *command, const sj_query_options *options, sq
 
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
-    static const char sql[] = "SELECT sum(calls) FROM profiles WHERE session_id = ?1";
+    static const char sql[] =
+        "SELECT sum(p.calls), s.mode = 'profile' OR EXISTS (SELECT 1 FROM policies AS y WHERE"
+        " y.session_id = s.session_id AND y.mode = 'profile') FROM sessions AS s"
+        " JOIN profiles AS p USING (session_id) WHERE s.session_id = ?1";
+    static const char recorded[] =
+        "were recorded as totals (mode profile): they have no times of their own, and";
+    static const char copied[] =
+        "stayed in their lab (`sojourn forward calls` gives them to the cluster): they";
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
     }
     if (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) != 0) {
-        fprintf(stderr,
-                "sojourn %s: warning: %lld calls of session %lld were recorded as totals (mode "
-                "profile): they have no times of their own, and are left out here\n",
-                command->name, (long long)sqlite3_column_int64(row, 0), (long long)session_id);
+        fprintf(stderr, "sojourn %s: warning: %lld calls of session %lld %s are left out here\n",
+                command->name, (long long)sqlite3_column_int64(row, 0), (long long)session_id,
+                sqlite3_column_int(row, 1) != 0 ? recorded : copied);
     }
     sqlite3_finalize(row);
 }

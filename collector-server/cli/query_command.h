@@ -67,8 +67,8 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 
 /* sj_query_warn_of_totals warns on standard error when calls of the session are known as totals
- * only (profiles): single calls, and those of a window, are asked for, and these are not among
- * them. */
+ * only (profiles; copies of a cluster's sums): single calls, and those of a window, are asked for,
+ * and these are not among them. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
 /* sj_query_output_open opens the file that an answer of `database` goes to, which is emptied; NULL,

@@ -179,6 +179,19 @@ static bool has_parameter(const sj_shipped_query *query, const char *given)
     return sj_shipped_query_default(query, name, value, sizeof(value));
 }
 
+int sj_statement_runner_check_parameters(const sj_command *command, const sj_shipped_query *query,
+                                         const char *const *given, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!has_parameter(query, given[i])) {
+            return sj_command_error(command, SJ_EXIT_USAGE,
+                                    "the query %s has no parameter for %s; --show %s lists them",
+                                    query->name, given[i], query->name);
+        }
+    }
+    return SJ_EXIT_OK;
+}
+
 int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name, size_t first)
 {
     runner->query = sj_shipped_query_find(name);
@@ -186,15 +199,12 @@ int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name,
         return sj_command_error(runner->command, SJ_EXIT_NOT_FOUND,
                                 "there is no query '%s'; --queries lists them", name);
     }
-    for (size_t i = first; i < runner->parameter_count; i++) {
-        if (!has_parameter(runner->query, runner->parameters[i])) {
-            runner->query = NULL;
-            return sj_command_error(runner->command, SJ_EXIT_USAGE,
-                                    "the query %s has no parameter for %s; --show %s lists them",
-                                    name, runner->parameters[i], name);
-        }
+    int exit_code = sj_statement_runner_check_parameters(runner->command, runner->query,
+                                                         runner->parameters + first,
+                                                         runner->parameter_count - first);
+    if (exit_code == SJ_EXIT_OK) {
+        exit_code = sj_statement_runner_run(runner, runner->query->text);
     }
-    const int exit_code = sj_statement_runner_run(runner, runner->query->text);
     runner->query = NULL;
     return exit_code;
 }

@@ -41,6 +41,11 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql);
  * SJ_EXIT_USAGE when it has none of the runner's parameters from `first` on. */
 int sj_statement_runner_run_query(sj_statement_runner *runner, const char *name, size_t first);
 
+/* sj_statement_runner_check_parameters: SJ_EXIT_USAGE, after a message, when one of NAME=VALUE is
+ * of a name that is no parameter of the query. */
+int sj_statement_runner_check_parameters(const sj_command *command, const sj_shipped_query *query,
+                                         const char *const *given, size_t count);
+
 /* sj_statement_runner_list_queries prints names and titles; sj_statement_runner_describe_query all
  * that its text says of itself, or SJ_EXIT_NOT_FOUND. */
 void sj_statement_runner_list_queries(void);

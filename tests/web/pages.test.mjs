@@ -335,7 +335,7 @@ test("the fleet page shows devices and takes commands from those who sign in", a
     await page.getByLabel("The token of this server").fill("guess");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("button", { name: "Give it" }).click();
-    await page.getByText(/Bearer TOKEN.*missing or wrong/).waitFor();
+    await page.getByLabel("Give a command").getByText(/Bearer TOKEN.*missing or wrong/).waitFor();
     const token = readFileSync(`${database}.token`, "utf8").trim();
     await page.evaluate((text) => sessionStorage.setItem("token", text), token);
     await page.reload();

@@ -129,6 +129,9 @@ test("why the functions of one search cannot be shown is not said of those of th
     const search = page.getByLabel("Search functions", { exact: true });
     await search.fill("fibon");
     await page.getByRole("alert").getByText(REFUSED).waitFor();
+    assert.equal(await page.locator("[aria-busy=true]").count(), 0, "nothing is on its way");
+    assert.equal(await page.getByRole("region", { name: "Functions", exact: true }).getByRole("status").textContent(), "");
+    assert.equal(await page.locator("[role=grid] .rows .mono").count(), 0, "rows of another search");
     const late = await hold(page, (url) => url.searchParams.get("search") === "hash");
     await search.fill("hash");
     await late.asked;
@@ -151,6 +154,27 @@ test("the list of sessions ticks all of those that match, not those that were sh
     await comesTo(() => page.locator("table.sessions tbody tr").count(), 1);
     await all.check();
     await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
+    await page.context().close();
+});
+
+test("sessions that cannot be shown are not said to be loading, nor to be none, nor are others shown", async () => {
+    const page = await openPage("/", REFUSING);
+    const rows = page.locator("table.sessions tbody tr");
+    await rows.nth(1).waitFor();
+    const isList = (search) => (url) => url.pathname.endsWith("/sessions") && url.searchParams.get("search") === search;
+    await refuse(page, isList("whole"));
+    await page.getByLabel("Search sessions").fill("whole");
+    await page.getByRole("alert").getByText(REFUSED).waitFor();
+    assert.equal(await page.locator("[aria-busy=true]").count(), 0, "nothing is on its way");
+    assert.equal(await page.getByText(/Loading…|No session matches/).count(), 0);
+    assert.equal(await rows.count(), 0, "sessions of another search");
+    const late = await hold(page, isList("other"));
+    await page.getByLabel("Search sessions").fill("other");
+    await late.asked;
+    assert.equal(await page.getByRole("alert").count(), 0);
+    assert.equal(await page.locator(".tiles").getAttribute("aria-busy"), "true");
+    await late.letGo();
+    await comesTo(() => rows.count(), 1);
     await page.context().close();
 });
 
@@ -363,6 +387,34 @@ test("what the palette offers is asked anew each time", async () => {
     await open("renamed");
     await page.context().close();
     change(`UPDATE sessions SET name = 'other' WHERE session_id = ${OTHER}`);
+});
+
+test("Enter in the palette goes to what the arrows chose, before and after the answers to what was typed", async () => {
+    for (const isBefore of [true, false]) {
+        const page = await openPage(`/sessions/${WHOLE}`);
+        await page.locator("[role=grid] .rows .mono").first().waitFor();
+        await page.keyboard.press("Control+k");
+        const wanted = page.getByRole("option", { name: new RegExp(`session ${OTHER}$`) });
+        await wanted.waitFor();
+        const late = await hold(page, isSql(/p\.text=o(&|$)/));
+        await page.getByRole("combobox", { name: "Go to" }).fill("o");
+        await late.asked;
+        const options = (await page.getByRole("option").allTextContents()).length;
+        for (let step = 0; step < options && (await wanted.getAttribute("aria-selected")) !== "true"; step++) {
+            await page.keyboard.press("ArrowDown");
+        }
+        if (isBefore) {
+            await page.keyboard.press("Enter");
+        }
+        await late.letGo();
+        if (!isBefore) {
+            await page.getByRole("option", { name: /function$/ }).first().waitFor();
+            assert.equal(await wanted.getAttribute("aria-selected"), "true");
+            await page.keyboard.press("Enter");
+        }
+        await page.waitForURL(new RegExp(`/sessions/${OTHER}$`));
+        await page.context().close();
+    }
 });
 
 test("findings are asked anew each time", async () => {

@@ -104,6 +104,7 @@ function loadSessionsIn(delayMs: number): void {
 // showSessions loads the sessions that match, soon: more letters may follow.
 export function showSessions(wanted: Record<string, string>): void {
     filters = wanted;
+    sessionsError.value = ""; // it was of what was asked before
     loadSessionsIn(wanted["search"] ? 120 : 0);
 }
 

@@ -267,6 +267,23 @@ static void test_flags_are_the_same_document(void **state)
     sj_policy_draft_free(draft);
 }
 
+/* What is wrong with two options is said of the options, not of the bracket that the document of
+ * them begins with. */
+static void test_no_bracket_is_said_of_flags(void **state)
+{
+    sj_policy_draft *draft = NULL;
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_policy_draft_new(&draft, &error), SJ_OK);
+    assert_int_equal(sj_policy_draft_text(draft, "calls.clock", "adaptive"), SJ_OK);
+    assert_int_equal(sj_policy_draft_true(draft, "modules.library_calls"), SJ_OK);
+    assert_int_equal(sj_policy_draft_finish(draft, &policy, &error), SJ_EINVAL);
+    assert_string_equal(error.text, "calls into libraries are all timed: remove --library-calls "
+                                    "(\"library_calls\") or --clock adaptive (\"clock\")");
+    sj_policy_draft_free(draft);
+}
+
 static void test_what_is_asked_of_objective_c(void **state)
 {
     static const char text[] =
@@ -468,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_presets_are_sound_and_can_be_bases),
         cmocka_unit_test(test_minitrace_takes_org_for_the_systems),
         cmocka_unit_test(test_flags_are_the_same_document),
+        cmocka_unit_test(test_no_bracket_is_said_of_flags),
         cmocka_unit_test(test_what_is_asked_of_objective_c),
         cmocka_unit_test(test_rules_about_values),
         cmocka_unit_test(test_signatures_become_rules),

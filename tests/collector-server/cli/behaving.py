@@ -87,6 +87,8 @@ def what_is_asked_wrongly_is_said(sojourn, database):
     for words, text in ((["--query", "slowest_calls", "--param", "lmit=2"], ""), ([], ".query slowest_calls lmit=2\n")):
         done = say(sojourn, ["sql", *words, database], input=text)
         check(done.returncode == 2 and "no parameter for lmit=2" in done.stderr and not done.stdout, f"{words}: {done}")
+    done = say(sojourn, ["sql", "--cluster", "http://127.0.0.1:1", "--query", "slowest_calls", "--param", "lmit=2"])
+    check(done.returncode == 2 and "no parameter for lmit=2" in done.stderr and not done.stdout, f"--cluster: {done}")
     done = say(sojourn, ["zombies", database])
     check(done.returncode == 0 and "no session was recorded with --zombies" in done.stderr, f"{done}")
     done = say(sojourn, ["report", "/etc/passwd"])
@@ -168,7 +170,7 @@ def a_full_disk(sojourn):
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
 
 
-INSIDES = re.compile(r"pragma|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
+INSIDES = re.compile(r"pragma|\{:|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
 HUGE = "99999999999999999999"
 
 
@@ -181,6 +183,8 @@ def messages_are_about_what_was_typed(sojourn, program, database):
     for words in (["report", garbage], ["report", other], ["tree", sojourn.path(".")], ["report", "--limit", HUGE, database],
                   ["replay", "--count", HUGE, database], ["tree", "--depth", HUGE, database], record("--max-bytes", HUGE),
                   record("--budget", "1e30"), record("--function", ""), record("--minimum", HUGE + "s"), record("--depth", HUGE),
+                  *(record("--clock", "adaptive", *with_it) for with_it in (["--zombies", "heap"], ["--library-calls"],
+                                                                            ["--mono-class", "X"], ["--java-class", "X"])),
                   record("--threads", HUGE), record("--wait", HUGE), record("--value", "f(x:nonsense)"), record("--policy", "none"),
                   ["diff", HUGE, "1", database], ["report", "--session", HUGE, database], ["flush", "--wait", HUGE],
                   ["bench", "-n", HUGE, "--", program], ["attach", HUGE], ["mark", "begin", "x", "--session", "zz"],

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a lab gives to a cluster, and what is looked at there, as somebody chose: some tables only; the newest sessions.
+"""What a lab gives to a cluster, and what is looked at there, as somebody chose: some tables only; the newest sessions;
+single calls, which stay in the lab until somebody gives them.
 
 forward_choices.py BUILD_FOLDER
 """
@@ -85,6 +86,23 @@ def newest_only(sojourn, node):
         pages.stop()
 
 
+def single_calls_stay(sojourn, node, lab):
+    """What asks a copy for single calls says that they stayed in their lab, unless they were recorded as totals."""
+    lab.record("return", "--profile")
+    lab.forward("send", node.url)
+    copy = sojourn.path("copy.db")
+    lab.forward("-o", copy, "fetch", node.url, "all")
+    for mode, says in (("trace", "stayed in their lab (`sojourn forward calls`"), ("profile", "were recorded as totals (mode profile)")):
+        session = str(sojourn.sql(copy, f"SELECT max(session_id) AS id FROM sessions WHERE mode = '{mode}'")[0]["id"])
+        for words in (["replay"], ["export"], ["export", "--format", "chrome-json"]):
+            done = sojourn.run([*words, "--session", session, copy], capture_output=True, text=True)
+            check(f"calls of session {session} {says}" in done.stderr, f"{words} of {mode}: {done.stderr}")
+    for words in (["report", "--to", "1s"], ["tree", "--from", "0"], ["flame", "--to", "1s", "-o", "-"]):
+        for where in ([copy], ["--cluster", node.url]):
+            done = sojourn.run([*words, *where], capture_output=True, text=True)
+            check(done.returncode == 3 and "or they stayed in their lab" in done.stderr, f"{words} {where}: {done.stderr}")
+
+
 def test(sojourn, _arguments):
     ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
     node = Node(sojourn.path("node"))
@@ -101,6 +119,7 @@ def test(sojourn, _arguments):
         some_tables(sojourn, node, labs)
         by_the_collector(sojourn, node, labs)
         newest_only(sojourn, node)
+        single_calls_stay(sojourn, node, labs[0])
     finally:
         node.stop()
 

@@ -192,16 +192,18 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
         return () => clearTimeout(timer);
     }, [key]);
 
+    const problem = failed.question === question ? failed.problem : "";
+    const isOther = loaded !== null && loaded.question !== question;
+    const known = isOther && problem !== "" ? null : loaded; // beside the reason why there are no rows, none of another
     const rowAt = (index: number): FunctionRow | undefined => {
         const page = Math.floor(index / PAGE_ROWS);
-        const rows = loaded?.pages.get(page);
-        if (!rows && loaded?.query === key && !wanted.current.has(page)) {
+        const rows = known?.pages.get(page);
+        if (!rows && known?.query === key && !wanted.current.has(page)) {
             load(page, abort.current.signal);
         }
         return rows?.[index % PAGE_ROWS];
     };
-    const problem = failed.question === question ? failed.problem : "";
-    return { loaded, problem, rowAt, isStale: loaded !== null && loaded.question !== question };
+    return { loaded: known, problem, rowAt, isStale: isOther && problem === "" };
 }
 
 function errorOf({ name, total_ns: total, error_ns: error }: FunctionRow): string {
@@ -243,7 +245,9 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
                 <span class="dim" role="status">
                     {totals && !isStale
                         ? `${count(totals.matching)} of ${count(session.counts.functions)} functions, ${percent(totals.self_ns, totals.session_self_ns)} of ${isSelected ? "the time selected" : "all time"}, ${compact(totals.calls)} calls`
-                        : "Loading…"}
+                        : isStale
+                          ? "Loading…"
+                          : ""}
                 </span>
                 {isSelected ? (
                     <a class="sql-link" href={consoleAddress(selectedFunctionsSql(chosen), valuesOf(session.id, chosen))}>

@@ -230,7 +230,9 @@ export function SessionsPage() {
             <p class="empty">Loading…</p>
         );
     }
-    const isStale = loadedFilters.value !== asked;
+    const isOther = loadedFilters.value !== asked;
+    const isStale = isOther && sessionsError.value === "";
+    const isKnown = !isOther || isStale; // beside the reason why there are none, no sessions of other filters
     return (
         <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={takeDrop}>
             <div class="title-line">
@@ -248,11 +250,11 @@ export function SessionsPage() {
             </div>
             <ImportState />
             {sessionsError.value ? <Problem message={sessionsError.value} /> : null}
-            <Summary totals={totals} isStale={isStale} />
+            {isKnown ? <Summary totals={totals} isStale={isStale} /> : null}
             <Facets changes={`${totals.sessions} ${totals.recording} ${changesMade.value}`} />
             <CompareBar />
             <Actions />
-            {list.length > 0 ? (
+            {!isKnown ? null : list.length > 0 ? (
                 <SessionTable list={list} most={totals.most_calls} isStale={isStale} />
             ) : (
                 <p class="empty">
@@ -260,7 +262,7 @@ export function SessionsPage() {
                 </p>
             )}
             <Engine />
-            {olderSessions.value && !isStale ? (
+            {olderSessions.value && !isOther ? (
                 <p class="dim">
                     The newest {count(list.length)} of {count(totals.matching)} are shown.{" "}
                     <button type="button" class="quiet" onClick={() => void loadOlderSessions()}>

@@ -89,10 +89,11 @@ function useChoices(text: string): Choices {
 
 export function Palette() {
     const [text, setText] = useState("");
-    const [at, setAt] = useState(0);
+    const [chosen, setChosen] = useState(""); // the address that the arrows chose; "": the first
     const field = useRef<HTMLInputElement>(null);
     const [isEntered, setEntered] = useState(false);
     const { choices, isSettled } = useChoices(text);
+    const at = Math.max(0, choices.findIndex((choice) => choice.address === chosen));
     const close = () => (paletteOpen.value = false);
     useEffect(() => {
         const before = document.activeElement as HTMLElement | null;
@@ -105,7 +106,8 @@ export function Palette() {
             navigate(choice.address);
         }
     };
-    // Enter means the first choice for the text as typed: it waits for the answers.
+    // Enter means what the arrows chose, wherever answers have moved it since; else the first choice for the text as
+    // typed, which it waits for.
     useEffect(() => {
         if (isEntered && isSettled) {
             setEntered(false);
@@ -116,12 +118,14 @@ export function Palette() {
         event.stopPropagation();
         if (event.key === "Escape") {
             close();
+        } else if (event.key === "Enter" && choices[at]?.address === chosen) {
+            go(choices[at]);
         } else if (event.key === "Enter") {
             setEntered(true);
         } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
             event.preventDefault();
             const step = event.key === "ArrowDown" ? 1 : -1;
-            setAt((at + step + choices.length) % Math.max(1, choices.length));
+            setChosen(choices.at((at + step) % choices.length)?.address ?? "");
         }
     };
     return (
@@ -140,7 +144,7 @@ export function Palette() {
                     value={text}
                     onInput={(event) => {
                         setText(event.currentTarget.value);
-                        setAt(0);
+                        setChosen("");
                         setEntered(false);
                     }}
                 />
