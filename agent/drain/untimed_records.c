@@ -44,7 +44,7 @@ struct sj_untimed_records {
     sj_record *output; /* those that have times, and from `ready` on those that wait */
     size_t count, capacity, ready;
     waiting_record *waiting; /* the untimed ones among the latter */
-    size_t waiting_count, waiting_capacity;
+    size_t waiting_count, waiting_capacity, waiting_entries;
     uint32_t *path; /* entries among the waiting that are open, while times are given */
     size_t path_capacity;
     open_call *open;
@@ -260,6 +260,7 @@ static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool 
         tell_length(untimed, (uint64_t)between);
     }
     untimed->waiting_count = 0;
+    untimed->waiting_entries = 0;
     return SJ_OK;
 }
 
@@ -282,6 +283,7 @@ static void put(sj_untimed_records *untimed, const sj_record *record, bool waits
 {
     if (waits) {
         untimed->waiting[untimed->waiting_count++].record = (uint32_t)untimed->count;
+        untimed->waiting_entries += is_of_kind(record, SJ_RECORD_ENTER);
     }
     untimed->output[untimed->count++] = waits ? untimed_record(untimed, record) : *record;
 }
@@ -426,6 +428,12 @@ sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ti
 bool sj_untimed_records_are_kept(const sj_untimed_records *untimed)
 {
     return untimed->count > untimed->ready;
+}
+
+size_t sj_untimed_records_waiting(const sj_untimed_records *untimed, size_t *entries)
+{
+    *entries = untimed->waiting_entries;
+    return untimed->waiting_count;
 }
 
 void sj_untimed_records_lost(sj_untimed_records *untimed)

@@ -41,6 +41,9 @@ SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, u
 /* sj_untimed_records_are_kept: some wait, or are values of what waits or comes. */
 bool sj_untimed_records_are_kept(const sj_untimed_records *untimed);
 
+/* sj_untimed_records_waiting is how many records wait, and how many of them are entries. */
+size_t sj_untimed_records_waiting(const sj_untimed_records *untimed, size_t *entries);
+
 /* sj_untimed_records_lost: records are missing here. What waits has been settled. */
 void sj_untimed_records_lost(sj_untimed_records *untimed);
 

@@ -204,6 +204,42 @@ static void nor_are_they_counted_twice(void **state)
     assert_int_equal(unsent(f), 2);
 }
 
+/* Two calls without a clock, in one place of the arena. */
+static void put_counted_calls(fixture *f)
+{
+    sj_record *place = fake_thread_reserve(&f->thread);
+    assert_non_null(place);
+    for (uint32_t part = 0; part < SJ_SHORTS; part++) {
+        const uint32_t word = SJ_SHORT_FILLER | part % 2 << SJ_SHORT_EXIT_BIT |
+                              (STACK / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | FUNCTION;
+        memcpy(place->bytes + (size_t)part * SJ_SHORT_BYTES, &word, sizeof(word));
+    }
+}
+
+static uint64_t unsent_calls(const fixture *f)
+{
+    return sj_arena_view_slot(&f->arena.view, 0)->unsent_calls;
+}
+
+/* They wait for the time of a later record, so no flush brings them to a block. */
+static void counted_calls_of_an_idle_thread_are_unsent(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK + 16));
+    put_counted_calls(f);
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 1);
+    assert_int_equal(unsent(f), 4);
+    assert_int_equal(unsent_calls(f), 2);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK + 16));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 2);
+    assert_int_equal(unsent(f), 0);
+    assert_int_equal(unsent_calls(f), 0);
+}
+
 static void blocks_may_be_told_in_steps_of_the_clock(void **state)
 {
     read_all(*state);
@@ -448,6 +484,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
