@@ -9,7 +9,8 @@
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 enum {
-    MOST_WAITING = 1 << 16, /* records: then they get times although no timed record has come */
+    MOST_WAITING = 1 << 16, /* records, values included: then they get times although no timed
+                               record has come */
     MOST_OPEN = 1 << 16,    /* timed calls that are followed */
     TICKS_BYTES = 6
 };
@@ -407,7 +408,7 @@ sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *
             take_short(untimed, sj_record_word(&places[i], part), undecided);
         }
     }
-    if (untimed->waiting_count >= MOST_WAITING) {
+    if (untimed->count - untimed->ready >= MOST_WAITING) {
         SJ_TRY(settle(untimed, now_ticks));
     }
     *records = untimed->output;
