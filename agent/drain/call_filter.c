@@ -2,6 +2,7 @@
 
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/tail_calls.h"
+#include "agent/assembler/untimed_entry.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
@@ -14,10 +15,18 @@ static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records,
                                uint64_t now_ticks);
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
 
+static bool is_untimed_entry(const sj_record *entry)
+{
+    const uint64_t stack = sj_record_stack(entry);
+    return (stack & SJ_UNTIMED_ENTRY) != 0 && !sj_record_is_managed(stack);
+}
+
 static void count_calls(const sj_call_filter *filter, const sj_record *records, size_t count)
 {
     uint64_t *calls = sj_governed_process_calls(filter->governed);
+    uint64_t *untimed = sj_governed_process_untimed(filter->governed);
     uint64_t counted = 0;
+    uint64_t without_clock = 0;
     uint32_t highest = 0;
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&records[i]);
@@ -25,10 +34,17 @@ static void count_calls(const sj_call_filter *filter, const sj_record *records, 
         if (tag < SJ_GOVERNED_PROCESS_FUNCTIONS) {
             __atomic_store_n(&calls[tag], calls[tag] + 1, __ATOMIC_RELAXED);
             counted++;
+            if (is_untimed_entry(&records[i])) {
+                /* Behind the call: nobody sees more of these than of all. */
+                __atomic_store_n(&untimed[tag], untimed[tag] + 1, __ATOMIC_RELEASE);
+                without_clock++;
+            }
             highest = tag > highest ? tag : highest;
         }
     }
-    sj_governed_process_count(filter->governed, counted, highest);
+    sj_governed_process_count(filter->governed,
+                              (double)counted - (1 - SJ_UNTIMED_PRICE) * (double)without_clock,
+                              highest);
 }
 
 static bool is_of_kind(const sj_record *record, sj_record_kind kind)
