@@ -307,6 +307,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
                                     .ns_per_tick = tick_ns,
                                     .call_ns = tick_ns * sj_clock_probe_ticks() * COLD_PROBE,
                                     .runtime_directory = recording->runtime_directory,
+                                    .may_count_calls = policy != NULL && policy->counts_calls,
                                     .threadless = threadless};
     return sj_drain_start(&drain, &recording->drain, error);
 }

@@ -8,6 +8,7 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40, CLOCK_STEP = 3 };
 
@@ -238,6 +239,49 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(offered, 2);
     assert_int_equal(unsent(f), 0);
     assert_int_equal(unsent_calls(f), 0);
+}
+
+static void call_often(fixture *f, sj_process_drain *process)
+{
+    uint64_t records = 0;
+    for (int i = 0; i < 600; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    process->next_look_ns = 0;
+    assert_int_equal(sj_process_drain_poll(process, 1, &records), SJ_OK);
+    assert_int_equal(records, 1200);
+}
+
+/* A process joins while every call is timed, and another policy asks for counts. */
+static bool is_counted_after_a_change(fixture *f, bool may_count)
+{
+    static const sj_policy exact = {.counts_calls = false};
+    static const sj_policy adaptive = {.counts_calls = true};
+    sj_process_drain *process;
+    f->shared.options.runtime_directory = f->arena.directory;
+    f->shared.options.ns_per_tick = 1;
+    f->shared.options.threadless = true;
+    f->shared.options.may_count_calls = may_count;
+    f->shared.options.policy = &exact;
+    assert_int_equal(sj_process_drain_new(&f->shared, 2, getpid(), "1.0.arena", &process), SJ_OK);
+    call_often(f, process);
+    assert_int_equal(sj_arena_view_counted(&f->arena.view)[FUNCTION], 0);
+    f->shared.options.policy = &adaptive;
+    assert_int_equal(sj_process_drain_set_policy(process, false), SJ_OK);
+    call_often(f, process);
+    const bool is_counted = sj_arena_view_counted(&f->arena.view)[FUNCTION] != 0;
+    sj_process_drain_free(process);
+    return is_counted;
+}
+
+static void a_process_that_joined_with_every_clock_counts_when_a_policy_says_so(void **state)
+{
+    assert_true(is_counted_after_a_change(*state, true));
+}
+
+static void nothing_is_counted_whose_agent_does_not(void **state)
+{
+    assert_false(is_counted_after_a_change(*state, false));
 }
 
 static void blocks_may_be_told_in_steps_of_the_clock(void **state)
@@ -487,6 +531,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_process_that_joined_with_every_clock_counts_when_a_policy_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_counted_whose_agent_does_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
                                         tear_down),
