@@ -308,9 +308,12 @@ static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, 
     SJ_TRY(sj_untimed_records_take(reader->untimed, places, count, now_ticks, &records,
                                    &record_count, &undecided));
     SJ_TRY(pass(reader, records, (uint32_t)record_count, now_ticks));
-    return undecided == 0
-               ? SJ_OK
-               : sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, undecided, now_ticks);
+    if (undecided == 0) {
+        return SJ_OK;
+    }
+    const uint64_t calls = sj_untimed_records_undecided_calls(reader->untimed);
+    reader->unsent_calls += calls;
+    return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, calls, undecided, now_ticks);
 }
 
 /* feed hands the `ready` records of the buffer on. */

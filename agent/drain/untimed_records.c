@@ -46,7 +46,8 @@ struct sj_untimed_records {
     size_t count, capacity, ready;
     waiting_record *waiting; /* the untimed ones among the latter */
     size_t waiting_count, waiting_capacity, waiting_entries;
-    uint32_t *path; /* entries among the waiting that are open, while times are given */
+    uint64_t undecided_calls; /* see sj_untimed_records_undecided_calls */
+    uint32_t *path;           /* entries among the waiting that are open, while times are given */
     size_t path_capacity;
     open_call *open;
     size_t open_count, open_capacity;
@@ -306,6 +307,7 @@ static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *und
     }
     if (!untimed->knows_last || !sj_word_is_short(word)) {
         *undecided += 1;
+        untimed->undecided_calls += sj_word_is_short(word) && !sj_short_is_exit(word);
         return;
     }
     untimed->last = sj_short_stack(word, untimed->last);
@@ -397,6 +399,7 @@ sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *
 {
     drop_lent(untimed);
     *undecided = 0;
+    untimed->undecided_calls = 0;
     SJ_TRY(make_room(untimed, count));
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&places[i]);
@@ -414,6 +417,11 @@ sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *
     *records = untimed->output;
     *record_count = untimed->ready;
     return SJ_OK;
+}
+
+uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed)
+{
+    return untimed->undecided_calls;
 }
 
 sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,

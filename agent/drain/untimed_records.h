@@ -33,6 +33,10 @@ SJ_MUST_CHECK sj_status sj_untimed_records_take(sj_untimed_records *untimed,
                                                 uint64_t now_ticks, sj_record **records,
                                                 size_t *record_count, uint64_t *undecided);
 
+/* sj_untimed_records_undecided_calls is how many of what the last sj_untimed_records_take could not
+ * read are entries. */
+uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed);
+
 /* sj_untimed_records_settle lends those that wait: no timed record follows until `now_ticks`.
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,

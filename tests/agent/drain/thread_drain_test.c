@@ -241,6 +241,24 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(unsent_calls(f), 0);
 }
 
+/* As of what a recorder that was killed had not read: the record that they are told from, it had.
+ */
+static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
+{
+    fixture *f = *state;
+    sj_assembler_counters counters;
+    put_counted_calls(f);
+    read_all(f);
+    assert_int_equal(f->drained->reader.unsent_calls, 2);
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent_calls(f), 0);
+    sj_assembler_get_counters(f->drained->assembler, &counters);
+    assert_int_equal(counters.lost_calls, 2);
+    assert_int_equal(counters.lost_events, 4);
+}
+
 static void call_often(fixture *f, sj_process_drain *process)
 {
     uint64_t records = 0;
@@ -531,6 +549,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(counted_calls_that_nothing_is_known_of_are_lost_calls,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_process_that_joined_with_every_clock_counts_when_a_policy_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_counted_whose_agent_does_not, set_up, tear_down),
