@@ -42,15 +42,24 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader)
     reader->noted_events = cursor->noted_events;
 }
 
+/* How many records wait for the time of a later one: they are in no assembler as yet. */
+static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
+{
+    *entries = 0;
+    return reader->untimed != NULL ? sj_untimed_records_waiting(reader->untimed, entries) : 0;
+}
+
 /* write_unsent is ordered against what comes before and after it: each place that it is called from
  * counts so that a kill on either side makes the loss that is reported too large, never too small.
  */
 static void write_unsent(const sj_chunk_reader *reader)
 {
     sj_thread_slot *slot = slot_of(reader);
+    size_t entries = 0;
+    (void)count_waiting(reader, &entries);
     atomic_signal_fence(memory_order_seq_cst);
     slot->cursor.unsent = reader->unsent;
-    slot->unsent_calls = reader->unsent_calls;
+    slot->unsent_calls = reader->unsent_calls + entries;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
@@ -81,7 +90,8 @@ void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t even
 
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
 {
-    reader->unsent = events;
+    size_t entries = 0;
+    reader->unsent = events + count_waiting(reader, &entries);
     reader->unsent_calls = calls;
     write_unsent(reader);
 }
@@ -298,9 +308,12 @@ static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, 
     SJ_TRY(sj_untimed_records_take(reader->untimed, places, count, now_ticks, &records,
                                    &record_count, &undecided));
     SJ_TRY(pass(reader, records, (uint32_t)record_count, now_ticks));
-    return undecided == 0
-               ? SJ_OK
-               : sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, undecided, now_ticks);
+    if (undecided == 0) {
+        return SJ_OK;
+    }
+    const uint64_t calls = sj_untimed_records_undecided_calls(reader->untimed);
+    reader->unsent_calls += calls;
+    return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, calls, undecided, now_ticks);
 }
 
 /* feed hands the `ready` records of the buffer on. */

@@ -78,7 +78,7 @@ void sj_chunk_reader_save(sj_chunk_reader *reader);
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
 /* sj_chunk_reader_settle says that the spool has or accounts for all that was fed, but for so many
- * lost calls and events. */
+ * lost calls and events, and for what waits for the time of a later record. */
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
 /* sj_chunk_reader_read feeds what there is; `*count` is the number of records. What is written

@@ -30,6 +30,7 @@ typedef struct sj_drain_options {
     double call_ns;                /* what a call costs its thread, for the budget */
     sj_flight_recorder *flight;    /* salvage: takes all blocks, shipped at the end; NULL: none */
     uint32_t flush_ms;             /* blocks are cut for the live view so often; 0: 1000 */
+    bool may_count_calls;          /* agents count, whenever a policy asks for it */
     bool threadless;               /* the owner makes the steps; all calls come from its thread */
 } sj_drain_options;
 

@@ -1,9 +1,20 @@
 #include "agent/drain/governed_calls.h"
 
+#include "agent/assembler/managed_calls.h"
+#include "agent/assembler/untimed_entry.h"
+
+static bool is_untimed_entry(const sj_record *entry)
+{
+    const uint64_t stack = sj_record_stack(entry);
+    return (stack & SJ_UNTIMED_ENTRY) != 0 && !sj_record_is_managed(stack);
+}
+
 void sj_governed_calls_count(sj_governed_process *governed, const sj_record *records, size_t count)
 {
     uint64_t *calls = sj_governed_process_calls(governed);
+    uint64_t *untimed = sj_governed_process_untimed(governed);
     uint64_t counted = 0;
+    uint64_t without_clock = 0;
     uint32_t highest = 0;
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&records[i]);
@@ -11,8 +22,14 @@ void sj_governed_calls_count(sj_governed_process *governed, const sj_record *rec
         if (tag < SJ_GOVERNED_PROCESS_FUNCTIONS) {
             __atomic_store_n(&calls[tag], calls[tag] + 1, __ATOMIC_RELAXED);
             counted++;
+            if (is_untimed_entry(&records[i])) {
+                /* Behind the call: nobody sees more of these than of all. */
+                __atomic_store_n(&untimed[tag], untimed[tag] + 1, __ATOMIC_RELEASE);
+                without_clock++;
+            }
             highest = tag > highest ? tag : highest;
         }
     }
-    sj_governed_process_count(governed, counted, highest);
+    sj_governed_process_count(
+        governed, (double)counted - (1 - SJ_UNTIMED_PRICE) * (double)without_clock, highest);
 }

@@ -72,16 +72,26 @@ void sj_process_drain_free(sj_process_drain *process)
     free(process);
 }
 
+/* obey_clock: calls are counted while the policy says so. */
+static void obey_clock(sj_process_drain *process)
+{
+    const sj_drain_options *options = &process->shared->options;
+    if (process->timing != NULL) {
+        sj_call_timing_set_rules(process->timing, options->rules,
+                                 options->policy != NULL && options->policy->counts_calls);
+    }
+}
+
+/* choose_timing: whoever may be told to count later is read so from its first record on, which the
+ * first short one is told from. */
 static void choose_timing(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;
-    if (process->timing == NULL && options->policy != NULL && options->policy->counts_calls) {
+    if (options->may_count_calls) {
         process->timing =
             sj_call_timing_new(&process->view, options->ns_per_tick, sj_clock_probe_ticks() / 2);
     }
-    if (process->timing != NULL) {
-        sj_call_timing_set_rules(process->timing, options->rules, true);
-    }
+    obey_clock(process);
 }
 
 /* is_watched: a recording that keeps only its last seconds would grow by it, a drain on the
@@ -358,11 +368,7 @@ sj_status sj_process_drain_catch_up(sj_process_drain *process, uint64_t now_ns)
 
 sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
 {
-    if (process->timing != NULL) {
-        const sj_drain_options *options = &process->shared->options;
-        sj_call_timing_set_rules(process->timing, options->rules,
-                                 options->policy != NULL && options->policy->counts_calls);
-    }
+    obey_clock(process);
     for (uint32_t slot = 0; process->is_open && slot < process->view.max_threads; slot++) {
         if (process->threads[slot] != NULL) {
             SJ_TRY(sj_thread_drain_set_policy(process->threads[slot]));

@@ -34,7 +34,7 @@ typedef struct sj_process_drain {
     uint32_t thread_count;       /* elements of `threads` that are there */
     uint64_t next_watch_ns;      /* for whether threads are on the processor */
     sj_thread_times *times;      /* NULL: that is not looked at */
-    sj_call_timing *timing;      /* NULL: all calls are timed */
+    sj_call_timing *timing;      /* NULL: all calls are timed, whatever a policy says */
 } sj_process_drain;
 
 SJ_MUST_CHECK sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number, pid_t pid,

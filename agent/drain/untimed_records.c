@@ -9,7 +9,8 @@
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 enum {
-    MOST_WAITING = 1 << 16, /* records: then they get times although no timed record has come */
+    MOST_WAITING = 1 << 16, /* records, values included: then they get times although no timed
+                               record has come */
     MOST_OPEN = 1 << 16,    /* timed calls that are followed */
     TICKS_BYTES = 6
 };
@@ -44,8 +45,9 @@ struct sj_untimed_records {
     sj_record *output; /* those that have times, and from `ready` on those that wait */
     size_t count, capacity, ready;
     waiting_record *waiting; /* the untimed ones among the latter */
-    size_t waiting_count, waiting_capacity;
-    uint32_t *path; /* entries among the waiting that are open, while times are given */
+    size_t waiting_count, waiting_capacity, waiting_entries;
+    uint64_t undecided_calls; /* see sj_untimed_records_undecided_calls */
+    uint32_t *path;           /* entries among the waiting that are open, while times are given */
     size_t path_capacity;
     open_call *open;
     size_t open_count, open_capacity;
@@ -260,6 +262,7 @@ static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool 
         tell_length(untimed, (uint64_t)between);
     }
     untimed->waiting_count = 0;
+    untimed->waiting_entries = 0;
     return SJ_OK;
 }
 
@@ -282,6 +285,7 @@ static void put(sj_untimed_records *untimed, const sj_record *record, bool waits
 {
     if (waits) {
         untimed->waiting[untimed->waiting_count++].record = (uint32_t)untimed->count;
+        untimed->waiting_entries += is_of_kind(record, SJ_RECORD_ENTER);
     }
     untimed->output[untimed->count++] = waits ? untimed_record(untimed, record) : *record;
 }
@@ -303,6 +307,7 @@ static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *und
     }
     if (!untimed->knows_last || !sj_word_is_short(word)) {
         *undecided += 1;
+        untimed->undecided_calls += sj_word_is_short(word) && !sj_short_is_exit(word);
         return;
     }
     untimed->last = sj_short_stack(word, untimed->last);
@@ -394,6 +399,7 @@ sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *
 {
     drop_lent(untimed);
     *undecided = 0;
+    untimed->undecided_calls = 0;
     SJ_TRY(make_room(untimed, count));
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&places[i]);
@@ -405,12 +411,17 @@ sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *
             take_short(untimed, sj_record_word(&places[i], part), undecided);
         }
     }
-    if (untimed->waiting_count >= MOST_WAITING) {
+    if (untimed->count - untimed->ready >= MOST_WAITING) {
         SJ_TRY(settle(untimed, now_ticks));
     }
     *records = untimed->output;
     *record_count = untimed->ready;
     return SJ_OK;
+}
+
+uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed)
+{
+    return untimed->undecided_calls;
 }
 
 sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
@@ -426,6 +437,12 @@ sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ti
 bool sj_untimed_records_are_kept(const sj_untimed_records *untimed)
 {
     return untimed->count > untimed->ready;
+}
+
+size_t sj_untimed_records_waiting(const sj_untimed_records *untimed, size_t *entries)
+{
+    *entries = untimed->waiting_entries;
+    return untimed->waiting_count;
 }
 
 void sj_untimed_records_lost(sj_untimed_records *untimed)

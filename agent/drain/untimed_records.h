@@ -33,6 +33,10 @@ SJ_MUST_CHECK sj_status sj_untimed_records_take(sj_untimed_records *untimed,
                                                 uint64_t now_ticks, sj_record **records,
                                                 size_t *record_count, uint64_t *undecided);
 
+/* sj_untimed_records_undecided_calls is how many of what the last sj_untimed_records_take could not
+ * read are entries. */
+uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed);
+
 /* sj_untimed_records_settle lends those that wait: no timed record follows until `now_ticks`.
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
@@ -40,6 +44,9 @@ SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, u
 
 /* sj_untimed_records_are_kept: some wait, or are values of what waits or comes. */
 bool sj_untimed_records_are_kept(const sj_untimed_records *untimed);
+
+/* sj_untimed_records_waiting is how many records wait, and how many of them are entries. */
+size_t sj_untimed_records_waiting(const sj_untimed_records *untimed, size_t *entries);
 
 /* sj_untimed_records_lost: records are missing here. What waits has been settled. */
 void sj_untimed_records_lost(sj_untimed_records *untimed);

@@ -2,7 +2,8 @@
  *
  * Least information for its cost has the function that is called most: its calls are many and
  * short, and one function less keeps the most others. So functions are unhooked in the order of
- * their calls in the last interval until what is left fits.
+ * what their calls cost in the last interval until what is left fits; calls without a clock cost
+ * SJ_UNTIMED_PRICE.
  *
  * What a program does changes from one moment to the next, and until the first look at a new hot
  * function everything of it is recorded. So the drain, which counts the calls, wakes the governor
@@ -53,9 +54,11 @@ enum {
 
 typedef struct function_state {
     uint64_t last_calls;
+    uint64_t last_untimed; /* among them */
     uint64_t retry_ns;
     uint64_t back_off_ns;
     double calls_per_ns; /* of CPU time, when it was unhooked */
+    double price_per_ns; /* the same, of what they cost in calls that are timed */
     bool is_free;
     bool is_rare;  /* see sj_governed_process_is_rare */
     bool is_muted; /* free, and its probes are still there */
@@ -67,6 +70,7 @@ struct sj_governed_process {
     pid_t pid;
     clockid_t clock;
     uint64_t *calls;           /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of the drain */
+    uint64_t *untimed;         /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of these; of the drain */
     function_state *functions; /* [SJ_GOVERNED_PROCESS_FUNCTIONS] */
     sj_unhooked_set *freed;    /* of the process; shared */
     bool is_changing;          /* by the thread that looks, without the mutex */
@@ -79,19 +83,20 @@ struct sj_governed_process {
     double muted_share;      /* of the program's own time, for probes that are muted */
     double unsaved_share;    /* the same where the budget has no room for them */
     sem_t *wake;             /* the governor's */
-    uint64_t pending;        /* calls since the governor was woken last; of the drain */
-    _Atomic uint64_t quota;  /* calls that are worth a look */
+    double pending;          /* timed calls since the governor was woken last; of the drain */
+    _Atomic uint64_t quota;  /* timed calls that are worth a look */
     uint64_t retry_after_ns; /* after toggling was refused */
 };
 
 typedef struct candidate {
     uint32_t function;
     uint64_t calls; /* in the interval */
+    double price;   /* of these, in calls that are timed */
 } candidate;
 
 /* One interval of one process. */
 typedef struct budget_interval {
-    uint64_t calls;
+    double price;     /* of all calls, in calls that are timed */
     double passed_ns; /* of CPU time */
     double own_ns;
     double spent_ns; /* that is governed */
@@ -144,6 +149,7 @@ static void unmap(void *memory, size_t bytes)
 static void free_governed(sj_governed_process *governed)
 {
     unmap(governed->calls, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->calls));
+    unmap(governed->untimed, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->untimed));
     unmap(governed->functions, SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*governed->functions));
     sj_unhooked_set_release(governed->freed);
     free(governed);
@@ -154,13 +160,19 @@ uint64_t *sj_governed_process_calls(sj_governed_process *governed)
     return governed->calls;
 }
 
-void sj_governed_process_count(sj_governed_process *governed, uint64_t calls, uint32_t highest)
+uint64_t *sj_governed_process_untimed(sj_governed_process *governed)
+{
+    return governed->untimed;
+}
+
+void sj_governed_process_count(sj_governed_process *governed, double calls, uint32_t highest)
 {
     if (highest >= atomic_load_explicit(&governed->highest, memory_order_relaxed)) {
         atomic_store_explicit(&governed->highest, highest + 1, memory_order_relaxed);
     }
     governed->pending += calls;
-    if (governed->pending >= atomic_load_explicit(&governed->quota, memory_order_relaxed)) {
+    const uint64_t quota = atomic_load_explicit(&governed->quota, memory_order_relaxed);
+    if (governed->pending >= (double)quota) {
         governed->pending = 0;
         sem_post(governed->wake);
     }
@@ -221,6 +233,26 @@ static void set_quota(const sj_overhead_governor *governor, sj_governed_process 
     atomic_store_explicit(&governed->quota, quota, memory_order_relaxed);
 }
 
+/* take_calls adds what a function was called since the last look to the interval. */
+static void take_calls(const sj_governed_process *governed, uint32_t id, budget_interval *interval)
+{
+    function_state *state = &governed->functions[id];
+    /* In this order: the drain counts a call first, then that it was untimed. */
+    const uint64_t untimed = __atomic_load_n(&governed->untimed[id], __ATOMIC_ACQUIRE);
+    const uint64_t now = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED);
+    const uint64_t calls = now - state->last_calls;
+    if (calls == 0) {
+        return;
+    }
+    const double price =
+        (double)calls - (1 - SJ_UNTIMED_PRICE) * (double)(untimed - state->last_untimed);
+    state->last_calls = now;
+    state->last_untimed = untimed;
+    interval->price += price;
+    interval->candidates[interval->count++] =
+        (candidate){.function = id, .calls = calls, .price = price};
+}
+
 /* measure takes the interval since the last one; SJ_EAGAIN when too little happened. */
 static sj_status measure(sj_overhead_governor *governor, sj_governed_process *governed,
                          budget_interval *interval)
@@ -234,17 +266,11 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
                             (size_t)highest + 1, sizeof(*governor->candidates)));
     interval->candidates = governor->candidates;
     for (uint32_t id = 1; id < highest; id++) {
-        const uint64_t now = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED);
-        const uint64_t calls = now - governed->functions[id].last_calls;
-        if (calls != 0) {
-            governed->functions[id].last_calls = now;
-            interval->calls += calls;
-            interval->candidates[interval->count++] = (candidate){.function = id, .calls = calls};
-        }
+        take_calls(governed, id, interval);
     }
     const double passed_ns = (double)(cpu_ns - governed->last_cpu_ns);
     const double spent_ns =
-        (double)interval->calls * governor->options.call_ns + governed->muted_share * passed_ns;
+        interval->price * governor->options.call_ns + governed->muted_share * passed_ns;
     const double unsaved_ns = governed->unsaved_share * passed_ns;
     /* Calls that were read late can seem to have cost more than there was. */
     const double own_ns = passed_ns - spent_ns - unsaved_ns;
@@ -260,10 +286,10 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     return SJ_OK;
 }
 
-static int compare_calls_down(const void *left, const void *right)
+static int compare_prices_down(const void *left, const void *right)
 {
-    const uint64_t a = ((const candidate *)left)->calls;
-    const uint64_t b = ((const candidate *)right)->calls;
+    const double a = ((const candidate *)left)->price;
+    const double b = ((const candidate *)right)->price;
     return a < b ? 1 : a > b ? -1 : 0;
 }
 
@@ -404,6 +430,7 @@ static void mark_rare(const sj_overhead_governor *governor, sj_governed_process 
     for (size_t i = count; i-- > 0;) {
         function_state *state = &governed->functions[interval->candidates[i].function];
         state->calls_per_ns = (double)interval->candidates[i].calls / own_ns;
+        state->price_per_ns = interval->candidates[i].price / own_ns;
         share += state->calls_per_ns * MUTED_CALL_NS;
         state->is_rare = share <= budget_of(governor) * SHARE_OF_MUTED;
     }
@@ -415,13 +442,14 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
 {
     uint32_t ids[CHOSEN_MAX];
     size_t count = 0;
-    uint64_t left = interval->calls;
+    double left = interval->price;
     wanted -= governed->muted_share;
-    qsort(interval->candidates, interval->count, sizeof(*interval->candidates), compare_calls_down);
+    qsort(interval->candidates, interval->count, sizeof(*interval->candidates),
+          compare_prices_down);
     for (size_t i = 0; i < interval->count && count < CHOSEN_MAX &&
-                       (double)left * governor->options.call_ns > wanted * interval->own_ns;
+                       left * governor->options.call_ns > wanted * interval->own_ns;
          i++) {
-        left -= interval->candidates[i].calls;
+        left -= interval->candidates[i].price;
         if (!governed->functions[interval->candidates[i].function].is_free) {
             interval->candidates[count] = interval->candidates[i];
             ids[count++] = interval->candidates[i].function;
@@ -453,7 +481,7 @@ static void retry(sj_overhead_governor *governor, sj_governed_process *governed,
     const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);
     for (uint32_t id = 1; id < highest && count < RETRIED_MAX; id++) {
         const function_state *state = &governed->functions[id];
-        const double cost_ns = state->calls_per_ns * governor->options.call_ns * NOTICED_NS;
+        const double cost_ns = state->price_per_ns * governor->options.call_ns * NOTICED_NS;
         if (!state->is_free || state->retry_ns > now_ns || cost_ns > balance_ns) {
             continue;
         }
@@ -652,8 +680,9 @@ static void start_afresh(const sj_overhead_governor *governor, sj_governed_proce
     governed->unsaved_share = 0;
     governed->retry_after_ns = 0;
     for (uint32_t id = 0; id < highest; id++) {
-        governed->functions[id] =
-            (function_state){.last_calls = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED)};
+        governed->functions[id] = (function_state){
+            .last_untimed = __atomic_load_n(&governed->untimed[id], __ATOMIC_ACQUIRE),
+            .last_calls = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED)};
     }
     earn(governor, governed, governed->own_ns);
     set_quota(governor, governed);
@@ -682,8 +711,9 @@ sj_status sj_overhead_governor_add(sj_overhead_governor *governor, uint64_t proc
     made->pid = pid;
     made->freed = sj_unhooked_set_share(freed);
     made->calls = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->calls));
+    made->untimed = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->untimed));
     made->functions = map_lazily(SJ_GOVERNED_PROCESS_FUNCTIONS * sizeof(*made->functions));
-    if (made->calls == NULL || made->functions == NULL ||
+    if (made->calls == NULL || made->untimed == NULL || made->functions == NULL ||
         clock_getcpuclockid(pid, &made->clock) != 0) {
         free_governed(made);
         return SJ_ENOMEM;

@@ -27,11 +27,6 @@ enum {
     COLD_PROBE = 2
 };
 
-/* What a probe costs that writes a short record, beside one that reads the clock: an estimate. Lua
- * costs 27.6 ns a call instead of 46.1 when four of five calls are counted
- * (tests/bench/RESULTS.md), which is 0.5 of each of them. */
-#define SHORT_PROBE 0.5
-
 static sj_status make_session_id(sj_recording *recording, sj_error *error)
 {
     if (getrandom(recording->session.bytes, SJ_SESSION_ID_BYTES, 0) != SJ_SESSION_ID_BYTES) {
@@ -313,6 +308,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
                                     .ns_per_tick = tick_ns,
                                     .call_ns = tick_ns * sj_clock_probe_ticks() * COLD_PROBE,
                                     .runtime_directory = recording->runtime_directory,
+                                    .may_count_calls = policy != NULL && policy->counts_calls,
                                     .threadless = threadless};
     return sj_drain_start(&drain, &recording->drain, error);
 }
@@ -505,7 +501,7 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     sj_empty_recording_explain(summary, recording->changes.policy, recording->rules,
                                summary->empty_because, sizeof(summary->empty_because));
     const double probes = (double)(summary->drain.records + summary->lost_events) -
-                          (1 - SHORT_PROBE) * (double)summary->drain.short_records;
+                          (1 - SJ_UNTIMED_PRICE) * (double)summary->drain.short_records;
     summary->estimated_probe_ns =
         (uint64_t)(sj_clock_call_ticks() * summary->ns_per_tick * probes / 2);
     summary->cost = (sj_recording_cost){

@@ -1,5 +1,6 @@
 /* Which records the call filter passes on to the assembler, and what it reports of functions that
  * were unhooked. The assembler is replaced by a list. */
+#include "agent/assembler/untimed_entry.h"
 #include "agent/drain/call_filter.h"
 
 #include "proto/block/value.h"
@@ -7,6 +8,7 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum {
     STACK = 0x7f0000,
@@ -513,10 +515,32 @@ static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
     sj_pattern_free(&trigger->subject);
 }
 
+static void the_budget_is_told_of_calls_without_a_clock(void **state)
+{
+    fixture *f = *state;
+    const sj_overhead_governor_options options = {.call_ns = 100, .threadless = true};
+    sj_overhead_governor *governor;
+    sj_governed_process *governed;
+    sj_error error = {0};
+    assert_int_equal(sj_overhead_governor_start(&options, &governor, &error), SJ_OK);
+    assert_int_equal(sj_overhead_governor_add(governor, 1, getpid(), f->unhooked, &governed),
+                     SJ_OK);
+    sj_call_filter_set_governed(&f->filter, governed);
+    enter(f, 100, INNER, STACK);
+    enter(f, 110, INNER, (STACK - 16) | SJ_UNTIMED_ENTRY);
+    leave(f, 120, INNER, STACK - 16);
+    assert_int_equal(sj_governed_process_calls(governed)[INNER], 2);
+    assert_int_equal(sj_governed_process_untimed(governed)[INNER], 1);
+    sj_overhead_governor_remove(governor, governed);
+    sj_overhead_governor_stop(governor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_a_policy_everything_passes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_budget_is_told_of_calls_without_a_clock, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(calls_below_the_minimum_are_kept_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
                                         tear_down),

@@ -8,6 +8,7 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40, CLOCK_STEP = 3 };
 
@@ -202,6 +203,103 @@ static void nor_are_they_counted_twice(void **state)
     read_all(f);
     assert_int_equal(offered, 6);
     assert_int_equal(unsent(f), 2);
+}
+
+/* Two calls without a clock, in one place of the arena. */
+static void put_counted_calls(fixture *f)
+{
+    sj_record *place = fake_thread_reserve(&f->thread);
+    assert_non_null(place);
+    for (uint32_t part = 0; part < SJ_SHORTS; part++) {
+        const uint32_t word = SJ_SHORT_FILLER | part % 2 << SJ_SHORT_EXIT_BIT |
+                              (STACK / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | FUNCTION;
+        memcpy(place->bytes + (size_t)part * SJ_SHORT_BYTES, &word, sizeof(word));
+    }
+}
+
+static uint64_t unsent_calls(const fixture *f)
+{
+    return sj_arena_view_slot(&f->arena.view, 0)->unsent_calls;
+}
+
+/* They wait for the time of a later record, so no flush brings them to a block. */
+static void counted_calls_of_an_idle_thread_are_unsent(void **state)
+{
+    fixture *f = *state;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK + 16));
+    put_counted_calls(f);
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 1);
+    assert_int_equal(unsent(f), 4);
+    assert_int_equal(unsent_calls(f), 2);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK + 16));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 2);
+    assert_int_equal(unsent(f), 0);
+    assert_int_equal(unsent_calls(f), 0);
+}
+
+/* As of what a recorder that was killed had not read: the record that they are told from, it had.
+ */
+static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
+{
+    fixture *f = *state;
+    sj_assembler_counters counters;
+    put_counted_calls(f);
+    read_all(f);
+    assert_int_equal(f->drained->reader.unsent_calls, 2);
+    assert_true(fake_thread_call(&f->thread, FUNCTION));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent_calls(f), 0);
+    sj_assembler_get_counters(f->drained->assembler, &counters);
+    assert_int_equal(counters.lost_calls, 2);
+    assert_int_equal(counters.lost_events, 4);
+}
+
+static void call_often(fixture *f, sj_process_drain *process)
+{
+    uint64_t records = 0;
+    for (int i = 0; i < 600; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    process->next_look_ns = 0;
+    assert_int_equal(sj_process_drain_poll(process, 1, &records), SJ_OK);
+    assert_int_equal(records, 1200);
+}
+
+/* A process joins while every call is timed, and another policy asks for counts. */
+static bool is_counted_after_a_change(fixture *f, bool may_count)
+{
+    static const sj_policy exact = {.counts_calls = false};
+    static const sj_policy adaptive = {.counts_calls = true};
+    sj_process_drain *process;
+    f->shared.options.runtime_directory = f->arena.directory;
+    f->shared.options.ns_per_tick = 1;
+    f->shared.options.threadless = true;
+    f->shared.options.may_count_calls = may_count;
+    f->shared.options.policy = &exact;
+    assert_int_equal(sj_process_drain_new(&f->shared, 2, getpid(), "1.0.arena", &process), SJ_OK);
+    call_often(f, process);
+    assert_int_equal(sj_arena_view_counted(&f->arena.view)[FUNCTION], 0);
+    f->shared.options.policy = &adaptive;
+    assert_int_equal(sj_process_drain_set_policy(process, false), SJ_OK);
+    call_often(f, process);
+    const bool is_counted = sj_arena_view_counted(&f->arena.view)[FUNCTION] != 0;
+    sj_process_drain_free(process);
+    return is_counted;
+}
+
+static void a_process_that_joined_with_every_clock_counts_when_a_policy_says_so(void **state)
+{
+    assert_true(is_counted_after_a_change(*state, true));
+}
+
+static void nothing_is_counted_whose_agent_does_not(void **state)
+{
+    assert_false(is_counted_after_a_change(*state, false));
 }
 
 static void blocks_may_be_told_in_steps_of_the_clock(void **state)
@@ -449,6 +547,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(counted_calls_that_nothing_is_known_of_are_lost_calls,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_process_that_joined_with_every_clock_counts_when_a_policy_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_counted_whose_agent_does_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(receivers_tell_whose_hooks_are_theirs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_may_be_told_in_steps_of_the_clock, set_up,
                                         tear_down),

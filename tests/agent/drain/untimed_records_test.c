@@ -410,6 +410,36 @@ static void what_waits_can_be_settled(void **state)
     sj_untimed_records_free(untimed);
 }
 
+/* As a program may write them on purpose: none of the times that they wait for ever comes. */
+static void what_waits_has_a_bound(void **state)
+{
+    (void)state;
+    enum { VALUES = 200, TIMES = 1000, BOUND = 1 << 16 };
+    const uint64_t stack = STACK_HIGH - 4096;
+    sj_record *records = NULL;
+    size_t count = 0;
+    uint64_t undecided = 0;
+    size_t waiting = 1;
+    size_t most = 0;
+    mixed.count = 0;
+    mixed.part = 0;
+    put_word(&mixed, make_short(false, 2, stack));
+    sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, false);
+    for (int i = 0; i < TIMES; i++) {
+        while (mixed.count < VALUES) {
+            put_whole(&mixed, make_record(0, SJ_RECORD_VALUE, 2, stack));
+        }
+        assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 200, &records,
+                                                 &count, &undecided),
+                         SJ_OK);
+        waiting += mixed.count - count;
+        most = waiting > most ? waiting : most;
+        mixed.count = 0;
+    }
+    assert_in_range(most, BOUND / 2, BOUND + VALUES);
+    sj_untimed_records_free(untimed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +454,7 @@ int main(void)
         cmocka_unit_test(short_records_behind_what_is_missing_are_counted_as_lost),
         cmocka_unit_test(an_exit_without_a_clock_of_a_timed_call_is_marked),
         cmocka_unit_test(what_waits_can_be_settled),
+        cmocka_unit_test(what_waits_has_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

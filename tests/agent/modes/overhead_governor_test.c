@@ -134,7 +134,7 @@ static bool run(fixture *f, uint64_t hot, uint64_t cold, uint64_t passed_ns)
     uint64_t *calls = sj_governed_process_calls(f->process);
     calls[HOT] += hot;
     calls[COLD] += cold;
-    sj_governed_process_count(f->process, hot + cold, COLD);
+    sj_governed_process_count(f->process, (double)(hot + cold), COLD);
     cpu_ns += passed_ns;
     wall_ns += passed_ns;
     return sj_overhead_governor_look(f->governor);
@@ -171,6 +171,34 @@ static void the_most_called_function_is_unhooked(void **state)
     assert_int_equal(decision->calls, 50000);
     assert_int_equal(decision->budget_ppm, 100000);
     protobuf_c_message_free_unpacked(&decision->base, NULL);
+}
+
+static double overhead_of(const fixture *f)
+{
+    sj_overhead_governor_counters counters;
+    sj_overhead_governor_get_counters(f->governor, &counters);
+    return counters.overhead_percent;
+}
+
+/* 11000 calls cost 1.1 ms; of 7000 without a clock and 4000 with one it is 0.75 ms. */
+static void calls_without_a_clock_cost_half(void **state)
+{
+    fixture *f = *state;
+    sj_governed_process_untimed(f->process)[HOT] += 7000;
+    assert_false(run(f, 11000, 0, 10 * MS));
+    assert_int_equal(toggles, 0);
+    assert_in_range((uint64_t)(overhead_of(f) * 1000), 8100, 8110); /* of the 9.25 ms that remain */
+    assert_true(run(f, 11000, 0, 10 * MS));
+    assert_toggled(1, HOT, false);
+}
+
+/* Of 8 ms, 5 are what the timed function costs, which is called less. */
+static void the_most_expensive_function_is_unhooked(void **state)
+{
+    fixture *f = *state;
+    sj_governed_process_untimed(f->process)[HOT] += 60000;
+    assert_true(run(f, 60000, 50000, 98 * MS));
+    assert_toggled(1, COLD, false);
 }
 
 static void methods_of_a_runtime_are_not_patched(void **state)
@@ -369,6 +397,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calls_within_the_budget_stay_hooked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_most_called_function_is_unhooked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_without_a_clock_cost_half, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_most_expensive_function_is_unhooked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(methods_of_a_runtime_are_not_patched, set_up_methods,
                                         tear_down),
         cmocka_unit_test_setup_teardown(methods_are_recorded_again_when_functions_are_refused,

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main
 
 UNTIMED = 16
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -25,6 +25,9 @@ HANDLER = ["perl", "-e",
            "use POSIX; my $n = 0; $SIG{VTALRM} = sub { $n += length('x' x 3) };"
            "use Time::HiRes qw(setitimer ITIMER_VIRTUAL); setitimer(ITIMER_VIRTUAL, 0.002, 0.002);"
            + LOOP + "POSIX::_exit(0)"]
+# Waits twice: for the start of a program that was not there before, then for its work.
+LATER = ["sh", "-c", "echo ready; read line; perl -e '$| = 1; print \"ready\\n\"; <STDIN>;" + LOOP
+         + "' \"$0\"; exit"]
 ROUNDS, DOUBLINGS = 60000, 6
 ATTEMPTS = 4
 JAVA = "class Adaptive { static int step(int n) { return n + 1; }" \
@@ -254,6 +257,29 @@ def check_chosen(sojourn, estimated):
     check(not stats[chosen]["untimed_calls"], f"a trigger asks about {chosen}: {stats[chosen]}")
 
 
+def check_later_processes_obey(sojourn, rounds):
+    """A process that joins while a policy has every call timed counts when the next one says so."""
+    environment = {**sojourn.environment, "XDG_RUNTIME_DIR": sojourn.folder}
+    summary = sojourn.path("later.json")
+    for doubling in range(DOUBLINGS):
+        recorder = subprocess.Popen(
+            [sojourn.program, "record", "-q", "-o", sojourn.path(f"later{doubling}.db"), "--summary", summary, "--clock", "adaptive",
+             "--", *LATER, str(int(rounds) << doubling)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(recorder.stdout.readline() == "ready\n", "the shell did not start")
+        shell = children(recorder.pid)[0]
+        for clock in ("exact", "adaptive"):
+            done = sojourn.run(["policy", "set", "--json", "--clock", clock, str(shell)], env=environment, capture_output=True, text=True)
+            check(done.returncode == 0 and not json.loads(done.stdout)["not_applied"], f"--clock {clock}: {done}")
+            recorder.stdin.write("go\n")
+            recorder.stdin.flush()
+            check(clock == "adaptive" or recorder.stdout.readline() == "ready\n", "the program did not start")
+        recorder.communicate(timeout=PATIENCE_S)
+        with open(summary, encoding="utf-8") as file:
+            if json.load(file)["untimed_records"] != 0:
+                return
+    check(False, "a process that joined while all calls were timed counts none")
+
+
 def check_refused(sojourn):
     refused, _ = sojourn.record(["true"], sojourn.path("no.db"), ["--clock", "sometimes"], text=True)
     check(refused.returncode != 0 and '"exact" or "adaptive"' in refused.stderr, refused.stderr)
@@ -309,6 +335,7 @@ def test(sojourn, _):
     check_chosen(sojourn, estimated)
     _, database, _, stats = counted(sojourn, "handler", HANDLER)
     check_flags(sojourn, database, stats)
+    check_later_processes_obey(sojourn, rounds)
     check_refused(sojourn)
     check_java_is_told(sojourn)
     check_emulated(sojourn)
