@@ -1,6 +1,6 @@
 #include "agent/link/class_answer.h"
 
-#include "agent/abi/record.h"
+#include "agent/abi/agent_state.h"
 #include "agent/link/memory_file.h"
 #include "agent/runtimes/jvm/tracer.h"
 
@@ -59,7 +59,8 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
                                   .host = take_text(reader, class.host_bytes)};
     if (reader->bad || class.loader_bytes > SJ_LINK_LOADER_BYTES ||
         class.host_bytes > SJ_LINK_CLASS_NAME_BYTES || class.class_bytes == 0 ||
-        class.class_bytes > SJ_LINK_CLASS_BYTES || class.least_function > SJ_RECORD_FUNCTIONS_END) {
+        class.class_bytes > SJ_LINK_CLASS_BYTES ||
+        class.least_function > SJ_AGENT_STATE_MUTED_FUNCTIONS) {
         return SJ_ECORRUPT;
     }
     uint8_t *bytes = malloc(class.class_bytes);

@@ -294,11 +294,13 @@ static bool names_any(const sj_selection *selection, const char *const *endings)
     return false;
 }
 
-/* Of Java's, whose names are not told from others' without a descriptor: "Class.method(I)V". */
+/* Of Java's, whose names are not told from others' without a descriptor: "Class.method(I)V". Not of
+ * Go's: "main.(*Server).Serve". */
 static bool is_of_descriptor(const char *name)
 {
     const size_t dot = strcspn(name, ".(");
-    return name[dot] == '.' && strchr(name + dot, '(') != NULL;
+    const char *descriptor = strchr(name + dot, '(');
+    return name[dot] == '.' && descriptor != NULL && descriptor[-1] != '.';
 }
 
 static const char *runtime_of_pattern(const sj_pattern *pattern)

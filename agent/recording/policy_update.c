@@ -335,10 +335,15 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
 }
 
 /* note_clock: the probes of a process time all calls, or may count some, from its start on. */
-static void note_clock(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
+static void note_clock(const sj_recording *recording, sj_policy *policy, change_sums *sums)
 {
     if (policy->counts_calls && !recording->may_count_calls) {
         note_problem(sums, "calls.clock: calls are counted only where recording began so");
+    }
+    if (policy->selection.library_calls && recording->may_count_calls) {
+        note_problem(sums, "modules.library_calls: calls into libraries are not recorded, as "
+                           "recording began with \"clock\": \"adaptive\"");
+        policy->selection.library_calls = false;
     }
     const char *runtime = sj_selection_names_methods(&policy->selection);
     if (runtime != NULL && recording->may_count_calls) {

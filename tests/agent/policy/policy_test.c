@@ -177,7 +177,8 @@ static void test_counted_calls_exclude_what_only_whole_records_tell(void **state
         {"\"modules\": {\"library_calls\": true}", "calls into libraries"},
         {"\"java\": {\"system\": [\"a.*\"]}", NULL},
         {"\"objc\": {\"classes\": [\"A\"]}", NULL},
-        {"\"functions\": {\"include\": [\"-[A b]\", \"f.part.0\", \"n::f(int, ...)\", \"a:*\"]}",
+        {"\"functions\": {\"include\": [\"-[A b]\", \"f.part.0\", \"n::f(int, ...)\", \"a:*\", "
+         "\"main.(*Server).Serve\"]}",
          NULL},
         {"\"base\": \"default\"", NULL}};
     (void)state;

@@ -184,6 +184,18 @@ def policies_bind_and_unbind(sojourn, folder, linking):
     os.unlink(database)
 
 
+def without_a_clock(sojourn, folder):
+    """Where calls may be counted without a clock, a policy that asks for calls into libraries is told no."""
+    database = sojourn.path("counted.db")
+    own = ["--module", "library_policy"]
+    recorder, pid = start_recorded(sojourn, folder, database, [*own, "--clock", "adaptive"])
+    answer = set_policy(sojourn, pid, *own, "--library-calls")
+    check("modules.library_calls: calls into libraries are not recorded" in str(answer["not_applied"]), f"told: {answer}")
+    output, _ = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0 and output == "mistakes 0\n", f"{recorder.returncode} {output}")
+    os.unlink(database)
+
+
 def stub_bytes(pid):
     """The agent's stubs: executable memory of no file."""
     total = 0
@@ -255,6 +267,7 @@ def test(sojourn, _):
     for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
+    without_a_clock(sojourn, os.path.join(samples, "library-gcc-lazy"))
     a_call_that_waits_is_reported(sojourn, os.path.join(samples, "library-waits"))
     attach_goes_on_without(sojourn, os.path.join(samples, "library-gcc-lazy"))
     for linking in ("lazy", "now"):
