@@ -158,7 +158,7 @@ static uint32_t count_shorts(const sj_record *place)
     return count - 1;
 }
 
-/* The last place of a thread that is gone may have been filled in part. */
+/* The last place of a thread that is gone, or no longer recorded, may have been filled in part. */
 static bool is_partly_written(const sj_record *place)
 {
     return sj_arena_record_tag(place) == 0 && sj_word_is_short(sj_record_word(place, 0));
@@ -350,12 +350,14 @@ sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader)
     return pass(reader, records, (uint32_t)count, now_ticks);
 }
 
-/* feed_part feeds a place that is filled in part, and whose thread is gone. */
+/* feed_part feeds a place that is filled in part, and of which nobody will read more. */
 static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
 {
     reader->buffer[0] = *place;
     reader->has_shorts = true;
-    reader->unsent += count_shorts(place) + 1;
+    const uint32_t count = count_shorts(reader->buffer) + 1; /* of the copy: it may be written on */
+    reader->unsent += count;
+    reader->short_records += count;
     reader->feeding = 1;
     SJ_TRY(feed(reader, 1));
     reader->position++;
@@ -403,7 +405,7 @@ static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t
             reader->stalled_ns = now_ns;
         }
         bool skipped = false;
-        if (mode == SJ_READ_LAST && is_partly_written(&records[reader->position])) {
+        if (mode >= SJ_READ_REST && is_partly_written(&records[reader->position])) {
             SJ_TRY(feed_part(reader, &records[reader->position]));
             *count += 1;
             continue;

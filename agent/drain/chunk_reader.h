@@ -20,6 +20,7 @@
 typedef enum sj_read_mode {
     SJ_READ_CLOSED, /* closed chunks only: leaves the cache lines of a busy thread alone */
     SJ_READ_ALL,    /* the open chunk as well */
+    SJ_READ_REST,   /* likewise, and nobody reads on: a place that is filled in part, too */
     SJ_READ_LAST    /* the thread is gone: everything, holes counted at once */
 } sj_read_mode;
 

@@ -411,7 +411,7 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
             const bool has_exited =
                 atomic_load(&sj_arena_view_slot(&process->view, slot)->has_exited);
             SJ_TRY(end_thread(process, slot, has_exited, is_salvaged ? SJ_BLOCK_RECOVERED : 0,
-                              is_gone ? SJ_READ_LAST : SJ_READ_ALL, process->next_flush_ns));
+                              is_gone ? SJ_READ_LAST : SJ_READ_REST, process->next_flush_ns));
         }
     }
     /* Of a process shorter than a look there is nothing to report. */

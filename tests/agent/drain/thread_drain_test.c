@@ -205,16 +205,21 @@ static void nor_are_they_counted_twice(void **state)
     assert_int_equal(unsent(f), 2);
 }
 
-/* Two calls without a clock, in one place of the arena. */
-static void put_counted_calls(fixture *f)
+/* Entries and exits without a clock, in one place of the arena. */
+static void put_shorts(fixture *f, uint32_t count)
 {
     sj_record *place = fake_thread_reserve(&f->thread);
     assert_non_null(place);
-    for (uint32_t part = 0; part < SJ_SHORTS; part++) {
+    for (uint32_t part = 0; part < count; part++) {
         const uint32_t word = SJ_SHORT_FILLER | part % 2 << SJ_SHORT_EXIT_BIT |
                               (STACK / SJ_STACK_ALIGNMENT & 0xfff) << SJ_SHORT_STACK_BIT | FUNCTION;
         memcpy(place->bytes + (size_t)part * SJ_SHORT_BYTES, &word, sizeof(word));
     }
+}
+
+static void put_counted_calls(fixture *f)
+{
+    put_shorts(f, SJ_SHORTS);
 }
 
 static uint64_t unsent_calls(const fixture *f)
@@ -268,6 +273,35 @@ static void call_often(fixture *f, sj_process_drain *process)
     process->next_look_ns = 0;
     assert_int_equal(sj_process_drain_poll(process, 1, &records), SJ_OK);
     assert_int_equal(records, 1200);
+}
+
+sj_status __wrap_sj_registry_end_process(sj_registry *registry, uint64_t process,
+                                         const sj_process_end *end);
+sj_status __wrap_sj_registry_end_process(sj_registry *registry, uint64_t process,
+                                         const sj_process_end *end)
+{
+    (void)registry;
+    (void)process;
+    (void)end;
+    return SJ_OK;
+}
+
+/* As after `detach`: its threads go on, and what they have written last fills no place. */
+static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **state)
+{
+    fixture *f = *state;
+    sj_process_drain *process;
+    f->shared.options.runtime_directory = f->arena.directory;
+    f->shared.options.threadless = true;
+    assert_int_equal(sj_process_drain_new(&f->shared, 2, getpid(), "1.0.arena", &process), SJ_OK);
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK + 16));
+    put_counted_calls(f);
+    put_shorts(f, 3);
+    assert_int_equal(sj_process_drain_finish(process, false), SJ_OK);
+    assert_int_equal(f->shared.ended.calls, 1 + 2 + 2);
+    assert_int_equal(f->shared.ended.short_records, 4 + 3);
+    assert_int_equal(f->shared.ended.lost_events, 0);
+    sj_process_drain_free(process);
 }
 
 /* A process joins while every call is timed, and another policy asks for counts. */
@@ -550,6 +584,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(counted_calls_that_nothing_is_known_of_are_lost_calls,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_place_filled_in_part_is_read_of_a_process_that_goes_on,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_process_that_joined_with_every_clock_counts_when_a_policy_says_so, set_up, tear_down),
