@@ -62,8 +62,8 @@ typedef struct sj_library_calls {
 } sj_library_calls;
 
 /* sj_exit_values returns which of a function's values are recorded at the exit of a dispatched
- * call: descriptors, one a byte, as many as fit. */
-uint32_t sj_exit_values(const sj_plan_function *function);
+ * call: descriptors, one a byte, as many as fit; `*fits` is false when that is not all. */
+uint32_t sj_exit_values(const sj_plan_function *function, bool *fits);
 
 /* sj_library_calls_new maps what belongs to the imports of a plan, if it has any. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_library_calls_new(const sj_plan_header *plan, sj_hooked_module *module);

@@ -191,9 +191,9 @@ static void patch_function(const sj_application *application, uint32_t index,
     for (uint32_t i = 0; i < function->patch_count; i++) {
         const uint64_t address = application->bias + patches[i].offset;
         if (patches[i].kind == SJ_PATCH_SLOT) {
-            if (!sj_return_values_set(
-                    sj_function_id(application, index),
-                    sj_exit_values(&sj_plan_functions(application->plan)[index]))) {
+            bool fits;
+            const uint32_t at_exit = sj_exit_values(function, &fits);
+            if (!sj_return_values_set(sj_function_id(application, index), at_exit) || !fits) {
                 sj_recorder_count_refused();
             }
             sj_library_calls_add(module, index, address,

@@ -201,19 +201,29 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
     add_to_word(word, place);
 }
 
-/* add_words adds what records words of a result, or where it leads to, if it fits. */
-static void add_words(value_word *word, uint8_t words, uint8_t place)
+/* add_or_refuse adds descriptors, but for those that are 0, together or not at all; `*fits` is false
+ * when they find no room. */
+static void add_or_refuse(value_word *word, const uint8_t descriptors[3], bool *fits)
 {
-    if (place != 0 && word->count + 3 <= AT_ONCE) {
-        add_to_word(word, SJ_PLACE_WORDS);
-        add_to_word(word, words);
-        add_to_word(word, place);
+    uint32_t needed = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        needed += descriptors[i] != 0;
+    }
+    if (word->count + needed > AT_ONCE) {
+        *fits = false;
+        return;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        if (descriptors[i] != 0) {
+            add_to_word(word, descriptors[i]);
+        }
     }
 }
 
-uint32_t sj_exit_values(const sj_plan_function *function)
+uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
 {
     value_word word = {0};
+    *fits = true;
     uint8_t limit = 0;
     uint8_t filled = 0;
     uint8_t words = 0; /* what SJ_PLACE_WORDS says; lengths are of arguments only */
@@ -226,22 +236,16 @@ uint32_t sj_exit_values(const sj_plan_function *function)
             words = held == SJ_PLACE_WORDS ? function->values[i + 1] : 0;
             i++;
         } else if (words != 0) {
-            add_words(&word, words, place);
+            if (place != 0) {
+                add_or_refuse(&word, (uint8_t[]){SJ_PLACE_WORDS, words, place}, fits);
+            }
             words = 0;
         } else if (filled != 0) {
-            if (word.count + 2 + (limit != 0 ? 1 : 0) <= AT_ONCE) {
-                if (limit != 0) {
-                    add_to_word(&word, limit);
-                }
-                add_to_word(&word, filled);
-                add_to_word(&word, place);
-            }
+            add_or_refuse(&word, (uint8_t[]){limit, filled, place}, fits);
             filled = 0;
-        } else if (place != 0 && is_text_place(place) && limit != 0 && word.count + 2 <= AT_ONCE) {
-            add_to_word(&word, limit);
-            add_to_word(&word, place);
-        } else if (place != 0 && word.count < AT_ONCE) {
-            add_to_word(&word, place);
+        } else if (place != 0) {
+            const uint8_t text_limit = is_text_place(place) ? limit : 0;
+            add_or_refuse(&word, (uint8_t[]){text_limit, place, 0}, fits);
         }
     }
     return word.descriptors;

@@ -160,6 +160,13 @@ def test_types(sojourn):
         check("--value !scaled: no debug data about 1 of 1 functions" in done.stderr, f"{done.stderr}")
 
 
+def test_room(sojourn, files):
+    """What the exit of a call into a library has no room for is counted, and told."""
+    done = sojourn.run(["record", "-q", "-o", sojourn.path("room.db"), "--library-calls", "--prototypes", "libc", "--value", "!read",
+                        "--cpu-time", "!read", "--", "cat", files[0]], capture_output=True, text=True)
+    check(done.returncode == 0 and "found no room for the values at their exits" in done.stderr, f"room: {done}")
+
+
 def test_errors(sojourn, files):
     """EACCES from open, NULL from malloc, short reads: what the program makes of them by itself."""
     permit(sojourn)
@@ -197,6 +204,7 @@ def test(sojourn, arguments):
     test_debug_file(sojourn)
     test_errors(sojourn, files)
     test_types(sojourn)
+    test_room(sojourn, files)
 
 
 if __name__ == "__main__":
