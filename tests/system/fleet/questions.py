@@ -338,18 +338,26 @@ int main(void) { outer(); return 0; }
 
 
 def ended_ones_do_not_run(sojourn):
-    """A program that calls exit() leaves main open: it ran as long as its thread, not while the programs after it do."""
+    """A program that calls exit() leaves main open: it ran until its thread ended, not while programs after it do."""
     database = sojourn.path("ended.db")
-    done, _summary = sojourn.record(["sh", "-c", "perl -e 1; perl -e 2; perl -e 3; :"], database)
-    check(done.returncode == 0, f"recording: {done.stderr}")
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", "sh", "-c",
+                                 "perl -e 1; perl -e 2; perl -e '<STDIN>'; :"], env=sojourn.environment, stdin=subprocess.PIPE)
+    wait_for("two programs have ended", lambda: sojourn.sql_once_made(
+        database, "SELECT 1 FROM threads WHERE ended_ns IS NOT NULL LIMIT 1 OFFSET 1"))
+    recorder.stdin.close()
+    check(recorder.wait() == 0, "recording the programs")
     mains = sojourn.sql_rows(database, "SELECT call_id, start_ns, ended_ns FROM calls JOIN functions USING (function_id) JOIN"
                              " threads USING (thread_id) WHERE functions.name = 'main' AND end_ns IS NULL ORDER BY start_ns")
     check(len(mains) == 3, f"main of three programs: {mains}")
-    for main_call in mains:
-        moment = (main_call["start_ns"] + main_call["ended_ns"]) // 2
+    first, second, last = mains
+
+    def running(moment):
         rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={moment}", "--json", database]).stdout)
-        told = [row["call_id"] for row in rows if row["function"] == "main"]
-        check(told == [main_call["call_id"]], f"{mains}, at {moment}: {rows}")
+        return [row["call_id"] for row in rows if row["function"] == "main"]
+
+    late = max(first["ended_ns"] + 1, second["ended_ns"] + 1, last["start_ns"])
+    for main_call, moment in ((first, first["start_ns"]), (last, late)):
+        check(running(moment) == [main_call["call_id"]], f"{mains}, at {moment}: {running(moment)}")
 
 
 def recorded_ones_run(sojourn):
