@@ -201,8 +201,8 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
     add_to_word(word, place);
 }
 
-/* add_or_refuse adds descriptors, but for those that are 0, together or not at all; `*fits` is false
- * when they find no room. */
+/* add_or_refuse adds descriptors, but for those that are 0, together or not at all; `*fits` is
+ * false when they find no room. */
 static void add_or_refuse(value_word *word, const uint8_t descriptors[3], bool *fits)
 {
     uint32_t needed = 0;
