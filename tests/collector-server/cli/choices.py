@@ -187,7 +187,7 @@ def digits(sojourn, database):
     """A uuid that begins with digits only, as lists show it, names its session."""
     connection = sqlite3.connect(database)
     (old,), = connection.execute("SELECT uuid FROM sessions")
-    connection.execute("UPDATE sessions SET uuid = ?", (bytes.fromhex("20261126") + old[4:],))
+    connection.execute("UPDATE sessions SET uuid = ?", (bytes.fromhex("20261126b0") + old[5:],))
     connection.commit()
     connection.close()
     for arguments in (["report", "--session", "20261126"], ["diff", "20261126", "1"], ["diff", "all+20261126", "20261126a"]):
