@@ -423,7 +423,7 @@ static void report_unchanging(FILE *file, const char *lines)
 static void report_problems(FILE *file, const sj_report_text *text,
                             const sj_recording_summary *summary)
 {
-    if (summary->drain.processes_without_arena != 0) {
+    if (summary->drain.processes_without_arena != 0 && (!text->quiet || !summary->agent_reported)) {
         fprintf(file,
                 "sojourn: processes in which nothing could be recorded: %llu; a limit of their "
                 "address space (ulimit -v) or of a file's size (ulimit -f) leaves no room for the "

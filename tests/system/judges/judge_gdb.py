@@ -24,7 +24,8 @@ def one_round(sojourn):
     database = sojourn.path("gdb.db")
     # A batch ends at its first error, unless commands are given one by one, as here.
     plain = run_both(sojourn, "gdb", command, ("gdb", "libstdc++*"), database,
-                     [(r"process \d+", "process N"), (r"LWP \d+", "LWP N")])
+                     # Its program is recorded, too: what the agent took out of the environment lay above the stack.
+                     [(r"process \d+", "process N"), (r"LWP \d+", "LWP N"), (r"words=0x[0-9a-f]+", "words=N")])
     check("$1 = 42" in plain[1] and "Breakpoint 1" in plain[1], f"gdb did not work: {plain[1][-500:]}")
     told = sojourn.sql(database, "SELECT (SELECT sum(unwound) FROM function_stats) AS unwound, "
                        "(SELECT count(*) FROM threads) AS threads")[0]

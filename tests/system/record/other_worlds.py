@@ -70,10 +70,13 @@ def limits(sojourn):
     the program has the signals that it would have."""
     database = sojourn.path("space.db")
     done, told = sojourn.record(["sh", "-c", "ulimit -v 500000; exec perl -e 'print 1 + 1'"], database, text=True)
-    check((done.returncode, done.stdout) == (0, "2") and "ulimit -v" in done.stderr, f"address space: {done}")
+    check((done.returncode, done.stdout, done.stderr) == (0, "2", ""), f"address space: {done}")
     rows = sojourn.sql(database, "SELECT disarm_reason FROM processes ORDER BY number")
     check([row["disarm_reason"] for row in rows] == ["", "no room for records"], f"address space: {rows}")
     check(told["processes_without_arena"] == 1, f"address space: {told}")
+    done = subprocess.run(["sh", "-c", f"ulimit -v 1500000; exec {sojourn.program} record -q -o {sojourn.path('own.db')} -- echo yes"],
+                          env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    check((done.returncode, done.stdout) == (0, "yes\n") and "ulimit -v" in done.stderr, f"its own address space: {done}")
     record(sojourn, ["grep", "^Sig[BI]", "/proc/self/status"], "signals")
     done = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {sojourn.program} record -o {sojourn.path('small.db')} -- echo no"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
