@@ -82,8 +82,8 @@ static void obey_clock(sj_process_drain *process)
     }
 }
 
-/* choose_timing: whoever may be told to count later is read so from its first record on, which the
- * first short one is told from. */
+/* choose_timing: a process that may count later is read so from its first record on, as the first
+ * short record is decoded against it. */
 static void choose_timing(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;

@@ -226,12 +226,12 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
 }
 
 /* The error that a share of a function's calls has: of a sum it grows with the root of their
- * number; where no two timed calls told it, it is all the time that was not measured. */
+ * number; where no two calls were timed, it is all the time that was not measured. */
 static double error_of_share(sqlite3_stmt *function, double calls)
 {
     const double share = fmin(1, calls / fmax(1, sqlite3_column_double(function, ERROR_CALLS)));
-    const bool is_told = sqlite3_column_int64(function, ERROR_SAMPLED) >= 2;
-    return sqlite3_column_double(function, ERROR_NS) * (is_told ? sqrt(share) : share);
+    const bool is_sampled = sqlite3_column_int64(function, ERROR_SAMPLED) >= 2;
+    return sqlite3_column_double(function, ERROR_NS) * (is_sampled ? sqrt(share) : share);
 }
 
 /* Puts a function's error into its rows, for as many of its calls as each has in a sample. */

@@ -72,8 +72,9 @@ static jclass host_of(JNIEnv *env, jclass class)
     return host != NULL ? host : (*env)->NewLocalRef(env, class);
 }
 
-/* Asks nothing of the answer: there is nothing to be done. */
-static void tell(jvmtiEnv *jvmti, jclass class, const char *signature, sj_jvm_class *told)
+/* Sends the methods of a class to the recorder. Its answer changes nothing here. */
+static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
+                         sj_jvm_class *described)
 {
     jmethodID *methods = NULL;
     jint count = 0;
@@ -83,10 +84,10 @@ static void tell(jvmtiEnv *jvmti, jclass class, const char *signature, sj_jvm_cl
         return; /* not linked: none of them can have run */
     }
     if (sj_method_list_make(jvmti, signature + 1, strlen(signature) - 2, methods, count, &list)) {
-        told->listing = SJ_CLASS_FIXED;
-        told->bytes = list.bytes;
-        told->size = list.used;
-        if (sj_jvm.options.rewrite(told, &answer) && answer.size != 0) {
+        described->listing = SJ_CLASS_FIXED;
+        described->bytes = list.bytes;
+        described->size = list.used;
+        if (sj_jvm.options.rewrite(described, &answer) && answer.size != 0) {
             (void)sj_sys_close(answer.file);
         }
     }
@@ -95,17 +96,17 @@ static void tell(jvmtiEnv *jvmti, jclass class, const char *signature, sj_jvm_cl
 }
 
 /* The name of its host, as far as a class's own suffix. */
-static void tell_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const char *signature,
-                           sj_jvm_class *told)
+static void list_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const char *signature,
+                           sj_jvm_class *described)
 {
     char *name = NULL;
     const jclass host = host_of(env, class);
     if ((*jvmti)->GetClassSignature(jvmti, host, &name, NULL) == JVMTI_ERROR_NONE) {
         const size_t bytes = strcspn(name, ".;");
         if (bytes > 1 && bytes - 1 <= SJ_LINK_CLASS_NAME_BYTES) {
-            told->host = name + 1;
-            told->host_bytes = (uint32_t)bytes - 1;
-            tell(jvmti, class, signature, told);
+            described->host = name + 1;
+            described->host_bytes = (uint32_t)bytes - 1;
+            list_methods(jvmti, class, signature, described);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
     }
@@ -118,18 +119,18 @@ static bool list_one(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
     jlong tag = 0;
     jobject loader = NULL;
     char *signature = NULL;
-    sj_jvm_class told = {0};
+    sj_jvm_class described = {0};
     if ((*jvmti)->GetTag(jvmti, class, &tag) != JVMTI_ERROR_NONE || tag != TAG ||
         (*jvmti)->GetClassLoader(jvmti, class, &loader) != JVMTI_ERROR_NONE) {
         return false;
     }
-    sj_jvm_identify(env, loader, &told);
+    sj_jvm_identify(env, loader, &described);
     bool is_listed = false;
     if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) == JVMTI_ERROR_NONE) {
-        is_listed = sj_jvm_is_asked_for(signature + 1, loader, &told);
+        is_listed = sj_jvm_is_asked_for(signature + 1, loader, &described);
         if (is_listed) {
-            tell_with_host(jvmti, env, class, signature, &told);
-            sj_jvm_follow_loader(loader, told.loader);
+            list_with_host(jvmti, env, class, signature, &described);
+            sj_jvm_follow_loader(loader, described.loader);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
     }

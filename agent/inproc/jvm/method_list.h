@@ -1,5 +1,5 @@
-/* What a JVM tells of a loaded class whose file is not at hand, as the recorder is told: the
- * listing of an sj_link_class. */
+/* The methods of a loaded class whose file is not at hand, as JVMTI names them and as they go to
+ * the recorder: the listing of an sj_link_class. */
 #ifndef SJ_AGENT_INPROC_JVM_METHOD_LIST_H
 #define SJ_AGENT_INPROC_JVM_METHOD_LIST_H
 

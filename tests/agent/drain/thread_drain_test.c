@@ -246,7 +246,7 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(unsent_calls(f), 0);
 }
 
-/* As of what a recorder that was killed had not read: the record that they are told from, it had.
+/* As after a recorder was killed: the whole record that they are decoded against was read already.
  */
 static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
 {

@@ -104,7 +104,7 @@ static void the_error_of_a_mark_is_that_of_its_share(void **state)
     } cases[] = {
         {1, 100, SJ_COMPARE_SLOWER},
         {4, 100, SJ_COMPARE_INCONCLUSIVE}, /* a fifth of it: the root of a 25th of the calls */
-        {4, 1, SJ_COMPARE_SLOWER},         /* a 25th: no two timed calls told it */
+        {4, 1, SJ_COMPARE_SLOWER},         /* a 25th: no two calls were timed */
     };
     int64_t difference_ns = 0;
     int64_t unused;

@@ -185,7 +185,7 @@ def policies_bind_and_unbind(sojourn, folder, linking):
 
 
 def without_a_clock(sojourn, folder):
-    """Where calls may be counted without a clock, a policy that asks for calls into libraries is told no."""
+    """Where calls may be counted without a clock, a policy that asks for calls into libraries says that they are not recorded."""
     database = sojourn.path("counted.db")
     own = ["--module", "library_policy"]
     recorder, pid = start_recorded(sojourn, folder, database, [*own, "--clock", "adaptive"])

@@ -161,7 +161,7 @@ def test_types(sojourn):
 
 
 def test_room(sojourn, files):
-    """What the exit of a call into a library has no room for is counted, and told."""
+    """What the exit of a call into a library has no room for is counted and reported."""
     done = sojourn.run(["record", "-q", "-o", sojourn.path("room.db"), "--library-calls", "--prototypes", "libc", "--value", "!read",
                         "--cpu-time", "!read", "--", "cat", files[0]], capture_output=True, text=True)
     check(done.returncode == 0 and "found no room for the values at their exits" in done.stderr, f"room: {done}")

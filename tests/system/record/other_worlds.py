@@ -66,8 +66,8 @@ def fixed_addresses(sojourn):
 
 
 def limits(sojourn):
-    """A program whose limits leave no room runs as without, and is told; a recorder that may not write is refused;
-    the program has the signals that it would have."""
+    """A program whose limits leave no room runs as without, and is reported; a recorder that may not write ends
+    with an error; the program has the signals that it would have."""
     database = sojourn.path("space.db")
     done, told = sojourn.record(["sh", "-c", "ulimit -v 500000; exec perl -e 'print 1 + 1'"], database, text=True)
     check((done.returncode, done.stdout, done.stderr) == (0, "2", ""), f"address space: {done}")
