@@ -1,6 +1,7 @@
 #include "agent/daemon/collector_client.h"
 
 #include "agent/uplink/dial.h"
+#include "agent/uplink/socket_close.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -95,7 +96,8 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 
 void sj_server_client_stop(sj_server_client *client)
 {
-    nng_close(client->socket);
+    /* When NNG does not end the socket, what is being asked ends by its time-out. */
+    (void)sj_socket_close(client->socket);
 }
 
 void sj_server_client_close(sj_server_client *client)
@@ -103,7 +105,9 @@ void sj_server_client_close(sj_server_client *client)
     if (client == NULL) {
         return;
     }
-    nng_close(client->socket);
+    if (!sj_socket_close(client->socket)) {
+        return; /* NNG's threads may still come to the client */
+    }
     if (client->aio != NULL) {
         nng_aio_stop(client->aio);
         nng_aio_free(client->aio);

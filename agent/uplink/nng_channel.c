@@ -6,10 +6,14 @@
  * cancelled whose send is still queued; REQ itself sends again after `resend_ms` or when the
  * connection breaks, to the next that answers. Nor is a context in use when its socket is closed:
  * the call that holds it then destroys it after it has let the socket go, locks a mutex that is
- * freed, and NNG ends the process ("panic: pthread_mutex_lock: Invalid argument"). */
+ * freed, and NNG ends the process ("panic: pthread_mutex_lock: Invalid argument").
+ *
+ * A channel whose socket NNG does not end (socket_close.h) is left behind as a whole: NNG's threads
+ * may still come to it. */
 #include "agent/uplink/nng_channel.h"
 
 #include "agent/uplink/dial.h"
+#include "agent/uplink/socket_close.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -175,7 +179,9 @@ static int open_socket(sj_channel *channel, const sj_channel_options *options)
 static void close_channel(sj_channel *channel)
 {
     leave_contexts(channel);
-    nng_close(channel->socket);
+    if (!sj_socket_close(channel->socket)) {
+        return;
+    }
     sj_dialing_deinit(&channel->dialing);
     for (uint32_t i = 0; i < channel->slot_count; ++i) {
         slot *used = &channel->slots[i];

@@ -1,4 +1,4 @@
-/* NNG's channel is closed while NNG's threads are at work in it. */
+/* NNG's channel is closed while NNG's threads are at work in it, and when NNG never ends that. */
 #include "agent/uplink/nng_channel.h"
 
 #include <nng/nng.h>
@@ -22,6 +22,9 @@ static sem_t closing;
 static atomic_int inside;
 static atomic_bool holds_back;
 static atomic_bool closed_meanwhile;
+static atomic_bool holds_close;
+static sem_t may_close;
+static sem_t closed;
 
 /* The linker leads the channel's calls here: a thread of NNG stays in the call that uses a context
  * until the test has seen what a close does meanwhile. */
@@ -46,7 +49,15 @@ int __wrap_nng_close(nng_socket socket)
         atomic_store(&closed_meanwhile, true);
     }
     sem_post(&closing);
-    return __real_nng_close(socket);
+    const bool is_held = atomic_exchange(&holds_close, false);
+    if (is_held) {
+        sem_wait(&may_close);
+    }
+    const int result = __real_nng_close(socket);
+    if (is_held) {
+        sem_post(&closed);
+    }
+    return result;
 }
 
 static void *close_it(void *argument)
@@ -87,14 +98,33 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
     __real_nng_close(collector);
 }
 
+/* NNG's close waits for ever when a message comes in the midst of it. */
+static void a_channel_is_closed_though_nng_does_not_end_its_socket(void **state)
+{
+    static sj_channel *left; /* in memory for good */
+    const sj_channel_options options = {
+        .url = "inproc://nng_channel_test", .slots = SLOTS, .resend_ms = 60000};
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_channel_nng.open(&options, &left, &error), SJ_OK);
+    atomic_store(&holds_close, true);
+    sj_channel_nng.close(left);
+    assert_false(atomic_load(&holds_close));
+    sem_post(&may_close);
+    assert_int_equal(sem_wait(&closed), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_socket_is_closed_when_no_call_uses_its_contexts),
+        cmocka_unit_test(a_channel_is_closed_though_nng_does_not_end_its_socket),
     };
     sem_init(&entered, 0, 0);
     sem_init(&may_go_on, 0, 0);
     sem_init(&closing, 0, 0);
+    sem_init(&may_close, 0, 0);
+    sem_init(&closed, 0, 0);
     atomic_store(&holds_back, true);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     nng_fini();

@@ -1,0 +1,113 @@
+/* Design notes
+ *
+ * What hangs in NNG 1.5.2: nng_close waits until the reaper, one thread for all sockets of the
+ * process, has removed the socket's pipes. For each it stops the receive of REQ, which ends when
+ * the transport's own does. The transport marks that one as stopped when the pipe is closed, and
+ * one that is stopped and then asked for more (the length of a message was just read, its bytes
+ * are to follow) is dropped without a word: nothing ends the receive any more. No order of closing
+ * dialers, contexts and pipes excludes it, as only NNG sees when the bytes come.
+ *
+ * So the close has a thread of its own, which stays behind when it takes too long. It is harmless
+ * in a process that ends, as `exit` does not wait for threads and NNG does nothing at it. */
+#include "agent/uplink/socket_close.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { CLOSE_S = 5 };
+
+typedef struct closing {
+    nng_socket socket;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    bool is_closed;
+    bool is_left; /* nobody waits: the thread frees this */
+} closing;
+
+static closing *new_closing(nng_socket socket)
+{
+    closing *made = calloc(1, sizeof(*made));
+    pthread_condattr_t clock;
+    if (made == NULL) {
+        return NULL;
+    }
+    made->socket = socket;
+    pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    return made;
+}
+
+static void free_closing(closing *ended)
+{
+    if (ended != NULL) {
+        pthread_cond_destroy(&ended->changed);
+        pthread_mutex_destroy(&ended->mutex);
+        free(ended);
+    }
+}
+
+static void *run(void *argument)
+{
+    closing *closed = argument;
+    nng_close(closed->socket);
+    pthread_mutex_lock(&closed->mutex);
+    closed->is_closed = true;
+    const bool is_left = closed->is_left;
+    pthread_cond_signal(&closed->changed);
+    pthread_mutex_unlock(&closed->mutex);
+    if (is_left) {
+        free_closing(closed);
+    }
+    return NULL;
+}
+
+/* Signals of the program are never taken by this thread. */
+static bool start_thread(closing *started, pthread_t *thread)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int result = pthread_create(thread, NULL, run, started);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result == 0;
+}
+
+static bool wait_for_close(closing *awaited)
+{
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += CLOSE_S;
+    pthread_mutex_lock(&awaited->mutex);
+    while (!awaited->is_closed && result == 0) {
+        result = pthread_cond_timedwait(&awaited->changed, &awaited->mutex, &until);
+    }
+    const bool is_closed = awaited->is_closed;
+    awaited->is_left = !is_closed;
+    pthread_mutex_unlock(&awaited->mutex);
+    return is_closed;
+}
+
+bool sj_socket_close(nng_socket socket)
+{
+    pthread_t thread;
+    closing *begun = new_closing(socket);
+    if (begun == NULL || !start_thread(begun, &thread)) {
+        free_closing(begun);
+        nng_close(socket);
+        return true;
+    }
+    if (!wait_for_close(begun)) {
+        pthread_detach(thread);
+        return false;
+    }
+    pthread_join(thread, NULL);
+    free_closing(begun);
+    return true;
+}
