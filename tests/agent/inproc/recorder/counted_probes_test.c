@@ -30,6 +30,7 @@ enum {
     ROUNDS = 40000,
     INTERRUPTED_RUNS = 8,
     DEEP_BYTES = 60000,
+    FAR_HANDLER_BYTES = 40000, /* out of reach of short records of what is interrupted */
     NEAR_BYTES = 256
 };
 
@@ -229,14 +230,22 @@ static size_t list_events(event *events, size_t most)
     return count;
 }
 
+/* A call of a handler that is not recorded itself, so many bytes below its frame. */
+static __attribute__((noinline)) void call_in_handler(size_t bytes)
+{
+    volatile char *room = alloca(bytes + 16);
+    room[0] = 1;
+    handler_frames[handled] = (uint64_t)(uintptr_t)room;
+    handled++;
+    made.in_handler();
+    room[0] = 2;
+}
+
 static void interrupt(int number)
 {
     (void)number;
     if (handled < sizeof(handler_frames) / sizeof(handler_frames[0])) {
-        const volatile char here = 0;
-        handler_frames[handled] = (uint64_t)(uintptr_t)&here;
-        handled++;
-        made.in_handler();
+        call_in_handler(handled % 2 == 0 ? 0 : FAR_HANDLER_BYTES);
     }
 }
 

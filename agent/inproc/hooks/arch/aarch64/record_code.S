@@ -137,8 +137,18 @@ sj_record_code_\kind:
     cbnz w16, 1b
     and x2, x0, #0xf000
     cbz x2, .Lfull_\kind
+    add x2, sp, #SJ_FRAME_BYTES
+    ldr x16, [x17, #SJ_OWN_REACH]
+    sub x2, x2, x16
+    lsr x2, x2, #SJ_REACH_BIT
+    cbnz x2, .Lovertaken_\kind
     stlr w1, [x0]
     give_back
+.Lovertaken_\kind: /* a handler came in between; short records are completed against its own */
+    movz w2, #SJ_ENTER_MARK, lsl #16
+    stlr w2, [x0]
+    and x16, x1, #0xffff
+    b .Luntimed_\kind
 .Lfull_\kind:
     and x16, x1, #0xffff
     make_tag \kind
@@ -162,6 +172,7 @@ sj_record_code_\kind:
 /* A place for a whole record, in x1; what short records have begun is filled up. x0 and x2 are
  * lost. */
     .macro reserve slow
+    str xzr, [x17, #SJ_OWN_REACH]
 1:  ldxr x0, [x17]
     add x1, x0, #15
     and x1, x1, #-16
@@ -222,10 +233,15 @@ sj_record_code_whole:
     lsr x0, x0, #16
     bfi x0, x16, #32, #32
     stlr x0, [x1]
+    add x16, x1, #8
     add x1, sp, #SJ_FRAME_BYTES
     unless_own_stack .Lelsewhere
     sub x1, x1, #(1 << (SJ_REACH_BIT - 1))
     str x1, [x17, #SJ_OWN_REACH]
+    ldr x0, [x17]
+    sub x0, x0, x16
+    cbz x0, .Lelsewhere
+    str xzr, [x17, #SJ_OWN_REACH] /* a handler's record came behind this one */
 .Lelsewhere:
     give_back
 .Lslow: /* the clock is read again, because the thread may have waited */

@@ -64,6 +64,16 @@ static void emit_stack_bits(sj_code_emitter *emitter)
     EMIT(at, 0xc1, 0xe0, STACK_SHIFT); /* shl $13, %eax */
 }
 
+/* The same with the tag at -8(%rsp) and a mark: the short record, into %eax. */
+static void emit_tagged_stack_bits(sj_code_emitter *emitter, uint32_t mark)
+{
+    uint64_t *at = &emitter->at;
+    emit_stack_bits(emitter);
+    EMIT(at, 0x03, 0x44, 0x24, 0xf8); /* add -8(%rsp), %eax */
+    EMIT(at, 0x05);                   /* add $mark, %eax */
+    put_32(at, emitter->measuring, mark);
+}
+
 /* A place for `bytes` of short records: its address in %rcx. Jumps if the first has none. */
 static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
 {
@@ -225,6 +235,32 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
     emit_sampling(emitter, part, sample, untimed);
 }
 
+static void emit_word_of_filler(sj_code_emitter *emitter, uint8_t offset)
+{
+    uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0xc7, 0x41, offset); /* movl $filler, offset(%rcx) */
+    put_32(at, emitter->measuring, SJ_SHORT_FILLER);
+}
+
+/* A handler came between the look at the reach and the reservation, and short records are completed
+ * against one of its own: what was reserved is filled up, and the call gets a whole record at
+ * `target`. The second word may lie behind the end of the chunk. */
+static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t bytes, uint64_t target)
+{
+    uint64_t *at = &emitter->cold_at;
+    land(emitter, field, *at);
+    emit_word_of_filler(emitter, 0);
+    if (bytes > SJ_SHORT_BYTES) {
+        EMIT(at, 0x8d, 0x41, SJ_SHORT_BYTES);                      /* lea 4(%rcx), %eax */
+        EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
+        const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
+        emit_word_of_filler(emitter, SJ_SHORT_BYTES);
+        land(emitter, is_alone, *at);
+    }
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, target);
+}
+
 /* A probe of a function whose calls may be counted: a short record in most of them. */
 static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters)
 {
@@ -238,10 +274,9 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     const uint64_t is_timed = emit_counted_check(emitter, at, enters);
     const uint64_t sample = emit_sample_check(emitter, at, enters);
     const uint64_t counted = *at;
-    emit_stack_bits(emitter);
-    EMIT(at, 0x8d, 0x84, 0x08); /* lea mark(%rax,%rcx), %eax */
-    put_32(at, emitter->measuring, mark);
     const uint64_t is_full = emit_short_try(emitter, SJ_SHORT_BYTES);
+    const uint64_t is_overtaken = emit_reach_check(emitter);
+    emit_tagged_stack_bits(emitter, mark);
     EMIT(at, 0x89, 0x01); /* mov %eax, (%rcx) */
     sj_code_emit_give_back_two(emitter, at);
     EMIT(at, 0xc3); /* ret */
@@ -251,6 +286,7 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     sj_code_emit_record(emitter, enters, 0);
     sj_code_emit_restore(emitter, at);
     const uint64_t untimed = emit_untimed_record(emitter, is_full);
+    emit_overtaken(emitter, is_overtaken, SJ_SHORT_BYTES, untimed);
     emit_sampling(emitter, &part, sample, counted);
     emit_far(emitter, &part, is_far, untimed);
 }
@@ -277,9 +313,9 @@ static void emit_counted_tail_call_part(sj_code_emitter *emitter)
     emit_stack_bits(emitter);
     EMIT(at, 0x8d, 0x94, 0x10); /* lea filler(%rax,%rdx), %edx */
     put_32(at, emitter->measuring, SJ_SHORT_FILLER);
-    EMIT(at, 0x8d, 0x84, 0x08); /* lea mark(%rax,%rcx), %eax */
-    put_32(at, emitter->measuring, SJ_SHORT_TAIL_CALL - LEAVE_TAG);
     const uint64_t is_full = emit_short_try(emitter, 2 * SJ_SHORT_BYTES);
+    const uint64_t is_overtaken = emit_reach_check(emitter);
+    emit_tagged_stack_bits(emitter, SJ_SHORT_TAIL_CALL - LEAVE_TAG);
     EMIT(at, 0x89, 0x01);                                      /* mov %eax, (%rcx) */
     EMIT(at, 0x8d, 0x41, SJ_SHORT_BYTES);                      /* lea 4(%rcx), %eax */
     EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
@@ -299,6 +335,7 @@ static void emit_counted_tail_call_part(sj_code_emitter *emitter)
     land(emitter, leaves_timed, *at);
     land(emitter, enters_timed, *at);
     land(emitter, is_full, *at);
+    emit_overtaken(emitter, is_overtaken, 2 * SJ_SHORT_BYTES, *at);
     sj_code_emit_tail_call_records(emitter);
 }
 

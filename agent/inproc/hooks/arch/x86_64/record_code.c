@@ -107,6 +107,8 @@ static void emit_filler(sj_code_emitter *emitter, uint64_t back)
 static void emit_aligned_try(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
+    EMIT_OWN(at, counting.reach, 0x64, 0x48, 0xc7, 0x04, 0x25); /* movq $0, %fs:reach */
+    put_32(at, emitter->measuring, 0);
     EMIT(at, 0x89, 0x44, 0x24, 0xd0);                         /* mov %eax, -48(%rsp) */
     EMIT(at, 0x89, 0x54, 0x24, 0xd4);                         /* mov %edx, -44(%rsp) */
     EMIT_OWN(at, cursor, 0x64, 0x48, 0x8b, 0x04, 0x25);       /* mov %fs:cursor, %rax */
@@ -169,6 +171,13 @@ void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at)
     put_32(at, emitter->measuring, (uint32_t)(8 - SJ_SHORT_REACH_BYTES / 2));
     EMIT(at, 0x48, 0x83, 0xe0, 0xf8);                           /* and $-8, %rax */
     EMIT_OWN(at, counting.reach, 0x64, 0x48, 0x89, 0x04, 0x25); /* mov %rax, %fs:reach */
+    EMIT(at, 0x48, 0x8d, 0x41, SJ_RECORD_BYTES);                /* lea 16(%rcx), %rax */
+    EMIT_OWN(at, cursor, 0x64, 0x48, 0x3b, 0x04, 0x25);         /* cmp %fs:cursor, %rax */
+    const uint64_t is_last = emit_forward(emitter, at, 0x84);   /* je */
+    EMIT_OWN(at, counting.reach, 0x64, 0x48, 0xc7, 0x04, 0x25); /* movq $0, %fs:reach */
+    put_32(at, emitter->measuring, 0);
+    EMIT(at, 0xf8); /* clc */
+    land(emitter, is_last, *at);
     land(emitter, is_elsewhere, *at);
 }
 
