@@ -133,6 +133,16 @@ static inline uint32_t sj_record_make_tag(sj_record_kind kind, uint32_t function
     return (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
 }
 
+/* sj_record_make is a record: 48 bits of its time, 48 of its stack, and its tag. */
+static inline sj_record sj_record_make(uint64_t ticks48, uint64_t stack, uint32_t tag)
+{
+    sj_record record;
+    memcpy(record.bytes, &ticks48, 6);
+    memcpy(record.bytes + 6, &stack, 6);
+    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    return record;
+}
+
 /* sj_record_calls is how many calls a record with this tag begins: 1 or 0. */
 static inline uint32_t sj_record_calls(uint32_t tag)
 {

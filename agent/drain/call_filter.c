@@ -268,6 +268,20 @@ static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
     }
 }
 
+static size_t count_calls(const sj_call_filter *filter, uint32_t from, call_state state)
+{
+    size_t count = 0;
+    for (uint32_t i = from; i < filter->depth; i++) {
+        count += filter->calls[i].state == state;
+    }
+    return count;
+}
+
+size_t sj_call_filter_count_held(const sj_call_filter *filter)
+{
+    return count_calls(filter, filter->held_from, CALL_HELD);
+}
+
 /* end_call removes the innermost call; `seen`: by its exit. */
 static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
 {
@@ -614,12 +628,8 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
 /* put_recording_note notes for the assembler that calls are not recorded from here on, or again. */
 static void put_recording_note(sj_call_filter *filter, uint64_t ticks48, bool on)
 {
-    sj_record note;
-    const uint64_t argument = on;
-    const uint32_t tag = (uint32_t)SJ_RECORD_NOTE << SJ_RECORD_FUNCTION_BITS | SJ_NOTE_RECORDING;
-    memcpy(note.bytes, &ticks48, 6);
-    memcpy(note.bytes + 6, &argument, 6);
-    memcpy(note.bytes + 12, &tag, sizeof(tag));
+    const sj_record note =
+        sj_record_make(ticks48, on, sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_RECORDING));
     put(filter, &note);
 }
 
@@ -669,16 +679,6 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     }
 }
 
-static bool has_out(const sj_call_filter *filter)
-{
-    for (uint32_t i = 0; i < filter->depth; i++) {
-        if (filter->calls[i].state == CALL_DROPPED) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
                                uint64_t now_ticks)
 {
@@ -692,7 +692,7 @@ static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records,
     for (size_t i = 0; i < count; i++) {
         filter_record(filter, &records[i]);
     }
-    if (filter->is_finishing && !has_out(filter)) {
+    if (filter->is_finishing && count_calls(filter, 0, CALL_DROPPED) == 0) {
         filter->is_finishing = false;
         filter->is_needed = false;
     }
@@ -756,7 +756,7 @@ sj_status sj_call_filter_set(sj_call_filter *filter, const sj_call_filter_rules 
     filter->last_tick = 0;
     take_over(filter);
     const bool asks = asks_of_calls(rules->policy);
-    filter->is_finishing = !asks && has_out(filter);
+    filter->is_finishing = !asks && count_calls(filter, 0, CALL_DROPPED) != 0;
     filter->is_needed = asks || filter->is_finishing;
     return filter->failed ? SJ_ENOMEM : SJ_OK;
 }

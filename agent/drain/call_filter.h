@@ -113,6 +113,10 @@ SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_rec
  * by `now_ticks` have been fed. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 
+/* sj_call_filter_count_held is how many open calls are held back: they may yet last for the least
+ * duration that the policy keeps. */
+size_t sj_call_filter_count_held(const sj_call_filter *filter);
+
 /* sj_call_filter_end passes on calls that are held back, and reports functions that were
  * unhooked since the last record: the calls are open at the end. */
 SJ_MUST_CHECK sj_status sj_call_filter_end(sj_call_filter *filter, uint64_t now_ticks);

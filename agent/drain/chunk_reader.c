@@ -42,11 +42,18 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader)
     reader->noted_events = cursor->noted_events;
 }
 
-/* How many records wait for the time of a later one: they are in no assembler as yet. */
+/* How many records are in no assembler as yet: they wait for the time of a later one, or are
+ * entries that the filter holds back until their calls have lasted long enough. */
 static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
 {
+    const size_t held = sj_call_filter_count_held(&reader->filter);
+    size_t waiting = 0;
     *entries = 0;
-    return reader->untimed != NULL ? sj_untimed_records_waiting(reader->untimed, entries) : 0;
+    if (reader->untimed != NULL) {
+        waiting = sj_untimed_records_waiting(reader->untimed, entries);
+    }
+    *entries += held;
+    return waiting + held;
 }
 
 /* write_unsent is ordered against what comes before and after it: each place that it is called from

@@ -315,9 +315,7 @@ static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *und
     const uint64_t stack = (untimed->base + untimed->last) | mark;
     const uint32_t tag = sj_record_make_tag(
         sj_short_is_exit(word) ? SJ_RECORD_LEAVE : SJ_RECORD_ENTER, sj_short_function(word));
-    sj_record record = {{0}};
-    memcpy(record.bytes + TICKS_BYTES, &stack, TICKS_BYTES);
-    memcpy(record.bytes + 12, &tag, sizeof(tag));
+    const sj_record record = sj_record_make(0, stack, tag);
     put(untimed, &record, true);
 }
 

@@ -426,6 +426,31 @@ static void so_is_one_that_is_held_back(void **state)
     sj_function_rules_free(rules.rules);
 }
 
+/* What a recorder that is killed then has read, and nobody can read again. */
+static void open_calls_that_are_held_back_are_unsent(void **state)
+{
+    static const sj_policy policy = {.minimum_ns = 5000};
+    fixture *f = *state;
+    sj_call_filter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
+    assert_int_equal(sj_function_rules_new(&policy, &rules.rules), SJ_OK);
+    assert_int_equal(sj_call_filter_set(&f->drained->reader.filter, &rules, 1), SJ_OK);
+    f->thread.ticks = sj_clock_ticks() + ((uint64_t)1 << 40); /* no call grows old by itself */
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent(f), 2);
+    assert_int_equal(unsent_calls(f), 2);
+    f->thread.ticks += 9000;
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK - 16));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(unsent(f), 0);
+    assert_int_equal(unsent_calls(f), 0);
+    sj_function_rules_free(rules.rules);
+}
+
 static void entries_of_functions_hooked_again_are_not(void **state)
 {
     static const uint32_t hooked = FUNCTION + 1;
@@ -579,6 +604,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_that_end_between_two_changes_are_behind_the_first,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(so_is_one_that_is_held_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(open_calls_that_are_held_back_are_unsent, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(entries_of_functions_hooked_again_are_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(counted_calls_of_an_idle_thread_are_unsent, set_up,
