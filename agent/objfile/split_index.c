@@ -71,7 +71,8 @@ static sj_status read_tables(sj_slice bytes, index_tables *tables)
     if (tables->unit_count > MOST_UNITS) {
         return SJ_ELIMIT;
     }
-    if (tables->unit_count == 0) {
+    if (tables->unit_count == 0) { /* then there need not be tables */
+        tables->slot_count = 0;
         return SJ_OK;
     }
     if (tables->column_count > MOST_COLUMNS || tables->unit_count > tables->slot_count) {
