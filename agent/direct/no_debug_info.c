@@ -39,10 +39,10 @@ void sj_function_types_free(sj_function_types *types)
     (void)types;
 }
 
-bool sj_function_types_lack_split(const sj_function_types *types)
+sj_split_state sj_function_types_split(const sj_function_types *types)
 {
     (void)types;
-    return false;
+    return SJ_SPLIT_COMPLETE;
 }
 
 sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, const char *symbol,

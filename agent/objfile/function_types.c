@@ -9,6 +9,7 @@
 
 #include "agent/objfile/debug_file.h"
 #include "agent/objfile/elf_machine.h"
+#include "agent/objfile/split_dwarf.h"
 #include "agent/objfile/typed_values.h"
 #include "proto/base/array.h"
 
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +34,12 @@ struct sj_function_types {
     Elf *elf;
     Dwarf *dwarf;
     bool is_aapcs;
-    bool lacks_split;
+    sj_split_state split;
+    sj_split_skeleton *lacking; /* units whose .dwo files are not there */
+    size_t lacking_count;
+    size_t lacking_capacity;
+    sj_split_package *package; /* that they are read out of; NULL: none */
+    sj_split_dwarf *packaged;
     typed_entry *entries; /* by address */
     size_t count;
     size_t capacity;
@@ -108,6 +115,14 @@ static sj_status walk(sj_function_types *types, Dwarf_Die *die, int depth)
     return SJ_OK;
 }
 
+static sj_status note_lacking(sj_function_types *types, Dwarf_CU *unit)
+{
+    SJ_TRY(sj_array_reserve(&types->lacking, &types->lacking_capacity, types->lacking_count, 1,
+                            sizeof(*types->lacking)));
+    types->lacking[types->lacking_count++] = sj_split_skeleton_of(unit);
+    return SJ_OK;
+}
+
 static sj_status walk_units(sj_function_types *types)
 {
     Dwarf_CU *unit = NULL;
@@ -118,8 +133,83 @@ static sj_status walk_units(sj_function_types *types)
     while (dwarf_get_units(types->dwarf, unit, &unit, &version, &type, &die, &split) == 0) {
         /* A skeleton's functions are in its .dwo file, if that is there. */
         const bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
-        types->lacks_split = types->lacks_split || (type == DW_UT_skeleton && !is_split);
+        if (type == DW_UT_skeleton && !is_split) {
+            SJ_TRY(note_lacking(types, unit));
+        }
         SJ_TRY(walk(types, is_split ? &split : &die, 0));
+    }
+    return SJ_OK;
+}
+
+static void note_split(sj_function_types *types, sj_split_state state)
+{
+    types->split = state > types->split ? state : types->split;
+}
+
+/* keep_packaged keeps of the lacking units those that the package has. */
+static void keep_packaged(sj_function_types *types)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < types->lacking_count; i++) {
+        if (sj_split_package_has(types->package, types->lacking[i].id)) {
+            types->lacking[kept++] = types->lacking[i];
+        } else {
+            note_split(types, SJ_SPLIT_OTHER);
+        }
+    }
+    types->lacking_count = kept;
+}
+
+static sj_status walk_packaged(sj_function_types *types)
+{
+    Dwarf_Die unit;
+    sj_status status = sj_split_dwarf_new(types->package, types->elf, types->lacking,
+                                          types->lacking_count, &types->packaged);
+    while (status != SJ_ECLOSED && types->packaged != NULL) {
+        status = sj_split_dwarf_next(types->packaged, &unit);
+        if (status == SJ_OK) {
+            SJ_TRY(walk(types, &unit, 0));
+        } else if (status == SJ_ENOMEM) {
+            return status;
+        } else if (status != SJ_ECLOSED) {
+            note_split(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
+        }
+    }
+    if (types->packaged == NULL) {
+        note_split(types, SJ_SPLIT_DAMAGED);
+    }
+    return status == SJ_ENOMEM ? status : SJ_OK;
+}
+
+/* read_package reads units whose .dwo files are not there out of a package beside the file. */
+static sj_status read_package(sj_function_types *types, const char *path)
+{
+    char package[PATH_MAX];
+    const int wrote = snprintf(package, sizeof(package), "%s.dwp", path);
+    const sj_status status = wrote >= 0 && (size_t)wrote < sizeof(package)
+                                 ? sj_split_package_open(package, &types->package)
+                                 : SJ_ENOTFOUND;
+    if (status == SJ_OK) {
+        keep_packaged(types);
+        return types->lacking_count != 0 ? walk_packaged(types) : SJ_OK;
+    }
+    if (status != SJ_ENOMEM && status != SJ_ENOTFOUND) {
+        note_split(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
+    }
+    return status == SJ_ENOMEM ? status : SJ_OK;
+}
+
+static sj_status read_lacking(sj_function_types *types, const char *path, const char *debug_path)
+{
+    if (types->lacking_count == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(read_package(types, path));
+    if (types->package == NULL && debug_path != NULL) {
+        SJ_TRY(read_package(types, debug_path));
+    }
+    if (types->package == NULL) {
+        note_split(types, SJ_SPLIT_MISSING);
     }
     return SJ_OK;
 }
@@ -172,6 +262,10 @@ static int compare_addresses(const void *left, const void *right)
 
 static void close_file(sj_function_types *types)
 {
+    sj_split_dwarf_free(types->packaged);
+    sj_split_package_close(types->package);
+    types->packaged = NULL;
+    types->package = NULL;
     if (types->dwarf != NULL) {
         dwarf_end(types->dwarf);
     }
@@ -226,9 +320,10 @@ static bool find_split(const char *path, char split[PATH_MAX])
     return is_found;
 }
 
-static sj_status read_types(sj_function_types *types)
+static sj_status read_types(sj_function_types *types, const char *path, const char *debug_path)
 {
     SJ_TRY(walk_units(types));
+    SJ_TRY(read_lacking(types, path, debug_path));
     SJ_TRY(read_globals(types));
     if (types->count != 0) {
         qsort(types->entries, types->count, sizeof(*types->entries), compare_entries);
@@ -247,8 +342,9 @@ sj_status sj_function_types_new(const char *path, sj_function_types **types)
         return SJ_ENOMEM;
     }
     made->descriptor = -1;
-    if (open_file(made, path) || (find_split(path, split) && open_file(made, split))) {
-        const sj_status status = read_types(made);
+    const bool is_own = open_file(made, path);
+    if (is_own || (find_split(path, split) && open_file(made, split))) {
+        const sj_status status = read_types(made, path, is_own ? NULL : split);
         if (status != SJ_OK) {
             sj_function_types_free(made);
             return status;
@@ -264,14 +360,15 @@ void sj_function_types_free(sj_function_types *types)
         return;
     }
     close_file(types);
+    free(types->lacking);
     free(types->entries);
     free(types->globals);
     free(types);
 }
 
-bool sj_function_types_lack_split(const sj_function_types *types)
+sj_split_state sj_function_types_split(const sj_function_types *types)
 {
-    return types->lacks_split;
+    return types->split;
 }
 
 /* is_clone: the symbol is of a copy whose parameters the compiler may have changed. */

@@ -1,6 +1,7 @@
 /* Types of functions from DWARF: what each parameter and result is called, of which type it is, and
  * where the calling convention puts it. Read from a module's file or its separate debug file, or
- * the .dwo files that these name. What the compiler removed or moved is unknown, never guessed. */
+ * the .dwo files that these name, or a package of them beside either (FILE.dwp). What the compiler
+ * removed or moved is unknown, never guessed. */
 #ifndef SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
 #define SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
 
@@ -61,9 +62,17 @@ typedef struct sj_function_types sj_function_types;
 SJ_MUST_CHECK sj_status sj_function_types_new(const char *path, sj_function_types **types);
 void sj_function_types_free(sj_function_types *types); /* NULL is allowed */
 
-/* sj_function_types_lack_split returns whether debug data were split to files that are not there:
- * packages of them (.dwp) are not read, as libdw 0.188 does not. */
-bool sj_function_types_lack_split(const sj_function_types *types);
+/* What became of debug data that were split to .dwo files; of several cases the last. */
+typedef enum sj_split_state {
+    SJ_SPLIT_COMPLETE = 0,  /* all were found, or nothing was split */
+    SJ_SPLIT_MISSING = 1,   /* files are not there, nor is a package of them */
+    SJ_SPLIT_OTHER = 2,     /* the package has not all of those units: it is of another build */
+    SJ_SPLIT_TOO_LARGE = 3, /* the package goes beyond what is read of one */
+    SJ_SPLIT_DAMAGED = 4    /* the package, or a unit of it, cannot be read */
+} sj_split_state;
+
+/* sj_function_types_split returns whether units that were split off are missing, and why. */
+sj_split_state sj_function_types_split(const sj_function_types *types);
 
 /* sj_function_types_find describes the function that begins at `offset` and whose symbol is
  * `symbol`. Owned by the caller. SJ_ENOTFOUND: nothing is known of it; SJ_ENOMEM. */

@@ -46,8 +46,17 @@ uint64_t sj_type_number(Dwarf_Die *die, unsigned name, uint64_t otherwise)
 bool sj_type_of(Dwarf_Die *die, Dwarf_Die *type)
 {
     Dwarf_Attribute attribute;
-    return dwarf_attr_integrate(die, DW_AT_type, &attribute) != NULL &&
-           dwarf_formref_die(&attribute, type) != NULL;
+    Dwarf_Die whole;
+    if (dwarf_attr_integrate(die, DW_AT_type, &attribute) == NULL ||
+        dwarf_formref_die(&attribute, type) == NULL) {
+        return false;
+    }
+    /* A type in a unit of its own is declared where it is used, with the unit's signature. */
+    if (dwarf_attr(type, DW_AT_signature, &attribute) != NULL &&
+        dwarf_formref_die(&attribute, &whole) != NULL) {
+        *type = whole;
+    }
+    return true;
 }
 
 bool sj_type_strip(Dwarf_Die *type, Dwarf_Die *stripped)

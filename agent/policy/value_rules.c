@@ -258,13 +258,13 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
                : NULL;
 }
 
-void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
-                                sj_types_state state)
+void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found,
+                                sj_split_state split)
 {
     SJ_EACH_RULE (i, typed) {
-        atomic_fetch_add(state == SJ_TYPES_FOUND ? &rules->found[i] : &rules->missing[i], 1);
-        if (state == SJ_TYPES_SPLIT) {
-            atomic_store(&rules->lacks_split[i], true);
+        atomic_fetch_add(is_found ? &rules->found[i] : &rules->missing[i], 1);
+        if (!is_found && split != SJ_SPLIT_COMPLETE) {
+            atomic_store(&rules->split[i], (uint8_t)split);
         }
     }
 }

@@ -65,7 +65,7 @@ typedef struct sj_value_rules {
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
-    _Atomic bool lacks_split[SJ_VALUE_RULES]; /* for want of files that debug data were split to */
+    _Atomic uint8_t split[SJ_VALUE_RULES];    /* sj_split_state, of modules of those others */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
     _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
 } sj_value_rules;
@@ -153,16 +153,10 @@ SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed);
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
 
-/* What debug data say of a function. */
-typedef enum sj_types_state {
-    SJ_TYPES_MISSING = 0,
-    SJ_TYPES_FOUND = 1,
-    SJ_TYPES_SPLIT = 2 /* missing, as are files that they were split to */
-} sj_types_state;
-
-/* sj_value_rules_count_types notes for typed rules whether a function's types are known. */
-void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
-                                sj_types_state state);
+/* sj_value_rules_count_types notes for typed rules whether a function's types are known, and what
+ * became of split debug data of its module. */
+void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found,
+                                sj_split_state split);
 
 /* sj_value_rules_count_managed notes a method of Mono or Java for those of the matched rules that
  * only native functions obey: types by debug data, and memory. Once a method. */

@@ -220,6 +220,21 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
+/* By sj_split_state. */
+static const char *const untyped_advice[] = {
+    [SJ_SPLIT_COMPLETE] = "give a signature instead, or of Mono methods name one value",
+    [SJ_SPLIT_MISSING] = "they were split to .dwo files that are not there, nor is a package of "
+                         "them (.dwp) beside the module: put those files back, or give a signature",
+    [SJ_SPLIT_OTHER] = "the package of split debug data beside the module (.dwp) is of another "
+                       "build: put its own there, or the .dwo files, or give a signature",
+    [SJ_SPLIT_TOO_LARGE] = "the package of split debug data beside the module (.dwp) goes beyond "
+                           "what is read of one, 1 GiB or 2^20 units: put the .dwo files back, or "
+                           "give a signature",
+    [SJ_SPLIT_DAMAGED] = "the package of split debug data beside the module (.dwp) is damaged, or "
+                         "of a version that is not known: make it anew, put the .dwo files back, "
+                         "or give a signature",
+};
+
 /* visit_untyped tells of functions whose values are not recorded as they are to be: nothing is
  * known of them, or other rules have taken their places. */
 static void visit_untyped(const sj_value_rules *values, void *context,
@@ -249,10 +264,7 @@ static void visit_untyped(const sj_value_rules *values, void *context,
                      "recorded; %s",
                      values->items[i].function.text, missing,
                      missing + atomic_load(&values->found[i]),
-                     atomic_load(&values->lacks_split[i])
-                         ? "they were split to .dwo files that are not there, and packages of them "
-                           "(.dwp) are not read: put those files back, or give a signature"
-                         : "give a signature instead, or of Mono methods name one value");
+                     untyped_advice[atomic_load(&values->split[i])]);
             visit(context, text);
         }
     }

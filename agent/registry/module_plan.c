@@ -102,12 +102,9 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
             return status;
         }
         if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
-            const bool lacks_split =
-                choice->types != NULL && sj_function_types_lack_split(choice->types);
-            sj_value_rules_count_types(rules, &typed,
-                                       status == SJ_OK ? SJ_TYPES_FOUND
-                                       : lacks_split   ? SJ_TYPES_SPLIT
-                                                       : SJ_TYPES_MISSING);
+            const sj_split_state split =
+                choice->types != NULL ? sj_function_types_split(choice->types) : SJ_SPLIT_COMPLETE;
+            sj_value_rules_count_types(rules, &typed, status == SJ_OK, split);
         }
     }
     size_t used = count_used(places);

@@ -37,8 +37,8 @@ void sj_byte_buffer_align(sj_byte_buffer *buffer, size_t bytes)
 
 void sj_byte_buffer_put(sj_byte_buffer *buffer, const void *data, size_t size)
 {
-    uint8_t *place = sj_byte_buffer_add(buffer, size);
-    if (place != NULL && size != 0) {
+    uint8_t *place = size != 0 ? sj_byte_buffer_add(buffer, size) : NULL;
+    if (place != NULL) {
         memcpy(place, data, size);
     }
 }

@@ -325,31 +325,11 @@ def split_files(sojourn):
     return sorted(glob.glob(sojourn.path("*.dwo")))
 
 
-def check_package(sojourn, compiler, program):
-    """Of a package of split files (.dwp) alone nothing is guessed: it is read, or that it is not is said. False:
-    the tool is not there, or has made none, as its versions do not know all forms."""
-    dwo, package = split_files(sojourn)[0], program + ".dwp"
-    tool = shutil.which("llvm-dwp-14" if "clang" in compiler else "dwp")
-    if tool is None:
-        return False
-    done = subprocess.run([tool, "-e", program, "-o", package], check=False, capture_output=True, cwd=sojourn.path(""))
-    if done.returncode != 0:
-        return False
-    os.rename(dwo, dwo + ".away")
-    done, found, _ = record(sojourn, program, ["open_file"])
-    is_said = "no debug data about 1 of 1 functions" in done.stderr and "packages of them (.dwp) are not read" in done.stderr
-    check((sorted(found) == sorted(EXPECTED)) or (not found and is_said), f"{compiler}: {found}, {done.stderr}")
-    os.rename(dwo + ".away", dwo)
-    os.unlink(package)
-    return True
-
-
 def test_split(sojourn, compilers):
     """Of split debug data: both versions, compressed; files that are missing, of another build, or damaged."""
     source, program = sojourn.path("plain.c"), sojourn.path("plain")
     numbers = random.Random(11)
     other = PLAIN.replace("int flags, double share", "double share, int flags")
-    packages = 0
     for compiler in compilers:
         for options in (["-gdwarf-4", "-gsplit-dwarf"], ["-gdwarf-5", "-gsplit-dwarf"],
                         ["-gdwarf-5", "-gsplit-dwarf", "-gz=zlib"]):
@@ -365,7 +345,6 @@ def test_split(sojourn, compilers):
                     built.append(file.read())
             _, found, _ = record(sojourn, program, ["open_file"])
             check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
-            packages += check_package(sojourn, compiler, program)
             dwo = split_files(sojourn)[0]
             for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 3):
                 damaged = bytearray(built[1])
@@ -386,7 +365,6 @@ def test_split(sojourn, compilers):
                     with open(dwo, "wb") as file:
                         file.write(b"")
             os.unlink(dwo)
-    check(packages != 0, "no package was made")
 
 
 def sections(program, name):

@@ -1,0 +1,450 @@
+/* Design notes
+ *
+ * Offsets in a unit count from the beginning of its part of each section, so that the parts of one
+ * unit, each as a section, are a .dwo file. Only strings are shared by all units: a file gets those
+ * that its unit has offsets of.
+ *
+ * Type units (-fdebug-types-section) are in the package once, with abbreviations and offsets of
+ * strings of the .dwo file that they were taken from. Which of them a unit leads to is found by
+ * their signatures: eight bytes that occur anywhere in it. Such a type unit brings its strings'
+ * offsets, behind those of the unit, and its abbreviations, with one attribute more that takes no
+ * bytes in the unit: where its offsets begin. */
+#include "agent/objfile/split_package.h"
+
+#include "agent/objfile/elf_image.h"
+#include "proto/base/array.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    MOST_EXTRACTED_BYTES = 1 << 30,
+    MOST_INFLATED_BYTES = 1 << 30,
+    MOST_ORIGINS = 4096,
+    VERSION_AT = 4,          /* in the header of a unit of 32-bit DWARF */
+    GNU_ABBREV_AT = 6,       /* until version 4 */
+    ABBREV_AT = 8,           /* in version 5 */
+    STR_OFFSETS_HEADER = 8,  /* in version 5 */
+    WIDE_LENGTH = UINT32_MAX /* 64-bit DWARF */
+};
+
+struct sj_split_package {
+    int descriptor;
+    Elf *elf;
+    uint16_t machine;
+    sj_slice sections[SJ_SPLIT_SECTIONS];
+    sj_slice strings;
+    sj_split_index units;
+    sj_split_index types;
+    uint32_t *used_by; /* for each type unit: the last extraction that it was used by */
+    uint32_t extractions;
+    uint64_t extracted_bytes;
+};
+
+/* Where type units come from: abbreviations and strings of one .dwo file. */
+typedef struct origin {
+    uint64_t abbrevs;     /* in the package's section */
+    uint32_t str_offsets; /* likewise */
+    uint32_t new_abbrevs; /* in the section of the file that is made */
+} origin;
+
+/* A file that is made. */
+typedef struct extraction {
+    sj_split_package *package;
+    const sj_split_unit *unit;
+    sj_byte_buffer sections[SJ_SPLIT_SECTIONS];
+    sj_byte_buffer strings;
+    origin *origins;
+    size_t origin_count;
+    size_t origin_capacity;
+} extraction;
+
+static const char *const names[SJ_SPLIT_SECTIONS] = {
+    [SJ_SPLIT_INFO] = ".debug_info.dwo",         [SJ_SPLIT_TYPES] = ".debug_types.dwo",
+    [SJ_SPLIT_ABBREV] = ".debug_abbrev.dwo",     [SJ_SPLIT_LOC] = ".debug_loc.dwo",
+    [SJ_SPLIT_LOCLISTS] = ".debug_loclists.dwo", [SJ_SPLIT_STR_OFFSETS] = ".debug_str_offsets.dwo",
+    [SJ_SPLIT_RNGLISTS] = ".debug_rnglists.dwo",
+};
+
+/* inflate_section decompresses a section in place; false: it cannot be, or becomes too large. */
+static bool inflate_section(Elf_Scn *section, const GElf_Shdr *header)
+{
+    GElf_Chdr compressed;
+    return (header->sh_flags & SHF_COMPRESSED) == 0 ||
+           (gelf_getchdr(section, &compressed) != NULL &&
+            compressed.ch_size <= MOST_INFLATED_BYTES && elf_compress(section, 0, 0) >= 0);
+}
+
+sj_slice sj_elf_debug_section(Elf *elf, const char *name)
+{
+    size_t strings = 0;
+    Elf_Scn *section = NULL;
+    if (elf_getshdrstrndx(elf, &strings) != 0) {
+        return (sj_slice){0};
+    }
+    while ((section = elf_nextscn(elf, section)) != NULL) {
+        GElf_Shdr header;
+        if (gelf_getshdr(section, &header) == NULL || header.sh_type == SHT_NOBITS) {
+            continue;
+        }
+        const char *found = elf_strptr(elf, strings, header.sh_name);
+        if (found == NULL || strcmp(found, name) != 0 || !inflate_section(section, &header)) {
+            continue;
+        }
+        const Elf_Data *data = elf_rawdata(section, NULL);
+        if (data != NULL && data->d_buf != NULL) {
+            return (sj_slice){.data = data->d_buf, .size = data->d_size};
+        }
+    }
+    return (sj_slice){0};
+}
+
+static sj_status read_package(sj_split_package *package)
+{
+    GElf_Ehdr header;
+    elf_version(EV_CURRENT);
+    package->elf = elf_begin(package->descriptor, ELF_C_READ_MMAP, NULL);
+    if (package->elf == NULL || gelf_getehdr(package->elf, &header) == NULL ||
+        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
+        return SJ_ECORRUPT;
+    }
+    package->machine = header.e_machine;
+    for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
+        package->sections[i] = sj_elf_debug_section(package->elf, names[i]);
+    }
+    package->strings = sj_elf_debug_section(package->elf, ".debug_str.dwo");
+    const sj_slice units = sj_elf_debug_section(package->elf, ".debug_cu_index");
+    if (units.size == 0) {
+        return SJ_ECORRUPT;
+    }
+    SJ_TRY(sj_split_index_read(units, &package->units));
+    SJ_TRY(sj_split_index_read(sj_elf_debug_section(package->elf, ".debug_tu_index"),
+                               &package->types));
+    package->used_by = calloc(package->types.count + 1, sizeof(*package->used_by));
+    return package->used_by != NULL ? SJ_OK : SJ_ENOMEM;
+}
+
+sj_status sj_split_package_open(const char *path, sj_split_package **package)
+{
+    sj_split_package *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return SJ_ENOMEM;
+    }
+    made->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const sj_status status = made->descriptor < 0 ? SJ_ENOTFOUND : read_package(made);
+    if (status != SJ_OK) {
+        sj_split_package_close(made);
+        return status;
+    }
+    *package = made;
+    return SJ_OK;
+}
+
+void sj_split_package_close(sj_split_package *package)
+{
+    if (package == NULL) {
+        return;
+    }
+    if (package->elf != NULL) {
+        elf_end(package->elf);
+    }
+    if (package->descriptor >= 0) {
+        close(package->descriptor);
+    }
+    sj_split_index_deinit(&package->units);
+    sj_split_index_deinit(&package->types);
+    free(package->used_by);
+    free(package);
+}
+
+bool sj_split_package_has(const sj_split_package *package, uint64_t id)
+{
+    return sj_split_index_find(&package->units, id) != NULL;
+}
+
+/* find_part finds a unit's part of a section; false: it does not lie in it. */
+static bool find_part(const sj_split_package *package, const sj_split_unit *unit,
+                      sj_split_section section, sj_slice *bytes)
+{
+    const sj_split_part part = unit->parts[section];
+    const sj_slice whole = package->sections[section];
+    *bytes = (sj_slice){0};
+    if (part.size == 0) {
+        return true;
+    }
+    if (part.offset > whole.size || part.size > whole.size - part.offset) {
+        return false;
+    }
+    *bytes = (sj_slice){.data = whole.data + part.offset, .size = part.size};
+    return true;
+}
+
+/* read_version reads the version of the unit at the beginning of a part; 0: it is cut, or of 64-bit
+ * DWARF, which no compiler writes by itself. */
+static unsigned read_version(sj_slice part)
+{
+    sj_reader reader = sj_reader_of(part.data, part.size);
+    const bool is_wide = sj_read_u32(&reader) == WIDE_LENGTH;
+    const unsigned version = sj_read_u16(&reader);
+    return reader.bad || is_wide ? 0 : version;
+}
+
+/* count_bytes notes that bytes are extracted; false: that is too many. */
+static bool count_bytes(sj_split_package *package, uint64_t bytes)
+{
+    package->extracted_bytes += bytes;
+    return package->extracted_bytes <= MOST_EXTRACTED_BYTES;
+}
+
+/* put_string copies a string of the package and writes its offset. One that has no end there gets
+ * an offset that leads nowhere. */
+static sj_status put_string(extraction *made, uint32_t offset)
+{
+    sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
+    const sj_slice strings = made->package->strings;
+    const uint8_t *start = offset < strings.size ? strings.data + offset : NULL;
+    const uint8_t *end = start != NULL ? memchr(start, 0, strings.size - offset) : NULL;
+    const size_t size = end != NULL ? (size_t)(end - start) + 1 : 0;
+    const size_t searched = start != NULL && end == NULL ? strings.size - offset : size;
+    sj_byte_buffer_put_number(offsets, size != 0 ? made->strings.size : UINT32_MAX,
+                              sizeof(uint32_t));
+    if (!count_bytes(made->package, searched + sizeof(uint32_t))) {
+        return SJ_ELIMIT;
+    }
+    sj_byte_buffer_put(&made->strings, start, size);
+    return SJ_OK;
+}
+
+/* put_strings copies the strings that a unit has offsets of; `base` becomes the place of the first
+ * offset. */
+static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsigned version,
+                             size_t *base)
+{
+    sj_slice part;
+    sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
+    if (!find_part(made->package, unit, SJ_SPLIT_STR_OFFSETS, &part)) {
+        return SJ_ECORRUPT;
+    }
+    sj_reader reader = sj_reader_of(part.data, part.size);
+    if (version >= 5 && part.size != 0) {
+        sj_byte_buffer_put(offsets, sj_reader_take(&reader, STR_OFFSETS_HEADER),
+                           reader.bad ? 0 : STR_OFFSETS_HEADER);
+    }
+    *base = offsets->size;
+    while (!reader.bad && sj_reader_left(&reader) >= sizeof(uint32_t)) {
+        SJ_TRY(put_string(made, sj_read_u32(&reader)));
+    }
+    return reader.bad ? SJ_ECORRUPT : SJ_OK;
+}
+
+/* copy_declaration copies what follows the code of an abbreviation. One of a type unit's DIE gets
+ * the attribute of where its strings' offsets begin. */
+static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
+{
+    const uint64_t tag = sj_read_varint(reader);
+    sj_byte_buffer_put_varint(to, tag);
+    sj_byte_buffer_put_number(to, sj_read_u8(reader), 1);
+    for (;;) {
+        const uint64_t name = sj_read_varint(reader);
+        const uint64_t form = sj_read_varint(reader);
+        if (reader->bad || (name == 0 && form == 0)) {
+            break;
+        }
+        sj_byte_buffer_put_varint(to, name);
+        sj_byte_buffer_put_varint(to, form);
+        while (form == DW_FORM_implicit_const && !reader->bad) { /* the constant, signed */
+            const uint8_t byte = sj_read_u8(reader);
+            sj_byte_buffer_put_number(to, byte, 1);
+            if (byte < 0x80) {
+                break;
+            }
+        }
+    }
+    if (tag == DW_TAG_type_unit) {
+        sj_byte_buffer_put_varint(to, DW_AT_str_offsets_base);
+        sj_byte_buffer_put_varint(to, DW_FORM_implicit_const);
+        /* As a signed number: with a sixth bit that is not taken for the sign. */
+        sj_byte_buffer_put_number(to, 0x80 | (base & 0x7f), 1);
+        sj_byte_buffer_put_number(to, 0x80 | (base >> 7 & 0x7f), 1);
+        sj_byte_buffer_put_number(to, 0x80 | (base >> 14 & 0x7f), 1);
+        sj_byte_buffer_put_number(to, 0x80 | (base >> 21 & 0x7f), 1);
+        sj_byte_buffer_put_number(to, base >> 28 & 0x3f, 1);
+    }
+    sj_byte_buffer_put_varint(to, 0);
+    sj_byte_buffer_put_varint(to, 0);
+}
+
+static sj_status copy_abbrevs(sj_slice table, size_t base, sj_byte_buffer *to)
+{
+    sj_reader reader = sj_reader_of(table.data, table.size);
+    for (;;) {
+        const uint64_t code = sj_read_varint(&reader);
+        if (reader.bad) {
+            return SJ_ECORRUPT;
+        }
+        sj_byte_buffer_put_varint(to, code);
+        if (code == 0) {
+            return SJ_OK;
+        }
+        copy_declaration(&reader, base, to);
+    }
+}
+
+/* find_origin brings the abbreviations and strings of a type unit, once; `place` becomes that of
+ * the abbreviations. */
+static sj_status find_origin(extraction *made, const sj_split_unit *type, sj_slice table,
+                             unsigned version, uint32_t *place)
+{
+    size_t base;
+    const sj_slice section = made->package->sections[SJ_SPLIT_ABBREV];
+    const origin wanted = {.abbrevs = (uint64_t)(table.data - section.data),
+                           .str_offsets = type->parts[SJ_SPLIT_STR_OFFSETS].offset,
+                           .new_abbrevs = (uint32_t)made->sections[SJ_SPLIT_ABBREV].size};
+    for (size_t i = 0; i < made->origin_count; i++) {
+        if (made->origins[i].abbrevs == wanted.abbrevs &&
+            made->origins[i].str_offsets == wanted.str_offsets) {
+            *place = made->origins[i].new_abbrevs;
+            return SJ_OK;
+        }
+    }
+    if (made->origin_count == MOST_ORIGINS || !count_bytes(made->package, table.size)) {
+        return SJ_ELIMIT;
+    }
+    SJ_TRY(sj_array_reserve(&made->origins, &made->origin_capacity, made->origin_count, 1,
+                            sizeof(*made->origins)));
+    SJ_TRY(put_strings(made, type, version, &base));
+    SJ_TRY(copy_abbrevs(table, base, &made->sections[SJ_SPLIT_ABBREV]));
+    made->origins[made->origin_count++] = wanted;
+    *place = wanted.new_abbrevs;
+    return SJ_OK;
+}
+
+static sj_status add_type(extraction *made, const sj_split_unit *type)
+{
+    sj_slice part;
+    sj_slice abbrevs;
+    uint32_t place = 0;
+    const sj_split_section section =
+        type->parts[SJ_SPLIT_TYPES].size != 0 ? SJ_SPLIT_TYPES : SJ_SPLIT_INFO;
+    if (!find_part(made->package, type, section, &part) ||
+        !find_part(made->package, type, SJ_SPLIT_ABBREV, &abbrevs)) {
+        return SJ_ECORRUPT;
+    }
+    const unsigned version = read_version(part);
+    const size_t at = version >= 5 ? ABBREV_AT : GNU_ABBREV_AT;
+    if (version == 0 || part.size < at + sizeof(uint32_t)) {
+        return SJ_ECORRUPT;
+    }
+    sj_reader reader = sj_reader_of(part.data + at, sizeof(uint32_t));
+    const uint32_t offset = sj_read_u32(&reader);
+    if (offset >= abbrevs.size) {
+        return SJ_ECORRUPT;
+    }
+    if (!count_bytes(made->package, part.size)) {
+        return SJ_ELIMIT;
+    }
+    const sj_slice table = {.data = abbrevs.data + offset, .size = abbrevs.size - offset};
+    SJ_TRY(find_origin(made, type, table, version, &place));
+    sj_byte_buffer *units = &made->sections[section];
+    const size_t start = units->size;
+    sj_byte_buffer_put(units, part.data, part.size);
+    if (!units->failed) {
+        sj_byte_buffer_set(units, start + at, place, sizeof(place));
+    }
+    return SJ_OK;
+}
+
+/* add_types adds the type units whose signatures occur from `at` on in a section of the file. */
+static sj_status add_types(extraction *made, sj_split_section section, size_t *at)
+{
+    sj_split_package *package = made->package;
+    const sj_byte_buffer *units = &made->sections[section];
+    for (; !units->failed && units->size - *at >= sizeof(uint64_t); ++*at) {
+        uint64_t id;
+        memcpy(&id, units->bytes + *at, sizeof(id));
+        const sj_split_unit *type = sj_split_index_find(&package->types, id);
+        if (type != NULL && package->used_by[type - package->types.units] != package->extractions) {
+            package->used_by[type - package->types.units] = package->extractions;
+            SJ_TRY(add_type(made, type));
+        }
+    }
+    return SJ_OK;
+}
+
+/* add_all_types adds until no type unit leads to another one. */
+static sj_status add_all_types(extraction *made)
+{
+    size_t scanned[2] = {0, 0};
+    size_t before;
+    if (made->package->types.count == 0) {
+        return SJ_OK;
+    }
+    do {
+        before = scanned[0] + scanned[1];
+        SJ_TRY(add_types(made, SJ_SPLIT_INFO, &scanned[0]));
+        SJ_TRY(add_types(made, SJ_SPLIT_TYPES, &scanned[1]));
+    } while (scanned[0] + scanned[1] != before);
+    return SJ_OK;
+}
+
+static sj_status put_unit(extraction *made)
+{
+    static const sj_split_section whole[] = {SJ_SPLIT_INFO, SJ_SPLIT_ABBREV, SJ_SPLIT_LOC,
+                                             SJ_SPLIT_LOCLISTS, SJ_SPLIT_RNGLISTS};
+    sj_slice part;
+    size_t base;
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        if (!find_part(made->package, made->unit, whole[i], &part)) {
+            return SJ_ECORRUPT;
+        }
+        if (!count_bytes(made->package, part.size)) {
+            return SJ_ELIMIT;
+        }
+        sj_byte_buffer_put(&made->sections[whole[i]], part.data, part.size);
+    }
+    (void)find_part(made->package, made->unit, SJ_SPLIT_INFO, &part);
+    const unsigned version = read_version(part);
+    SJ_TRY(version == 0 ? SJ_ECORRUPT : put_strings(made, made->unit, version, &base));
+    return add_all_types(made);
+}
+
+static void write_file(extraction *made, sj_byte_buffer *file)
+{
+    sj_elf_image_section sections[SJ_SPLIT_SECTIONS + 1];
+    file->failed = file->failed || made->strings.failed;
+    for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
+        const sj_byte_buffer *bytes = &made->sections[i];
+        sections[i] = (sj_elf_image_section){.name = names[i],
+                                             .bytes = {.data = bytes->bytes, .size = bytes->size}};
+        file->failed = file->failed || bytes->failed;
+    }
+    sections[SJ_SPLIT_SECTIONS] =
+        (sj_elf_image_section){.name = ".debug_str.dwo",
+                               .bytes = {.data = made->strings.bytes, .size = made->strings.size}};
+    if (!file->failed) {
+        sj_elf_image_write(file, made->package->machine, sections, SJ_SPLIT_SECTIONS + 1);
+    }
+}
+
+sj_status sj_split_package_extract(sj_split_package *package, uint64_t id, sj_byte_buffer *file)
+{
+    extraction made = {.package = package, .unit = sj_split_index_find(&package->units, id)};
+    if (made.unit == NULL) {
+        return SJ_ENOTFOUND;
+    }
+    package->extractions++;
+    const sj_status status = put_unit(&made);
+    if (status == SJ_OK) {
+        write_file(&made, file);
+    }
+    for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
+        sj_byte_buffer_deinit(&made.sections[i]);
+    }
+    sj_byte_buffer_deinit(&made.strings);
+    free(made.origins);
+    return status != SJ_OK ? status : file->failed ? SJ_ENOMEM : SJ_OK;
+}
