@@ -38,11 +38,12 @@ void sj_value_rules_free(sj_value_rules *rules)
     if (rules == NULL || atomic_fetch_sub(&rules->users, 1) != 1) {
         return;
     }
-    for (uint32_t i = 0; rules->typed != NULL && i <= atomic_load(&rules->highest_typed); i++) {
-        sj_typed_function_free(atomic_load(&rules->typed[i]));
+    _Atomic(sj_typed_function *) *types = atomic_load(&rules->typed);
+    for (uint32_t i = 0; types != NULL && i <= atomic_load(&rules->highest_typed); i++) {
+        sj_typed_function_free(atomic_load(&types[i]));
     }
-    if (rules->typed != NULL) {
-        munmap((void *)rules->typed, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed));
+    if (types != NULL) {
+        munmap((void *)types, SJ_TYPED_FUNCTIONS * sizeof(*types));
     }
     for (size_t i = 0; i < SJ_VALUE_RULES; i++) {
         sj_pattern_free(&rules->items[i].function);
@@ -229,33 +230,35 @@ bool sj_value_rules_count_memory(const sj_value_rules *rules)
 
 sj_status sj_value_rules_need_types(sj_value_rules *rules)
 {
-    if (rules->typed == NULL) {
-        void *memory =
-            mmap(NULL, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        rules->typed = memory != MAP_FAILED ? memory : NULL;
+    if (atomic_load(&rules->typed) != NULL) {
+        return SJ_OK;
     }
-    return rules->typed != NULL ? SJ_OK : SJ_ENOMEM;
+    void *memory = mmap(NULL, SJ_TYPED_FUNCTIONS * sizeof(_Atomic(sj_typed_function *)),
+                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return SJ_ENOMEM;
+    }
+    atomic_store(&rules->typed, memory);
+    return SJ_OK;
 }
 
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed)
 {
-    if (rules->typed == NULL || function >= SJ_TYPED_FUNCTIONS ||
-        atomic_load(&rules->typed[function]) != NULL) {
+    _Atomic(sj_typed_function *) *types = atomic_load(&rules->typed);
+    if (types == NULL || function >= SJ_TYPED_FUNCTIONS || atomic_load(&types[function]) != NULL) {
         sj_typed_function_free(typed);
         return;
     }
     if (function > atomic_load(&rules->highest_typed)) { /* by one thread */
         atomic_store(&rules->highest_typed, function);
     }
-    atomic_store(&rules->typed[function], typed);
+    atomic_store(&types[function], typed);
 }
 
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function)
 {
-    return rules != NULL && rules->typed != NULL && function < SJ_TYPED_FUNCTIONS
-               ? atomic_load(&rules->typed[function])
-               : NULL;
+    _Atomic(sj_typed_function *) *types = rules != NULL ? atomic_load(&rules->typed) : NULL;
+    return types != NULL && function < SJ_TYPED_FUNCTIONS ? atomic_load(&types[function]) : NULL;
 }
 
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
@@ -487,6 +490,13 @@ static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_
         has = has && is_listed(places, SJ_PLACES_PER_FUNCTION, SJ_PLACE_MEMORY_ENTRY);
     }
     return has;
+}
+
+void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed)
+{
+    SJ_EACH_RULE (i, typed) {
+        atomic_fetch_add(&rules->crowded[i], 1);
+    }
 }
 
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,

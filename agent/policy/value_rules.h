@@ -61,7 +61,7 @@ typedef struct sj_value_rules {
     sj_value_rule items[SJ_VALUE_RULES];
     const char *names[SJ_VALUE_RULES]; /* of the items */
     /* Of typed rules: what debug data say of functions, by id; mapped lazily. NULL: no such rule */
-    _Atomic(sj_typed_function *) *typed;
+    _Atomic(sj_typed_function *) *_Atomic typed;
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
@@ -145,7 +145,8 @@ bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_se
 /* sj_value_rules_count_memory: one of all rules does; NULL is the empty list. */
 bool sj_value_rules_count_memory(const sj_value_rules *rules);
 
-/* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
+/* sj_value_rules_need_types makes room for types, if there is none. One thread; others may read the
+ * list meanwhile. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
 
 /* sj_value_rules_set_typed takes over what is known of a function, before any of its values is
@@ -183,6 +184,10 @@ bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set 
  * of which `used` are there: each value once; the rest becomes 0. */
 void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t *descriptors, size_t used, size_t capacity);
+
+/* sj_value_rules_count_crowded_types notes for typed rules a function that has values in its debug
+ * data which found no room, or less of which is recorded. */
+void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);
 
 /* sj_value_rules_count_crowded notes a function in whose places what one of the rules about it is
  * about found no room, or a text is recorded shorter than the rule asks, or by another length:

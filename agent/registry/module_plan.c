@@ -56,16 +56,17 @@ static sj_status find_types(function_choice *choice, const char *name, uint64_t 
     return sj_library_types_find(choice->libraries, name, typed);
 }
 
-/* take_types notes what debug data say of a function, and lists its places. */
+/* take_types notes what debug data say of a function, and lists its places; `*complete` becomes
+ * false where not all have one. */
 static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
-                            uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
+                            uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], bool *complete)
 {
     sj_found_types *found = choice->found;
     sj_typed_function *typed = NULL;
     SJ_TRY(
         sj_array_reserve(&found->items, &found->capacity, found->count, 1, sizeof(*found->items)));
     SJ_TRY(find_types(choice, name, offset, &typed));
-    sj_typed_function_list(typed, limit, places);
+    *complete = sj_typed_function_list(typed, limit, places);
     found->items[found->count].offset = offset;
     found->items[found->count++].typed = typed;
     return SJ_OK;
@@ -87,6 +88,35 @@ static size_t count_used(const uint8_t places[SJ_PLACES_PER_FUNCTION])
     return end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
 }
 
+/* list_types lists what debug data say of a function that typed rules are about, and counts for
+ * these whether they say something. */
+static sj_status list_types(function_choice *choice, const char *name, uint64_t offset,
+                            const sj_rule_set *typed, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_value_rules *rules = choice->selection->values;
+    bool complete = true;
+    if (choice->found == NULL || sj_rule_set_is_empty(typed)) {
+        return SJ_OK;
+    }
+    const sj_status status =
+        take_types(choice, name, offset, longest_texts(rules, typed), places, &complete);
+    if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
+        return status;
+    }
+    if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
+        const bool lacks_split =
+            choice->types != NULL && sj_function_types_lack_split(choice->types);
+        sj_value_rules_count_types(rules, typed,
+                                   status == SJ_OK ? SJ_TYPES_FOUND
+                                   : lacks_split   ? SJ_TYPES_SPLIT
+                                                   : SJ_TYPES_MISSING);
+    }
+    if (!complete) {
+        sj_value_rules_count_crowded_types(rules, typed);
+    }
+    return SJ_OK;
+}
+
 static sj_status list_values(void *context, const char *name, uint64_t offset,
                              uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -95,21 +125,7 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     const sj_rule_set matched = sj_value_rules_match(rules, name);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
-    if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
-        const sj_status status =
-            take_types(choice, name, offset, longest_texts(rules, &typed), places);
-        if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
-            return status;
-        }
-        if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
-            const bool lacks_split =
-                choice->types != NULL && sj_function_types_lack_split(choice->types);
-            sj_value_rules_count_types(rules, &typed,
-                                       status == SJ_OK ? SJ_TYPES_FOUND
-                                       : lacks_split   ? SJ_TYPES_SPLIT
-                                                       : SJ_TYPES_MISSING);
-        }
-    }
+    SJ_TRY(list_types(choice, name, offset, &typed, places));
     size_t used = count_used(places);
     if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {
         places[used++] = SJ_PLACE_CPU_ENTRY;
@@ -128,23 +144,24 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    const function_choice *choice = context;
+    function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
     sj_rule_set late = {0};
-    size_t used = count_used(places);
-    (void)offset;
     SJ_EACH_RULE (i, &matched) {
         if (rules->items[i].came_late) {
             sj_rule_set_add(&late, i);
         }
     }
+    const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
+    SJ_TRY(list_types(choice, name, offset, &typed, places));
+    size_t used = count_used(places);
     if (sj_value_rules_measure_cpu(rules, &late) && used < SJ_PLACES_PER_FUNCTION &&
         memchr(places, SJ_PLACE_CPU_ENTRY, used) == NULL) {
         places[used++] = SJ_PLACE_CPU_ENTRY;
     }
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
-    const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     sj_value_rules_count_crowded(rules, &fresh, places);
     return SJ_OK;
 }
@@ -176,6 +193,13 @@ void sj_found_types_deinit(sj_found_types *types)
     }
     free(types->items);
     *types = (sj_found_types){0};
+}
+
+static void end_choice(function_choice *choice)
+{
+    sj_function_types_free(choice->types);
+    sj_library_types_free(choice->libraries);
+    sj_source_map_free(choice->sources);
 }
 
 static sj_status begin_choice(const sj_module_plan_options *options, bool wants_module,
@@ -213,9 +237,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .threads = options->threads,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
-    sj_function_types_free(choice.types);
-    sj_library_types_free(choice.libraries);
-    sj_source_map_free(choice.sources);
+    end_choice(&choice);
     return status;
 }
 
@@ -226,7 +248,7 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
     SJ_TRY(begin_choice(options, wants_module, &choice));
     choice.imports_from = plan->header->text_high;
     const sj_status status = sj_plan_select(plan, wants_function, &choice, changed);
-    sj_source_map_free(choice.sources);
+    end_choice(&choice);
     return status;
 }
 
@@ -256,12 +278,17 @@ static bool have_come_late(const sj_value_rules *rules)
 sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_plan *plan,
                                     uint8_t *marks, uint32_t *count)
 {
-    function_choice choice = {.selection = options->selection};
+    function_choice choice = {.selection = options->selection,
+                              .path = options->path,
+                              .found = options->types,
+                              .pid = options->pid};
     *count = 0;
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;
     }
-    SJ_TRY(sj_plan_add_values(plan, list_late_values, &choice, marks, count));
+    const sj_status status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
+    end_choice(&choice);
+    SJ_TRY(status);
     mark_callers(options->selection->values, plan->header, marks, count);
     return SJ_OK;
 }

@@ -41,6 +41,12 @@ KEPT int late_many(int a, int b, int c)
 {
     return a + b + c;
 }
+typedef enum color { RED, GREEN = 5 } color;
+typedef struct place { int x; double y; } place;
+KEPT int late_typed(const char *name, color of, double share, const place *at, int number)
+{
+    return name[0] == 'o' && share == at->y ? number * 2 + (int)of : -at->x;
+}
 KEPT void late_wait(void)
 {
     while (!is_ending) {
@@ -69,6 +75,8 @@ static void *run(void *which)
         wrong += (result != i % 100 || error != 0) && (result != -1 || error != 13);
         sizes += size == 7;
         wrong += (size != 7 && size != 4096) || late_many(i, 1, 2) != i + 3;
+        const place at = {i, i * 0.5};
+        wrong += late_typed("over there", i % 2 ? GREEN : RED, i * 0.5, &at, i) != i * 2 + (i % 2 ? 5 : 0);
     }
     return NULL;
 }
@@ -304,12 +312,12 @@ def test_refused(sojourn, program):
                     env=sojourn.environment).ready()
     try:
         pid = children(target.pid)[0]
-        rules = [{"name": "typed", "function": "late_many"}, {"name": "memory", "function": "late_many", "memory": True},
+        rules = [{"name": "memory", "function": "late_many", "memory": True},
                  {"name": "import", "function": "!usleep", "argument": 1, "as": "uint", "change": {"set": 1}}]
         answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", rules,
                                                                        modules={"library_calls": True}))
         said = "\n".join(answer["not_applied"])
-        for name, why, remedy in (("typed", "debug data", "give a signature"), ("memory", "memory is counted", "record again"),
+        for name, why, remedy in (("memory", "memory is counted", "record again"),
                                   ("import", "calls into libraries", "record again")):
             check(re.search(rf"'{name}' does not begin .*{why}.*: .*{remedy}", said), f"{name}: {said}")
         permit(sojourn, ["errno"])
@@ -321,6 +329,88 @@ def test_refused(sojourn, program):
         check(target.finish()[0] == 0, "it did not end well")
     finally:
         target.kill()
+
+
+def typed_calls(sojourn, database, name):
+    """Values by name of the calls of a function that have some."""
+    calls = {}
+    for row in sojourn.sql(database, f"""SELECT a.call_id, coalesce(nullif(t.name, ''), 'result') AS name, a.value
+            FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)
+            LEFT JOIN value_types AS t ON t.session_id = a.session_id AND t.function_id = f.function_id
+            AND t.position = a.position WHERE f.name = '{name}'"""):
+        check(row["name"] not in calls.setdefault(row["call_id"], {}), f"{row} is there twice")
+        calls[row["call_id"]][row["name"]] = row["value"]
+    return list(calls.values())
+
+
+def check_typed(calls):
+    """Whole calls are as the program makes them; one that was under way when its hooks came may lack an end."""
+    whole = [call for call in calls if len(call) == 8]
+    check(len(calls) - len(whole) <= 6, f"{len(calls) - len(whole)} calls without some values: {calls[:2]}")
+    for call in whole:
+        number, of = call["number"], call["number"] % 2
+        expected = {"name": "over there", "of": "GREEN" if of else "RED", "share": number * 0.5, "at": call["at"],
+                    "at->x": number, "at->y": number * 0.5, "number": number, "result": number * 2 + (5 if of else 0)}
+        check(call == expected, f"{call} instead of {expected}")
+    return len(whole)
+
+
+def test_typed(sojourn, program, launched):
+    """Debug data are read when a rule asks for them: beside the plain value that was recorded before, of functions
+    that were not hooked, of none twice; where there are none that is said."""
+    database = sojourn.path(f"typed{launched}.db")
+    rules = [{"function": name} for name in ("late_many", "late_t*", "late_*")]
+    policies = [write_policy(sojourn, f"typed{i}", rules[:i + 1], functions={"include": ["late_many", "late_typed"]})
+                for i in range(len(rules))]
+    if launched:
+        target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", "--", program],
+                        env=sojourn.environment).ready()
+    else:
+        target = Target([program]).ready()
+        before, code = look(target.pid), code_bytes(target.pid)
+        recorder = start_attach(sojourn, target.pid, database, ["--function", "late_many"])
+    try:
+        pid = children(target.pid)[0] if launched else target.pid
+        for policy in policies:
+            answer = set_policy(sojourn, pid, "--policy", policy)
+            check(not answer["not_applied"], f"{policy}: {answer}")
+            goes_on(target, 0, "calls with values by debug data")
+        if not launched:
+            done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
+            check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+            check_same(before, look(pid), code, code_bytes(pid), "after detach")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    whole = check_typed(typed_calls(sojourn, database, "late_typed"))
+    many = [call for call in typed_calls(sojourn, database, "late_many") if len(call) == 4]
+    check(whole > 100 and len(many) > whole, f"{whole} calls of late_typed, {len(many)} of late_many")
+    check(all(call == {"a": call["a"], "b": 1, "c": 2, "result": call["a"] + 3} for call in many), f"{many[:3]}")
+    rows = sojourn.sql(database, "SELECT f.name, count(*) AS n FROM value_types JOIN functions AS f USING (function_id) "
+                       "GROUP BY 1")
+    counted = {row["name"]: row["n"] for row in rows}
+    check((counted["late_many"], counted["late_typed"]) == (4, 8), f"types: {counted}")
+    print(f"types that came late: {whole} and {len(many)} calls, {counted}")
+
+
+def test_crowded(sojourn, program):
+    """Values by debug data that find no room beside others are told of."""
+    database = sojourn.path("crowded.db")
+    rules = [{"function": "late_typed", "argument": argument, "as": kind} for argument in range(1, 9) for kind in ("int", "double")]
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--policy", write_policy(sojourn, "full", rules), "--",
+                     program], env=sojourn.environment).ready()
+    try:
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy",
+                            write_policy(sojourn, "crowded", [*rules, {"function": "late_t*"}]))
+        check(not answer["not_applied"], f"{answer}")
+        goes_on(target, 0, "calls with as many values as fit")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
+    check(["'late_t*': 1 functions have as many values" in text for text in told] == [False, True], f"told: {told}")
 
 
 def test_gone(sojourn, program):
@@ -355,6 +445,9 @@ def test(sojourn, arguments):
     test_unwanted_caller(sojourn, program)
     test_failed_before(sojourn, program)
     test_refused(sojourn, program)
+    test_typed(sojourn, program, True)
+    test_typed(sojourn, program, False)
+    test_crowded(sojourn, program)
     test_gone(sojourn, program)
 
 
