@@ -112,10 +112,6 @@ static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule 
     if (rule->is_memory) {
         return "memory is counted from the beginning or not at all: record again with this policy";
     }
-    if (strchr(rule->function.text, '!') != NULL) {
-        return "calls into libraries have the values that they had at the beginning: record again "
-               "with this policy";
-    }
     if (wants_more_text(rules, rule)) {
         return "an earlier rule has said how much of this text is recorded: record again for more";
     }

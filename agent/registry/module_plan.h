@@ -52,8 +52,8 @@ typedef enum sj_renewal {
 } sj_renewal;
 
 /* sj_module_plan_add_values adds to a plan what rules ask for that came after it was made: never of
- * methods whose receivers are not known in it, nor of imports. Marks (sj_renewal) each function
- * in `marks` that has more now or is a caller that a rule newly asks about, and counts them.
+ * methods whose receivers are not known in it. Marks (sj_renewal) each function in `marks` that has
+ * more now or is a caller that a rule newly asks about, and counts them.
  * Blocking: reads debug data where a rule newly asks for types. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
                                                   sj_plan *plan, uint8_t *marks, uint32_t *count);
