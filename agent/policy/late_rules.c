@@ -109,9 +109,6 @@ static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule 
     if (rules->count == SJ_VALUE_RULES) {
         return "the recording has had as many rules as it can have: begin another one";
     }
-    if (rule->is_memory) {
-        return "memory is counted from the beginning or not at all: record again with this policy";
-    }
     if (wants_more_text(rules, rule)) {
         return "an earlier rule has said how much of this text is recorded: record again for more";
     }

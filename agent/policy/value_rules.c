@@ -379,16 +379,20 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
 static size_t find_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     size_t at = 0;
-    while (at < used &&
-           (descriptors[at] != place || (at != 0 && sj_place_is_size(descriptors[at - 1])))) {
-        at++;
+    while (at < used && descriptors[at] != place) {
+        at += sj_place_is_size(descriptors[at]) ? 2 : 1;
     }
-    return at;
+    return at < used ? at : used;
 }
 
 static bool is_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     return find_listed(descriptors, used, place) < used;
+}
+
+bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place)
+{
+    return is_listed(places, SJ_PLACES_PER_FUNCTION, place);
 }
 
 /* limit_in_force returns the limit that texts behind the listed places have. */

@@ -185,6 +185,9 @@ bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set 
 void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t *descriptors, size_t used, size_t capacity);
 
+/* sj_value_places_have returns whether a value is recorded of a function with these places. */
+bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place);
+
 /* sj_value_rules_count_crowded_types notes for typed rules a function that has values in its debug
  * data which found no room, or less of which is recorded. */
 void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);

@@ -356,7 +356,29 @@ static void note_clock(const sj_recording *recording, sj_policy *policy, change_
     }
 }
 
-/* change_zombies: processes that are not watched yet get the monitor of freed memory. */
+/* watch_heap has a process that is not watched yet get the monitor of freed memory, by which what
+ * its calls allocate is counted, too. */
+static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie_settings *settings,
+                       change_sums *sums)
+{
+    char text[192];
+    sj_error error = {0};
+    const bool with_heap = settings->one_in != 0 || settings->counts != 0;
+    const sj_status status = sj_heap_watch(pid, with_heap, &error);
+    if (status != SJ_OK && kill(pid, 0) == 0) {
+        note_problem(sums, error.text);
+    }
+    const char *why = status == SJ_OK && settings->counts != 0
+                          ? sj_zombies_not_counted(recording->zombies, pid)
+                          : NULL;
+    if (why != NULL) {
+        snprintf(text, sizeof(text), "memory: what process %d allocates is not counted: %s",
+                 (int)pid, why);
+        note_problem(sums, text);
+    }
+}
+
+/* change_zombies lets all processes obey the policy's settings about freed memory. */
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     pid_t living[PROCESSES_MAX];
@@ -365,7 +387,7 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
         settings.one_in != 0 || settings.counts != 0 || settings.objects.is_on != 0;
     if (recording->zombies == NULL) {
         if (is_wanted) {
-            note_problem(sums, "zombies: freed memory is not watched in emulated programs");
+            note_problem(sums, "zombies, memory: the allocator of emulated programs is left alone");
         }
         return;
     }
@@ -373,12 +395,7 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
     const size_t count =
         is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
     for (size_t i = 0; i < count; i++) {
-        sj_error error = {0};
-        if (sj_heap_watch(living[i], settings.one_in != 0 || settings.counts != 0, &error) !=
-                SJ_OK &&
-            kill(living[i], 0) == 0) {
-            note_problem(sums, error.text);
-        }
+        watch_heap(recording, living[i], &settings, sums);
     }
 }
 

@@ -117,6 +117,26 @@ static sj_status list_types(function_choice *choice, const char *name, uint64_t 
     return SJ_OK;
 }
 
+/* list_costs adds what is measured of a function's calls, once and as far as there is room, and
+ * returns how many places it has then. */
+static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
+                         uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    size_t used = count_used(places);
+    const struct {
+        bool is_asked;
+        uint8_t place;
+    } costs[] = {{sj_value_rules_measure_cpu(rules, of), SJ_PLACE_CPU_ENTRY},
+                 {sj_value_rules_measure_memory(rules, of), SJ_PLACE_MEMORY_ENTRY}};
+    for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+        if (costs[i].is_asked && used < SJ_PLACES_PER_FUNCTION &&
+            !sj_value_places_have(places, costs[i].place)) {
+            places[used++] = costs[i].place;
+        }
+    }
+    return used;
+}
+
 static sj_status list_values(void *context, const char *name, uint64_t offset,
                              uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -126,13 +146,7 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
     SJ_TRY(list_types(choice, name, offset, &typed, places));
-    size_t used = count_used(places);
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {
-        places[used++] = SJ_PLACE_CPU_ENTRY;
-    }
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_memory(rules, &matched)) {
-        places[used++] = SJ_PLACE_MEMORY_ENTRY;
-    }
+    const size_t used = list_costs(rules, &matched, places);
     sj_value_rules_list(rules, &matched, places, used, SJ_PLACES_PER_FUNCTION);
     if (choice->found != NULL) { /* else nothing is recorded by this plan */
         sj_value_rules_count_crowded(rules, &matched, places);
@@ -156,11 +170,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
     SJ_TRY(list_types(choice, name, offset, &typed, places));
-    size_t used = count_used(places);
-    if (sj_value_rules_measure_cpu(rules, &late) && used < SJ_PLACES_PER_FUNCTION &&
-        memchr(places, SJ_PLACE_CPU_ENTRY, used) == NULL) {
-        places[used++] = SJ_PLACE_CPU_ENTRY;
-    }
+    size_t used = list_costs(rules, &late, places);
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
     sj_value_rules_count_crowded(rules, &fresh, places);
     return SJ_OK;

@@ -94,11 +94,10 @@ static void test_what_cannot_begin_late_is_said(void **state)
     /* What it is about, why, and what to do. */
     assert_string_equal(
         said,
-        "bytes: memory is counted from the beginning or not at all: record again with this policy\n"
         "order: signatures and numbers of arguments count differently: write it as this function's "
         "others\n");
-    assert_int_equal(rules->count, 4);
-    assert_true(rules->items[1].is_typed && rules->items[2].came_late);
+    assert_int_equal(rules->count, 5);
+    assert_true(rules->items[1].is_typed && rules->items[2].is_memory);
     sj_value_rules_free(rules);
 }
 
@@ -122,6 +121,21 @@ static void test_types_begin_late(void **state)
     assert_ptr_equal(sj_value_rules_typed(rules, 7), known);
     assert_int_equal(rules->count, 3);
     sj_value_rules_free(rules);
+}
+
+/* A number of words may be that of a place, or of what stands in front of one. */
+static void test_numbers_of_words_are_no_places(void **state)
+{
+    const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
+    (void)state;
+    for (uint8_t words = 1; words <= 16; words++) {
+        const uint8_t places[SJ_PLACES_PER_FUNCTION] = {SJ_PLACE_WORDS, words, text};
+        assert_true(sj_value_places_have(places, text));
+        assert_false(sj_value_places_have(places, SJ_PLACE_CPU_ENTRY));
+        assert_false(sj_value_places_have(places, SJ_PLACE_MEMORY_ENTRY));
+    }
+    const uint8_t both[SJ_PLACES_PER_FUNCTION] = {SJ_PLACE_WORDS, 3, text, SJ_PLACE_MEMORY_ENTRY};
+    assert_true(sj_value_places_have(both, SJ_PLACE_MEMORY_ENTRY));
 }
 
 static void test_more_of_a_text_does_not_begin_late(void **state)
@@ -252,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_places_stay),
         cmocka_unit_test(test_what_cannot_begin_late_is_said),
         cmocka_unit_test(test_types_begin_late),
+        cmocka_unit_test(test_numbers_of_words_are_no_places),
         cmocka_unit_test(test_more_of_a_text_does_not_begin_late),
         cmocka_unit_test(test_more_of_a_text_is_counted_where_patterns_meet),
         cmocka_unit_test(test_rules_of_a_refused_policy_match_nothing),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Rules about functions that the running program did not begin with: they are obeyed, changed and taken
 out without a restart, launched and attached, while threads are in those functions; rule_hits has each. So are
-rules about values that are recorded already, from callers that are not recorded, and after a failure. What
-cannot begin late is said, rule by rule.
+rules about values that are recorded already, from callers that are not recorded, and after a failure; by debug
+data, about calls into libraries, and about memory. What cannot begin late is said, rule by rule.
 
 late_rules.py BUILD_FOLDER
 """
@@ -17,9 +17,11 @@ from attaching import Target, check_same, code_bytes, look, set_policy, start_at
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 SOURCE = """#include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #define KEPT __attribute__((noipa))
 enum { THREADS = 3 };
@@ -46,6 +48,14 @@ typedef struct place { int x; double y; } place;
 KEPT int late_typed(const char *name, color of, double share, const place *at, int number)
 {
     return name[0] == 'o' && share == at->y ? number * 2 + (int)of : -at->x;
+}
+static void *volatile kept;
+KEPT unsigned long late_store(unsigned long bytes)
+{
+    void *block = kept = malloc(bytes);
+    const unsigned long held = malloc_usable_size(block);
+    free(block);
+    return held;
 }
 KEPT void late_wait(void)
 {
@@ -75,6 +85,7 @@ static void *run(void *which)
         wrong += (result != i % 100 || error != 0) && (result != -1 || error != 13);
         sizes += size == 7;
         wrong += (size != 7 && size != 4096) || late_many(i, 1, 2) != i + 3;
+        wrong += late_store((unsigned long)i % 3000) < (unsigned long)i % 3000;
         const place at = {i, i * 0.5};
         wrong += late_typed("over there", i % 2 ? GREEN : RED, i * 0.5, &at, i) != i * 2 + (i % 2 ? 5 : 0);
     }
@@ -105,6 +116,7 @@ OPEN = {"name": "deny", "function": "late_open", "argument": 1, "as": "int", "ch
 SIZE = {"name": "small", "function": "late_size", "result": True, "as": "long", "change": {"set": 7}}
 FROM = {**OPEN, "name": "from", "when": [{"caller": "late_outer"}]}
 WAIT = {"name": "waits", "function": "late_wait", "result": True, "as": "int", "change": {"set": 1}}
+HEAP_NAME = "/memfd:sojourn-heap (deleted)"
 RECORDS = {"function": "late_open", "argument": 1, "as": "int"}
 # Traces all threads of a process until its input ends.
 SEIZE = """
@@ -212,6 +224,17 @@ def test_launched(sojourn, program):
     print(f"launched: {hits(sojourn, database)}")
 
 
+def leave(sojourn, target, recorder, before, code, has_heap=False):
+    """After a detach the process is what it was before, but for what takes back blocks of a heap that was patched."""
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+    after, now = look(target.pid), code_bytes(target.pid)
+    if has_heap:
+        after["mappings"] = [row for row in after["mappings"] if row[1] != HEAP_NAME and row[:2] != ("r-xp", "")]
+        now = {key: value for key, value in now.items() if key[2] != HEAP_NAME}
+    check_same(before, after, code, now, "after detach")
+
+
 def test_attached(sojourn, program):
     """Of functions that were not even hooked before."""
     database = sojourn.path("attached.db")
@@ -222,9 +245,7 @@ def test_attached(sojourn, program):
     answer = set_policy(sojourn, target.pid, "--policy", write_policy(sojourn, "numbers", [NUMBERS]))
     check(not answer["not_applied"], f"a signature: {answer}")
     goes_on(target, 0, "calls with values")
-    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
-    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
-    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    leave(sojourn, target, recorder, before, code)
     status, output = target.finish()
     check(status == 0, f"it ended with {status}")
     check_accounts(sojourn, database)
@@ -312,11 +333,12 @@ def test_refused(sojourn, program):
                     env=sojourn.environment).ready()
     try:
         pid = children(target.pid)[0]
-        rules = [{"name": "memory", "function": "late_many", "memory": True}]
-        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", rules,
-                                                                       modules={"library_calls": True}))
+        set_policy(sojourn, pid, "--policy", write_policy(sojourn, "numbered", [RECORDS], modules={"library_calls": True}))
+        order = {"name": "order", "function": "late_open", "signature": "(number:int)"}
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", [order],
+                                                                   modules={"library_calls": True}))
         said = "\n".join(answer["not_applied"])
-        check(re.search("'memory' does not begin .*memory is counted.*: .*record again", said), f"memory: {said}")
+        check(re.search("'order' does not begin .*count differently: write it as", said), f"order: {said}")
         permit(sojourn, ["errno"])
         done = sojourn.run(["policy", "set", "--policy", write_policy(sojourn, "first", [OPEN]), str(pid)],
                            capture_output=True, text=True)
@@ -373,9 +395,7 @@ def test_typed(sojourn, program, launched):
             check(not answer["not_applied"], f"{policy}: {answer}")
             goes_on(target, 0, "calls with values by debug data")
         if not launched:
-            done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
-            check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
-            check_same(before, look(pid), code, code_bytes(pid), "after detach")
+            leave(sojourn, target, recorder, before, code)
         check(target.finish()[0] == 0, "it did not end well")
     finally:
         target.kill()
@@ -389,6 +409,56 @@ def test_typed(sojourn, program, launched):
     counted = {row["name"]: row["n"] for row in rows}
     check((counted["late_many"], counted["late_typed"]) == (4, 8), f"types: {counted}")
     print(f"types that came late: {whole} and {len(many)} calls, {counted}")
+
+
+MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store", "signature": "(bytes:ulong) -> ulong"}]
+
+
+def test_memory(sojourn, program, launched, *options):
+    """What calls allocate is counted from then on, whether the allocator was patched before or is patched now."""
+    database = sojourn.path("memory.db")
+    if os.path.exists(database):
+        os.unlink(database)
+    if launched:
+        target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", *options, "--", program],
+                        env=sojourn.environment).ready()
+    else:
+        target = Target([program]).ready()
+        before, code = look(target.pid), code_bytes(target.pid)
+        recorder = start_attach(sojourn, target.pid, database, ["--function", "late_many", *options])
+    try:
+        pid = children(target.pid)[0] if launched else target.pid
+        for rules in (MEMORY[:1], MEMORY, [], MEMORY):
+            answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "memory", rules))
+            check(not [text for text in answer["not_applied"] if "stays recorded" not in text], f"{rules}: {answer}")
+            goes_on(target, 0, "calls whose memory is counted")
+        if not launched:
+            leave(sojourn, target, recorder, before, code, has_heap=True)
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, """SELECT a.value AS held, k.allocations, k.allocated_bytes, k.frees, k.freed_bytes
+        FROM call_costs AS k JOIN functions AS f USING (function_id) JOIN arguments AS a USING (call_id)
+        WHERE f.name = 'late_store' AND a.position = 0""")
+    check(len(rows) > 100, f"{len(rows)} calls whose memory was counted")
+    wrong = [row for row in rows if list(row.values()) != [row["held"], 1, row["held"], 1, row["held"]]]
+    check(not wrong, f"{wrong[:3]}")
+    print(f"memory of {len(rows)} calls")
+
+
+def test_memory_refused(sojourn, program):
+    """An allocator whose entries were patched to watch freed memory does not begin to count, which is said at once."""
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("zombies.db"), "--zombies", "heap", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy", write_policy(sojourn, "memory", MEMORY))
+        check(re.search(r"memory: .*not counted: freed memory has been watched without counting: record again",
+                        "\n".join(answer["not_applied"])), f"{answer}")
+        goes_on(target, 0, "calls by themselves")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
 
 
 def test_crowded(sojourn, program):
@@ -548,6 +618,10 @@ def test(sojourn, arguments):
     test_refused(sojourn, program)
     test_typed(sojourn, program, True)
     test_typed(sojourn, program, False)
+    test_memory(sojourn, program, True)
+    test_memory(sojourn, program, True, "--thread-memory")
+    test_memory(sojourn, program, False)
+    test_memory_refused(sojourn, program)
     test_crowded(sojourn, program)
     test_imports(sojourn, ["--library-calls"], "lazy")
     test_imports(sojourn, ["--library-calls"], "now")
