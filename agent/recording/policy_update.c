@@ -114,6 +114,11 @@ static void note_problem(change_sums *sums, const char *text)
     (void)json_array_append_new(sums->not_applied, json_string(text));
 }
 
+static void note_text(void *sums, const char *text)
+{
+    note_problem(sums, text);
+}
+
 /* unmute_all has all Java methods of a process record again that the budget had muted. In a process
  * that refuses they stay muted, until another policy is set. */
 static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
@@ -600,6 +605,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     sj_drain_resume_budget(recording->drain);
     if (status == SJ_OK) {
         note_unmatched(recording, &sums);
+        sj_function_rules_each_untyped(recording->rules, &sums, note_text);
         *answer = describe(recording, &sums);
     }
     json_decref(sums.not_applied);

@@ -220,40 +220,49 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* visit_untyped tells of functions whose values are not recorded as they are to be: nothing is
- * known of them, or other rules have taken their places. */
-static void visit_untyped(const sj_value_rules *values, void *context,
+/* visit_untyped tells of functions whose values are not recorded as a rule asks: nothing is known
+ * of them, or other rules have taken their places. */
+static void visit_untyped(const sj_value_rules *values, size_t rule, void *context,
                           void (*visit)(void *context, const char *text))
 {
     char text[SJ_UNCHANGING_BYTES];
+    const uint32_t crowded = atomic_load(&values->crowded[rule]);
+    if (crowded != 0) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': %u functions have as many values as can be recorded without it, "
+                 "or less of its text is recorded, for another rule; narrower patterns, or "
+                 "fewer values, make room",
+                 values->items[rule].name, crowded);
+        visit(context, text);
+    }
+    const uint32_t missing = atomic_load(&values->missing[rule]);
+    if (missing != 0 && values->items[rule].is_memory) {
+        snprintf(text, sizeof(text),
+                 "memory of %.100s is counted in calls of native functions only, not of %u "
+                 "methods of Mono and Java",
+                 values->items[rule].function.text, missing);
+        visit(context, text);
+    } else if (missing != 0) {
+        snprintf(text, sizeof(text),
+                 "--value %.100s: no debug data about %u of %u functions, whose values are not "
+                 "recorded; %s",
+                 values->items[rule].function.text, missing,
+                 missing + atomic_load(&values->found[rule]),
+                 atomic_load(&values->lacks_split[rule])
+                     ? "they were split to .dwo files that are not there, and packages of them "
+                       "(.dwp) are not read: put those files back, or give a signature"
+                     : "give a signature instead, or of Mono methods name one value");
+        visit(context, text);
+    }
+}
+
+void sj_function_rules_each_untyped(const sj_function_rules *rules, void *context,
+                                    void (*visit)(void *context, const char *text))
+{
+    const sj_value_rules *values = rules->policy->selection.values;
     for (size_t i = 0; values != NULL && i < values->count; i++) {
-        const uint32_t crowded = atomic_load(&values->crowded[i]);
-        if (crowded != 0) {
-            snprintf(text, sizeof(text),
-                     "rule '%s': %u functions have as many values as can be recorded without it, "
-                     "or less of its text is recorded, for another rule; narrower patterns, or "
-                     "fewer values, make room",
-                     values->items[i].name, crowded);
-            visit(context, text);
-        }
-        const uint32_t missing = atomic_load(&values->missing[i]);
-        if (missing != 0 && values->items[i].is_memory) {
-            snprintf(text, sizeof(text),
-                     "memory of %.100s is counted in calls of native functions only, not of %u "
-                     "methods of Mono and Java",
-                     values->items[i].function.text, missing);
-            visit(context, text);
-        } else if (missing != 0) {
-            snprintf(text, sizeof(text),
-                     "--value %.100s: no debug data about %u of %u functions, whose values are not "
-                     "recorded; %s",
-                     values->items[i].function.text, missing,
-                     missing + atomic_load(&values->found[i]),
-                     atomic_load(&values->lacks_split[i])
-                         ? "they were split to .dwo files that are not there, and packages of them "
-                           "(.dwp) are not read: put those files back, or give a signature"
-                         : "give a signature instead, or of Mono methods name one value");
-            visit(context, text);
+        if (!values->items[i].is_former) {
+            visit_untyped(values, i, context, visit);
         }
     }
 }
@@ -271,7 +280,9 @@ void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *con
             visit(context, text);
         }
     }
-    visit_untyped(values, context, visit);
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        visit_untyped(values, i, context, visit);
+    }
 }
 
 void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before)

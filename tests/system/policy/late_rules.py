@@ -461,6 +461,9 @@ def test_memory_refused(sojourn, program):
         target.kill()
 
 
+CROWDED = "'late_t*': 1 functions have as many values"
+
+
 def test_crowded(sojourn, program):
     """Values by debug data that find no room beside others are told of."""
     database = sojourn.path("crowded.db")
@@ -470,14 +473,32 @@ def test_crowded(sojourn, program):
     try:
         answer = set_policy(sojourn, children(target.pid)[0], "--policy",
                             write_policy(sojourn, "crowded", [*rules, {"function": "late_t*"}]))
-        check(not answer["not_applied"], f"{answer}")
+        check(CROWDED in "\n".join(answer["not_applied"]), f"{answer}")
         goes_on(target, 0, "calls with as many values as fit")
         check(target.finish()[0] == 0, "it did not end well")
     finally:
         target.kill()
     check_accounts(sojourn, database)
     told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
-    check(["'late_t*': 1 functions have as many values" in text for text in told] == [False, True], f"told: {told}")
+    check([CROWDED in text for text in told] == [False, True], f"told: {told}")
+
+
+def test_untyped(sojourn):
+    """Where there are no debug data is said in the answer, of the policy that asks for them alone."""
+    program = sojourn.path("bare")
+    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE, text=True, check=True)
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("bare.db"), "--function", "late_*", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        for rules, is_told in (([{"function": "late_typed"}], True), ([], False)):
+            answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "bare", rules))
+            said = re.search("late_typed: no debug data about 1 of 1 functions.*give a signature", "\n".join(answer["not_applied"]))
+            check((said is not None) == is_told, f"{rules}: {answer}")
+            goes_on(target, 0, "calls by themselves")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
 LIBRARY = """#include <unistd.h>
 __attribute__((noipa)) int late_apart(int number) { return number + 1; }
 __attribute__((noipa)) int late_twice(int number) { return number * 2; }
@@ -542,15 +563,26 @@ IMPORTS = [{"function": "!late_apart"},
            {"function": "!late_block", "signature": "(file:int, line:pointer) -> int"}]
 
 
-def test_imports(sojourn, options, binding):
-    """Calls into libraries that were recorded without values, or not recorded at all, have them from then on, by the
-    library's debug data too; rules change their results; a call that was open meanwhile ends as it would have."""
-    permit(sojourn, ["return", "errno", "set"])
-    library, caller, database = sojourn.path("liblate.so.1"), sojourn.path("caller"), sojourn.path("imports.db")
+def build_caller(sojourn, binding):
+    library, caller = sojourn.path("liblate.so.1"), sojourn.path("caller")
     subprocess.run(["gcc", "-O1", "-g", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,liblate.so.1"],
                    input=LIBRARY, text=True, check=True)
     subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-x", "none", library, "-pthread", "-o", caller,
                     "-Wl,-rpath," + sojourn.path(""), "-Wl,-z," + binding], input=CALLER, text=True, check=True)
+    return caller
+
+
+def check_apart(sojourn, database):
+    calls = [call for call in typed_calls(sojourn, database, "liblate.so.1!late_apart", "!late_apart") if len(call) == 2]
+    check(len(calls) > 300 and all(call["result"] == call["number"] + 1 for call in calls), f"{len(calls)}: {calls[:3]}")
+    return len(calls)
+
+
+def test_imports(sojourn, options, binding):
+    """Calls into libraries that were recorded without values, or not recorded at all, have them from then on, by the
+    library's debug data too; rules change their results; a call that was open meanwhile ends as it would have."""
+    permit(sojourn, ["return", "errno", "set"])
+    caller, database = build_caller(sojourn, binding), sojourn.path("imports.db")
     if os.path.exists(database):
         os.unlink(database)
     target = Target([sojourn.program, "record", "-q", "-o", database, *options, "--module", "caller", "--", caller],
@@ -573,15 +605,14 @@ def test_imports(sojourn, options, binding):
     changed = int(re.findall(r"\d+", output.splitlines()[-1])[1])
     count = sojourn.sql(database, "SELECT count(*) AS n FROM rule_hits WHERE rule = 'less' AND value = -1")[0]["n"]
     check(count == changed and changed > 0, f"{count} hits, {changed} results changed")
-    apart = [call for call in typed_calls(sojourn, database, "liblate.so.1!late_apart", "!late_apart") if len(call) == 2]
-    check(len(apart) > 300 and all(call["result"] == call["number"] + 1 for call in apart), f"{len(apart)}: {apart[:3]}")
+    apart = check_apart(sojourn, database)
     blocked = sojourn.sql(database, "SELECT call_id, ending FROM calls JOIN functions USING (function_id) "
                           "WHERE name LIKE '%!late_block'")
     check([row["ending"] for row in blocked] == (["returned"] if options else []), f"{blocked}")
     results = sojourn.sql(database, f"SELECT value FROM arguments WHERE position = 0 AND call_id = {blocked[0]['call_id']}"
                           ) if options else []
     check([row["value"] for row in results] == ([5] if options else []), f"of the open call: {results}")
-    print(f"calls into libraries: {len(apart)} with values, {changed} changed")
+    print(f"calls into libraries: {apart} with values, {changed} changed")
 
 
 def test_gone(sojourn, program):
@@ -623,6 +654,7 @@ def test(sojourn, arguments):
     test_memory(sojourn, program, False)
     test_memory_refused(sojourn, program)
     test_crowded(sojourn, program)
+    test_untyped(sojourn)
     test_imports(sojourn, ["--library-calls"], "lazy")
     test_imports(sojourn, ["--library-calls"], "now")
     test_imports(sojourn, [], "lazy")
