@@ -55,6 +55,10 @@ void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
+/* sj_typed_function_list_result does so for what the function returns. */
+bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
+                                   uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
 typedef struct sj_function_types sj_function_types;
 
 /* sj_function_types_new reads which functions the module at `path` has types of; a file without

@@ -92,16 +92,29 @@ static size_t list_value(const sj_typed_function *function, const sj_typed_value
     return used + 1;
 }
 
-bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
-                            uint8_t places[SJ_PLACES_PER_FUNCTION])
+static bool list_values(const sj_typed_function *function, uint8_t limit, bool only_result,
+                        uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     const uint8_t *end = memchr(places, 0, SJ_PLACES_PER_FUNCTION);
     size_t used = end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
     bool complete = true;
     for (size_t i = 0; i < function->count; i++) {
-        if (function->values[i].place != 0) {
+        const uint8_t place = function->values[i].place;
+        if (place != 0 && (!only_result || sj_value_position(place) == SJ_VALUE_RESULT)) {
             used = list_value(function, &function->values[i], limit, places, used, &complete);
         }
     }
     return complete;
+}
+
+bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
+                            uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    return list_values(function, limit, false, places);
+}
+
+bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
+                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    return list_values(function, limit, true, places);
 }

@@ -172,6 +172,28 @@ sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_s
     return fresh;
 }
 
+bool sj_value_rules_name_imports(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (strchr(rules->items[i].function.text, '!') != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set results = {0};
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (!rule->is_cpu && !rule->is_memory && (rule->is_typed || sj_value_rule_is_late(rule))) {
+            sj_rule_set_add(&results, i);
+        }
+    }
+    return results;
+}
+
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched)
 {
     SJ_EACH_RULE (i, matched) {

@@ -132,6 +132,14 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
 /* sj_value_rules_fresh_of leaves of matched rules those that no plan has been looked at for. */
 sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
+/* sj_value_rules_name_imports returns whether one of them is about calls into libraries; NULL is
+ * the empty list. */
+bool sj_value_rules_name_imports(const sj_value_rules *rules);
+
+/* sj_value_rules_results_of leaves of matched rules those that ask for what is known when a call
+ * returns: its result, or errno. */
+sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched);
+
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
 sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,

@@ -4,8 +4,11 @@
 #include "agent/registry/library_types.h"
 #include "proto/base/array.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LIBRARY_BYTES = 128, IMPORT_BYTES = 4096 };
 
 /* What decides on the functions of one module. */
 typedef struct function_choice {
@@ -18,7 +21,9 @@ typedef struct function_choice {
     pid_t pid;
     sj_found_types *found;
     bool wants_module;
-    uint64_t imports_from; /* offset: slots of imports lie behind the text */
+    uint64_t imports_from;       /* offset: slots of imports lie behind the text */
+    bool has_results;            /* of calls into the module: rules may ask for them */
+    char library[LIBRARY_BYTES]; /* then, what the module is called; "": it does not say */
 } function_choice;
 
 static bool wants_function(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
@@ -137,6 +142,53 @@ static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
     return used;
 }
 
+static sj_rule_set late_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set late = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].came_late) {
+            sj_rule_set_add(&late, i);
+        }
+    }
+    return late;
+}
+
+static sj_status list_typed_result(function_choice *choice, const char *name, uint64_t offset,
+                                   uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_typed_function *typed = NULL;
+    const sj_status status = find_types(choice, name, offset, &typed);
+    if (status == SJ_OK) {
+        (void)sj_typed_function_list_result(typed, limit, places);
+        sj_typed_function_free(typed);
+    }
+    return status == SJ_ENOTFOUND || status == SJ_EUNSUPPORTED ? SJ_OK : status;
+}
+
+/* list_results adds what rules about calls into the module ask of a function's end: the call that a
+ * module makes through its slot ends for the probes where the function is entered, and returns what
+ * that returns. `is_late`: for rules that came late. */
+static sj_status list_results(function_choice *choice, const char *name, uint64_t offset,
+                              bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    const sj_value_rules *rules = choice->selection->values;
+    char import[IMPORT_BYTES];
+    if (!choice->has_results || strchr(name, '!') != NULL ||
+        snprintf(import, sizeof(import), "%s!%s", choice->library, name) >= IMPORT_BYTES) {
+        return SJ_OK;
+    }
+    const sj_rule_set matched = sj_value_rules_match(rules, import);
+    sj_rule_set results = sj_value_rules_results_of(rules, &matched);
+    results = is_late ? late_of(rules, &results) : results;
+    const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &results) : results;
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, import);
+    if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
+        SJ_TRY(list_typed_result(choice, name, offset, longest_texts(rules, &typed), places));
+    }
+    sj_value_rules_list(rules, &results, places, count_used(places), SJ_PLACES_PER_FUNCTION);
+    return SJ_OK;
+}
+
 static sj_status list_values(void *context, const char *name, uint64_t offset,
                              uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -151,7 +203,7 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     if (choice->found != NULL) { /* else nothing is recorded by this plan */
         sj_value_rules_count_crowded(rules, &matched, places);
     }
-    return SJ_OK;
+    return list_results(choice, name, offset, false, places);
 }
 
 /* list_late_values adds what rules ask for that came late to the places that a function has. */
@@ -161,19 +213,14 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
-    sj_rule_set late = {0};
-    SJ_EACH_RULE (i, &matched) {
-        if (rules->items[i].came_late) {
-            sj_rule_set_add(&late, i);
-        }
-    }
+    const sj_rule_set late = late_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
     SJ_TRY(list_types(choice, name, offset, &typed, places));
     size_t used = list_costs(rules, &late, places);
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
     sj_value_rules_count_crowded(rules, &fresh, places);
-    return SJ_OK;
+    return list_results(choice, name, offset, true, places);
 }
 
 sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
@@ -205,6 +252,17 @@ void sj_found_types_deinit(sj_found_types *types)
     *types = (sj_found_types){0};
 }
 
+/* begin_results: where calls into libraries are recorded, rules about them may ask for results of
+ * the module's own functions. */
+static void begin_results(function_choice *choice)
+{
+    choice->has_results =
+        choice->selection->library_calls && sj_value_rules_name_imports(choice->selection->values);
+    if (choice->has_results) {
+        sj_library_name(choice->path, choice->library, sizeof(choice->library));
+    }
+}
+
 static void end_choice(function_choice *choice)
 {
     sj_function_types_free(choice->types);
@@ -222,6 +280,7 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
                                 .pid = options->pid,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
+    begin_results(choice);
     return wants_module && sj_selection_has_sources(options->selection)
                ? sj_source_map_new(options->path, &choice->sources)
                : SJ_OK;
@@ -296,6 +355,7 @@ sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_pl
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;
     }
+    begin_results(&choice);
     const sj_status status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
     end_choice(&choice);
     SJ_TRY(status);

@@ -578,6 +578,24 @@ def check_apart(sojourn, database):
     return len(calls)
 
 
+def test_hooked_library(sojourn):
+    """Where the library is hooked, too, its functions record results for calls into it from then on."""
+    caller, database = build_caller(sojourn, "lazy"), sojourn.path("hooked.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--module", "caller", "--module", "liblate*",
+                     "--", caller], env=sojourn.environment).ready()
+    try:
+        policy = write_policy(sojourn, "hooked", IMPORTS[:1], modules={"library_calls": True, "include": ["caller", "liblate*"]})
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy", policy)
+        check(not answer["not_applied"], f"{answer}")
+        for _ in range(5):
+            goes_on(target, 0, "calls with results of a hooked library")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    print(f"calls into a hooked library: {check_apart(sojourn, database)}")
+
+
 def test_imports(sojourn, options, binding):
     """Calls into libraries that were recorded without values, or not recorded at all, have them from then on, by the
     library's debug data too; rules change their results; a call that was open meanwhile ends as it would have."""
@@ -658,6 +676,7 @@ def test(sojourn, arguments):
     test_imports(sojourn, ["--library-calls"], "lazy")
     test_imports(sojourn, ["--library-calls"], "now")
     test_imports(sojourn, [], "lazy")
+    test_hooked_library(sojourn)
     test_gone(sojourn, program)
 
 
