@@ -187,11 +187,21 @@ sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule
     sj_rule_set results = {0};
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
-        if (!rule->is_cpu && !rule->is_memory && (rule->is_typed || sj_value_rule_is_late(rule))) {
+        if (!rule->is_cpu && !rule->is_memory && !rule->changes &&
+            (rule->is_typed || sj_value_rule_is_late(rule))) {
             sj_rule_set_add(&results, i);
         }
     }
     return results;
+}
+
+void sj_value_rules_count_unreached(sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].changes && sj_value_is_at_exit(rules->items[i].descriptor)) {
+            atomic_fetch_add(&rules->unreached[i], 1);
+        }
+    }
 }
 
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched)

@@ -67,7 +67,9 @@ typedef struct sj_value_rules {
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
     _Atomic bool lacks_split[SJ_VALUE_RULES]; /* for want of files that debug data were split to */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
-    _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
+    _Atomic uint32_t unreached[SJ_VALUE_RULES]; /* recorded functions behind calls into libraries,
+                                                   whose results it does not change */
+    _Atomic uint64_t met[SJ_VALUE_RULES]; /* calls that meet all conditions but their number */
 } sj_value_rules;
 
 enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* ids from here on have no types */ };
@@ -136,9 +138,13 @@ sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_s
  * the empty list. */
 bool sj_value_rules_name_imports(const sj_value_rules *rules);
 
-/* sj_value_rules_results_of leaves of matched rules those that ask for what is known when a call
+/* sj_value_rules_results_of leaves of matched rules those that record what is known when a call
  * returns: its result, or errno. */
 sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* sj_value_rules_count_unreached notes for those of matched rules about calls into libraries which
+ * would change what a call returns a function that is recorded itself. */
+void sj_value_rules_count_unreached(sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */

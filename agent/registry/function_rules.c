@@ -220,8 +220,8 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* visit_untyped tells of functions whose values are not recorded as a rule asks: nothing is known
- * of them, or other rules have taken their places. */
+/* visit_untyped tells of functions whose values are not recorded, or changed, as a rule asks:
+ * nothing is known of them, other rules have taken their places, or it does not reach them. */
 static void visit_untyped(const sj_value_rules *values, size_t rule, void *context,
                           void (*visit)(void *context, const char *text))
 {
@@ -233,6 +233,14 @@ static void visit_untyped(const sj_value_rules *values, size_t rule, void *conte
                  "or less of its text is recorded, for another rule; narrower patterns, or "
                  "fewer values, make room",
                  values->items[rule].name, crowded);
+        visit(context, text);
+    }
+    const uint32_t unreached = atomic_load(&values->unreached[rule]);
+    if (unreached != 0) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': results of %u functions that are recorded themselves are changed by "
+                 "rules about them only: name them instead of calls into their library",
+                 values->items[rule].name, unreached);
         visit(context, text);
     }
     const uint32_t missing = atomic_load(&values->missing[rule]);

@@ -171,17 +171,21 @@ static sj_status list_typed_result(function_choice *choice, const char *name, ui
 static sj_status list_results(function_choice *choice, const char *name, uint64_t offset,
                               bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    const sj_value_rules *rules = choice->selection->values;
+    sj_value_rules *rules = choice->selection->values;
     char import[IMPORT_BYTES];
     if (!choice->has_results || strchr(name, '!') != NULL ||
         snprintf(import, sizeof(import), "%s!%s", choice->library, name) >= IMPORT_BYTES) {
         return SJ_OK;
     }
-    const sj_rule_set matched = sj_value_rules_match(rules, import);
-    sj_rule_set results = sj_value_rules_results_of(rules, &matched);
-    results = is_late ? late_of(rules, &results) : results;
-    const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &results) : results;
+    const sj_rule_set all = sj_value_rules_match(rules, import);
+    const sj_rule_set matched = is_late ? late_of(rules, &all) : all;
+    const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &matched) : matched;
+    const sj_rule_set results = sj_value_rules_results_of(rules, &matched);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, import);
+    if (choice->found != NULL && choice->library[0] != '\0' && choice->wants_module &&
+        sj_selection_wants_method(choice->selection, name)) {
+        sj_value_rules_count_unreached(rules, &fresh);
+    }
     if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
         SJ_TRY(list_typed_result(choice, name, offset, longest_texts(rules, &typed), places));
     }
@@ -350,7 +354,9 @@ sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_pl
     function_choice choice = {.selection = options->selection,
                               .path = options->path,
                               .found = options->types,
-                              .pid = options->pid};
+                              .pid = options->pid,
+                              .wants_module = sj_selection_wants_module(
+                                  options->selection, options->path, options->is_main)};
     *count = 0;
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;

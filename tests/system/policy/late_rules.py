@@ -579,7 +579,9 @@ def check_apart(sojourn, database):
 
 
 def test_hooked_library(sojourn):
-    """Where the library is hooked, too, its functions record results for calls into it from then on."""
+    """Where the library is hooked, too, its functions record results for calls into it from then on; that a rule about
+    such calls does not change results is said."""
+    permit(sojourn, ["return", "errno", "set"])
     caller, database = build_caller(sojourn, "lazy"), sojourn.path("hooked.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--module", "caller", "--module", "liblate*",
                      "--", caller], env=sojourn.environment).ready()
@@ -589,6 +591,9 @@ def test_hooked_library(sojourn):
         check(not answer["not_applied"], f"{answer}")
         for _ in range(5):
             goes_on(target, 0, "calls with results of a hooked library")
+        policy = write_policy(sojourn, "reach", IMPORTS[:2], modules={"library_calls": True, "include": ["caller", "liblate*"]})
+        said = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", policy)["not_applied"])
+        check("'less': results of 1 functions that are recorded themselves are changed by rules about them only: name" in said, said)
         check(target.finish()[0] == 0, "it did not end well")
     finally:
         target.kill()
