@@ -368,7 +368,7 @@ static sj_status keep_values(sj_assembler *assembler, const timed_record *record
 
 /* A value is stored without a rule's name, and a rule stores what it is about, of both ends of the
  * call; a reading of a counter makes four. One place of a function whose types are known may lead
- * to all of its values. */
+ * to all of its values. A result may be that of a call that had jumped there, too. */
 static sj_status make_value_room(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;
@@ -376,8 +376,8 @@ static sj_status make_value_room(const sj_assembler *assembler)
     return assembler->values.count == 0
                ? SJ_OK
                : sj_call_stack_make_value_room(assembler->current,
-                                               4 * waiting + 2 * SJ_VALUES_PER_FUNCTION,
-                                               2 * assembler->values.texts.total_bytes);
+                                               2 * (4 * waiting + 2 * SJ_VALUES_PER_FUNCTION),
+                                               4 * assembler->values.texts.total_bytes);
 }
 
 static sj_status take_enter(sj_assembler *assembler, const timed_record *record)

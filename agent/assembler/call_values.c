@@ -1,5 +1,7 @@
 #include "agent/assembler/call_values.h"
 
+#include "agent/assembler/tail_calls.h"
+
 #include <string.h>
 
 /* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
@@ -132,15 +134,28 @@ static sj_status keep_met(sj_call_stack *stream, const sj_rule_set *met, const c
     return SJ_OK;
 }
 
-/* The frame of a call that has just been entered, or left: then it lies behind the last. */
+/* The frame of a call that has just been entered, or left: then it lies behind the last, and behind
+ * those that had jumped to it. */
 static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call_index)
 {
-    for (uint32_t i = stream->depth + 1; i-- > 0 && i + 2 > stream->depth;) {
-        if (i < stream->frame_capacity && stream->frames[i].call_index == call_index) {
+    const uint32_t last = stream->depth + SJ_TAIL_CHAIN;
+    for (uint32_t i = stream->depth > 0 ? stream->depth - 1 : 0;
+         i <= last && i < stream->frame_capacity; i++) {
+        if (stream->frames[i].call_index == call_index) {
             return &stream->frames[i];
         }
     }
     return NULL;
+}
+
+/* jumped_to returns the call that had jumped to one that has just returned, and has ended with it:
+ * what this one returns is its result, too. NULL: there is none. */
+static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_valued_moment *moment)
+{
+    const sj_stack_frame *frame = moment->at_entry ? NULL : frame_of(stream, moment->call_index);
+    return frame != NULL && frame > stream->frames + stream->depth && frame[-1].left_ticks != 0
+               ? &frame[-1]
+               : NULL;
 }
 
 /* keep_late lets the values of an entry wait for the exit. */
@@ -187,24 +202,67 @@ static void take_late(sj_call_stack *stream, uint64_t call_index, call_values *a
     }
 }
 
+/* What a call has returned is known, and not what it has cost or a rule has made of it. */
+static bool is_result(const sj_block_value *value)
+{
+    const uint32_t kind = sj_value_kind_of(value->descriptor);
+    return value->rule == 0 && kind != SJ_VALUE_COST && kind != SJ_VALUE_THROWN;
+}
+
+/* keep_results stores values of an exit with the call that had jumped there, as far as rules about
+ * its function ask for them. */
+static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
+                              const call_values *results, bool judges)
+{
+    const sj_stack_frame *frame =
+        stream->context->value_rules != NULL ? jumped_to(stream, moment) : NULL;
+    if (frame == NULL) {
+        return SJ_OK;
+    }
+    sj_valued_moment jumped = *moment;
+    call_values all = {.count = 0};
+    jumped.call_index = frame->call_index;
+    jumped.function = frame->function;
+    if (judges) {
+        take_late(stream, jumped.call_index, &all);
+    }
+    for (size_t i = 0; i < results->count; i++) {
+        sj_block_value value = results->items[i];
+        value.call_index = jumped.call_index;
+        if (all.count < 2 * SJ_VALUE_QUEUE) {
+            all.items[all.count++] = value;
+        }
+        SJ_TRY(keep_value(stream, jumped.function, jumped.ticks, &value));
+    }
+    return judges ? judge_call(stream, &jumped, &all, 0) : SJ_OK;
+}
+
 sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
                               const sj_valued_moment *moment)
 {
     const bool judges = sj_value_rules_judge_calls(stream->context->value_rules);
     call_values all;
+    call_values results;
     sj_block_value value;
     size_t own = 0;
+    bool has_values = false;
     all.count = 0;
-    if (judges && !moment->at_entry) {
-        take_late(stream, moment->call_index, &all);
-    }
+    results.count = 0;
     while (sj_value_queue_take(queue, moment->function, moment->stack, moment->at_entry, &value)) {
+        if (judges && !moment->at_entry && !has_values) { /* those of its entry come first */
+            take_late(stream, moment->call_index, &all);
+        }
+        has_values = true;
         value.call_index = moment->call_index;
         if (judges && all.count < 2 * SJ_VALUE_QUEUE && value.rule == 0) {
             all.items[all.count++] = value;
             own++;
         }
+        if (!moment->at_entry && results.count < 2 * SJ_VALUE_QUEUE && is_result(&value)) {
+            results.items[results.count++] = value;
+        }
         SJ_TRY(keep_value(stream, moment->function, moment->ticks, &value));
     }
-    return judges ? judge_call(stream, moment, &all, own) : SJ_OK;
+    SJ_TRY(judges && has_values ? judge_call(stream, moment, &all, own) : SJ_OK);
+    return results.count != 0 ? keep_results(stream, moment, &results, judges) : SJ_OK;
 }

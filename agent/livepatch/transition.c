@@ -52,7 +52,7 @@ static bool records_more(const sj_function_states *states, uint32_t id)
 static bool is_renewed(void *context, const sj_hook_change *change)
 {
     const sj_function_states *states = context;
-    return change->is_slot == 0 && records_more(states, change->function);
+    return records_more(states, change->function);
 }
 
 /* count_functions returns the number of ids that the agent's tables and the states may name. */
@@ -267,7 +267,7 @@ static bool has_slots(const transition *self, bool wanted)
         const sj_remote_table *table = &self->agent.tables[i];
         for (uint32_t j = 0; j < table->module.change_count; j++) {
             const sj_hook_change *change = &table->changes[j];
-            if (change->is_slot != 0 &&
+            if (change->is_slot != 0 && change->function != SJ_HOOK_REPLACED &&
                 (!wanted || (change->written == 0 && is_wanted(states, change)))) {
                 return true;
             }
@@ -308,12 +308,30 @@ static sj_status forget_renewed(transition *self)
     return status;
 }
 
-/* record_renewed notes that calls of functions whose hooks change may lose their exits. */
+/* leave_slots clears the marks of functions that are called through slots. */
+static void leave_slots(const transition *self, uint8_t *marks)
+{
+    for (size_t i = 0; i < self->agent.table_count; i++) {
+        const sj_remote_table *table = &self->agent.tables[i];
+        for (uint32_t j = 0; j < table->module.change_count; j++) {
+            const sj_hook_change *change = &table->changes[j];
+            if (change->is_slot != 0 && change->function < self->states->count) {
+                marks[change->function] = 0;
+            }
+        }
+    }
+}
+
+/* record_renewed notes that calls of functions whose hooks change may lose their exits. Those of
+ * calls through slots are recorded where they return to, whatever the slots hold by then. */
 static sj_status record_renewed(const transition *self)
 {
     const sj_function_states *states = self->states;
     uint32_t *renewed = calloc(states->count, sizeof(*renewed));
     uint8_t *written = mark_functions(self, true);
+    if (written != NULL) {
+        leave_slots(self, written);
+    }
     size_t count = 0;
     for (uint32_t id = 1; renewed != NULL && written != NULL && id < states->count; id++) {
         if (records_more(states, id) && written[id] != 0) {

@@ -50,10 +50,15 @@ typedef struct sj_typed_function {
 
 void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 
-/* sj_typed_function_list writes the places of a function's values, each once; the rest 0. `limit`:
- * the place in front of texts that are longer than otherwise; 0: none. */
-void sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
+/* sj_typed_function_list adds the places of a function's values to those that are listed, each
+ * once. `limit`: the place in front of texts that are longer than otherwise; 0: none. Returns false
+ * where one found no room, or less is recorded of it for what was listed before. */
+bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
+/* sj_typed_function_list_result does so for what the function returns. */
+bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
+                                   uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
 typedef struct sj_function_types sj_function_types;
 

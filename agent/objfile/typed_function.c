@@ -34,40 +34,87 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
     return (uint8_t)(own + (most + 7) / 8);
 }
 
-/* list_value adds the place of a value; `limit` is that of texts, which has no place yet. */
-static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
-                         uint8_t *limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used)
+/* What the places of a function already say of one of them. */
+typedef struct listed_place {
+    bool is_there;
+    uint8_t words; /* that are recorded of where it leads to, or of itself; 0: its value, or text */
+    uint8_t limit; /* of texts there; of one that is not there, behind the last place */
+} listed_place;
+
+static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used,
+                               uint8_t place)
 {
-    const bool has_limit =
-        !value->is_behind && *limit != 0 && sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    listed_place found = {0};
+    uint8_t limit = 0;
+    uint8_t words = 0;
+    for (size_t i = 0; i < used && !found.is_there; i++) {
+        if (sj_place_is_size(places[i]) && i + 1 < used) {
+            words = places[i] == SJ_PLACE_WORDS ? places[i + 1] : 0;
+            i++; /* what comes next is no value's */
+        } else if (sj_place_is_limit(places[i])) {
+            limit = places[i];
+        } else {
+            found = (listed_place){.is_there = places[i] == place, .words = words};
+            words = 0;
+        }
+    }
+    found.limit = limit;
+    return found;
+}
+
+/* list_value adds the place of a value, unless it is there. `*complete` becomes false where there
+ * is no room, or less of it is recorded. */
+static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
+                         uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used,
+                         bool *complete)
+{
+    const bool is_text =
+        !value->is_behind && sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
+    const uint8_t words = value->is_behind ? words_behind(function, value->place) : 0;
+    const listed_place listed = find_place(places, used, value->place);
+    const bool has_limit = is_text && limit > listed.limit;
+    if (listed.is_there) {
+        *complete = *complete && listed.words >= words && !has_limit;
+        return used;
+    }
     if (used + (has_limit ? 2 : value->is_behind ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
+        *complete = false;
         return used;
     }
     if (has_limit) {
-        places[used++] = *limit;
-        *limit = 0;
+        places[used++] = limit;
     }
     if (value->is_behind) {
         places[used++] = SJ_PLACE_WORDS;
-        places[used++] = words_behind(function, value->place);
+        places[used++] = words;
     }
     places[used] = value->place;
     return used + 1;
 }
 
-void sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
+static bool list_values(const sj_typed_function *function, uint8_t limit, bool only_result,
+                        uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    const uint8_t *end = memchr(places, 0, SJ_PLACES_PER_FUNCTION);
+    size_t used = end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
+    bool complete = true;
+    for (size_t i = 0; i < function->count; i++) {
+        const uint8_t place = function->values[i].place;
+        if (place != 0 && (!only_result || sj_value_position(place) == SJ_VALUE_RESULT)) {
+            used = list_value(function, &function->values[i], limit, places, used, &complete);
+        }
+    }
+    return complete;
+}
+
+bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    uint8_t seen[SJ_PLACES_PER_FUNCTION] = {0};
-    size_t seen_count = 0;
-    size_t used = 0;
-    memset(places, 0, SJ_PLACES_PER_FUNCTION);
-    for (size_t i = 0; i < function->count; i++) {
-        const sj_typed_value *value = &function->values[i];
-        if (value->place == 0 || memchr(seen, value->place, seen_count) != NULL) {
-            continue;
-        }
-        seen[seen_count++] = value->place;
-        used = list_value(function, value, &limit, places, used);
-    }
+    return list_values(function, limit, false, places);
+}
+
+bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
+                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    return list_values(function, limit, true, places);
 }

@@ -205,7 +205,7 @@ static sj_status add_values(sj_plan_header *header, sj_function_values add, void
         sj_plan_function *function = &functions[i];
         const bool is_method = function->source == SJ_SYMBOL_RUNTIME && function->value_shift == 0;
         uint8_t places[SJ_PLACES_PER_FUNCTION];
-        if (is_method || function->source == SJ_SYMBOL_IMPORT) {
+        if (is_method) {
             continue;
         }
         memcpy(places, function->values, sizeof(places));

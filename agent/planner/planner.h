@@ -62,8 +62,8 @@ SJ_MUST_CHECK sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted,
                                        bool *changed);
 
 /* sj_plan_add_values lets `add`, which is given the places that a function has, add others; of
- * imports, and of methods whose receivers the plan does not know, none. Sets the lowest bit of each
- * function in `marks` that has more now, and counts them. SJ_ENOMEM, errors of `add`. */
+ * methods whose receivers the plan does not know, none. Sets the lowest bit of each function in
+ * `marks` that has more now, and counts them. SJ_ENOMEM, errors of `add`. */
 SJ_MUST_CHECK sj_status sj_plan_add_values(sj_plan *plan, sj_function_values add, void *context,
                                            uint8_t *marks, uint32_t *count);
 

@@ -109,16 +109,6 @@ static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule 
     if (rules->count == SJ_VALUE_RULES) {
         return "the recording has had as many rules as it can have: begin another one";
     }
-    if (rule->is_typed) {
-        return "debug data are read at the beginning only: give a signature, or record again";
-    }
-    if (rule->is_memory) {
-        return "memory is counted from the beginning or not at all: record again with this policy";
-    }
-    if (strchr(rule->function.text, '!') != NULL) {
-        return "calls into libraries have the values that they had at the beginning: record again "
-               "with this policy";
-    }
     if (wants_more_text(rules, rule)) {
         return "an earlier rule has said how much of this text is recorded: record again for more";
     }
@@ -151,6 +141,7 @@ static sj_status own_patterns(sj_value_rule *rule)
 
 static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
 {
+    SJ_TRY(rule->is_typed ? sj_value_rules_need_types(rules) : SJ_OK);
     sj_value_rule *added = &rules->items[rules->count];
     *added = *rule;
     added->came_late = true;

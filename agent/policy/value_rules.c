@@ -38,11 +38,12 @@ void sj_value_rules_free(sj_value_rules *rules)
     if (rules == NULL || atomic_fetch_sub(&rules->users, 1) != 1) {
         return;
     }
-    for (uint32_t i = 0; rules->typed != NULL && i <= atomic_load(&rules->highest_typed); i++) {
-        sj_typed_function_free(atomic_load(&rules->typed[i]));
+    _Atomic(sj_typed_function *) *types = atomic_load(&rules->typed);
+    for (uint32_t i = 0; types != NULL && i <= atomic_load(&rules->highest_typed); i++) {
+        sj_typed_function_free(atomic_load(&types[i]));
     }
-    if (rules->typed != NULL) {
-        munmap((void *)rules->typed, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed));
+    if (types != NULL) {
+        munmap((void *)types, SJ_TYPED_FUNCTIONS * sizeof(*types));
     }
     for (size_t i = 0; i < SJ_VALUE_RULES; i++) {
         sj_pattern_free(&rules->items[i].function);
@@ -171,6 +172,38 @@ sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_s
     return fresh;
 }
 
+bool sj_value_rules_name_imports(const sj_value_rules *rules)
+{
+    for (size_t i = 0; rules != NULL && i < rules->count; i++) {
+        if (strchr(rules->items[i].function.text, '!') != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set results = {0};
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (!rule->is_cpu && !rule->is_memory && !rule->changes &&
+            (rule->is_typed || sj_value_rule_is_late(rule))) {
+            sj_rule_set_add(&results, i);
+        }
+    }
+    return results;
+}
+
+void sj_value_rules_count_unreached(sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].changes && sj_value_is_at_exit(rules->items[i].descriptor)) {
+            atomic_fetch_add(&rules->unreached[i], 1);
+        }
+    }
+}
+
 bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set *matched)
 {
     SJ_EACH_RULE (i, matched) {
@@ -229,33 +262,35 @@ bool sj_value_rules_count_memory(const sj_value_rules *rules)
 
 sj_status sj_value_rules_need_types(sj_value_rules *rules)
 {
-    if (rules->typed == NULL) {
-        void *memory =
-            mmap(NULL, SJ_TYPED_FUNCTIONS * sizeof(*rules->typed), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        rules->typed = memory != MAP_FAILED ? memory : NULL;
+    if (atomic_load(&rules->typed) != NULL) {
+        return SJ_OK;
     }
-    return rules->typed != NULL ? SJ_OK : SJ_ENOMEM;
+    void *memory = mmap(NULL, SJ_TYPED_FUNCTIONS * sizeof(_Atomic(sj_typed_function *)),
+                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return SJ_ENOMEM;
+    }
+    atomic_store(&rules->typed, memory);
+    return SJ_OK;
 }
 
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed)
 {
-    if (rules->typed == NULL || function >= SJ_TYPED_FUNCTIONS ||
-        atomic_load(&rules->typed[function]) != NULL) {
+    _Atomic(sj_typed_function *) *types = atomic_load(&rules->typed);
+    if (types == NULL || function >= SJ_TYPED_FUNCTIONS || atomic_load(&types[function]) != NULL) {
         sj_typed_function_free(typed);
         return;
     }
     if (function > atomic_load(&rules->highest_typed)) { /* by one thread */
         atomic_store(&rules->highest_typed, function);
     }
-    atomic_store(&rules->typed[function], typed);
+    atomic_store(&types[function], typed);
 }
 
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function)
 {
-    return rules != NULL && rules->typed != NULL && function < SJ_TYPED_FUNCTIONS
-               ? atomic_load(&rules->typed[function])
-               : NULL;
+    _Atomic(sj_typed_function *) *types = rules != NULL ? atomic_load(&rules->typed) : NULL;
+    return types != NULL && function < SJ_TYPED_FUNCTIONS ? atomic_load(&types[function]) : NULL;
 }
 
 void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed, bool is_found,
@@ -376,16 +411,20 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
 static size_t find_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     size_t at = 0;
-    while (at < used &&
-           (descriptors[at] != place || (at != 0 && sj_place_is_size(descriptors[at - 1])))) {
-        at++;
+    while (at < used && descriptors[at] != place) {
+        at += sj_place_is_size(descriptors[at]) ? 2 : 1;
     }
-    return at;
+    return at < used ? at : used;
 }
 
 static bool is_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     return find_listed(descriptors, used, place) < used;
+}
+
+bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place)
+{
+    return is_listed(places, SJ_PLACES_PER_FUNCTION, place);
 }
 
 /* limit_in_force returns the limit that texts behind the listed places have. */
@@ -487,6 +526,13 @@ static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_
         has = has && is_listed(places, SJ_PLACES_PER_FUNCTION, SJ_PLACE_MEMORY_ENTRY);
     }
     return has;
+}
+
+void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed)
+{
+    SJ_EACH_RULE (i, typed) {
+        atomic_fetch_add(&rules->crowded[i], 1);
+    }
 }
 
 void sj_value_rules_count_crowded(sj_value_rules *rules, const sj_rule_set *matched,

@@ -61,13 +61,15 @@ typedef struct sj_value_rules {
     sj_value_rule items[SJ_VALUE_RULES];
     const char *names[SJ_VALUE_RULES]; /* of the items */
     /* Of typed rules: what debug data say of functions, by id; mapped lazily. NULL: no such rule */
-    _Atomic(sj_typed_function *) *typed;
+    _Atomic(sj_typed_function *) *_Atomic typed;
     _Atomic uint32_t highest_typed;
     _Atomic uint32_t found[SJ_VALUE_RULES];   /* functions of each that types are known of */
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
     _Atomic uint8_t split[SJ_VALUE_RULES];    /* sj_split_state, of modules of those others */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
-    _Atomic uint64_t met[SJ_VALUE_RULES];     /* calls that meet all conditions but their number */
+    _Atomic uint32_t unreached[SJ_VALUE_RULES]; /* recorded functions behind calls into libraries,
+                                                   whose results it does not change */
+    _Atomic uint64_t met[SJ_VALUE_RULES]; /* calls that meet all conditions but their number */
 } sj_value_rules;
 
 enum { SJ_TYPED_FUNCTIONS = 1 << 22 /* ids from here on have no types */ };
@@ -132,6 +134,18 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
 /* sj_value_rules_fresh_of leaves of matched rules those that no plan has been looked at for. */
 sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
+/* sj_value_rules_name_imports returns whether one of them is about calls into libraries; NULL is
+ * the empty list. */
+bool sj_value_rules_name_imports(const sj_value_rules *rules);
+
+/* sj_value_rules_results_of leaves of matched rules those that record what is known when a call
+ * returns: its result, or errno. */
+sj_rule_set sj_value_rules_results_of(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* sj_value_rules_count_unreached notes for those of matched rules about calls into libraries which
+ * would change what a call returns a function that is recorded itself. */
+void sj_value_rules_count_unreached(sj_value_rules *rules, const sj_rule_set *matched);
+
 /* sj_value_rules_typed_of leaves the typed ones of matched rules: none for methods of
  * Objective-C. */
 sj_rule_set sj_value_rules_typed_of(const sj_value_rules *rules, const sj_rule_set *matched,
@@ -145,7 +159,8 @@ bool sj_value_rules_measure_memory(const sj_value_rules *rules, const sj_rule_se
 /* sj_value_rules_count_memory: one of all rules does; NULL is the empty list. */
 bool sj_value_rules_count_memory(const sj_value_rules *rules);
 
-/* sj_value_rules_need_types makes room for types; for a list that is not yet shared. SJ_ENOMEM. */
+/* sj_value_rules_need_types makes room for types, if there is none. One thread; others may read the
+ * list meanwhile. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
 
 /* sj_value_rules_set_typed takes over what is known of a function, before any of its values is
@@ -177,6 +192,13 @@ bool sj_value_rules_decide_calls(const sj_value_rules *rules, const sj_rule_set 
  * of which `used` are there: each value once; the rest becomes 0. */
 void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched,
                          uint8_t *descriptors, size_t used, size_t capacity);
+
+/* sj_value_places_have returns whether a value is recorded of a function with these places. */
+bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place);
+
+/* sj_value_rules_count_crowded_types notes for typed rules a function that has values in its debug
+ * data which found no room, or less of which is recorded. */
+void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);
 
 /* sj_value_rules_count_crowded notes a function in whose places what one of the rules about it is
  * about found no room, or a text is recorded shorter than the rule asks, or by another length:

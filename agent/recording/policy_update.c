@@ -114,6 +114,11 @@ static void note_problem(change_sums *sums, const char *text)
     (void)json_array_append_new(sums->not_applied, json_string(text));
 }
 
+static void note_text(void *sums, const char *text)
+{
+    note_problem(sums, text);
+}
+
 /* unmute_all has all Java methods of a process record again that the budget had muted. In a process
  * that refuses they stay muted, until another policy is set. */
 static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
@@ -356,7 +361,29 @@ static void note_clock(const sj_recording *recording, sj_policy *policy, change_
     }
 }
 
-/* change_zombies: processes that are not watched yet get the monitor of freed memory. */
+/* watch_heap has a process that is not watched yet get the monitor of freed memory, by which what
+ * its calls allocate is counted, too. */
+static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie_settings *settings,
+                       change_sums *sums)
+{
+    char text[192];
+    sj_error error = {0};
+    const bool with_heap = settings->one_in != 0 || settings->counts != 0;
+    const sj_status status = sj_heap_watch(pid, with_heap, &error);
+    if (status != SJ_OK && kill(pid, 0) == 0) {
+        note_problem(sums, error.text);
+    }
+    const char *why = status == SJ_OK && settings->counts != 0
+                          ? sj_zombies_not_counted(recording->zombies, pid)
+                          : NULL;
+    if (why != NULL) {
+        snprintf(text, sizeof(text), "memory: what process %d allocates is not counted: %s",
+                 (int)pid, why);
+        note_problem(sums, text);
+    }
+}
+
+/* change_zombies lets all processes obey the policy's settings about freed memory. */
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     pid_t living[PROCESSES_MAX];
@@ -365,7 +392,7 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
         settings.one_in != 0 || settings.counts != 0 || settings.objects.is_on != 0;
     if (recording->zombies == NULL) {
         if (is_wanted) {
-            note_problem(sums, "zombies: freed memory is not watched in emulated programs");
+            note_problem(sums, "zombies, memory: the allocator of emulated programs is left alone");
         }
         return;
     }
@@ -373,12 +400,7 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
     const size_t count =
         is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
     for (size_t i = 0; i < count; i++) {
-        sj_error error = {0};
-        if (sj_heap_watch(living[i], settings.one_in != 0 || settings.counts != 0, &error) !=
-                SJ_OK &&
-            kill(living[i], 0) == 0) {
-            note_problem(sums, error.text);
-        }
+        watch_heap(recording, living[i], &settings, sums);
     }
 }
 
@@ -583,6 +605,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     sj_drain_resume_budget(recording->drain);
     if (status == SJ_OK) {
         note_unmatched(recording, &sums);
+        sj_function_rules_each_untyped(recording->rules, &sums, note_text);
         *answer = describe(recording, &sums);
     }
     json_decref(sums.not_applied);

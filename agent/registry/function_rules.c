@@ -235,37 +235,54 @@ static const char *const untyped_advice[] = {
                          "or give a signature",
 };
 
-/* visit_untyped tells of functions whose values are not recorded as they are to be: nothing is
- * known of them, or other rules have taken their places. */
-static void visit_untyped(const sj_value_rules *values, void *context,
+/* visit_untyped tells of functions whose values are not recorded, or changed, as a rule asks:
+ * nothing is known of them, other rules have taken their places, or it does not reach them. */
+static void visit_untyped(const sj_value_rules *values, size_t rule, void *context,
                           void (*visit)(void *context, const char *text))
 {
     char text[SJ_UNCHANGING_BYTES];
+    const uint32_t crowded = atomic_load(&values->crowded[rule]);
+    if (crowded != 0) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': %u functions have as many values as can be recorded without it, "
+                 "or less of its text is recorded, for another rule; narrower patterns, or "
+                 "fewer values, make room",
+                 values->items[rule].name, crowded);
+        visit(context, text);
+    }
+    const uint32_t unreached = atomic_load(&values->unreached[rule]);
+    if (unreached != 0) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': results of %u functions that are recorded themselves are changed by "
+                 "rules about them only: name them instead of calls into their library",
+                 values->items[rule].name, unreached);
+        visit(context, text);
+    }
+    const uint32_t missing = atomic_load(&values->missing[rule]);
+    if (missing != 0 && values->items[rule].is_memory) {
+        snprintf(text, sizeof(text),
+                 "memory of %.100s is counted in calls of native functions only, not of %u "
+                 "methods of Mono and Java",
+                 values->items[rule].function.text, missing);
+        visit(context, text);
+    } else if (missing != 0) {
+        snprintf(text, sizeof(text),
+                 "--value %.100s: no debug data about %u of %u functions, whose values are not "
+                 "recorded; %s",
+                 values->items[rule].function.text, missing,
+                 missing + atomic_load(&values->found[rule]),
+                 untyped_advice[atomic_load(&values->split[rule])]);
+        visit(context, text);
+    }
+}
+
+void sj_function_rules_each_untyped(const sj_function_rules *rules, void *context,
+                                    void (*visit)(void *context, const char *text))
+{
+    const sj_value_rules *values = rules->policy->selection.values;
     for (size_t i = 0; values != NULL && i < values->count; i++) {
-        const uint32_t crowded = atomic_load(&values->crowded[i]);
-        if (crowded != 0) {
-            snprintf(text, sizeof(text),
-                     "rule '%s': %u functions have as many values as can be recorded without it, "
-                     "or less of its text is recorded, for another rule; narrower patterns, or "
-                     "fewer values, make room",
-                     values->items[i].name, crowded);
-            visit(context, text);
-        }
-        const uint32_t missing = atomic_load(&values->missing[i]);
-        if (missing != 0 && values->items[i].is_memory) {
-            snprintf(text, sizeof(text),
-                     "memory of %.100s is counted in calls of native functions only, not of %u "
-                     "methods of Mono and Java",
-                     values->items[i].function.text, missing);
-            visit(context, text);
-        } else if (missing != 0) {
-            snprintf(text, sizeof(text),
-                     "--value %.100s: no debug data about %u of %u functions, whose values are not "
-                     "recorded; %s",
-                     values->items[i].function.text, missing,
-                     missing + atomic_load(&values->found[i]),
-                     untyped_advice[atomic_load(&values->split[i])]);
-            visit(context, text);
+        if (!values->items[i].is_former) {
+            visit_untyped(values, i, context, visit);
         }
     }
 }
@@ -283,7 +300,9 @@ void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *con
             visit(context, text);
         }
     }
-    visit_untyped(values, context, visit);
+    for (size_t i = 0; values != NULL && i < values->count; i++) {
+        visit_untyped(values, i, context, visit);
+    }
 }
 
 void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before)

@@ -58,6 +58,10 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
  * name, as a text for the user. Any thread. */
 void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *context,
                                        void (*visit)(void *context, const char *text));
+/* sj_function_rules_each_untyped visits the rules of the present policy that some functions do not
+ * obey, for want of debug data or of room, or as they are recorded themselves. Any thread. */
+void sj_function_rules_each_untyped(const sj_function_rules *rules, void *context,
+                                    void (*visit)(void *context, const char *text));
 /* sj_function_rules_keep_unchanging takes over what a list that names no more functions knows of
  * the same rules, when they still change calls. */
 void sj_function_rules_keep_unchanging(sj_function_rules *rules, const sj_function_rules *before);

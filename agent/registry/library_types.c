@@ -94,12 +94,12 @@ static sj_slice strings_of(const sj_elf *elf, const sj_elf_section *section)
     return sj_elf_section_bytes(elf, &elf->sections[section->link]);
 }
 
-/* is_called: the library says that this is its name. */
-static bool is_called(const sj_elf *elf, const char *name, size_t bytes)
+/* name_of returns what a library says that it is called; "": nothing. */
+static const char *name_of(const sj_elf *elf)
 {
     const sj_elf_section *section = find_type(elf, SHT_DYNAMIC);
     if (section == NULL) {
-        return false;
+        return "";
     }
     const sj_slice rows = sj_elf_section_bytes(elf, section);
     sj_reader reader = sj_reader_of(rows.data, rows.size);
@@ -107,14 +107,32 @@ static bool is_called(const sj_elf *elf, const char *name, size_t bytes)
         const uint64_t tag = sj_read_u64(&reader);
         const uint64_t value = sj_read_u64(&reader);
         if (reader.bad || tag == DT_NULL) {
-            return false;
+            return "";
         }
         if (tag == DT_SONAME) {
-            const char *own = sj_elf_string(strings_of(elf, section), value);
-            return strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+            return sj_elf_string(strings_of(elf, section), value);
         }
     }
-    return false;
+    return "";
+}
+
+static bool is_called(const sj_elf *elf, const char *name, size_t bytes)
+{
+    const char *own = name_of(elf);
+    return own[0] != '\0' && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+}
+
+void sj_library_name(const char *path, char *name, size_t capacity)
+{
+    sj_elf elf;
+    name[0] = '\0';
+    if (sj_elf_open(path, &elf, NULL) == SJ_OK) {
+        const char *own = name_of(&elf);
+        if (strlen(own) < capacity) {
+            memcpy(name, own, strlen(own) + 1);
+        }
+        sj_elf_close(&elf);
+    }
 }
 
 /* find_function finds the address of a function that other modules can call; 0: there is none, or

@@ -21,4 +21,8 @@ void sj_library_types_free(sj_library_types *libraries); /* NULL is allowed */
 SJ_MUST_CHECK sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                               sj_typed_function **function);
 
+/* sj_library_name copies what a library says that it is called; "" where it says nothing, or more
+ * than fits. */
+void sj_library_name(const char *path, char *name, size_t capacity);
+
 #endif

@@ -4,8 +4,11 @@
 #include "agent/registry/library_types.h"
 #include "proto/base/array.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LIBRARY_BYTES = 128, IMPORT_BYTES = 4096 };
 
 /* What decides on the functions of one module. */
 typedef struct function_choice {
@@ -18,7 +21,9 @@ typedef struct function_choice {
     pid_t pid;
     sj_found_types *found;
     bool wants_module;
-    uint64_t imports_from; /* offset: slots of imports lie behind the text */
+    uint64_t imports_from;       /* offset: slots of imports lie behind the text */
+    bool has_results;            /* of calls into the module: rules may ask for them */
+    char library[LIBRARY_BYTES]; /* then, what the module is called; "": it does not say */
 } function_choice;
 
 static bool wants_function(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
@@ -56,16 +61,17 @@ static sj_status find_types(function_choice *choice, const char *name, uint64_t 
     return sj_library_types_find(choice->libraries, name, typed);
 }
 
-/* take_types notes what debug data say of a function, and lists its places. */
+/* take_types notes what debug data say of a function, and lists its places; `*complete` becomes
+ * false where not all have one. */
 static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
-                            uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
+                            uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], bool *complete)
 {
     sj_found_types *found = choice->found;
     sj_typed_function *typed = NULL;
     SJ_TRY(
         sj_array_reserve(&found->items, &found->capacity, found->count, 1, sizeof(*found->items)));
     SJ_TRY(find_types(choice, name, offset, &typed));
-    sj_typed_function_list(typed, limit, places);
+    *complete = sj_typed_function_list(typed, limit, places);
     found->items[found->count].offset = offset;
     found->items[found->count++].typed = typed;
     return SJ_OK;
@@ -87,6 +93,103 @@ static size_t count_used(const uint8_t places[SJ_PLACES_PER_FUNCTION])
     return end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
 }
 
+/* list_types lists what debug data say of a function that typed rules are about, and counts for
+ * these whether they say something. */
+static sj_status list_types(function_choice *choice, const char *name, uint64_t offset,
+                            const sj_rule_set *typed, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_value_rules *rules = choice->selection->values;
+    bool complete = true;
+    if (choice->found == NULL || sj_rule_set_is_empty(typed)) {
+        return SJ_OK;
+    }
+    const sj_status status =
+        take_types(choice, name, offset, longest_texts(rules, typed), places, &complete);
+    if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
+        return status;
+    }
+    if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
+        const sj_split_state split =
+            choice->types != NULL ? sj_function_types_split(choice->types) : SJ_SPLIT_COMPLETE;
+        sj_value_rules_count_types(rules, typed, status == SJ_OK, split);
+    }
+    if (!complete) {
+        sj_value_rules_count_crowded_types(rules, typed);
+    }
+    return SJ_OK;
+}
+
+/* list_costs adds what is measured of a function's calls, once and as far as there is room, and
+ * returns how many places it has then. */
+static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
+                         uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    size_t used = count_used(places);
+    const struct {
+        bool is_asked;
+        uint8_t place;
+    } costs[] = {{sj_value_rules_measure_cpu(rules, of), SJ_PLACE_CPU_ENTRY},
+                 {sj_value_rules_measure_memory(rules, of), SJ_PLACE_MEMORY_ENTRY}};
+    for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+        if (costs[i].is_asked && used < SJ_PLACES_PER_FUNCTION &&
+            !sj_value_places_have(places, costs[i].place)) {
+            places[used++] = costs[i].place;
+        }
+    }
+    return used;
+}
+
+static sj_rule_set late_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set late = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (rules->items[i].came_late) {
+            sj_rule_set_add(&late, i);
+        }
+    }
+    return late;
+}
+
+static sj_status list_typed_result(function_choice *choice, const char *name, uint64_t offset,
+                                   uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_typed_function *typed = NULL;
+    const sj_status status = find_types(choice, name, offset, &typed);
+    if (status == SJ_OK) {
+        (void)sj_typed_function_list_result(typed, limit, places);
+        sj_typed_function_free(typed);
+    }
+    return status == SJ_ENOTFOUND || status == SJ_EUNSUPPORTED ? SJ_OK : status;
+}
+
+/* list_results adds what rules about calls into the module ask of a function's end: the call that a
+ * module makes through its slot ends for the probes where the function is entered, and returns what
+ * that returns. `is_late`: for rules that came late. */
+static sj_status list_results(function_choice *choice, const char *name, uint64_t offset,
+                              bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_value_rules *rules = choice->selection->values;
+    char import[IMPORT_BYTES];
+    if (!choice->has_results || strchr(name, '!') != NULL ||
+        snprintf(import, sizeof(import), "%s!%s", choice->library, name) >= IMPORT_BYTES) {
+        return SJ_OK;
+    }
+    const sj_rule_set all = sj_value_rules_match(rules, import);
+    const sj_rule_set matched = is_late ? late_of(rules, &all) : all;
+    const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &matched) : matched;
+    const sj_rule_set results = sj_value_rules_results_of(rules, &matched);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, import);
+    if (choice->found != NULL && choice->library[0] != '\0' && choice->wants_module &&
+        sj_selection_wants_method(choice->selection, name)) {
+        sj_value_rules_count_unreached(rules, &fresh);
+    }
+    if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
+        SJ_TRY(list_typed_result(choice, name, offset, longest_texts(rules, &typed), places));
+    }
+    sj_value_rules_list(rules, &results, places, count_used(places), SJ_PLACES_PER_FUNCTION);
+    return SJ_OK;
+}
+
 static sj_status list_values(void *context, const char *name, uint64_t offset,
                              uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -95,55 +198,30 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     const sj_rule_set matched = sj_value_rules_match(rules, name);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &matched, name);
     memset(places, 0, SJ_PLACES_PER_FUNCTION);
-    if (choice->found != NULL && !sj_rule_set_is_empty(&typed)) {
-        const sj_status status =
-            take_types(choice, name, offset, longest_texts(rules, &typed), places);
-        if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
-            return status;
-        }
-        if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
-            const sj_split_state split =
-                choice->types != NULL ? sj_function_types_split(choice->types) : SJ_SPLIT_COMPLETE;
-            sj_value_rules_count_types(rules, &typed, status == SJ_OK, split);
-        }
-    }
-    size_t used = count_used(places);
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_cpu(rules, &matched)) {
-        places[used++] = SJ_PLACE_CPU_ENTRY;
-    }
-    if (used < SJ_PLACES_PER_FUNCTION && sj_value_rules_measure_memory(rules, &matched)) {
-        places[used++] = SJ_PLACE_MEMORY_ENTRY;
-    }
+    SJ_TRY(list_types(choice, name, offset, &typed, places));
+    const size_t used = list_costs(rules, &matched, places);
     sj_value_rules_list(rules, &matched, places, used, SJ_PLACES_PER_FUNCTION);
     if (choice->found != NULL) { /* else nothing is recorded by this plan */
         sj_value_rules_count_crowded(rules, &matched, places);
     }
-    return SJ_OK;
+    return list_results(choice, name, offset, false, places);
 }
 
 /* list_late_values adds what rules ask for that came late to the places that a function has. */
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
-    const function_choice *choice = context;
+    function_choice *choice = context;
     sj_value_rules *rules = choice->selection->values;
     const sj_rule_set matched = sj_value_rules_match(rules, name);
-    sj_rule_set late = {0};
-    size_t used = count_used(places);
-    (void)offset;
-    SJ_EACH_RULE (i, &matched) {
-        if (rules->items[i].came_late) {
-            sj_rule_set_add(&late, i);
-        }
-    }
-    if (sj_value_rules_measure_cpu(rules, &late) && used < SJ_PLACES_PER_FUNCTION &&
-        memchr(places, SJ_PLACE_CPU_ENTRY, used) == NULL) {
-        places[used++] = SJ_PLACE_CPU_ENTRY;
-    }
-    sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
+    const sj_rule_set late = late_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
+    SJ_TRY(list_types(choice, name, offset, &typed, places));
+    size_t used = list_costs(rules, &late, places);
+    sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
     sj_value_rules_count_crowded(rules, &fresh, places);
-    return SJ_OK;
+    return list_results(choice, name, offset, true, places);
 }
 
 sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
@@ -175,6 +253,24 @@ void sj_found_types_deinit(sj_found_types *types)
     *types = (sj_found_types){0};
 }
 
+/* begin_results: where calls into libraries are recorded, rules about them may ask for results of
+ * the module's own functions. */
+static void begin_results(function_choice *choice)
+{
+    choice->has_results =
+        choice->selection->library_calls && sj_value_rules_name_imports(choice->selection->values);
+    if (choice->has_results) {
+        sj_library_name(choice->path, choice->library, sizeof(choice->library));
+    }
+}
+
+static void end_choice(function_choice *choice)
+{
+    sj_function_types_free(choice->types);
+    sj_library_types_free(choice->libraries);
+    sj_source_map_free(choice->sources);
+}
+
 static sj_status begin_choice(const sj_module_plan_options *options, bool wants_module,
                               function_choice *choice)
 {
@@ -185,6 +281,7 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
                                 .pid = options->pid,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
+    begin_results(choice);
     return wants_module && sj_selection_has_sources(options->selection)
                ? sj_source_map_new(options->path, &choice->sources)
                : SJ_OK;
@@ -210,9 +307,7 @@ sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *pl
         .threads = options->threads,
     };
     const sj_status status = sj_plan_make(&planner, plan, error);
-    sj_function_types_free(choice.types);
-    sj_library_types_free(choice.libraries);
-    sj_source_map_free(choice.sources);
+    end_choice(&choice);
     return status;
 }
 
@@ -223,7 +318,7 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
     SJ_TRY(begin_choice(options, wants_module, &choice));
     choice.imports_from = plan->header->text_high;
     const sj_status status = sj_plan_select(plan, wants_function, &choice, changed);
-    sj_source_map_free(choice.sources);
+    end_choice(&choice);
     return status;
 }
 
@@ -253,12 +348,20 @@ static bool have_come_late(const sj_value_rules *rules)
 sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_plan *plan,
                                     uint8_t *marks, uint32_t *count)
 {
-    function_choice choice = {.selection = options->selection};
+    function_choice choice = {.selection = options->selection,
+                              .path = options->path,
+                              .found = options->types,
+                              .pid = options->pid,
+                              .wants_module = sj_selection_wants_module(
+                                  options->selection, options->path, options->is_main)};
     *count = 0;
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;
     }
-    SJ_TRY(sj_plan_add_values(plan, list_late_values, &choice, marks, count));
+    begin_results(&choice);
+    const sj_status status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
+    end_choice(&choice);
+    SJ_TRY(status);
     mark_callers(options->selection->values, plan->header, marks, count);
     return SJ_OK;
 }

@@ -30,7 +30,8 @@ typedef struct sj_module_plan_options {
     bool is_main;                  /* the map file is about it */
     bool only_imports;             /* see planner.h */
     uint32_t threads;              /* see planner.h */
-    sj_found_types *types;         /* gets the types of functions that typed rules are about */
+    sj_found_types *types;         /* gets the types of functions that typed rules are about, in
+                                      the plan's order; NULL: they are not asked for */
     pid_t pid;                     /* whose libraries the module calls; 0: they are not known */
 } sj_module_plan_options;
 
@@ -51,9 +52,9 @@ typedef enum sj_renewal {
 } sj_renewal;
 
 /* sj_module_plan_add_values adds to a plan what rules ask for that came after it was made: never of
- * methods whose receivers are not known in it, nor of imports. Marks (sj_renewal) each function
- * in `marks` that has more now or is a caller that a rule newly asks about, and counts them.
- * SJ_ENOMEM. */
+ * methods whose receivers are not known in it. Marks (sj_renewal) each function in `marks` that has
+ * more now or is a caller that a rule newly asks about, and counts them.
+ * Blocking: reads debug data where a rule newly asks for types. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
                                                   sj_plan *plan, uint8_t *marks, uint32_t *count);
 

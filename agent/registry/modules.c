@@ -112,21 +112,23 @@ static void note_coverage(sj_registry_counters *counters, const sj_plan_header *
     }
 }
 
-/* keep_types gives what debug data say of functions to what records them, and reports it. */
-static sj_status keep_types(const sj_registry *registry, const sj_registry_module *entry,
-                            const sj_plan_header *plan, sj_found_types *types)
+sj_status sj_registry_keep_types(const sj_registry *registry, const sj_registry_module *entry,
+                                 const sj_plan_header *plan, sj_value_rules *values,
+                                 sj_found_types *types)
 {
     const sj_plan_function *functions = sj_plan_functions(plan);
     sj_types_report report;
-    SJ_TRY(
-        sj_types_report_begin(&report, registry->options.writer, (uint32_t)registry->module_count));
+    SJ_TRY(sj_types_report_begin(&report, registry->options.writer,
+                                 (uint32_t)(entry - registry->modules) + 1));
     sj_status status = SJ_OK;
     for (uint32_t i = 0; i < plan->function_count && status == SJ_OK; i++) {
+        const uint32_t id = entry->first_function + i;
         sj_typed_function *typed = sj_found_types_take(types, functions[i].offset);
-        if (typed != NULL) {
+        if (typed != NULL && sj_value_rules_typed(values, id) == NULL) {
             status = sj_types_report_add(&report, functions[i].offset, typed);
-            sj_value_rules_set_typed(registry->options.selection->values, entry->first_function + i,
-                                     typed);
+        }
+        if (typed != NULL) {
+            sj_value_rules_set_typed(values, id, typed);
         }
     }
     return sj_types_report_end(&report, status);
@@ -174,7 +176,8 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
                                        (uint32_t)registry->module_count, entry->first_function);
     }
     if (status == SJ_OK && types->count != 0) {
-        status = keep_types(registry, entry, plan->header, types);
+        status = sj_registry_keep_types(registry, entry, plan->header,
+                                        registry->options.selection->values, types);
     }
     if (status != SJ_OK) {
         registry->module_count--;

@@ -139,6 +139,13 @@ struct sj_registry {
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
 
+/* sj_registry_keep_types gives what debug data say of functions of a module to the rules that they
+ * are recorded by, and reports it; what was known before stays. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_registry_keep_types(const sj_registry *registry,
+                                               const sj_registry_module *entry,
+                                               const sj_plan_header *plan, sj_value_rules *values,
+                                               sj_found_types *types);
+
 /* sj_registry_select_container marks the methods of a container anew, by its file; one that cannot
  * be read any more, or has changed, stays as it is. Sets states (sj_function_state) by id. The
  * caller holds the mutex. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */

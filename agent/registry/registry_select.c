@@ -56,6 +56,20 @@ static void record_states(const sj_registry_module *entry, const sj_plan_header 
     }
 }
 
+/* find_living returns the pid of a process that lives and has the module; 0: there is none. */
+static pid_t find_living(const sj_registry *registry, const sj_registry_module *entry)
+{
+    const uint32_t number = (uint32_t)(entry - registry->modules) + 1;
+    for (size_t i = registry->mapping_count; i-- > 0;) {
+        const sj_registry_mapping *mapping = &registry->mappings[i];
+        if (mapping->module == number && mapping->process - 1 < registry->process_count &&
+            !registry->processes[mapping->process - 1].ended) {
+            return registry->processes[mapping->process - 1].pid;
+        }
+    }
+    return 0;
+}
+
 static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
                                const sj_selection *selection, sj_function_rules *rules,
                                sj_function_states *states)
@@ -64,11 +78,14 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
     bool changed = false;
     uint32_t renewed = 0;
     char in_root[PATH_MAX];
+    sj_found_types types = {0};
     const sj_module_plan_options choice = {
         .selection = selection,
         .rules = rules,
         .path = sj_registry_find_file(registry, entry->path, in_root),
-        .is_main = entry->is_main};
+        .is_main = entry->is_main,
+        .types = &types,
+        .pid = find_living(registry, entry)};
     if (rules != NULL) {
         sj_function_rules_module(rules, entry->path);
     }
@@ -80,6 +97,9 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         status = sj_module_plan_add_values(&choice, &plan, states->renewed + entry->first_function,
                                            &renewed);
         states->renewed_count += renewed;
+    }
+    if (status == SJ_OK && types.count != 0) { /* before there are hooks that record by them */
+        status = sj_registry_keep_types(registry, entry, plan.header, selection->values, &types);
     }
     if (status == SJ_OK && (changed || renewed != 0)) {
         status = sj_plan_write(&plan, entry->plan_path, NULL);
@@ -94,6 +114,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         set_names(rules, entry, plan.header);
         record_states(entry, plan.header, states->states);
     }
+    sj_found_types_deinit(&types);
     sj_plan_free(&plan);
     return status;
 }

@@ -56,6 +56,10 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
         return "the program keeps freed objects itself (NSZombieEnabled)";
     case SJ_ZOMBIE_NO_HANDLER:
         return "SIGSEGV cannot be handled";
+    case SJ_ZOMBIE_NO_SIZES:
+        return "the allocator does not say how large its blocks are";
+    case SJ_ZOMBIE_NOT_COUNTING:
+        return "freed memory has been watched without counting: record again with this policy";
     default:
         return "the monitor did not start";
     }

@@ -546,6 +546,20 @@ static void free_process(watched_process *process)
     free(process);
 }
 
+const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid)
+{
+    const char *why = NULL;
+    pthread_mutex_lock(&zombies->mutex);
+    for (const watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        if (at->pid == pid && at->region != NULL && at->region->settings.counts != 0) {
+            const uint32_t refusal = atomic_load(&at->region->counting_refusal);
+            why = refusal != SJ_ZOMBIE_MONITORED ? sj_zombie_refusal_text(refusal) : NULL;
+        }
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+    return why;
+}
+
 /* Says of which process the calls' memory was not counted, and why. */
 static void send_counting(const sj_zombies *zombies, const watched_process *process)
 {

@@ -42,6 +42,10 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
  * the call before, because they idle: their numbers, at most `capacity`, are written to `idle`. */
 size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity);
 
+/* sj_zombies_not_counted returns why what a process allocates is not counted, though the settings
+ * ask for it; NULL: it is, or nobody asks. */
+const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid);
+
 /* sj_zombies_poll sends the reports that are complete. */
 void sj_zombies_poll(sj_zombies *zombies);
 

@@ -379,7 +379,7 @@ enum { RETURN_VALUES = 4096 };
 
 typedef struct return_value {
     _Atomic uint32_t function; /* 0: free */
-    uint32_t descriptors;
+    _Atomic uint32_t descriptors;
 } return_value;
 
 static return_value returns[RETURN_VALUES];
@@ -403,7 +403,7 @@ bool sj_return_values_set(uint32_t function, uint32_t descriptors)
     if (held == 0 && (descriptors == 0 || count >= RETURN_VALUES / 2)) {
         return descriptors == 0;
     }
-    returns[place].descriptors = descriptors;
+    atomic_store_explicit(&returns[place].descriptors, descriptors, memory_order_relaxed);
     /* Pairs with return_values. */
     atomic_store_explicit(&returns[place].function, function, memory_order_release);
     if (held == 0) {
@@ -418,7 +418,9 @@ static uint32_t return_values(uint32_t function)
     for (uint32_t i = 0; i < RETURN_VALUES; i++) {
         const uint32_t held = atomic_load_explicit(&returns[place].function, memory_order_acquire);
         if (held == function || held == 0) {
-            return held != 0 ? returns[place].descriptors : 0;
+            return held != 0
+                       ? atomic_load_explicit(&returns[place].descriptors, memory_order_relaxed)
+                       : 0;
         }
         place = (place + 1) % RETURN_VALUES;
     }

@@ -452,6 +452,47 @@ static void test_blocks_are_cut_before_they_have_too_many_typed_values(void **st
     sj_value_rules_free(rules);
 }
 
+static void check_of_jumped(const sj_block_value *value, size_t number)
+{
+    assert_int_equal(number, 0);
+    assert_int_equal(value->call_index, 0);
+    assert_int_equal(value->bits, 5);
+}
+
+/* What a call that jumps returns is known where the one that it jumps to returns. */
+static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state)
+{
+    (void)state;
+    enum { JUMPING = 3 };
+    const uint8_t place = sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_LONG);
+    valued_thread thread;
+    sj_assembler_counters counters;
+    sj_value_rules *rules;
+    sj_typed_function *typed = calloc(1, sizeof(*typed));
+    assert_non_null(typed);
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    assert_int_equal(sj_value_rules_need_types(rules), SJ_OK);
+    typed->values[typed->count++] =
+        (sj_typed_value){.place = place, .descriptor = place, .bytes = 8};
+    sj_value_rules_set_typed(rules, JUMPING, typed);
+    open_typed_thread(&thread, 0, rules);
+    feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST + SJ_STACK_TAIL_CALL);
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed_value(&thread, SJ_VALUE_RESULT, FIRST, 5);
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    /* One that returns before another call comes to the same place has no result. */
+    feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST);
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed_value(&thread, SJ_VALUE_RESULT, FIRST, 6);
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    finish(&thread, &counters);
+    assert_int_equal(each_value(&thread, check_of_jumped), 1);
+    close_thread(&thread);
+    sj_value_rules_free(rules);
+}
+
 static void check_any(const sj_block_value *value, size_t number)
 {
     (void)number;
@@ -493,6 +534,7 @@ int main(void)
         cmocka_unit_test(test_values_of_exits_without_a_call_make_room),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
+        cmocka_unit_test(test_a_result_is_that_of_the_call_that_has_jumped_there),
         cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

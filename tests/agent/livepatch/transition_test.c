@@ -306,6 +306,42 @@ static void a_renewal_that_has_failed_halfway_is_made_up_for(void **state)
     sj_transition_report_deinit(&report);
 }
 
+/* renewals_of returns how often functions were noted as unhooked while a hook is renewed. */
+static uint32_t renewals_of(bool is_slot)
+{
+    uint8_t states[FUNCTIONS] = {0};
+    uint8_t renewed[FUNCTIONS] = {0};
+    const sj_function_states selection = {
+        .states = states, .count = FUNCTIONS, .renewed = renewed, .renewed_count = 1};
+    sj_transition_report report;
+    sj_error error = {0};
+    sj_unhooked_set *freed = NULL;
+    (void)set_up(NULL);
+    table.module.changes = changes;
+    changes[1].written = 1;
+    changes[1].is_slot = is_slot;
+    planned = HOOK;
+    states[HOOK] = SJ_FUNCTION_WANTED;
+    renewed[HOOK] = SJ_RENEWAL_VALUES;
+    assert_int_equal(sj_unhooked_set_new(&freed), SJ_OK);
+    assert_int_equal(sj_transition_process(NULL, 1, getpid(), &selection, freed, &report, &error),
+                     SJ_OK);
+    assert_int_equal(changes[1].function, SJ_HOOK_REPLACED);
+    assert_int_equal(changes[1].written, 0);
+    assert_int_equal(changes[2].written, 1);
+    const uint32_t count = sj_unhooked_set_changes(freed);
+    sj_unhooked_set_release(freed);
+    sj_transition_report_deinit(&report);
+    return count;
+}
+
+static void open_calls_through_slots_keep_their_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(renewals_of(true), 0);
+    assert_int_equal(renewals_of(false), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup(agents_are_asked_for_news_also_when_no_hook_is_missing, set_up),
         cmocka_unit_test_setup(hooks_that_do_not_make_way_are_counted, set_up),
         cmocka_unit_test_setup(a_renewal_that_has_failed_halfway_is_made_up_for, set_up),
+        cmocka_unit_test(open_calls_through_slots_keep_their_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -93,14 +94,48 @@ static void test_what_cannot_begin_late_is_said(void **state)
     /* What it is about, why, and what to do. */
     assert_string_equal(
         said,
-        "typed: debug data are read at the beginning only: give a signature, or record again\n"
-        "bytes: memory is counted from the beginning or not at all: record again with this policy\n"
-        "call: calls into libraries have the values that they had at the beginning: record again "
-        "with this policy\n"
         "order: signatures and numbers of arguments count differently: write it as this function's "
         "others\n");
-    assert_int_equal(rules->count, 2);
+    assert_int_equal(rules->count, 5);
+    assert_true(rules->items[1].is_typed && rules->items[2].is_memory);
     sj_value_rules_free(rules);
+}
+
+/* Types have no place in a list until a rule asks for them. */
+static void test_types_begin_late(void **state)
+{
+    char said[1024];
+    (void)state;
+    sj_value_rules *rules = rules_of("{" OPEN "}");
+    sj_value_rules_set_typed(rules, 7, calloc(1, sizeof(sj_typed_function)));
+    assert_null(sj_value_rules_typed(rules, 7));
+    add(rules, "{" OPEN "}, {\"function\": \"g\"}", said);
+    assert_string_equal(said, "");
+    sj_typed_function *known = calloc(1, sizeof(*known));
+    sj_value_rules_set_typed(rules, 7, known);
+    sj_value_rules_set_typed(rules, 7, calloc(1, sizeof(*known)));
+    assert_ptr_equal(sj_value_rules_typed(rules, 7), known);
+    /* A second policy with such rules does not take away what is known. */
+    add(rules, "{\"function\": \"g\"}, {\"function\": \"h*\"}", said);
+    assert_string_equal(said, "");
+    assert_ptr_equal(sj_value_rules_typed(rules, 7), known);
+    assert_int_equal(rules->count, 3);
+    sj_value_rules_free(rules);
+}
+
+/* A number of words may be that of a place, or of what stands in front of one. */
+static void test_numbers_of_words_are_no_places(void **state)
+{
+    const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
+    (void)state;
+    for (uint8_t words = 1; words <= 16; words++) {
+        const uint8_t places[SJ_PLACES_PER_FUNCTION] = {SJ_PLACE_WORDS, words, text};
+        assert_true(sj_value_places_have(places, text));
+        assert_false(sj_value_places_have(places, SJ_PLACE_CPU_ENTRY));
+        assert_false(sj_value_places_have(places, SJ_PLACE_MEMORY_ENTRY));
+    }
+    const uint8_t both[SJ_PLACES_PER_FUNCTION] = {SJ_PLACE_WORDS, 3, text, SJ_PLACE_MEMORY_ENTRY};
+    assert_true(sj_value_places_have(both, SJ_PLACE_MEMORY_ENTRY));
 }
 
 static void test_more_of_a_text_does_not_begin_late(void **state)
@@ -230,6 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_stay),
         cmocka_unit_test(test_what_cannot_begin_late_is_said),
+        cmocka_unit_test(test_types_begin_late),
+        cmocka_unit_test(test_numbers_of_words_are_no_places),
         cmocka_unit_test(test_more_of_a_text_does_not_begin_late),
         cmocka_unit_test(test_more_of_a_text_is_counted_where_patterns_meet),
         cmocka_unit_test(test_rules_of_a_refused_policy_match_nothing),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Rules about functions that the running program did not begin with: they are obeyed, changed and taken
 out without a restart, launched and attached, while threads are in those functions; rule_hits has each. So are
-rules about values that are recorded already, from callers that are not recorded, and after a failure. What
-cannot begin late is said, rule by rule.
+rules about values that are recorded already, from callers that are not recorded, and after a failure; by debug
+data, about calls into libraries, and about memory. What cannot begin late is said, rule by rule.
 
 late_rules.py BUILD_FOLDER
 """
@@ -17,9 +17,11 @@ from attaching import Target, check_same, code_bytes, look, set_policy, start_at
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 SOURCE = """#include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 #define KEPT __attribute__((noipa))
 enum { THREADS = 3 };
@@ -40,6 +42,20 @@ KEPT long late_size(long bytes)
 KEPT int late_many(int a, int b, int c)
 {
     return a + b + c;
+}
+typedef enum color { RED, GREEN = 5 } color;
+typedef struct place { int x; double y; } place;
+KEPT int late_typed(const char *name, color of, double share, const place *at, int number)
+{
+    return name[0] == 'o' && share == at->y ? number * 2 + (int)of : -at->x;
+}
+static void *volatile kept;
+KEPT unsigned long late_store(unsigned long bytes)
+{
+    void *block = kept = malloc(bytes);
+    const unsigned long held = malloc_usable_size(block);
+    free(block);
+    return held;
 }
 KEPT void late_wait(void)
 {
@@ -69,6 +85,9 @@ static void *run(void *which)
         wrong += (result != i % 100 || error != 0) && (result != -1 || error != 13);
         sizes += size == 7;
         wrong += (size != 7 && size != 4096) || late_many(i, 1, 2) != i + 3;
+        wrong += late_store((unsigned long)i % 3000) < (unsigned long)i % 3000;
+        const place at = {i, i * 0.5};
+        wrong += late_typed("over there", i % 2 ? GREEN : RED, i * 0.5, &at, i) != i * 2 + (i % 2 ? 5 : 0);
     }
     return NULL;
 }
@@ -97,6 +116,7 @@ OPEN = {"name": "deny", "function": "late_open", "argument": 1, "as": "int", "ch
 SIZE = {"name": "small", "function": "late_size", "result": True, "as": "long", "change": {"set": 7}}
 FROM = {**OPEN, "name": "from", "when": [{"caller": "late_outer"}]}
 WAIT = {"name": "waits", "function": "late_wait", "result": True, "as": "int", "change": {"set": 1}}
+HEAP_NAME = "/memfd:sojourn-heap (deleted)"
 RECORDS = {"function": "late_open", "argument": 1, "as": "int"}
 # Traces all threads of a process until its input ends.
 SEIZE = """
@@ -204,6 +224,17 @@ def test_launched(sojourn, program):
     print(f"launched: {hits(sojourn, database)}")
 
 
+def leave(sojourn, target, recorder, before, code, has_heap=False):
+    """After a detach the process is what it was before, but for what takes back blocks of a heap that was patched."""
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+    after, now = look(target.pid), code_bytes(target.pid)
+    if has_heap:
+        after["mappings"] = [row for row in after["mappings"] if row[1] != HEAP_NAME and row[:2] != ("r-xp", "")]
+        now = {key: value for key, value in now.items() if key[2] != HEAP_NAME}
+    check_same(before, after, code, now, "after detach")
+
+
 def test_attached(sojourn, program):
     """Of functions that were not even hooked before."""
     database = sojourn.path("attached.db")
@@ -214,9 +245,7 @@ def test_attached(sojourn, program):
     answer = set_policy(sojourn, target.pid, "--policy", write_policy(sojourn, "numbers", [NUMBERS]))
     check(not answer["not_applied"], f"a signature: {answer}")
     goes_on(target, 0, "calls with values")
-    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
-    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
-    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    leave(sojourn, target, recorder, before, code)
     status, output = target.finish()
     check(status == 0, f"it ended with {status}")
     check_accounts(sojourn, database)
@@ -304,14 +333,12 @@ def test_refused(sojourn, program):
                     env=sojourn.environment).ready()
     try:
         pid = children(target.pid)[0]
-        rules = [{"name": "typed", "function": "late_many"}, {"name": "memory", "function": "late_many", "memory": True},
-                 {"name": "import", "function": "!usleep", "argument": 1, "as": "uint", "change": {"set": 1}}]
-        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", rules,
-                                                                       modules={"library_calls": True}))
+        set_policy(sojourn, pid, "--policy", write_policy(sojourn, "numbered", [RECORDS], modules={"library_calls": True}))
+        order = {"name": "order", "function": "late_open", "signature": "(number:int)"}
+        answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "refused", [order],
+                                                                   modules={"library_calls": True}))
         said = "\n".join(answer["not_applied"])
-        for name, why, remedy in (("typed", "debug data", "give a signature"), ("memory", "memory is counted", "record again"),
-                                  ("import", "calls into libraries", "record again")):
-            check(re.search(rf"'{name}' does not begin .*{why}.*: .*{remedy}", said), f"{name}: {said}")
+        check(re.search("'order' does not begin .*count differently: write it as", said), f"order: {said}")
         permit(sojourn, ["errno"])
         done = sojourn.run(["policy", "set", "--policy", write_policy(sojourn, "first", [OPEN]), str(pid)],
                            capture_output=True, text=True)
@@ -321,6 +348,294 @@ def test_refused(sojourn, program):
         check(target.finish()[0] == 0, "it did not end well")
     finally:
         target.kill()
+
+
+def typed_calls(sojourn, database, *names):
+    """Values by name of the calls of a function that have some."""
+    calls = {}
+    for row in sojourn.sql(database, f"""SELECT a.call_id, coalesce(nullif(t.name, ''), 'result') AS name, a.value
+            FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)
+            LEFT JOIN value_types AS t ON t.session_id = a.session_id AND t.function_id = f.function_id
+            AND t.position = a.position WHERE f.name IN ({", ".join(repr(name) for name in names)})"""):
+        check(row["name"] not in calls.setdefault(row["call_id"], {}), f"{row} is there twice")
+        calls[row["call_id"]][row["name"]] = row["value"]
+    return list(calls.values())
+
+
+def check_typed(calls):
+    """Whole calls are as the program makes them; one that was under way when its hooks came may lack an end."""
+    whole = [call for call in calls if len(call) == 8]
+    check(len(calls) - len(whole) <= 6, f"{len(calls) - len(whole)} calls without some values: {calls[:2]}")
+    for call in whole:
+        number, of = call["number"], call["number"] % 2
+        expected = {"name": "over there", "of": "GREEN" if of else "RED", "share": number * 0.5, "at": call["at"],
+                    "at->x": number, "at->y": number * 0.5, "number": number, "result": number * 2 + (5 if of else 0)}
+        check(call == expected, f"{call} instead of {expected}")
+    return len(whole)
+
+
+def test_typed(sojourn, program, launched):
+    """Debug data are read when a rule asks for them: beside the plain value that was recorded before, of functions
+    that were not hooked, of none twice; where there are none that is said."""
+    database = sojourn.path(f"typed{launched}.db")
+    rules = [{"function": name} for name in ("late_many", "late_t*", "late_*")]
+    policies = [write_policy(sojourn, f"typed{i}", rules[:i + 1], functions={"include": ["late_many", "late_typed"]})
+                for i in range(len(rules))]
+    if launched:
+        target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", "--", program],
+                        env=sojourn.environment).ready()
+    else:
+        target = Target([program]).ready()
+        before, code = look(target.pid), code_bytes(target.pid)
+        recorder = start_attach(sojourn, target.pid, database, ["--function", "late_many"])
+    try:
+        pid = children(target.pid)[0] if launched else target.pid
+        for policy in policies:
+            answer = set_policy(sojourn, pid, "--policy", policy)
+            check(not answer["not_applied"], f"{policy}: {answer}")
+            goes_on(target, 0, "calls with values by debug data")
+        if not launched:
+            leave(sojourn, target, recorder, before, code)
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    whole = check_typed(typed_calls(sojourn, database, "late_typed"))
+    many = [call for call in typed_calls(sojourn, database, "late_many") if len(call) == 4]
+    check(whole > 100 and len(many) > whole, f"{whole} calls of late_typed, {len(many)} of late_many")
+    check(all(call == {"a": call["a"], "b": 1, "c": 2, "result": call["a"] + 3} for call in many), f"{many[:3]}")
+    rows = sojourn.sql(database, "SELECT f.name, count(*) AS n FROM value_types JOIN functions AS f USING (function_id) "
+                       "GROUP BY 1")
+    counted = {row["name"]: row["n"] for row in rows}
+    check((counted["late_many"], counted["late_typed"]) == (4, 8), f"types: {counted}")
+    print(f"types that came late: {whole} and {len(many)} calls, {counted}")
+
+
+MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store", "signature": "(bytes:ulong) -> ulong"}]
+
+
+def test_memory(sojourn, program, launched, *options):
+    """What calls allocate is counted from then on, whether the allocator was patched before or is patched now."""
+    database = sojourn.path("memory.db")
+    if os.path.exists(database):
+        os.unlink(database)
+    if launched:
+        target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", *options, "--", program],
+                        env=sojourn.environment).ready()
+    else:
+        target = Target([program]).ready()
+        before, code = look(target.pid), code_bytes(target.pid)
+        recorder = start_attach(sojourn, target.pid, database, ["--function", "late_many", *options])
+    try:
+        pid = children(target.pid)[0] if launched else target.pid
+        for rules in (MEMORY[:1], MEMORY, [], MEMORY):
+            answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "memory", rules))
+            check(not [text for text in answer["not_applied"] if "stays recorded" not in text], f"{rules}: {answer}")
+            goes_on(target, 0, "calls whose memory is counted")
+        if not launched:
+            leave(sojourn, target, recorder, before, code, has_heap=True)
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    rows = sojourn.sql(database, """SELECT a.value AS held, k.allocations, k.allocated_bytes, k.frees, k.freed_bytes
+        FROM call_costs AS k JOIN functions AS f USING (function_id) JOIN arguments AS a USING (call_id)
+        WHERE f.name = 'late_store' AND a.position = 0""")
+    check(len(rows) > 100, f"{len(rows)} calls whose memory was counted")
+    wrong = [row for row in rows if list(row.values()) != [row["held"], 1, row["held"], 1, row["held"]]]
+    check(not wrong, f"{wrong[:3]}")
+    print(f"memory of {len(rows)} calls")
+
+
+def test_memory_refused(sojourn, program):
+    """An allocator whose entries were patched to watch freed memory does not begin to count, which is said at once."""
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("zombies.db"), "--zombies", "heap", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy", write_policy(sojourn, "memory", MEMORY))
+        check(re.search(r"memory: .*not counted: freed memory has been watched without counting: record again",
+                        "\n".join(answer["not_applied"])), f"{answer}")
+        goes_on(target, 0, "calls by themselves")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+
+
+CROWDED = "'late_t*': 1 functions have as many values"
+
+
+def test_crowded(sojourn, program):
+    """Values by debug data that find no room beside others are told of."""
+    database = sojourn.path("crowded.db")
+    rules = [{"function": "late_typed", "argument": argument, "as": kind} for argument in range(1, 9) for kind in ("int", "double")]
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--policy", write_policy(sojourn, "full", rules), "--",
+                     program], env=sojourn.environment).ready()
+    try:
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy",
+                            write_policy(sojourn, "crowded", [*rules, {"function": "late_t*"}]))
+        check(CROWDED in "\n".join(answer["not_applied"]), f"{answer}")
+        goes_on(target, 0, "calls with as many values as fit")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    told = [row["not_applied"] for row in sojourn.sql(database, "SELECT not_applied FROM policies ORDER BY number")]
+    check([CROWDED in text for text in told] == [False, True], f"told: {told}")
+
+
+def test_untyped(sojourn):
+    """Where there are no debug data is said in the answer, of the policy that asks for them alone."""
+    program = sojourn.path("bare")
+    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE, text=True, check=True)
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("bare.db"), "--function", "late_*", "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        pid = children(target.pid)[0]
+        for rules, is_told in (([{"function": "late_typed"}], True), ([], False)):
+            answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "bare", rules))
+            said = re.search("late_typed: no debug data about 1 of 1 functions.*give a signature", "\n".join(answer["not_applied"]))
+            check((said is not None) == is_told, f"{rules}: {answer}")
+            goes_on(target, 0, "calls by themselves")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+LIBRARY = """#include <unistd.h>
+__attribute__((noipa)) int late_apart(int number) { return number + 1; }
+__attribute__((noipa)) int late_twice(int number) { return number * 2; }
+__attribute__((noipa)) int late_block(int file, char *line) { return (int)read(file, line, 1) + 4; }
+"""
+CALLER = """#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+enum { THREADS = 2 };
+int late_apart(int number);
+int late_twice(int number);
+int late_block(int file, char *line);
+static _Atomic unsigned long plain, changed, wrong;
+static _Atomic int is_ending;
+static int pair[2];
+static void *run(void *none)
+{
+    for (int i = 0; !is_ending; i++) {
+        if (i % 20 == 0) {
+            usleep(5000);
+        }
+        const int twice = late_twice(i);
+        plain += i != 0 && twice == 2 * i;
+        changed += twice == -1;
+        wrong += (twice != 2 * i && twice != -1) || late_apart(i) != i + 1;
+    }
+    return none;
+}
+static void *wait_for_end(void *none)
+{
+    char line[1];
+    wrong += late_block(pair[0], line) != 5;
+    return none;
+}
+int main(void)
+{
+    pthread_t threads[THREADS + 1];
+    char line[16];
+    wrong += pipe(pair) != 0;
+    pthread_create(&threads[THREADS], NULL, wait_for_end, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, run, NULL);
+    }
+    printf("ready\\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        printf("%lu %lu wrong %lu\\n", plain, changed, wrong);
+        fflush(stdout);
+    }
+    is_ending = 1;
+    wrong += write(pair[1], "e", 1) != 1;
+    for (int i = 0; i < THREADS + 1; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    printf("%lu %lu wrong %lu\\n", plain, changed, wrong);
+    return wrong != 0;
+}
+"""
+IMPORTS = [{"function": "!late_apart"},
+           {"name": "less", "function": "!late_twice", "result": True, "as": "int", "change": {"set": -1}},
+           {"function": "!late_block", "signature": "(file:int, line:pointer) -> int"}]
+
+
+def build_caller(sojourn, binding):
+    library, caller = sojourn.path("liblate.so.1"), sojourn.path("caller")
+    subprocess.run(["gcc", "-O1", "-g", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,liblate.so.1"],
+                   input=LIBRARY, text=True, check=True)
+    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-x", "none", library, "-pthread", "-o", caller,
+                    "-Wl,-rpath," + sojourn.path(""), "-Wl,-z," + binding], input=CALLER, text=True, check=True)
+    return caller
+
+
+def check_apart(sojourn, database):
+    calls = [call for call in typed_calls(sojourn, database, "liblate.so.1!late_apart", "!late_apart") if len(call) == 2]
+    check(len(calls) > 300 and all(call["result"] == call["number"] + 1 for call in calls), f"{len(calls)}: {calls[:3]}")
+    return len(calls)
+
+
+def test_hooked_library(sojourn):
+    """Where the library is hooked, too, its functions record results for calls into it from then on; that a rule about
+    such calls does not change results is said."""
+    permit(sojourn, ["return", "errno", "set"])
+    caller, database = build_caller(sojourn, "lazy"), sojourn.path("hooked.db")
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--module", "caller", "--module", "liblate*",
+                     "--", caller], env=sojourn.environment).ready()
+    try:
+        policy = write_policy(sojourn, "hooked", IMPORTS[:1], modules={"library_calls": True, "include": ["caller", "liblate*"]})
+        answer = set_policy(sojourn, children(target.pid)[0], "--policy", policy)
+        check(not answer["not_applied"], f"{answer}")
+        for _ in range(5):
+            goes_on(target, 0, "calls with results of a hooked library")
+        policy = write_policy(sojourn, "reach", IMPORTS[:2], modules={"library_calls": True, "include": ["caller", "liblate*"]})
+        said = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", policy)["not_applied"])
+        check("'less': results of 1 functions that are recorded themselves are changed by rules about them only: name" in said, said)
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    print(f"calls into a hooked library: {check_apart(sojourn, database)}")
+
+
+def test_imports(sojourn, options, binding):
+    """Calls into libraries that were recorded without values, or not recorded at all, have them from then on, by the
+    library's debug data too; rules change their results; a call that was open meanwhile ends as it would have."""
+    permit(sojourn, ["return", "errno", "set"])
+    caller, database = build_caller(sojourn, binding), sojourn.path("imports.db")
+    if os.path.exists(database):
+        os.unlink(database)
+    target = Target([sojourn.program, "record", "-q", "-o", database, *options, "--module", "caller", "--", caller],
+                    env=sojourn.environment).ready()
+    modules = {"library_calls": True, "include": ["caller"]}
+    try:
+        pid = children(target.pid)[0]
+        for round_number in range(3):
+            for rules, column in ((IMPORTS[:1], 0), (IMPORTS[:2], 1), (IMPORTS, 1), ([], 0)):
+                answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "imports", rules, modules=modules))
+                said = [text for text in answer["not_applied"] if "stays recorded" not in text]
+                check(not said, f"{round_number}: {rules}: {answer}")
+                goes_on(target, column, f"calls under {len(rules)} rules")
+        stands(target, 1, "a result that was changed after all")
+        status, output = target.finish()
+        check(status == 0, f"it ended with {status}: {output}")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    changed = int(re.findall(r"\d+", output.splitlines()[-1])[1])
+    count = sojourn.sql(database, "SELECT count(*) AS n FROM rule_hits WHERE rule = 'less' AND value = -1")[0]["n"]
+    check(count == changed and changed > 0, f"{count} hits, {changed} results changed")
+    apart = check_apart(sojourn, database)
+    blocked = sojourn.sql(database, "SELECT call_id, ending FROM calls JOIN functions USING (function_id) "
+                          "WHERE name LIKE '%!late_block'")
+    check([row["ending"] for row in blocked] == (["returned"] if options else []), f"{blocked}")
+    results = sojourn.sql(database, f"SELECT value FROM arguments WHERE position = 0 AND call_id = {blocked[0]['call_id']}"
+                          ) if options else []
+    check([row["value"] for row in results] == ([5] if options else []), f"of the open call: {results}")
+    print(f"calls into libraries: {apart} with values, {changed} changed")
 
 
 def test_gone(sojourn, program):
@@ -355,6 +670,18 @@ def test(sojourn, arguments):
     test_unwanted_caller(sojourn, program)
     test_failed_before(sojourn, program)
     test_refused(sojourn, program)
+    test_typed(sojourn, program, True)
+    test_typed(sojourn, program, False)
+    test_memory(sojourn, program, True)
+    test_memory(sojourn, program, True, "--thread-memory")
+    test_memory(sojourn, program, False)
+    test_memory_refused(sojourn, program)
+    test_crowded(sojourn, program)
+    test_untyped(sojourn)
+    test_imports(sojourn, ["--library-calls"], "lazy")
+    test_imports(sojourn, ["--library-calls"], "now")
+    test_imports(sojourn, [], "lazy")
+    test_hooked_library(sojourn)
     test_gone(sojourn, program)
 
 

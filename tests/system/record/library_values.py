@@ -131,8 +131,9 @@ def build_caller(sojourn, options, version):
     return sojourn.path("caller"), library
 
 
-def typed_values(sojourn, caller, *options):
-    done, database = record(sojourn, [caller], "--library-calls", "--module", os.path.basename(caller), *options)
+def typed_values(sojourn, caller, *options, modules=("caller",)):
+    named = [part for module in modules for part in ("--module", module)]
+    done, database = record(sojourn, [caller], "--library-calls", *named, *options)
     check(done.returncode == 0, f"{done}")
     rows = sojourn.sql(database, """SELECT f.name, coalesce(t.name, '') AS value_name, a.value FROM arguments AS a
         JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id) LEFT JOIN value_types AS t
@@ -158,6 +159,29 @@ def test_types(sojourn):
         done, values = typed_values(sojourn, caller, "--value", "!scaled", "--value", "!apart(number:int) -> int")
         check({name for name, _ in values} == {"apart"}, f"{values}")
         check("--value !scaled: no debug data about 1 of 1 functions" in done.stderr, f"{done.stderr}")
+
+
+def test_hooked(sojourn):
+    """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers;
+    its functions have no values for that."""
+    for version in (True, False):
+        caller, _ = build_caller(sojourn, ["-g", "-O2"], version)
+        named = "libtyped.so.1!" if version else "!"
+        done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart")
+                                                       for part in ("--value", named + name)), modules=("caller", "libtyped*"))
+        check({key: values.get(key) for key in TYPED} == TYPED, f"{version}: {values}, {done.stderr}")
+        rules = [{"name": name, "function": named + "apart", "signature": "(number:int) -> int",
+                  "when": [{"argument": 1, "as": "int", "op": "==", "value": 4}, {"result": True, "as": "int", "op": op, "value": 5}]}
+                 for name, op in (("met", "=="), ("unmet", ">"))]
+        policy = sojourn.path("hooked.json")
+        with open(policy, "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "modules": {"library_calls": True, "include": ["caller", "libtyped*"]}, "values": rules}, file)
+        done, database = record(sojourn, [caller], "--policy", policy)
+        rows = sojourn.sql(database, "SELECT f.name, position, value, rule FROM arguments JOIN calls USING (call_id) "
+                           "JOIN functions AS f USING (function_id) ORDER BY position")
+        of = {"name": ("libtyped.so.1!" if version else "!") + "apart", "rule": "met"}
+        check(rows == [{**of, "position": 0, "value": 5}, {**of, "position": 1, "value": 4}], f"{rows}")
+    print("calls into a library that is hooked have its results")
 
 
 def test_room(sojourn, files):
@@ -204,6 +228,7 @@ def test(sojourn, arguments):
     test_debug_file(sojourn)
     test_errors(sojourn, files)
     test_types(sojourn)
+    test_hooked(sojourn)
     test_room(sojourn, files)
 
 
