@@ -17,21 +17,25 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* words_behind returns how many words are needed of where a place leads to, or of itself. */
+/* words_behind returns how many words are needed of where a place leads to, or of itself, as
+ * SJ_PLACE_WORDS is told. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
     uint32_t most = 0;
-    uint32_t own = 0;
+    uint32_t base = 0;
     for (size_t i = 0; i < function->count; i++) {
         const sj_typed_value *value = &function->values[i];
         const uint32_t bytes = value->divided_by != 0 ? 16 : value->bytes;
         const uint32_t end = value->from_byte + bytes;
-        if (value->is_behind && value->place == place) {
-            most = end > most ? end : most;
-            own = value->is_own ? (uint32_t)SJ_PLACE_OWN_WORDS : own;
+        if (value->place != place) {
+            continue;
         }
+        most = value->is_behind && end > most ? end : most;
+        base = value->is_own     ? (uint32_t)SJ_PLACE_OWN_WORDS
+               : value->is_given ? (uint32_t)SJ_PLACE_GIVEN_WORDS
+                                 : base;
     }
-    return (uint8_t)(own + (most + 7) / 8);
+    return (uint8_t)(base + (most + 7) / 8);
 }
 
 /* list_value adds the place of a value; `limit` is that of texts, which has no place yet. */
@@ -40,14 +44,15 @@ static size_t list_value(const sj_typed_function *function, const sj_typed_value
 {
     const bool has_limit =
         !value->is_behind && *limit != 0 && sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
-    if (used + (has_limit ? 2 : value->is_behind ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
+    const bool has_size = value->is_behind || value->is_given;
+    if (used + (has_limit ? 1 : 0) + (has_size ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
         return used;
     }
     if (has_limit) {
         places[used++] = *limit;
         *limit = 0;
     }
-    if (value->is_behind) {
+    if (has_size) {
         places[used++] = SJ_PLACE_WORDS;
         places[used++] = words_behind(function, value->place);
     }
@@ -69,5 +74,28 @@ void sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
         }
         seen[seen_count++] = value->place;
         used = list_value(function, value, &limit, places, used);
+    }
+}
+
+static bool is_listed(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place)
+{
+    size_t at = 0;
+    while (at < SJ_PLACES_PER_FUNCTION && places[at] != place) {
+        at += places[at] == SJ_PLACE_WORDS ? 2 : 1;
+    }
+    return at < SJ_PLACES_PER_FUNCTION;
+}
+
+void sj_typed_function_fit(sj_typed_function *function)
+{
+    uint8_t places[SJ_PLACES_PER_FUNCTION];
+    sj_typed_function_list(function, 0, places);
+    for (size_t i = 0; i < function->count; i++) {
+        sj_typed_value *value = &function->values[i];
+        if (value->place != 0 && !is_listed(places, value->place)) {
+            value->place = 0;
+            value->descriptor = sj_value_descriptor(sj_value_position(value->descriptor), 0);
+            value->state = SJ_TYPED_UNSUPPORTED;
+        }
     }
 }
