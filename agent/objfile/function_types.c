@@ -418,6 +418,7 @@ static void read_parameter(function_reader *reader, Dwarf_Die *die)
     }
     read->convention = sj_parameter_place_next(&reader->use, &layout);
     read->said.is_address = layout.passing == SJ_PASSED_ADDRESS;
+    read->said.extended_bytes = sj_extended_bytes(&layout, reader->is_aapcs);
 }
 
 static void read_parameters(function_reader *reader)
@@ -507,10 +508,8 @@ static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, boo
 {
     const sj_type_layout layout = has_type ? sj_type_layout_of(type, reader->language)
                                            : (sj_type_layout){.passing = SJ_PASSED_NOWHERE};
-    const bool is_hidden = (layout.passing == SJ_PASSED_MEMORY && !layout.is_extended) ||
-                           layout.passing == SJ_PASSED_ADDRESS;
     reader->use.is_unknown = layout.passing == SJ_PASSED_UNKNOWN;
-    reader->use.whole = is_hidden && !reader->is_aapcs ? 1 : 0;
+    reader->use.whole = !reader->is_aapcs && sj_result_is_in_memory(&layout, false) ? 1 : 0;
     return layout;
 }
 
@@ -522,14 +521,13 @@ static sj_parameter_place result_place(const function_reader *reader, const sj_t
         return place;
     }
     /* System V returns the address that it was given; AAPCS64 does not. */
-    place.is_address =
-        layout->passing == SJ_PASSED_ADDRESS ||
-        (layout->passing == SJ_PASSED_MEMORY && !layout->is_extended && !reader->is_aapcs);
-    place.is_extended = layout->is_extended && !reader->is_aapcs;
+    place.is_address = sj_result_is_in_memory(layout, reader->is_aapcs);
+    place.is_given = place.is_address && reader->is_aapcs;
+    place.extended_bytes = sj_extended_bytes(layout, reader->is_aapcs);
     if (layout->passing == SJ_PASSED_WORDS && (!layout->is_aggregate || !reader->is_aapcs)) {
         place.words[0] = sj_value_descriptor(
             SJ_VALUE_RESULT, layout->words[0] == SJ_WORD_REAL ? SJ_VALUE_DOUBLE : SJ_VALUE_LONG);
-    } else if (place.is_address && !reader->is_aapcs) {
+    } else if (place.is_address) {
         place.words[0] = sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_LONG);
     }
     return place;
@@ -640,6 +638,7 @@ sj_status sj_function_types_find(sj_function_types *types, uint64_t offset, cons
     if (reader != NULL && made != NULL) {
         begin_reader(reader, types, entry, symbol);
         status = describe(reader, made);
+        sj_typed_function_fit(made);
     }
     free(reader);
     if (status != SJ_OK) {

@@ -30,7 +30,8 @@ typedef struct sj_typed_value {
     uint8_t bytes;
     bool is_behind;      /* it lies where the place leads to, which is recorded as a text */
     bool is_own;         /* or in words of the place itself, which are recorded likewise */
-    bool is_extended;    /* it is a long double of the x87 */
+    bool is_given;       /* the place leads there by the address that the caller gave for it */
+    bool is_extended;    /* it is a long double: of the x87 with ten bytes, else binary128 */
     uint32_t divided_by; /* it is the distance of two addresses there, by this; 0: it is not */
     uint8_t state;       /* sj_typed_state */
     char *name;          /* owned; "" when the source has none; "point.x" of a field */
@@ -59,6 +60,9 @@ bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
 /* sj_typed_function_list_result does so for what the function returns. */
 bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
                                    uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
+/* sj_typed_function_fit makes those values unsupported whose places find no room in that list. */
+void sj_typed_function_fit(sj_typed_function *function);
 
 typedef struct sj_function_types sj_function_types;
 

@@ -5,8 +5,29 @@ enum {
     WHOLE_REGISTERS_SYSTEM_V = 6,
     WHOLE_REGISTERS_AAPCS = 8,
     WORD_BYTES = 8,
-    HOMOGENEOUS_MOST = 4
+    HOMOGENEOUS_MOST = 4,
+    EXTENDED_BYTES_X87 = 10,
+    EXTENDED_BYTES_BINARY128 = 16
 };
+
+uint8_t sj_extended_bytes(const sj_type_layout *layout, bool is_aapcs)
+{
+    return !layout->is_extended ? 0 : is_aapcs ? EXTENDED_BYTES_BINARY128 : EXTENDED_BYTES_X87;
+}
+
+static bool is_homogeneous(const sj_type_layout *layout)
+{
+    return layout->is_aggregate && layout->real_count != 0 &&
+           layout->real_count <= HOMOGENEOUS_MOST;
+}
+
+bool sj_result_is_in_memory(const sj_type_layout *layout, bool is_aapcs)
+{
+    if (layout->passing != SJ_PASSED_MEMORY || layout->is_extended) {
+        return layout->passing == SJ_PASSED_ADDRESS;
+    }
+    return !is_aapcs || (layout->bytes > 2 * (uint64_t)WORD_BYTES && !is_homogeneous(layout));
+}
 
 static uint32_t whole_registers(const sj_register_use *use)
 {
@@ -32,7 +53,7 @@ static sj_parameter_place take_stack(sj_register_use *use, const sj_type_layout 
     const sj_parameter_place place = {.is_known = true,
                                       .is_on_stack = true,
                                       .stack_word = use->stack,
-                                      .is_extended = layout->is_extended && !use->is_aapcs};
+                                      .extended_bytes = sj_extended_bytes(layout, use->is_aapcs)};
     use->is_unknown = words > UINT16_MAX;
     use->stack += (uint32_t)words;
     return place;
@@ -86,10 +107,11 @@ static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_l
     return place;
 }
 
-/* take_extended: AAPCS64 has a vector register for it, of which the half is not recorded. */
+/* take_extended: AAPCS64 has a vector register for it. */
 static sj_parameter_place take_extended(sj_register_use *use, const sj_type_layout *layout)
 {
-    sj_parameter_place place = {.is_known = true};
+    sj_parameter_place place = {.is_known = true,
+                                .extended_bytes = sj_extended_bytes(layout, use->is_aapcs)};
     if (use->real == REAL_REGISTERS) {
         return take_stack(use, layout);
     }
@@ -102,7 +124,7 @@ static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout 
     if (layout->is_extended) {
         return take_extended(use, layout);
     }
-    if (layout->is_aggregate && layout->real_count != 0 && layout->real_count <= HOMOGENEOUS_MOST) {
+    if (is_homogeneous(layout)) {
         return take_homogeneous(use, layout);
     }
     if (layout->passing == SJ_PASSED_MEMORY && layout->bytes > 2 * (uint64_t)WORD_BYTES) {

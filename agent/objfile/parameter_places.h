@@ -24,7 +24,9 @@ typedef struct sj_parameter_place {
     uint32_t members;    /* vector registers from that of the first word on, each with one number of
                             a homogeneous aggregate; 0: it is none */
     uint32_t member_bytes;
-    bool is_extended; /* a long double of the x87: on the stack, or at the top of its own */
+    bool is_given; /* a result's address is that which the caller gave: the exit does not have it */
+    uint8_t extended_bytes; /* of a long double: of the x87, on the stack or at the top of its own,
+                               or binary128; 0: it is none */
 } sj_parameter_place;
 
 /* What DWARF says of a parameter at the entry. */
@@ -34,6 +36,12 @@ typedef enum sj_entry_state {
     SJ_ENTRY_MEMORY = 2,   /* a place in memory, as of code that is not optimized */
     SJ_ENTRY_REGISTERS = 3 /* those that `place` says */
 } sj_entry_state;
+
+/* sj_extended_bytes is how many bytes of a long double are its value; 0: it is none. */
+uint8_t sj_extended_bytes(const sj_type_layout *layout, bool is_aapcs);
+
+/* sj_result_is_in_memory: the caller gives an address for the result. */
+bool sj_result_is_in_memory(const sj_type_layout *layout, bool is_aapcs);
 
 /* sj_parameter_place_next places the next parameter. */
 sj_parameter_place sj_parameter_place_next(sj_register_use *use, const sj_type_layout *layout);

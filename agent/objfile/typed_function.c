@@ -17,21 +17,25 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* words_behind returns how many words are needed of where a place leads to, or of itself. */
+/* words_behind returns how many words are needed of where a place leads to, or of itself, as
+ * SJ_PLACE_WORDS is told. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
     uint32_t most = 0;
-    uint32_t own = 0;
+    uint32_t base = 0;
     for (size_t i = 0; i < function->count; i++) {
         const sj_typed_value *value = &function->values[i];
         const uint32_t bytes = value->divided_by != 0 ? 16 : value->bytes;
         const uint32_t end = value->from_byte + bytes;
-        if (value->is_behind && value->place == place) {
-            most = end > most ? end : most;
-            own = value->is_own ? (uint32_t)SJ_PLACE_OWN_WORDS : own;
+        if (value->place != place) {
+            continue;
         }
+        most = value->is_behind && end > most ? end : most;
+        base = value->is_own     ? (uint32_t)SJ_PLACE_OWN_WORDS
+               : value->is_given ? (uint32_t)SJ_PLACE_GIVEN_WORDS
+                                 : base;
     }
-    return (uint8_t)(own + (most + 7) / 8);
+    return (uint8_t)(base + (most + 7) / 8);
 }
 
 /* What the places of a function already say of one of them. */
@@ -70,21 +74,22 @@ static size_t list_value(const sj_typed_function *function, const sj_typed_value
 {
     const bool is_text =
         !value->is_behind && sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
-    const uint8_t words = value->is_behind ? words_behind(function, value->place) : 0;
+    const bool has_size = value->is_behind || value->is_given;
+    const uint8_t words = has_size ? words_behind(function, value->place) : 0;
     const listed_place listed = find_place(places, used, value->place);
     const bool has_limit = is_text && limit > listed.limit;
     if (listed.is_there) {
         *complete = *complete && listed.words >= words && !has_limit;
         return used;
     }
-    if (used + (has_limit ? 2 : value->is_behind ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
+    if (used + (has_limit ? 1 : 0) + (has_size ? 3 : 1) > SJ_PLACES_PER_FUNCTION) {
         *complete = false;
         return used;
     }
     if (has_limit) {
         places[used++] = limit;
     }
-    if (value->is_behind) {
+    if (has_size) {
         places[used++] = SJ_PLACE_WORDS;
         places[used++] = words;
     }
@@ -117,4 +122,19 @@ bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t li
                                    uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     return list_values(function, limit, true, places);
+}
+
+void sj_typed_function_fit(sj_typed_function *function)
+{
+    uint8_t places[SJ_PLACES_PER_FUNCTION] = {0};
+    (void)sj_typed_function_list(function, 0, places);
+    for (size_t i = 0; i < function->count; i++) {
+        sj_typed_value *value = &function->values[i];
+        if (value->place != 0 &&
+            !find_place(places, SJ_PLACES_PER_FUNCTION, value->place).is_there) {
+            value->place = 0;
+            value->descriptor = sj_value_descriptor(sj_value_position(value->descriptor), 0);
+            value->state = SJ_TYPED_UNSUPPORTED;
+        }
+    }
 }

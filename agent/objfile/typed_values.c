@@ -279,25 +279,25 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     value.place = shape.place_kind != 0
                       ? sj_value_descriptor(sj_value_position(word), shape.place_kind)
                       : word;
+    value.is_given = place->is_given;
     value.from_byte = (uint8_t)from_byte;
     value.bytes = shape.bytes;
     return add_value(maker, name, of, &value, stripped);
 }
 
-/* add_extended adds a long double of the x87: ten bytes of a place, or of the registers of a
- * result.
- */
+/* add_extended adds a long double: the bytes of a place, or of the registers of a result. */
 static sj_status add_extended(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type)
 {
-    enum { EXTENDED_BYTES = 10 };
     const uint8_t word = sj_parameter_word(maker->place, 0);
     const uint32_t from = maker->is_result ? SJ_RESULT_EXTENDED * WORD_BYTES : 0;
     const bool is_held = word != 0 || maker->is_result;
+    const uint32_t kind =
+        sj_value_is_real(sj_value_kind_of(word)) ? SJ_PLACE_VECTOR : SJ_VALUE_STRING;
     const sj_typed_value value = {
-        .place = is_held ? sj_value_descriptor(sj_value_position(word), SJ_VALUE_STRING) : 0,
+        .place = is_held ? sj_value_descriptor(sj_value_position(word), kind) : 0,
         .descriptor = sj_value_descriptor(0, is_held ? SJ_VALUE_OBJECT : 0),
         .from_byte = (uint16_t)from,
-        .bytes = EXTENDED_BYTES,
+        .bytes = maker->place->extended_bytes,
         .is_behind = is_held,
         .is_own = is_held,
         .is_extended = is_held,
@@ -397,7 +397,7 @@ static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, ui
     }
     const int tag = dwarf_tag(&type);
     const uint32_t text = sj_type_is_structure(tag) ? text_place(&type) : 0;
-    if (depth == 0 && place->is_extended && place->is_known) {
+    if (depth == 0 && place->extended_bytes != 0 && place->is_known) {
         return add_extended(maker, name, of, &type);
     }
     if (depth == 0 && text != 0 && text != SJ_PLACE_TEXT_AT && !place->is_address) {
@@ -441,7 +441,8 @@ static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
                                   .from_byte = (uint16_t)offset,
                                   .bytes = shape.bytes,
                                   .is_behind = true,
-                                  .is_own = result != NULL};
+                                  .is_own = result != NULL,
+                                  .is_given = maker->place->is_given};
     return add_value(maker, name, of, &value, stripped);
 }
 
@@ -475,6 +476,7 @@ static sj_status add_vector(value_maker *maker, const char *name, Dwarf_Die *typ
                                   .descriptor = sj_value_descriptor(0, SJ_VALUE_ULONG),
                                   .bytes = WORD_BYTES,
                                   .is_behind = true,
+                                  .is_given = maker->place->is_given,
                                   .divided_by = (uint32_t)element};
     snprintf(full, sizeof(full), "%s.size()", name);
     return has_room(maker) ? add_value(maker, full, type, &value, NULL) : SJ_OK;

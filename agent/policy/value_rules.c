@@ -1,6 +1,5 @@
 #include "agent/policy/value_rules.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,23 +333,15 @@ static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block
     value->text = name;
 }
 
-/* write_extended writes a long double of the x87: 64 bits, of which the highest is 1, then its sign
- * and exponent. */
-static void write_extended(const char *bytes, sj_block_value *value,
+/* write_extended writes a long double, of the x87 or binary128. */
+static void write_extended(const sj_typed_value *typed, const char *bytes, sj_block_value *value,
                            char number[SJ_TYPED_NUMBER_BYTES])
 {
-    enum { EXPONENT = 0x7fff, BIAS = 16383 + 63, DIGITS = 21 };
-    uint64_t fraction = 0;
-    uint16_t top = 0;
-    memcpy(&fraction, bytes, sizeof(fraction));
-    memcpy(&top, bytes + sizeof(fraction), sizeof(top));
-    const char *sign = (top & (EXPONENT + 1)) != 0 ? "-" : "";
-    if ((top & EXPONENT) == EXPONENT) {
-        snprintf(number, SJ_TYPED_NUMBER_BYTES, "%s%s", sign, fraction << 1 == 0 ? "inf" : "nan");
+    enum { BYTES_BINARY128 = 16 };
+    if (typed->bytes == BYTES_BINARY128) {
+        sj_long_double_write_binary128(bytes, number);
     } else {
-        const int exponent = (top & EXPONENT) != 0 ? top & EXPONENT : 1;
-        snprintf(number, SJ_TYPED_NUMBER_BYTES, "%s%.*Lg", sign, DIGITS,
-                 ldexpl((long double)fraction, exponent - BIAS));
+        sj_long_double_write_x87(bytes, number);
     }
     value->bits = 0;
     value->text = number;
@@ -389,7 +380,7 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
         return true;
     }
     if (typed->is_extended) {
-        write_extended(from->text + typed->from_byte, value, number);
+        write_extended(typed, from->text + typed->from_byte, value, number);
         return true;
     }
     const bool is_short = (kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT) && typed->bytes < 4;

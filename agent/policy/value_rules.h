@@ -7,6 +7,7 @@
 
 #include "agent/abi/changes.h"
 #include "agent/objfile/function_types.h"
+#include "agent/policy/long_double.h"
 #include "agent/policy/pattern.h"
 #include "agent/policy/value_conditions.h"
 #include "proto/block/block.h"
@@ -180,7 +181,7 @@ void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matc
 /* sj_typed_value_take makes of what a place held, or led to, a value that is stored: `from` with
  * its place as descriptor. Its text is that of `from`, of the type, or `number`. False: it was not
  * there. */
-enum { SJ_TYPED_NUMBER_BYTES = 40 };
+enum { SJ_TYPED_NUMBER_BYTES = SJ_LONG_DOUBLE_TEXT_BYTES };
 bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
                          sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES]);
 

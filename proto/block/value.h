@@ -92,12 +92,18 @@ enum {
                                   function fills; the text behind it is recorded at the exit, and its
                                   result, a number of 64 bits, is how many bytes it has */
     SJ_PLACE_FILLED_INT = 15,  /* likewise, of 32 bits */
-    SJ_PLACE_MOST_WORDS = 239, /* behind SJ_PLACE_WORDS */
-    SJ_PLACE_OWN_WORDS = 240,  /* there, above it: so many words of the place itself: of the stack,
-                                  or of registers of a result, in the order of sj_result_word */
-    SJ_PLACE_LENGTH_TEXT = 13, /* kind: two registers with a text's length and its address */
-    SJ_PLACE_TEXT_LENGTH = 14, /* kind: two registers with its address and its length */
-    SJ_PLACE_TEXT_AT = 15      /* kind: the address of its address and its length */
+    SJ_PLACE_MOST_WORDS = 191, /* behind SJ_PLACE_WORDS */
+    SJ_PLACE_GIVEN_WORDS = 192, /* there, above it: so many words where the address leads that the
+                                   caller gave for the result, which the exit does not have; none:
+                                   the place says what is there */
+    SJ_PLACE_GIVEN_MOST = 239,
+    SJ_PLACE_OWN_WORDS = 240, /* there, above it: so many words of the place itself: of the stack,
+                                 or of registers of a result, in the order of sj_result_word */
+    SJ_PLACE_RESULT_ADDRESS = 1, /* behind SJ_PLACE_FILLED, of probes only: that address is kept */
+    SJ_PLACE_VECTOR = 12,        /* kind, with two words of its own: a whole vector register */
+    SJ_PLACE_LENGTH_TEXT = 13,   /* kind: two registers with a text's length and its address */
+    SJ_PLACE_TEXT_LENGTH = 14,   /* kind: two registers with its address and its length */
+    SJ_PLACE_TEXT_AT = 15        /* kind: the address of its address and its length */
 };
 
 /* Where a result may be, in words; the second halves of vector registers are none. */
@@ -105,7 +111,8 @@ typedef enum sj_result_word {
     SJ_RESULT_WHOLE = 0,
     SJ_RESULT_SECOND = 1,
     SJ_RESULT_REAL = 2,     /* four of them */
-    SJ_RESULT_EXTENDED = 6, /* two: the top of the stack of the x87 */
+    SJ_RESULT_EXTENDED = 6, /* two, of a long double: the top of the stack of the x87, or a whole
+                               vector register */
     SJ_RESULT_WORDS = 8
 } sj_result_word;
 
@@ -149,6 +156,12 @@ static inline bool sj_place_is_filled(uint8_t place)
 static inline bool sj_place_is_size(uint8_t place)
 {
     return place == SJ_PLACE_LENGTH || place == SJ_PLACE_WORDS || sj_place_is_filled(place);
+}
+
+/* sj_place_is_given: what SJ_PLACE_WORDS says is about a result at an address of the caller's. */
+static inline bool sj_place_is_given(uint8_t size, uint8_t words)
+{
+    return size == SJ_PLACE_WORDS && words >= SJ_PLACE_GIVEN_WORDS && words <= SJ_PLACE_GIVEN_MOST;
 }
 
 /* sj_place_limit returns the limit that reaches `bytes`; 0: what texts have otherwise does. */

@@ -175,7 +175,7 @@ static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *
     add_to_word(word, place);
 }
 
-/* emit_kept adds what keeps the address of a buffer at the entry. */
+/* emit_kept adds what keeps the address of a buffer, or of a result, at the entry. */
 static void emit_kept(sj_code_emitter *emitter, uint32_t function, value_word *word,
                       const uint8_t filled[2])
 {
@@ -203,17 +203,17 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
 
 /* add_or_refuse adds descriptors, but for those that are 0, together or not at all; `*fits` is
  * false when they find no room. */
-static void add_or_refuse(value_word *word, const uint8_t descriptors[3], bool *fits)
+static void add_or_refuse(value_word *word, const uint8_t descriptors[AT_ONCE], bool *fits)
 {
     uint32_t needed = 0;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
         needed += descriptors[i] != 0;
     }
     if (word->count + needed > AT_ONCE) {
         *fits = false;
         return;
     }
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < AT_ONCE; i++) {
         if (descriptors[i] != 0) {
             add_to_word(word, descriptors[i]);
         }
@@ -237,15 +237,16 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
             i++;
         } else if (words != 0) {
             if (place != 0) {
-                add_or_refuse(&word, (uint8_t[]){SJ_PLACE_WORDS, words, place}, fits);
+                const uint8_t text_limit = words == SJ_PLACE_GIVEN_WORDS ? limit : 0;
+                add_or_refuse(&word, (uint8_t[]){text_limit, SJ_PLACE_WORDS, words, place}, fits);
             }
             words = 0;
         } else if (filled != 0) {
-            add_or_refuse(&word, (uint8_t[]){limit, filled, place}, fits);
+            add_or_refuse(&word, (uint8_t[AT_ONCE]){limit, filled, place}, fits);
             filled = 0;
         } else if (place != 0) {
             const uint8_t text_limit = is_text_place(place) ? limit : 0;
-            add_or_refuse(&word, (uint8_t[]){text_limit, place, 0}, fits);
+            add_or_refuse(&word, (uint8_t[AT_ONCE]){text_limit, place}, fits);
         }
     }
     return word.descriptors;
@@ -255,6 +256,7 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
 static void emit_values(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                         values_moment moment)
 {
+    static const uint8_t given[2] = {SJ_PLACE_FILLED, SJ_PLACE_RESULT_ADDRESS};
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
     const uint32_t id =
         (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | sj_function_id(application, index);
@@ -280,14 +282,18 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
             size[1] = function->values[++i];
         } else {
             const uint8_t place = place_at(held, moment);
-            if (sj_place_is_filled(size[0])) {
+            const bool is_given = sj_place_is_given(size[0], size[1]);
+            if (is_given && moment == MOMENT_ENTRY) {
+                emit_kept(emitter, id, &word, given);
+            } else if (sj_place_is_filled(size[0])) {
                 if (moment == MOMENT_ENTRY) {
                     emit_kept(emitter, id, &word, size);
                 } else if (place != 0) {
                     emit_filled(emitter, id, &word, limit, size[0], place);
                 }
             } else if (place != 0) {
-                const bool has_limit = is_text_place(place) && size[0] != SJ_PLACE_WORDS;
+                const bool has_words = size[0] == SJ_PLACE_WORDS && size[1] != SJ_PLACE_GIVEN_WORDS;
+                const bool has_limit = is_text_place(place) && !has_words;
                 emit_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
             }
             size[0] = 0;

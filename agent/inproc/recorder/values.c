@@ -427,7 +427,8 @@ static uint32_t return_values(uint32_t function)
     return 0;
 }
 
-/* Buffers that functions fill, by the stack address of their call, which no other open call has.
+/* Buffers that functions fill, and addresses that callers give for results, of which a function has
+ * one or the other, by the stack address of their call, which no other open call has.
  * Who comes to a place later has it: what is found is checked, so that halves of two are none. */
 enum { KEPT_BUFFERS = 4096 };
 
@@ -462,23 +463,37 @@ static bool take_buffer(uint64_t stack, uint64_t *pointer)
     return true;
 }
 
+/* take_or_count finds the buffer of a call. What was kept and is no more, or was never, is counted,
+ * and unreadable. */
+static bool take_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64_t *pointer)
+{
+    if (take_buffer(stack, pointer)) {
+        return true;
+    }
+    sj_recorder_count_lost_value();
+    sj_recorder_put_value(tag, stack,
+                          sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING),
+                          SJ_PART_VALUE, sj_value_text_head(0, SJ_VALUE_UNREADABLE));
+    return false;
+}
+
 /* put_filled keeps the address of a buffer at the entry of a call, and records it at the exit, as
- * long as the result says. What was kept and is no more, or was never, is counted, and unreadable.
- */
+ * long as the result says. */
 static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
 {
     text_place text = {.most = most};
     uint64_t bits = 0;
+    if (place == SJ_PLACE_RESULT_ADDRESS) {
+        keep_buffer(at->stack, at->registers->result_address);
+        return;
+    }
     if (sj_value_position(place) != SJ_VALUE_RESULT) {
         if (find_register(place, at->shift, at->stack, at->registers, &bits)) {
             keep_buffer(at->stack, bits);
         }
         return;
     }
-    if (!take_buffer(at->stack, &text.pointer)) {
-        sj_recorder_count_lost_value();
-        sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE,
-                              sj_value_text_head(0, SJ_VALUE_UNREADABLE));
+    if (!take_or_count(tag, place, at->stack, &text.pointer)) {
         return;
     }
     const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
@@ -541,7 +556,8 @@ static size_t read_result(const sj_value_registers *registers, size_t count,
     for (size_t i = SJ_RESULT_REAL; i < SJ_RESULT_EXTENDED; i++) {
         words[i] = registers->real[i - SJ_RESULT_REAL];
     }
-    return count > SJ_RESULT_EXTENDED && !sj_arch_extended(words + SJ_RESULT_EXTENDED)
+    return count > SJ_RESULT_EXTENDED &&
+                   !sj_arch_extended(SJ_VALUE_RESULT, words + SJ_RESULT_EXTENDED)
                ? (size_t)SJ_RESULT_EXTENDED
                : count;
 }
@@ -549,13 +565,17 @@ static size_t read_result(const sj_value_registers *registers, size_t count,
 /* put_own_words records words of a place itself, as a text. */
 static void put_own_words(uint32_t tag, uint8_t place, size_t count, const moment *at)
 {
-    enum { STACK_MOST = 2 };
+    enum { ARGUMENT_MOST = 2 };
     const uint32_t position = sj_value_position(place);
     uint64_t words[SJ_RESULT_WORDS];
     count = count < SJ_RESULT_WORDS ? count : SJ_RESULT_WORDS;
     if (position == SJ_VALUE_RESULT) {
         count = read_result(at->registers, count, words);
-    } else if (position >= SJ_PLACE_STACK && count <= STACK_MOST) {
+    } else if (sj_value_kind_of(place) == SJ_PLACE_VECTOR) {
+        if (count != ARGUMENT_MOST || !sj_arch_extended(position, words)) {
+            return;
+        }
+    } else if (position >= SJ_PLACE_STACK && count <= ARGUMENT_MOST) {
         for (size_t i = 0; i < count; i++) {
             words[i] = stack_words(at->stack)[position - SJ_PLACE_STACK + i];
         }
@@ -570,13 +590,19 @@ static void put_own_words(uint32_t tag, uint8_t place, size_t count, const momen
 static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *at, text_size *size)
 {
     const uint32_t kind = sj_value_kind_of(place);
-    const size_t whole = size->words * WORD_BYTES;
-    if (kind != SJ_VALUE_STRING && kind < SJ_PLACE_LENGTH_TEXT) {
+    const size_t words = size->words;
+    const bool is_given = words >= SJ_PLACE_GIVEN_WORDS && words <= SJ_PLACE_GIVEN_MOST;
+    const size_t whole = (is_given ? words - SJ_PLACE_GIVEN_WORDS : words) * WORD_BYTES;
+    if (kind < SJ_PLACE_LENGTH_TEXT && kind != SJ_VALUE_STRING && kind != SJ_PLACE_VECTOR) {
         sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE, bits);
         return;
     }
-    if (size->words > SJ_PLACE_OWN_WORDS) {
-        put_own_words(tag, place, size->words - SJ_PLACE_OWN_WORDS, at);
+    if (words > SJ_PLACE_OWN_WORDS) {
+        put_own_words(tag, place, words - SJ_PLACE_OWN_WORDS, at);
+        size->words = 0;
+        return;
+    }
+    if (is_given && !take_or_count(tag, place, at->stack, &bits)) {
         size->words = 0;
         return;
     }
@@ -636,11 +662,12 @@ static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint3
             descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }
-        if (kind == SJ_VALUE_OBJECT) {
+        if (kind == SJ_VALUE_OBJECT && size.words <= SJ_PLACE_OWN_WORDS) {
             continue; /* of runtimes that know what it is */
         }
         if (sj_recorder_changes != NULL &&
             sj_recorder_is_idle(id, descriptor, sj_value_narrow(kind, bits))) {
+            size.words = 0;
             continue;
         }
         put_value(tag, descriptor, bits, &at, &size);

@@ -17,6 +17,8 @@ typedef struct sj_value_registers {
     uint64_t whole[SJ_VALUE_REGISTERS];
     uint64_t real[SJ_VALUE_REGISTERS]; /* low halves; the first is a result, too */
     uint64_t result;
+    uint64_t result_address; /* that the caller gives for a result, where no argument's register
+                                holds it (AArch64: x8); at entries only */
 } sj_value_registers;
 
 /* What sj_recorder_values did. The assembly knows the numbers. */

@@ -6,6 +6,7 @@ the C library failed.
 library_values.py BUILD_FOLDER
 """
 import json
+import itertools
 import os
 import re
 import shutil
@@ -100,6 +101,7 @@ __attribute__((noipa)) pair scaled(const char *name, color of, double share, pai
 }
 __attribute__((noipa)) whole filled(const pair *from) { return (whole){(int)from->a, 0.5, 7}; }
 __attribute__((noipa)) int apart(int number) { return number + 1; }
+__attribute__((noipa)) long double precise(int number, long double by) { return number * by; }
 """
 CALLER = """typedef enum color { RED, GREEN = 5 } color;
 typedef struct pair { long a; color b; } pair;
@@ -107,26 +109,28 @@ typedef struct whole { int low; double high; long rest; } whole;
 pair scaled(const char *name, color of, double share, pair given);
 whole filled(const pair *from);
 int apart(int number);
+long double precise(int number, long double by);
 int main(void)
 {
     const pair got = scaled("over there", GREEN, 1.5, (pair){40, RED});
-    return (int)got.a + filled(&got).low + apart(4) - 91;
+    return (int)got.a + filled(&got).low + apart(4) - 91 + (precise(3, -0.125L) != -0.375L);
 }
 """
 TYPED = {("scaled", "name"): "over there", ("scaled", "of"): "GREEN", ("scaled", "share"): 1.5, ("scaled", "given.a"): 40,
          ("scaled", "given.b"): "RED", ("scaled", "return.a"): 43, ("scaled", "return.b"): "GREEN",
          ("filled", "from->a"): 43, ("filled", "return.low"): 43, ("filled", "return.high"): 0.5, ("filled", "return.rest"): 7,
-         ("apart", "number"): 4, ("apart", ""): 5}
+         ("apart", "number"): 4, ("apart", ""): 5, ("precise", "number"): 3, ("precise", "by"): "-0.125", ("precise", ""): "-0.375"}
 
 
-def build_caller(sojourn, options, version):
-    """A program without debug data, and its library, with versions of its functions or not."""
+def build_caller(sojourn, tools, options, version):
+    """A program without debug data, and its library, with versions of its functions or not. `tools` is what their
+    names begin with."""
     library, script = sojourn.path("libtyped.so.1"), sojourn.path("versions")
     with open(script, "w", encoding="utf-8") as file:
         file.write("TYPED_1 { global: *; };\n")
-    subprocess.run(["gcc", *options, "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,libtyped.so.1",
+    subprocess.run([f"{tools}gcc", *options, "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,libtyped.so.1",
                     *([f"-Wl,--version-script={script}"] if version else [])], input=LIBRARY, text=True, check=True)
-    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-x", "none", library, "-o", sojourn.path("caller"), "-Wl,-rpath," + sojourn.path("")],
+    subprocess.run([f"{tools}gcc", "-O1", "-x", "c", "-", "-x", "none", library, "-o", sojourn.path("caller"), "-Wl,-rpath," + sojourn.path("")],
                    input=CALLER, text=True, check=True)
     return sojourn.path("caller"), library
 
@@ -143,17 +147,17 @@ def typed_values(sojourn, caller, *options, modules=("caller",)):
 
 def test_types(sojourn):
     """Of calls into a library that has debug data, or whose debug data are in a file of their own, types are those."""
-    for options, version in ((["-g", "-O0"], True), (["-g", "-O2"], False)):
-        caller, library = build_caller(sojourn, options, version)
+    for tools, (options, version) in itertools.product(("", "aarch64-linux-gnu-"), ((["-g", "-O0"], True), (["-g", "-O2"], False))):
+        caller, library = build_caller(sojourn, tools, options, version)
         named = "libtyped.so.1!" if version else "!"
         for split in (False, True):
             if split:
-                subprocess.run(["objcopy", "--only-keep-debug", library, library + ".debug"], check=True)
-                subprocess.run(["strip", "--strip-unneeded", library], check=True)
-                subprocess.run(["objcopy", f"--add-gnu-debuglink={library}.debug", library], check=True)
-            done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart")
+                subprocess.run([f"{tools}objcopy", "--only-keep-debug", library, library + ".debug"], check=True)
+                subprocess.run([f"{tools}strip", "--strip-unneeded", library], check=True)
+                subprocess.run([f"{tools}objcopy", f"--add-gnu-debuglink={library}.debug", library], check=True)
+            done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart", "precise")
                                                            for part in ("--value", named + name)))
-            check({key: values.get(key) for key in TYPED} == TYPED, f"{options} {split}: {values}, {done.stderr}")
+            check({key: values.get(key) for key in TYPED} == TYPED, f"{tools} {options} {split}: {values}, {done.stderr}")
             check("no debug data" not in done.stderr, f"{done.stderr}")
         os.unlink(library + ".debug")
         done, values = typed_values(sojourn, caller, "--value", "!scaled", "--value", "!apart(number:int) -> int")
@@ -165,9 +169,9 @@ def test_hooked(sojourn):
     """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers;
     its functions have no values for that."""
     for version in (True, False):
-        caller, _ = build_caller(sojourn, ["-g", "-O2"], version)
+        caller, _ = build_caller(sojourn, "", ["-g", "-O2"], version)
         named = "libtyped.so.1!" if version else "!"
-        done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart")
+        done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart", "precise")
                                                        for part in ("--value", named + name)), modules=("caller", "libtyped*"))
         check({key: values.get(key) for key in TYPED} == TYPED, f"{version}: {values}, {done.stderr}")
         rules = [{"name": name, "function": named + "apart", "signature": "(number:int) -> int",

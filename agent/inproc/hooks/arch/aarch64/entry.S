@@ -38,7 +38,7 @@ sj_arch_values_entry:
     stp d2, d3, [sp, #80]
     stp d4, d5, [sp, #96]
     stp d6, d7, [sp, #112]
-    str x16, [sp, #128]
+    stp x16, x8, [sp, #128]
     add x2, x29, #208
     mov x3, sp
     bl sj_recorder_values

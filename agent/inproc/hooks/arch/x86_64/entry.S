@@ -93,7 +93,7 @@ sj_arch_values_entry:
     push %r11
     push %rbp
     mov %rsp, %rbp
-    sub $136, %rsp /* sj_value_registers */
+    sub $144, %rsp /* sj_value_registers */
     and $-16, %rsp
     mov %rdi, (%rsp)
     mov %rsi, 8(%rsp)
@@ -112,6 +112,7 @@ sj_arch_values_entry:
     movq %xmm6, 112(%rsp)
     movq %xmm7, 120(%rsp)
     mov %rax, 128(%rsp)
+    movq $0, 136(%rsp)
     mov 96(%rbp), %edi
     mov 104(%rbp), %esi
     lea 264(%rbp), %rdx

@@ -31,11 +31,26 @@ static inline uint64_t sj_arch_ticks(void)
     return ticks;
 }
 
-/* sj_arch_extended: there is no x87. */
-static inline bool sj_arch_extended(uint64_t words[2])
+/* sj_arch_extended copies a long double: of the argument in the vector register `position` from 1,
+ * or with 0 of the result. The recorder is built without vector registers, so that they are still
+ * the program's. */
+static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
 {
-    (void)words;
-    return false;
+    enum { REGISTERS = 8 };
+    uint64_t held[2 * REGISTERS];
+    const uint32_t number = position == 0 ? 0 : position - 1;
+    if (number >= REGISTERS) {
+        return false;
+    }
+    __asm__ volatile("stp q0, q1, [%1]\n"
+                     "stp q2, q3, [%1, #32]\n"
+                     "stp q4, q5, [%1, #64]\n"
+                     "stp q6, q7, [%1, #96]\n"
+                     : "=m"(held)
+                     : "r"(held));
+    words[0] = held[2 * number];
+    words[1] = held[2 * number + 1];
+    return true;
 }
 
 /* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */

@@ -29,15 +29,16 @@ static inline uint64_t sj_arch_ticks(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* sj_arch_extended copies the top of the x87's stack, a long double that a function returns; false:
- * the stack is empty. Nothing of the x87 is changed. */
-static inline bool sj_arch_extended(uint64_t words[2])
+/* sj_arch_extended copies the top of the x87's stack, a long double that a function returns
+ * (`position` 0; no argument is in a register); false: the stack is empty. Nothing of the x87 is
+ * changed. */
+static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
 {
     enum { TAGS = 4, TOP = 0x38, FIRST = 32, SAVED_BYTES = 512 };
     _Alignas(16) uint8_t saved[SAVED_BYTES];
     __asm__ volatile("fxsave %0" : "=m"(saved));
     const uint32_t top = (uint32_t)(saved[3] & TOP) >> 3;
-    if ((saved[TAGS] >> top & 1) == 0) {
+    if (position != 0 || (saved[TAGS] >> top & 1) == 0) {
         return false;
     }
     __builtin_memcpy(words, saved + FIRST, 2 * sizeof(*words));
