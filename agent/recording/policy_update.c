@@ -271,7 +271,7 @@ static sj_status add_values(sj_recording *recording, sj_selection *selection, ch
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (!sj_value_rules_have_records(wanted, recording->values)) {
-        note_problem(sums, "values: what has been recorded so far stays recorded");
+        note_problem(sums, "values: rules of the policy before go on recording to the end");
     }
     if (recording->values != NULL &&
         sj_value_rules_add_missing(recording->values, wanted, sums, note_refused) != SJ_OK) {

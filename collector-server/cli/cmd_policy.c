@@ -82,6 +82,43 @@ static void print_filters(const sj_policy *policy)
     }
 }
 
+/* print_number prints what is set, from the bits of its kind. */
+static void print_number(uint32_t kind, uint64_t bits)
+{
+    float single;
+    double real;
+    memcpy(&single, &bits, sizeof(single));
+    memcpy(&real, &bits, sizeof(real));
+    if (sj_value_is_real(kind)) {
+        printf(" %g", kind == SJ_VALUE_FLOAT ? (double)single : real);
+    } else if (kind == SJ_VALUE_POINTER || kind == SJ_VALUE_HEX) {
+        printf(" 0x%" PRIx64, bits);
+    } else if (kind == SJ_VALUE_ULONG) {
+        printf(" %" PRIu64, bits);
+    } else {
+        printf(" %" PRId64, (int64_t)bits);
+    }
+}
+
+/* print_change says what a rule makes of a call. */
+static void print_change(const sj_value_rule *rule)
+{
+    static const char *const actions[] = {"", ", set", ", return", ", throw ", ", write"};
+    const sj_value_change *change = &rule->change;
+    printf(": changes calls%s%s", actions[change->action], change->thrown);
+    if (change->action == SJ_CHANGE_SET || change->action == SJ_CHANGE_RETURN) {
+        print_number(sj_value_kind_of(change->target), change->bits);
+    } else if (change->action == SJ_CHANGE_WRITE) {
+        printf(" %" PRIu32 " bytes", change->data_bytes);
+    }
+    if (change->error != 0) {
+        printf(", errno %" PRId32, change->error);
+    }
+    if (change->delay_ns != 0) {
+        printf(", delay %g s", (double)change->delay_ns / 1e9);
+    }
+}
+
 static void print_values(const sj_value_rules *rules)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
@@ -99,20 +136,28 @@ static void print_values(const sj_value_rules *rules)
                    rule->function.text);
             continue;
         }
-        if (sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO) {
-            printf("  %-10s errno of %s\n", i == 0 ? "values" : "", rule->function.text);
-            continue;
-        }
         if (rule->is_typed) {
             printf("  %-10s %s as its debug data say\n", i == 0 ? "values" : "",
                    rule->function.text);
             continue;
         }
-        printf("  %-10s %s(%s:%s)%s%s%s\n", i == 0 ? "values" : "", rule->function.text, which,
-               sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
-               rule->is_source ? " in source order" : "",
-               sj_value_rule_has_condition(rule) ? ", some: " : "",
-               sj_value_rule_has_condition(rule) ? rule->name : "");
+        if (sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO) {
+            printf("  %-10s errno of %s", i == 0 ? "values" : "", rule->function.text);
+        } else {
+            printf("  %-10s %s(%s:%s)%s%s%s", i == 0 ? "values" : "", rule->function.text, which,
+                   sj_value_kind_words[sj_value_kind_of(rule->descriptor)],
+                   rule->is_source ? " in source order" : "",
+                   sj_value_rule_has_condition(rule) ? ", some: " : "",
+                   sj_value_rule_has_condition(rule) ? rule->name : "");
+        }
+        if (rule->changes) {
+            print_change(rule);
+        }
+        putchar('\n');
+    }
+    if (sj_value_rules_change(rules)) {
+        printf("  %-10s only if changes.json of this machine allows it for the program\n",
+               "changes");
     }
 }
 
@@ -222,7 +267,8 @@ const sj_command sj_command_policy = {
         "record` or `sojourn attach`, without a restart: from then on it is recorded as these\n"
         "commands would with the same options (--policy, --mode, --profile, --flight, --budget,\n"
         "--module, --function, --exclude, --libs, --depth, --minimum, --thread). Nothing is\n"
-        "kept of the policy before. show PID prints the current one.\n",
+        "kept of the policy before but its values, which are recorded to the end. show PID\n"
+        "prints the current one.\n",
     .examples = "Examples:\n"
                 "  sojourn policy check nightly.json\n"
                 "  sojourn policy show default >mine.json\n"

@@ -10,6 +10,7 @@
 #include "collector-server/cli/policy_options.h"
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
+#include "collector-server/cli/signature_check.h"
 #include "collector-server/cli/spool_flush.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
@@ -422,6 +423,9 @@ static int launch_recording(sj_record_values *options)
     if (!is_known) {
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
+    if (program.emulator[0] == '\0') { /* that machine may pass arguments in another way */
+        sj_signature_check(options->policy.document, program.binary);
+    }
     options->recording.program = &program;
     return start_recording(options, program.path);
 }
@@ -442,8 +446,11 @@ static int attach_recording(sj_record_values *options)
     }
     options->recording.attach_pid = (pid_t)pid;
     snprintf(link, sizeof(link), "/proc/%llu/exe", (unsigned long long)pid);
-    if (realpath(link, binary) != NULL && check_map(options, binary, &error) != SJ_OK) {
-        return sj_command_error(command, failure_code(), "%s", error.text);
+    if (realpath(link, binary) != NULL) {
+        if (check_map(options, binary, &error) != SJ_OK) {
+            return sj_command_error(command, failure_code(), "%s", error.text);
+        }
+        sj_signature_check(options->policy.document, binary);
     }
     snprintf(name, sizeof(name), "%s", text);
     if (sj_proc_status_read((pid_t)pid, &facts) == SJ_OK) {

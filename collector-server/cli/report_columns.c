@@ -18,7 +18,7 @@ static const sj_report_column all_columns[] = {
     {"self", "s.self_ns", SJ_REPORT_DURATION, 9, 3, true},
     {"min", "s.min_ns", SJ_REPORT_DURATION, 9, 9, true},
     {"max", "s.max_ns", SJ_REPORT_DURATION, 9, 8, true},
-    {"mean", "s.total_ns / nullif(s.calls, 0)", SJ_REPORT_DURATION, 9, 6, true},
+    {"mean", "s.mean_ns", SJ_REPORT_DURATION, 9, 6, true},
     {"p50", QUANTILE("0.5"), SJ_REPORT_DURATION, 9, 10, true},
     {"p95", QUANTILE("0.95"), SJ_REPORT_DURATION, 9, 7, true},
     {"p99", QUANTILE("0.99"), SJ_REPORT_DURATION, 9, 11, true},

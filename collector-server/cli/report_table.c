@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/text_width.h"
+#include "collector-server/query/mean_column.h"
 #include "collector-server/query/query.h"
 
 #include <stdio.h>
@@ -46,8 +47,9 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
 /* The calls of the windows, by function, with `columns` of the tables that are joined. */
 #define CALLS_IN_WINDOWS(columns, joined)                                                          \
     "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, sum(a.total_ns) AS "          \
-    "total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns, NULL " \
-    "AS untrusted" columns " FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> "  \
+    "total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns, "      \
+    "sum(a.duration_ns) / sum(a.calls) AS mean_ns, NULL AS untrusted" columns                      \
+    " FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> "                         \
     "1, w.value ->> 2, w.value ->> 0) AS a " joined " GROUP BY a.function_id HAVING "              \
     "sum(a.calls) > 0)"
 
@@ -61,11 +63,16 @@ static bool is_of_windows(const sj_call_choice *choice)
     ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS allocations, NULL AS "      \
     "allocated_bytes, NULL AS frees, NULL AS freed_bytes, NULL AS allocated_self_bytes"
 
+/* Only where the mean is used it is computed. */
+#define WHOLE_SESSION                                                                              \
+    "(SELECT st.*, " SJ_MEAN_NS("st.session_id",                                                   \
+                                "st.function_id") " AS mean_ns FROM function_stats AS st)"
+
 const char *sj_report_source(const sj_call_choice *choice, const sj_report_selection *selection,
                              const char *sort)
 {
     if (!is_of_windows(choice)) {
-        return "function_stats";
+        return WHOLE_SESSION;
     }
     return sj_report_asks_for(selection, sort, "untimed") ||
                    sj_report_asks_for(selection, sort, "error")
@@ -77,6 +84,32 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                      "LEFT JOIN function_stats AS u ON u.session_id = ?1 AND u.function_id = "
                      "n.function_id")
                : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
+}
+
+/* Calls without an end, in no row of a report. */
+static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
+                            int64_t *count, sj_error *error)
+{
+    static const char sql[] =
+        "SELECT count(*) FROM streams AS s JOIN open_calls AS o USING (stream_id) "
+        "WHERE s.session_id = ?1 AND (?12 IS NULL OR o.function_id IN (SELECT value FROM "
+        "json_each(?12))) AND (?11 IS NULL OR EXISTS (SELECT 1 FROM json_each(?11) AS w WHERE "
+        "w.value ->> 0 = s.stream_id AND o.start_ns >= w.value ->> 1 AND o.start_ns < w.value ->> "
+        "2))";
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        sqlite3_bind_int64(row, 1, session_id);
+        if (choice != NULL) {
+            sj_call_choice_bind(choice, row);
+        }
+        result = sqlite3_step(row);
+    }
+    *count = result == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    sqlite3_finalize(row);
+    return result == SQLITE_ROW
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
 }
 
 sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
@@ -114,6 +147,7 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
     summary->inexact = sqlite3_column_int64(row, 2);
     summary->self_ns = sqlite3_column_int64(row, 3);
     sqlite3_finalize(row);
+    SJ_TRY(count_open(database, session_id, choice, &summary->open, error));
     return sj_thread_sums_read(database, session_id, choice, &summary->threads, error);
 }
 
@@ -151,16 +185,20 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     const int64_t lost = sqlite3_column_int64(row, 6);
     char losses[64] = "none lost";
     char inexact[64] = "";
+    char open[64] = "";
     if (lost != 0) {
         snprintf(losses, sizeof(losses), "%lld LOST", (long long)lost);
     }
     if (summary->inexact != 0) {
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
     }
+    if (summary->open != 0) {
+        snprintf(open, sizeof(open), "; %lld more open at the end", (long long)summary->open);
+    }
     const int64_t threads = sqlite3_column_int64(row, 7);
-    snprintf(text, sizeof(text), "%lld calls, %lld functions, %lld thread%s; %s%s",
+    snprintf(text, sizeof(text), "%lld calls, %lld functions, %lld thread%s; %s%s%s",
              (long long)summary->calls, (long long)summary->functions, (long long)threads,
-             threads == 1 ? "" : "s", losses, inexact);
+             threads == 1 ? "" : "s", losses, inexact, open);
     fputs(lost != 0 ? colour(terminal, "\033[1;31m") : "", stdout);
     print_cut(text, terminal);
     printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");

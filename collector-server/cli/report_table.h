@@ -15,6 +15,7 @@
 typedef struct sj_session_summary {
     int64_t functions; /* with calls */
     int64_t calls;     /* that ended */
+    int64_t open;      /* and others that had not when their threads' recording did */
     int64_t inexact;   /* of those, whose time a gap or a wait makes inexact */
     int64_t self_ns;   /* all recorded time */
     sj_thread_sums threads;

@@ -2,6 +2,7 @@
 #include "collector-server/export/exporter.h"
 
 #include "collector-server/query/estimate_columns.h"
+#include "collector-server/query/mean_column.h"
 
 #include <inttypes.h>
 
@@ -31,16 +32,22 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
 {
     static const char sql[] =
         "SELECT s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns,"
-        " s.total_ns / nullif(s.calls, 0), histogram_quantile(s.histogram, 0.5, s.session_id, "
-        "s.min_ns, s.max_ns),"
-        " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, s.max_ns),"
-        " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, s.max_ns), s.untrusted,"
-        " s.untimed_calls, s.error_ns, " SJ_IS_SELF_ESTIMATE(
+        " " SJ_MEAN_NS(
             "s.session_id",
-            "s.function_id") ", coalesce(f.name, '(function ' || s.function_id || ')') FROM "
-                             "function_stats AS s"
-                             " LEFT JOIN functions AS f USING (function_id) WHERE s.session_id = ?1"
-                             " ORDER BY s.total_ns DESC, s.function_id";
+            "s.function_id") ", histogram_quantile(s.histogram, 0.5, s.session_id, "
+                             "s.min_ns, s.max_ns),"
+                             " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, "
+                             "s.max_ns),"
+                             " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, "
+                             "s.max_ns), s.untrusted,"
+                             " s.untimed_calls, s.error_ns, " SJ_IS_SELF_ESTIMATE(
+                                 "s.session_id",
+                                 "s.function_id") ", coalesce(f.name, '(function ' || "
+                                                  "s.function_id || ')') FROM "
+                                                  "function_stats AS s"
+                                                  " LEFT JOIN functions AS f USING (function_id) "
+                                                  "WHERE s.session_id = ?1"
+                                                  " ORDER BY s.total_ns DESC, s.function_id";
     static const char *const heads[] = {
         "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",      "p50_ns",
         "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate"};

@@ -1,11 +1,11 @@
 /* Design notes: the inner SELECT sorts and cuts on what one sort needs; quantiles (which decode
- * histograms) and the mean of the rows that are shown are made around it. `total_ns` counts
- * recursive activations once, so the mean comes from the call paths, where each activation is. */
+ * histograms) and the mean of the rows that are shown are made around it. */
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
+#include "collector-server/query/mean_column.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,7 @@ typedef struct sort_key {
     const char *first; /* direction when none is asked for */
 } sort_key;
 
-#define MEAN                                                                                       \
-    "(SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p"                             \
-    " WHERE p.session_id = x.session_id AND p.function_id = x.function_id)"
+#define MEAN SJ_MEAN_NS("x.session_id", "x.function_id")
 #define UNTIMED                                                                                    \
     "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns, " SJ_IS_SELF_ESTIMATE(             \
         "x.session_id", "x.function_id") " AS is_self_estimate"

@@ -125,7 +125,7 @@ test("the table of functions: every column", async () => {
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     const quantile = (part) => `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
     const rows = await sql(`SELECT f.name, s.self_ns, s.total_ns, s.calls, s.min_ns, s.max_ns,
-        (SELECT sum(p.total_ns) / max(sum(p.calls), 1) FROM call_paths p WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns,
+        (SELECT sum(p.total_ns) / nullif(sum(p.calls), 0) FROM call_paths p WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns,
         ${quantile(0.5)} AS p50, ${quantile(0.95)} AS p95,
         ${quantile(0.99)} AS p99, sum(s.self_ns) OVER () AS whole, sum(s.calls) OVER () AS counted
         FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE}`);

@@ -7,6 +7,7 @@ choices.py BUILD_FOLDER
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections import defaultdict
 
@@ -39,7 +40,7 @@ class Calls:
 
     def report(self, chosen):
         ids = {row["call_id"] for row in chosen}
-        sums = defaultdict(lambda: [0, 0, 0])
+        sums = defaultdict(lambda: [0, 0, 0, 0])
         for row in chosen:
             if row["duration_ns"] is None:
                 continue
@@ -49,6 +50,7 @@ class Calls:
             one[0] += 1
             one[1] += 0 if nested else row["duration_ns"]
             one[2] += row["self_ns"]
+            one[3] += row["duration_ns"]
         return {name: one for name, one in sums.items() if one[0]}
 
     def paths(self, chosen):
@@ -72,9 +74,11 @@ def report_agrees(sojourn, database, calls, options, chosen):
     check(len(expected) > 1, f"{options}: too little is left to compare")
     check({row["function"] for row in rows} == set(expected), f"{options}: {rows} {expected}")
     for row in rows:
-        count, total, own = expected[row["function"]]
+        count, total, own, durations = expected[row["function"]]
         check(row["calls"] == count and close(row["total_ns"], total, count) and
               close(row["self_ns"], own, count), f"{options}: {row} is not {count, total, own}")
+        check(abs(row["mean_ns"] - durations / count) <= 2 and row["min_ns"] <= row["mean_ns"] <= row["max_ns"],
+              f"{options}: the mean of {row} is not {durations / count}")
 
 
 def paths_of(rows):
@@ -170,6 +174,46 @@ def texts(sojourn, database):
         check("before --from" not in done.stderr, f"{command}: {done}")
 
 
+def recursion(sojourn, samples):
+    """A mean is that of all calls, also of those within calls of the same function."""
+    database = sojourn.path("recursion.db")
+    done = sojourn.run(["record", "-q", "-o", database, "--", os.path.join(samples, "s_recursion")], capture_output=True, text=True)
+    check(done.returncode == 0, f"record: {done}")
+    calls = Calls(sojourn, database)
+    for options in ([], ["--to", "1000s"]):
+        report_agrees(sojourn, database, calls, options, calls.rows)
+    means = {row["function"]: row["mean_ns"] for row in rows_of(sojourn, "report", database)}
+    asked = rows_of(sojourn, "sql", "--query", "most_called", database)
+    check({row["function"]: row["mean_ns"] for row in asked} == means, f"most_called: {asked}, {means}")
+    exported = sojourn.run(["export", "--format", "report.txt", "-o", "-", database], capture_output=True, text=True)
+    lines = [line.split() for line in exported.stdout.split("\n\n")[1].splitlines()]
+    at = lines[0].index("mean_ns")
+    check({line[-1]: int(line[at]) for line in lines[1:]} == means, f"report.txt: {exported.stdout}")
+
+
+ENDLESS = """#include <stdlib.h>
+__attribute__((noipa)) int down(int n) { if (n == 0) { abort(); } return down(n - 1) + 1; }
+__attribute__((noipa)) int leaf(int n) { return n; }
+int main(void) { return leaf(0) + down(9); }
+"""
+
+
+def open_calls(sojourn):
+    """Calls without an end are in no row; the header counts them."""
+    database, program = sojourn.path("open.db"), sojourn.path("endless")
+    subprocess.run(["gcc", "-O2", "-o", program, "-x", "c", "-"], input=ENDLESS, text=True, check=True)
+    done = sojourn.run(["record", "-q", "-o", database, "--", program], capture_output=True, text=True)
+    check(os.path.exists(database), f"record: {done}")
+    rows = Calls(sojourn, database).rows
+    begun = min(row["start_ns"] for row in rows if row["duration_ns"] is None)
+    for options, chosen in (([], rows), (["--function", "main"], [row for row in rows if row["name"] == "main"]),
+                            (["--to", f"{begun}ns"], [row for row in rows if row["start_ns"] <= begun])):
+        count = sum(row["duration_ns"] is None for row in chosen)
+        done = sojourn.run(["report", *options, database], capture_output=True, text=True)
+        check(count > 0 and f"\n{len(chosen) - count} calls, " in done.stdout and f"; {count} more open at the end\n" in done.stdout,
+              f"{options}: {count} of {len(chosen)} calls are open: {done.stdout}")
+
+
 def own_output(sojourn, database):
     """A database is not overwritten by what is asked of it."""
     link = sojourn.path("link.svg")
@@ -201,7 +245,8 @@ def digits(sojourn, database):
 def test(sojourn, _):
     database = sojourn.path("run.db")
     build = os.path.dirname(os.path.dirname(sojourn.program))
-    program = os.path.join(build, "tests", "samples", "gcc-O2", "s_threads")
+    samples = os.path.join(build, "tests", "samples", "gcc-O2")
+    program = os.path.join(samples, "s_threads")
     done = sojourn.run(["record", "-o", database, "--", program], capture_output=True, text=True)
     check(done.returncode == 0, f"record: {done}")
     calls = Calls(sojourn, database)
@@ -209,6 +254,8 @@ def test(sojourn, _):
     parts(sojourn, database, calls)
     functions(sojourn, database, calls)
     texts(sojourn, database)
+    recursion(sojourn, samples)
+    open_calls(sojourn)
     own_output(sojourn, database)
     digits(sojourn, database)
 

@@ -32,7 +32,8 @@ static void whole_sessions_have_their_sums(void **state)
     sj_report_selection selection;
     const sj_call_choice everything = {0};
     sj_report_columns_data(&selection);
-    assert_string_equal(sj_report_source(&everything, &selection, "total"), "function_stats");
+    assert_non_null(
+        strstr(sj_report_source(&everything, &selection, "total"), "FROM function_stats"));
 }
 
 int main(void)

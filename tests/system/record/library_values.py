@@ -73,6 +73,7 @@ def test_strace(sojourn, files):
     check(found == mine and len(mine) == 3, f"open: {found}, strace: {mine}")
     found = [(row[1], row[3], row[0]) for row in calls(sojourn, database, "read")]
     check(found and found == read[-len(found):], f"read: {found}, strace: {read}")
+    check(not any(3 in row for row in calls(sojourn, database, "open")), "a mode that was not passed")
     check(all(row[2] in (0, "0x0") for row in calls(sojourn, database, "open")), f"flags: {calls(sojourn, database, 'open')}")
     print(f"{len(mine) + len(found)} calls of cat into the C library as strace tells them")
 

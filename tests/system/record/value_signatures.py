@@ -155,6 +155,17 @@ def refusals(sojourn):
         check(("floating-point argument 3" in done.stderr) == is_explained, f"{rule}: {done}")
 
 
+def other_places(sojourn):
+    """An argument that debug data have in another place than the signature is told, and recorded as it is written."""
+    program = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "gcc-O2", "values")
+    for rule, name in (("val_whole(b:int)", "b"), ("val_single(b:int)", "b"), ("val_whole(a:int, _:int, _:int, c:int)", "c"),
+                       ("val_whole(a:int, b:uint) -> int", None), ("val_real(c:int)", None), ("val_whole(_:int, b:uint)", None),
+                       ("val_text(x:str, b:str)", None), ("val_w*(b:int)", None)):
+        done = sojourn.run(["record", "-q", "-o", sojourn.path("places.db"), "--value", rule, "--", program], capture_output=True, text=True)
+        told = f"in the debug data '{name}' (" in done.stderr
+        check(done.returncode == 0 and told == ("in another place" in done.stderr) == (name is not None), f"{rule}: {done.stderr}")
+
+
 def test(sojourn, arguments):
     numbers = random.Random(int(os.environ.get("SJ_SEED", "1")))
     compilers = [shutil.which("gcc"), shutil.which("clang") or shutil.which("clang-14")]
@@ -171,6 +182,7 @@ def test(sojourn, arguments):
                 count += FUNCTIONS
     print(f"{count} signatures, {values} values as printed")
     refusals(sojourn)
+    other_places(sojourn)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ const COLUMNS = `f.function_id AS id, f.name, coalesce(m.path, '') AS module`;
 function wholeSql(chosen: Selection): string {
     const quantile = (part: string) =>
         `histogram_quantile(s.histogram, ${part}, s.session_id, s.min_ns, s.max_ns)`;
-    return `SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.total_ns / nullif(s.calls, 0) AS mean_ns,
+    return `SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns,
+       (SELECT sum(p.total_ns) / nullif(sum(p.calls), 0) FROM call_paths p
+        WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns,
        s.min_ns, s.max_ns, ${quantile("0.5")} AS p50_ns, ${quantile("0.9")} AS p90_ns,
        ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns, s.unwound, s.untrusted,
        coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, ${selfEstimateSql("s.function_id")}
