@@ -56,7 +56,7 @@ def main():
             rows.append([name, build, spread([ns for ns, _ in taken[build]], 1), spread(ratios, 2),
                          f"{statistics.median(size for _, size in taken[build]):.2f}"])
     print(subjects.machine(builds[0]))
-    subjects.print_table(rows)
+    subjects.print_table(rows, False)
 
 
 if __name__ == "__main__":
