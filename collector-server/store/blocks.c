@@ -298,12 +298,15 @@ static sj_status replay_block(block_run *run)
     return SJ_OK;
 }
 
-/* Rows that name paths are written in the transaction that gives paths new numbers. */
+/* Rows that name paths are written in the transaction that gives paths new numbers. Of a session
+ * that has none yet they are written once, when they are due: its blocks give the same again. */
 static sj_status fold_rare_paths(block_run *run)
 {
-    SJ_TRY(sj_store_fold_rare_paths(run->store, run->state, run->error));
-    return run->state->is_renumbered ? sj_session_flush(&run->store->sql, run->state, run->error)
-                                     : SJ_OK;
+    sj_session_state *state = run->state;
+    SJ_TRY(sj_store_fold_rare_paths(run->store, state, run->error));
+    return state->is_renumbered && state->stored_nodes != 0
+               ? sj_session_flush(&run->store->sql, state, run->error)
+               : SJ_OK;
 }
 
 static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *error)

@@ -311,8 +311,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SLOW_CUT] =
         "DELETE FROM slow_calls WHERE session_id = ?1 AND function_id = ?2 AND place > ?3",
     [SJ_SQL_SLOW_PUT] =
-        "INSERT OR REPLACE INTO slow_calls (session_id, function_id, place, call_id, path_id,"
-        " start_ns, duration_ns, self_ns, ending, flags) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+        "INSERT INTO slow_calls (session_id, function_id, place, call_id, path_id, start_ns,"
+        " duration_ns, self_ns, ending, flags) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)"
+        " ON CONFLICT (session_id, function_id, place) DO UPDATE SET call_id = ?4, path_id = ?5,"
+        " start_ns = ?6, duration_ns = ?7, self_ns = ?8, ending = ?9, flags = ?10",
     [SJ_SQL_TIMELINE_ADD] =
         "INSERT INTO timeline (stream_id, level, number, start_ns, end_ns, calls, max_depth,"
         " path_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT (stream_id, level, number)"

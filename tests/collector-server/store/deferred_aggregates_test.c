@@ -636,6 +636,54 @@ static void rare_paths_are_folded_and_every_sum_stays_exact(void **state)
     sqlite3_free(whole);
 }
 
+/* A session without rows is folded without writing any: it has each path's row once, when sums are
+ * due, and the blocks give the same to whoever has to begin anew after a kill. */
+static void paths_are_folded_before_they_have_rows(void **state)
+{
+    lab_file *lab = *state;
+    char *whole = ask_exact_sums(0, 0);
+    sj_store_close(lab->store);
+    lab->store = NULL;
+    const pid_t child = fork();
+    if (child == 0) {
+        open_lazy(lab);
+        open_with_budget(lab, 40, AN_HOUR_MS);
+        lab_file_put_metadata(lab);
+        put_blocks(lab, BLOCKS);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    lab_file_expect(lab, notes_sql, "0|1|\n");
+    lab_file_expect(lab, "SELECT count(*) FROM call_paths", "0|\n");
+    open_with_budget(lab, 40, AN_HOUR_MS);
+    while (sj_store_maintain(lab->store)) {
+    }
+    lab_file_expect(lab, notes_sql, "6||\n");
+    check_folded(lab);
+    char *sums = lab_file_ask(lab, exact_sql);
+    assert_string_equal(sums, whole);
+    sqlite3_free(sums);
+    sqlite3_free(whole);
+}
+
+/* Rows that there are get their new numbers with the block that has folded the paths. */
+static void paths_with_rows_are_folded_with_their_block(void **state)
+{
+    (void)state;
+    lab_file *lab = NULL;
+    lab_file_set_up((void **)&lab);
+    lab_file_put_metadata(lab);
+    open_with_budget(lab, 1000, AN_HOUR_MS);
+    put_blocks(lab, BLOCKS / 2);
+    open_with_budget(lab, 40, AN_HOUR_MS);
+    put_blocks(lab, 1);
+    lab_file_expect(lab, notes_sql, "4||\n");
+    check_folded(lab);
+    lab_file_tear_down((void **)&lab);
+}
+
 /* More than one commit writes the aggregates of many sessions, so that none takes long. */
 static void many_sessions_are_summed_a_few_at_a_time(void **state)
 {
@@ -687,6 +735,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_of_too_many_call_paths_is_set_apart, set_up_lazy,
                                         lab_file_tear_down),
         cmocka_unit_test(rare_paths_are_folded_and_every_sum_stays_exact),
+        cmocka_unit_test_setup_teardown(paths_are_folded_before_they_have_rows, set_up_lazy,
+                                        lab_file_tear_down),
+        cmocka_unit_test(paths_with_rows_are_folded_with_their_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
