@@ -229,8 +229,8 @@ sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_erro
     char real[PATH_MAX];
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (bytes <= 0) {
-        return sj_fail(error, SJ_EIO,
-                       "cannot find where sojourn itself is: /proc/self/exe: %s%s", strerror(errno),
+        return sj_fail(error, SJ_EIO, "cannot find where sojourn itself is: /proc/self/exe: %s%s",
+                       strerror(errno),
                        errno == ENOENT ? "; mount /proc first: mount -t proc proc /proc" : "");
     }
     self[bytes] = '\0';
