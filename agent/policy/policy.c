@@ -101,8 +101,8 @@ static sj_status read_budget(sj_policy_reader *reader, json_t *value)
     }
     if (!(percent >= 0.1 && percent <= 100)) {
         return sj_policy_fail(reader, false,
-                              "a budget from \"0.1%%\" to \"100%%\" is needed (null: "
-                              "none)");
+                              "a budget from \"0.1%%\" to \"100%%\" is needed, such as \"10%%\" "
+                              "(null: none)");
     }
     reader->policy->budget_percent = percent;
     return SJ_OK;
