@@ -440,7 +440,8 @@ static sj_status check_imports(sj_policy_reader *reader)
         if (strchr(function, '!') != NULL) {
             return sj_policy_fail(reader, false,
                                   "\"%.100s\" is about calls into libraries, which are recorded "
-                                  "with --library-calls (\"modules\": {\"library_calls\": true})",
+                                  "with --library-calls (\"modules\": {\"library_calls\": true}), "
+                                  "in programs that `sojourn record` starts",
                                   function);
         }
     }

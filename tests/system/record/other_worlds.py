@@ -105,6 +105,13 @@ def own_limits(sojourn):
     check((done.returncode, done.stdout) == (0, "256\n"), f"a small stack: {done}")
 
 
+def no_proc(sojourn):
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", sojourn.program, "record", "-o",
+                           sojourn.path("proc.db"), "--", "echo", "no"],
+                          env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    check((done.returncode, done.stdout) == (125, "") and "; mount /proc first: " in done.stderr, f"no /proc: {done}")
+
+
 def other_user(sojourn, samples):
     _, told = record(sojourn, [f"{samples}/other_user", "/bin/true"], "user")
     check(told["unrecorded_programs"] == {"of a user who may not reach the recorder": 1},
@@ -131,6 +138,7 @@ def test(sojourn, arguments):
     limits(sojourn)
     own_limits(sojourn)
     if os.geteuid() == 0:
+        no_proc(sojourn)
         other_root(sojourn, arguments[0])
         other_user(sojourn, arguments[0])
         forked(sojourn, arguments[0])
