@@ -4,6 +4,7 @@ process does what it does without Sojourn."""
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -105,9 +106,14 @@ def test_rights(sojourn, target):
         if os.path.isdir(folder):
             subprocess.run(["chown", "-R", "65534", folder], check=True)
     os.chmod(sojourn.folder, 0o755)
+    state = "/var/tmp/sojourn-65534"
+    was_there = os.path.exists(state)
     follow_advice(sojourn, other, program)
     daemon = Target([*target.process.args, "65534"]).ready()
     follow_advice(sojourn, daemon, program)
+    check(os.path.isdir(state), "where its spool was")
+    if not was_there:
+        shutil.rmtree(state)
 
 
 def follow_advice(sojourn, other, program):
