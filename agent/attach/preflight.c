@@ -1,32 +1,58 @@
 #include "agent/attach/preflight.h"
 
+#include <stdio.h>
 #include <string.h>
 
-enum { CAPABILITY_PTRACE = 19 };
+enum { CAPABILITY_DAC_OVERRIDE = 1, CAPABILITY_PTRACE = 19 };
+
+static bool has_capability(const sj_preflight_facts *facts, int capability)
+{
+    return (facts->own_capabilities >> capability & 1) != 0;
+}
 
 static bool may_trace_all(const sj_preflight_facts *facts)
 {
-    return (facts->own_capabilities >> CAPABILITY_PTRACE & 1) != 0;
+    return has_capability(facts, CAPABILITY_PTRACE);
+}
+
+/* advise_user names the command that becomes the user of the process. The memory of one that has
+ * changed its user belongs to root, so ptrace alone does not open it. */
+static void advise_user(const sj_preflight_facts *facts, char *advice, size_t capacity)
+{
+    const uint32_t user = facts->process.effective_user;
+    const char *capabilities = facts->is_closed ? "+sys_ptrace,+dac_override" : "+sys_ptrace";
+    if (!may_trace_all(facts) && (!facts->is_closed || facts->own_user == 0)) {
+        snprintf(advice, capacity, "sudo -u '#%u' sojourn attach %d", user, (int)facts->pid);
+        return;
+    }
+    snprintf(advice, capacity,
+             "%ssetpriv --reuid=%u --clear-groups --inh-caps=%s --ambient-caps=%s sojourn "
+             "attach %d",
+             facts->own_user != 0 ? "sudo " : "", user, capabilities, capabilities,
+             (int)facts->pid);
 }
 
 /* check_user: the agent works as the user of its process, and reaches only that user's session. */
 static sj_status check_user(const sj_preflight_facts *facts, sj_error *error)
 {
     const uint32_t user = facts->process.effective_user;
-    if (user == facts->own_user) {
-        return SJ_OK;
-    }
-    if (may_trace_all(facts)) {
+    char advice[256];
+    advise_user(facts, advice, sizeof(advice));
+    if (user != facts->own_user) {
         return sj_fail(error, SJ_EPERM,
                        "process %d belongs to user %u, whose files its recorder must share; become "
-                       "that user: setpriv --reuid=%u --clear-groups --inh-caps=+sys_ptrace "
-                       "--ambient-caps=+sys_ptrace sojourn attach %d",
-                       (int)facts->pid, user, user, (int)facts->pid);
+                       "that user: %s",
+                       (int)facts->pid, user, advice);
     }
-    return sj_fail(
-        error, SJ_EPERM,
-        "process %d belongs to user %u; become that user: sudo -u '#%u' sojourn attach %d",
-        (int)facts->pid, user, user, (int)facts->pid);
+    if (facts->is_closed && may_trace_all(facts) && facts->own_user != 0 &&
+        !has_capability(facts, CAPABILITY_DAC_OVERRIDE)) {
+        return sj_fail(error, SJ_EPERM,
+                       "process %d has changed its user, or forbids inspection "
+                       "(PR_SET_DUMPABLE), so that its memory belongs to root; give sojourn "
+                       "DAC_OVERRIDE, too: %s",
+                       (int)facts->pid, advice);
+    }
+    return SJ_OK;
 }
 
 static sj_status check_permission(const sj_preflight_facts *facts, sj_error *error)

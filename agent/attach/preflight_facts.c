@@ -124,7 +124,7 @@ sj_status sj_preflight_facts_read(pid_t pid, const char *agent_path, sj_prefligh
                                   .yama = read_yama()};
     SJ_TRY(sj_proc_status_read(pid, &facts->process));
     /* The files of a process that may not be inspected belong to root, whatever its user. */
-    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     facts->is_closed = stat(path, &status) == 0 && status.st_uid != facts->process.effective_user;
     facts->is_other_pid_namespace = is_in_other_namespace(pid);
     facts->pid_inside = facts->process.pid_inside;

@@ -6,6 +6,7 @@
 #include "agent/daemon/state_file.h"
 #include "agent/host/directories.h"
 #include "agent/host/file_limit.h"
+#include "agent/host/own_limits.h"
 #include "proto/base/log.h"
 
 #include <errno.h>
@@ -340,6 +341,7 @@ sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     sj_file_limit_ignore();
+    sj_own_limits_raise();
     /* Workers are nobody's to wait for. */
     signal(SIGCHLD, SIG_IGN);
     sj_log_open("sojourn-device");

@@ -70,20 +70,71 @@ static sj_status join_path(char *path, size_t capacity, sj_error *error, const c
     return SJ_OK;
 }
 
+/* Whether nobody else can put anything into a directory. */
+static bool is_own(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* may_make: this user, without capabilities, may write to the nearest folder of `path` that is
+ * there. What only a capability allows would put folders of this user into another one's home. */
+static bool may_make(const char *path)
+{
+    char partial[PATH_MAX];
+    snprintf(partial, sizeof(partial), "%s", path);
+    for (;;) {
+        if (access(partial, W_OK) == 0) {
+            return true;
+        }
+        if (errno != ENOENT) {
+            return errno != EACCES;
+        }
+        char *slash = strrchr(partial, '/');
+        if (slash == NULL || slash[1] == '\0') {
+            return true; /* making it says what is wrong */
+        }
+        slash[slash == partial ? 1 : 0] = '\0';
+    }
+}
+
+/* find_home returns where this user may make usual/sojourn. HOME may be another user's, and the
+ * home of a server's user root's; then it is a directory in /var/tmp. */
+static sj_status find_home(const char *usual, char *own, size_t capacity, const char **home,
+                           sj_error *error)
+{
+    char path[PATH_MAX];
+    const struct passwd *user = NULL;
+    *home = getenv("HOME");
+    for (int i = 0; i < 2; i++) {
+        if (*home != NULL && (*home)[0] == '/') {
+            SJ_TRY(join_path(path, sizeof(path), error, *home, usual, "sojourn"));
+            if (may_make(path)) {
+                return SJ_OK;
+            }
+        }
+        user = i == 0 ? getpwuid(geteuid()) : NULL;
+        *home = user != NULL ? user->pw_dir : NULL;
+    }
+    /* Everybody may write there: what lies under our name must be ours. */
+    snprintf(own, capacity, "/var/tmp/sojourn-%u", (unsigned)geteuid());
+    *home = own;
+    return mkdir(own, 0700) == 0 || is_own(own)
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "user %u may write to no home directory; set HOME to one",
+                         (unsigned)geteuid());
+}
+
 static sj_status user_directory(const char *variable, const char *usual, const char *name,
                                 char *path, size_t capacity, sj_error *error)
 {
     const char *root = getenv(variable);
     char home_root[PATH_MAX];
+    char own[64];
     if (root == NULL || root[0] != '/') {
-        const char *home = getenv("HOME");
-        if (home == NULL || home[0] != '/') {
-            const struct passwd *user = getpwuid(geteuid());
-            home = user != NULL ? user->pw_dir : NULL;
-        }
-        if (home == NULL) {
-            return sj_fail(error, SJ_EIO, "no home directory is known; set %s", variable);
-        }
+        const char *home = NULL;
+        SJ_TRY(find_home(usual, own, sizeof(own), &home, error));
         SJ_TRY(join_path(home_root, sizeof(home_root), error, home, usual, ""));
         root = home_root;
     }
@@ -99,14 +150,6 @@ sj_status sj_state_directory(const char *name, char *path, size_t capacity, sj_e
 sj_status sj_cache_directory(const char *name, char *path, size_t capacity, sj_error *error)
 {
     return user_directory("XDG_CACHE_HOME", "/.cache", name, path, capacity, error);
-}
-
-/* Whether nobody else can put anything into a directory. */
-static bool is_own(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
-           (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 /* /run is root's own, but on some machines it lies on a disk. */
@@ -186,7 +229,9 @@ sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_erro
     char real[PATH_MAX];
     const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (bytes <= 0) {
-        return sj_fail(error, SJ_EIO, "cannot find where sojourn itself is: %s", strerror(errno));
+        return sj_fail(error, SJ_EIO, "cannot find where sojourn itself is: /proc/self/exe: %s%s",
+                       strerror(errno),
+                       errno == ENOENT ? "; mount /proc first: mount -t proc proc /proc" : "");
     }
     self[bytes] = '\0';
     *strrchr(self, '/') = '\0';

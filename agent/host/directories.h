@@ -27,7 +27,9 @@ SJ_MUST_CHECK sj_status sj_runtime_directory_make(const sj_session_id *session, 
                                                   size_t capacity, sj_error *error);
 
 /* sj_state_directory and sj_cache_directory give (and make) $XDG_STATE_HOME/sojourn/NAME and
- * $XDG_CACHE_HOME/sojourn/NAME, or their usual places in the home directory. */
+ * $XDG_CACHE_HOME/sojourn/NAME, or their usual places in the home directory: HOME, or, where this
+ * user may not write, the one in the list of users, or /var/tmp/sojourn-UID. SJ_EIO, SJ_EPERM
+ * (belongs to another user), SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_state_directory(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 SJ_MUST_CHECK sj_status sj_cache_directory(const char *name, char *path, size_t capacity,

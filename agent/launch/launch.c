@@ -2,6 +2,7 @@
 
 #include "agent/abi/link.h"
 #include "agent/host/file_limit.h"
+#include "agent/host/own_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,6 +102,7 @@ static void run_child(const sj_launch_options *options, int go, int failed)
         _exit(CHILD_FAILED);
     }
     sj_file_limit_restore();
+    sj_own_limits_restore();
     char *preload = NULL;
     if (set_environment(options, &preload) == 0) {
         if (options->emulator != NULL) {

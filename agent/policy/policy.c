@@ -101,8 +101,8 @@ static sj_status read_budget(sj_policy_reader *reader, json_t *value)
     }
     if (!(percent >= 0.1 && percent <= 100)) {
         return sj_policy_fail(reader, false,
-                              "a budget from \"0.1%%\" to \"100%%\" is needed (null: "
-                              "none)");
+                              "a budget from \"0.1%%\" to \"100%%\" is needed, such as \"10%%\" "
+                              "(null: none)");
     }
     reader->policy->budget_percent = percent;
     return SJ_OK;
@@ -440,7 +440,8 @@ static sj_status check_imports(sj_policy_reader *reader)
         if (strchr(function, '!') != NULL) {
             return sj_policy_fail(reader, false,
                                   "\"%.100s\" is about calls into libraries, which are recorded "
-                                  "with --library-calls (\"modules\": {\"library_calls\": true})",
+                                  "with --library-calls (\"modules\": {\"library_calls\": true}), "
+                                  "in programs that `sojourn record` starts",
                                   function);
         }
     }

@@ -63,7 +63,8 @@ void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_po
     } else if (has_rules && policy->mode == SJ_POLICY_FLIGHT) {
         snprintf(text, capacity,
                  "no trigger fired, so the flight recorder shipped none of %llu calls; name one "
-                 "with --trigger, or run \"sojourn trigger\" meanwhile",
+                 "in a policy (\"triggers\", see sojourn-policy(1)), or run \"sojourn trigger\" "
+                 "meanwhile",
                  number(summary->drain.calls));
     } else {
         snprintf(text, capacity, "the policy filtered all %llu calls",

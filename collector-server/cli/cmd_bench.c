@@ -2,6 +2,7 @@
  * database: one session a run, all with one name, which is what `diff` and `check` compare. */
 #include "agent/host/clock.h"
 #include "agent/host/file_limit.h"
+#include "agent/host/own_limits.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
@@ -107,6 +108,7 @@ static int record_once(const bench_options *options, bool is_kept)
                                  ? (char **)options->words + 1
                                  : (char **)options->words;
             sj_file_limit_restore();
+            sj_own_limits_restore();
             execvp(program[0], program);
             _exit(SJ_EXIT_PROGRAM_NOT_FOUND);
         }

@@ -2,6 +2,7 @@
 #include "agent/attach/preflight.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/host/directories.h"
+#include "agent/host/own_limits.h"
 #include "agent/launch/policy_check.h"
 #include "agent/recording/recording.h"
 #include "agent/recording/recovery.h"
@@ -52,6 +53,14 @@ static int beginning_code(const sj_record_values *options, sj_status status)
                    sj_preflight_check(options->recording.attach_pid, NULL, &ignored) == SJ_ENOTFOUND
                ? SJ_EXIT_NOT_FOUND
                : failure_code();
+}
+
+/* report_failure names low limits of this process, too: they may be the reason. */
+static int report_failure(int code, const char *text)
+{
+    char limits[256];
+    sj_own_limits_describe(limits, sizeof(limits));
+    return sj_command_error(command, code, "%s%s%s", text, limits[0] != '\0' ? "; " : "", limits);
 }
 
 /* finish_policy reads flags and file as one document and hands it to the recording. */
@@ -212,8 +221,10 @@ static void settle_earlier(const sj_record_values *options)
         return;
     }
     if (totals.delivered != 0 && !options->quiet) {
-        fprintf(stderr, "sojourn %s: %u earlier recordings that were cut short are in %s now\n",
-                command->name, totals.delivered, options->output);
+        fprintf(stderr, "sojourn %s: %u earlier recording%s cut short %s in %s now\n",
+                command->name, totals.delivered,
+                totals.delivered == 1 ? " that was" : "s that were",
+                totals.delivered == 1 ? "is" : "are", options->output);
     }
 }
 
@@ -241,16 +252,17 @@ static void read_stored(const char *path, const sj_session_id *session, sj_repor
     sqlite3_close(database);
 }
 
-static int run_recording(sj_record_values *options, sj_recording *recording, sj_report_text *text)
+/* record_into fills `summary`, which is large. */
+static int record_into(sj_record_values *options, sj_recording *recording, sj_report_text *text,
+                       sj_recording_summary *summary)
 {
     sj_embedded *embedded = NULL;
     sj_error error = {0};
-    sj_recording_summary summary;
     int exec_errno = 0;
     if (options->collector == NULL &&
         sj_embedded_start(options->output, &embedded, &error) != SJ_OK) {
         sj_recording_free(recording);
-        return sj_command_error(command, failure_code(), "%s", error.text);
+        return report_failure(failure_code(), error.text);
     }
     const sj_recording_link link = {.url = embedded != NULL ? sj_embedded_url(embedded)
                                                             : options->collector,
@@ -260,25 +272,36 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
                                                : embedded != NULL             ? FILE_WAIT_MS
                                                                               : DEFAULT_WAIT_MS,
                                     .waits_from_last = embedded != NULL};
-    const sj_status status = sj_recording_run(recording, &link, &summary, &exec_errno, &error);
+    const sj_status status = sj_recording_run(recording, &link, summary, &exec_errno, &error);
     sj_recording_free(recording);
     sj_embedded_stop(embedded, status != SJ_OK);
     if (status != SJ_OK) {
-        return sj_command_error(
-            command, exec_errno != 0 ? SJ_EXIT_NOT_EXECUTABLE : beginning_code(options, status),
-            "%s", error.text);
+        return exec_errno != 0 ? sj_command_error(command, SJ_EXIT_NOT_EXECUTABLE, "%s", error.text)
+                               : report_failure(beginning_code(options, status), error.text);
     }
-    if (embedded != NULL && summary.delivered) {
+    if (embedded != NULL && summary->delivered) {
         settle_earlier(options);
     }
     const uint64_t file_bytes = embedded != NULL ? size_of_file(options->output) : 0;
     if (embedded != NULL) {
-        read_stored(options->output, &summary.session, text);
+        read_stored(options->output, &summary->session, text);
     }
-    sj_report_text_summary(text, &summary, file_bytes);
-    write_summary(options, &summary, text, file_bytes);
-    const int reported = print_report(options, &summary);
-    return reported == SJ_EXIT_OK ? exit_code_of(&summary) : reported;
+    sj_report_text_summary(text, summary, file_bytes);
+    write_summary(options, summary, text, file_bytes);
+    const int reported = print_report(options, summary);
+    return reported == SJ_EXIT_OK ? exit_code_of(summary) : reported;
+}
+
+static int run_recording(sj_record_values *options, sj_recording *recording, sj_report_text *text)
+{
+    sj_recording_summary *summary = calloc(1, sizeof(*summary));
+    if (summary == NULL) {
+        sj_recording_free(recording);
+        return sj_command_error(command, failure_code(), "out of memory");
+    }
+    const int code = record_into(options, recording, text, summary);
+    free(summary);
+    return code;
 }
 
 /* salvage_earlier finishes sessions of recorders that were killed; `flush` delivers them. */
@@ -296,9 +319,9 @@ static void salvage_earlier(const sj_record_values *options)
     }
     if (count != 0 && !options->quiet) {
         fprintf(stderr,
-                "sojourn record: %u earlier recordings were cut short; \"sojourn flush\" "
-                "delivers what they hold\n",
-                count);
+                "sojourn record: %u earlier recording%s cut short; \"sojourn flush\" "
+                "delivers what %s\n",
+                count, count == 1 ? " was" : "s were", count == 1 ? "it holds" : "they hold");
     }
 }
 
@@ -336,7 +359,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
         status = sj_recording_prepare(&options->recording, &recording, &error);
     }
     if (status != SJ_OK) {
-        return sj_command_error(command, beginning_code(options, status), "%s", error.text);
+        return report_failure(beginning_code(options, status), error.text);
     }
     return run_recording(options, recording, &text);
 }

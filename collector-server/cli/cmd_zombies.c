@@ -88,8 +88,9 @@ static void warn_unwatched(sqlite3 *database)
     }
     clean_text reason;
     while (sqlite3_step(statement) == SQLITE_ROW) {
-        fprintf(stderr, "sojourn zombies: warning: %lld processes were not watched: %s\n",
-                (long long)sqlite3_column_int64(statement, 0), clean(statement, 1, &reason));
+        const long long count = sqlite3_column_int64(statement, 0);
+        fprintf(stderr, "sojourn zombies: warning: %lld %s not watched: %s\n", count,
+                count == 1 ? "process was" : "processes were", clean(statement, 1, &reason));
     }
     sqlite3_finalize(statement);
 }
@@ -106,10 +107,29 @@ static void warn_unseen(sqlite3 *database)
     }
     clean_text unseen;
     while (sqlite3_step(statement) == SQLITE_ROW) {
+        const long long count = sqlite3_column_int64(statement, 0);
         fprintf(stderr,
-                "sojourn zombies: warning: of %lld processes the kernel did not say all about "
+                "sojourn zombies: warning: of %lld process%s the kernel did not say all about "
                 "memory pressure: %s\n",
-                (long long)sqlite3_column_int64(statement, 0), clean(statement, 1, &unseen));
+                count, count == 1 ? "" : "es", clean(statement, 1, &unseen));
+    }
+    sqlite3_finalize(statement);
+}
+
+/* Says that the list is empty because nothing was found: a header alone may mean anything. */
+static void tell_none(sqlite3 *database, bool all)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT count(*), count(*) FILTER (WHERE state <> 'resolved')"
+                           " FROM zombie_findings HAVING EXISTS (SELECT 1 FROM zombie_accounts)",
+                           -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        if (sqlite3_column_int64(statement, 0) == 0) {
+            fputs("sojourn zombies: no use of freed memory was found\n", stderr);
+        } else if (!all && sqlite3_column_int64(statement, 1) == 0) {
+            fputs("sojourn zombies: all that was found is resolved; --all lists it\n", stderr);
+        }
     }
     sqlite3_finalize(statement);
 }
@@ -127,6 +147,7 @@ static int run_list(zombies_request *request)
     } else {
         sqlite3_bind_int(statement, 1, request->all);
         exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
+        tell_none(database, request->all);
         warn_not_asked(database);
         warn_unwatched(database);
         warn_unseen(database);

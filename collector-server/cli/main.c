@@ -1,5 +1,6 @@
 /* sojourn: what people type. */
 #include "agent/host/file_limit.h"
+#include "agent/host/own_limits.h"
 #include "collector-server/cli/commands.h"
 
 #include <stdio.h>
@@ -17,10 +18,23 @@ static int report_unknown(const char *name)
     return SJ_EXIT_USAGE;
 }
 
+/* check_limits returns -1, or, before a command that records takes its room, what it ends with. */
+static int check_limits(const sj_command *command)
+{
+    sj_error error;
+    const bool launches = command == &sj_command_record || command == &sj_command_bench;
+    if ((!launches && command != &sj_command_attach) || sj_own_limits_check(&error) == SJ_OK) {
+        return -1;
+    }
+    return sj_command_error(command, launches ? SJ_EXIT_RECORD_FAILED : SJ_EXIT_FAILED, "%s",
+                            error.text);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     sj_file_limit_ignore();
+    sj_own_limits_raise();
     if (name == NULL) {
         (void)sj_command_help_page.run(argc, argv);
         return SJ_EXIT_USAGE;
@@ -34,5 +48,6 @@ int main(int argc, char **argv)
     if (command == NULL) {
         return report_unknown(name);
     }
-    return command->run(argc - 1, argv + 1);
+    const int refused = check_limits(command);
+    return refused >= 0 ? refused : command->run(argc - 1, argv + 1);
 }

@@ -226,7 +226,8 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("profile", NULL, "--mode profile"),
     SJ_POLICY_OPTION("flight", NULL, "--mode flight"),
     SJ_POLICY_OPTION("budget", "PERCENT",
-                     "add at most so much CPU time, leaving out what is least informative"),
+                     "add at most so much CPU time, such as 10%, leaving out what is least\n"
+                     "informative"),
     SJ_POLICY_OPTION("value", "RULE",
                      "record values of a function's calls (repeatable): 'open_it', as its\n"
                      "debug data have them, or in source order,\n"

@@ -280,8 +280,8 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
         const uint64_t count = summary->drain.unrecorded[i];
         if (count != 0 && unrecorded_texts[i] != NULL) {
-            fprintf(file, "%s%llu processes that are %s", separator, (unsigned long long)count,
-                    unrecorded_texts[i]);
+            fprintf(file, "%s%llu %s %s", separator, (unsigned long long)count,
+                    count == 1 ? "process that is" : "processes that are", unrecorded_texts[i]);
             separator = ", ";
         }
     }
@@ -445,8 +445,9 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 summary->registry.unrecorded_runtime);
     }
     if (summary->registry.plan_failures != 0) {
-        fprintf(file, "sojourn: %llu modules were left alone; the first: %s\n",
+        fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
+                summary->registry.plan_failures == 1 ? "module was" : "modules were",
                 summary->registry.plan_failure);
     }
     if (summary->drain.failure != SJ_OK) {

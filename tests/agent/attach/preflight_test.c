@@ -12,6 +12,7 @@
 
 enum { PID = 4711, USER = 1000 };
 
+#define DAC_OVERRIDE_CAPABILITY (UINT64_C(1) << 1)
 #define PTRACE_CAPABILITY (UINT64_C(1) << 19)
 
 static sj_preflight_facts fine(void)
@@ -71,7 +72,22 @@ static void test_other_users(void **state)
     refused(&facts, SJ_EPERM, "belongs to user 1000", "sudo -u '#1000' sojourn attach 4711");
     facts.own_user = 0;
     facts.own_capabilities = PTRACE_CAPABILITY;
-    refused(&facts, SJ_EPERM, "belongs to user 1000", "setpriv --reuid=1000");
+    refused(&facts, SJ_EPERM, "belongs to user 1000",
+            "user: setpriv --reuid=1000 --clear-groups --inh-caps=+sys_ptrace --ambient");
+}
+
+static void test_a_daemon_that_dropped_root(void **state)
+{
+    (void)state;
+    sj_preflight_facts facts = fine();
+    facts.is_closed = true;
+    facts.own_user = 1001;
+    refused(&facts, SJ_EPERM, "belongs to user 1000",
+            "user: sudo setpriv --reuid=1000 --clear-groups --inh-caps=+sys_ptrace,+dac_override");
+    facts.own_user = 0;
+    facts.own_capabilities = PTRACE_CAPABILITY;
+    refused(&facts, SJ_EPERM, "belongs to user 1000",
+            "user: setpriv --reuid=1000 --clear-groups --inh-caps=+sys_ptrace,+dac_override");
 }
 
 static void test_a_container_without_the_capability(void **state)
@@ -84,6 +100,8 @@ static void test_a_container_without_the_capability(void **state)
     facts.is_closed = true;
     refused(&facts, SJ_EPERM, "PR_SET_DUMPABLE", "--cap-add=SYS_PTRACE");
     facts.own_capabilities = PTRACE_CAPABILITY;
+    refused(&facts, SJ_EPERM, "memory belongs to root", "--ambient-caps=+sys_ptrace,+dac_override");
+    facts.own_capabilities |= DAC_OVERRIDE_CAPABILITY;
     assert_int_equal(sj_preflight_decide(&facts, NULL), SJ_OK);
 }
 
@@ -189,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_a_process_of_the_same_user_is_attached_to),
         cmocka_unit_test(test_yama),
         cmocka_unit_test(test_other_users),
+        cmocka_unit_test(test_a_daemon_that_dropped_root),
         cmocka_unit_test(test_a_container_without_the_capability),
         cmocka_unit_test(test_other_containers_and_agents),
         cmocka_unit_test(test_who_cannot_be_attached_to_at_all),

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char own[64];
@@ -84,6 +85,52 @@ static void a_sessions_directory_is_for_its_user_only(void **state)
     assert_int_equal(rmdir(parent), 0);
 }
 
+/* state_of_nobody_is_in has another user ask for its state directory, with HOME=`home`. */
+static bool state_of_nobody_is_in(const char *home, const char *expected)
+{
+    const pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+        char path[256] = "";
+        sj_error error = {0};
+        bool fits = setresuid(65534, 65534, 65534) == 0 && setenv("HOME", home, 1) == 0 &&
+                    unsetenv("XDG_STATE_HOME") == 0 &&
+                    sj_state_directory("x", path, sizeof(path), &error) == SJ_OK &&
+                    strncmp(path, expected, strlen(expected)) == 0;
+        _exit(fits ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status == 0;
+}
+
+/* remove_state removes what is empty of a home: /var/tmp/sojourn-65534 may have been there before.
+ */
+static void remove_state(const char *home)
+{
+    static const char *const names[] = {"/.local/state/sojourn/x", "/.local/state/sojourn",
+                                        "/.local/state", "/.local"};
+    char made[128];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(made, sizeof(made), "%s%s", home, names[i]);
+        (void)rmdir(made);
+    }
+}
+
+static void the_home_of_another_user_is_left_alone(void **state)
+{
+    (void)state;
+    static const char fallback[] = "/var/tmp/sojourn-65534";
+    if (geteuid() != 0) {
+        skip(); /* it cannot become another user */
+    }
+    assert_true(state_of_nobody_is_in(own, fallback));
+    remove_state(fallback);
+    (void)rmdir(fallback);
+    assert_int_equal(chown(own, 65534, 65534), 0);
+    assert_true(state_of_nobody_is_in(own, own));
+    remove_state(own);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -93,6 +140,7 @@ int main(void)
         CASE(one_that_others_write_to_is_not),
         CASE(one_of_another_user_is_not),
         CASE(a_link_is_not),
+        CASE(the_home_of_another_user_is_left_alone),
         CASE(a_sessions_directory_is_for_its_user_only),
     };
     return cmocka_run_group_tests_name("host.directories", tests, NULL, NULL);

@@ -3,6 +3,8 @@ attach; two attach at once; a user without the right attaches. Each gets one cle
 process does what it does without Sojourn."""
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,16 +83,16 @@ def test_two_at_once(sojourn, target, rounds):
               f"round {i}: {errors}")
 
 
-def run_as(sojourn, words, pid, program=None):
+def run_as(sojourn, words, pid, program=None, environment=None):
     """Attaches under another tool; what it said and how it ended."""
     return subprocess.run([*words, program or sojourn.program, "attach", "--quiet", "--for", "100ms", "-o",
                            sojourn.path("other.db"), str(pid)], capture_output=True, text=True,
-                          env=sojourn.environment, timeout=PATIENCE_S, check=False)
+                          env=environment or sojourn.environment, timeout=PATIENCE_S, check=False)
 
 
 def test_rights(sojourn, target):
-    """A root without SYS_PTRACE, as containers have it; a process of another user, which root
-    records as that user."""
+    """A root without SYS_PTRACE, as containers have it; a process of another user, and a daemon that
+    dropped root, which root records as that user."""
     drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"]
     done = run_as(sojourn, drop, target.pid)
     check(done.returncode == 1 and "--cap-add=SYS_PTRACE" in done.stderr, f"no SYS_PTRACE: {done}")
@@ -104,9 +106,24 @@ def test_rights(sojourn, target):
         if os.path.isdir(folder):
             subprocess.run(["chown", "-R", "65534", folder], check=True)
     os.chmod(sojourn.folder, 0o755)
-    remedy = ["setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=+sys_ptrace",
-              "--ambient-caps=+sys_ptrace"]
-    done = run_as(sojourn, remedy, other.pid, program)
+    state = "/var/tmp/sojourn-65534"
+    was_there = os.path.exists(state)
+    follow_advice(sojourn, other, program)
+    daemon = Target([*target.process.args, "65534"]).ready()
+    follow_advice(sojourn, daemon, program)
+    check(os.path.isdir(state), "where its spool was")
+    if not was_there:
+        shutil.rmtree(state)
+
+
+def follow_advice(sojourn, other, program):
+    """Runs, with root's HOME, the command that the refusal of another user's process names."""
+    before, code = look(other.pid), code_bytes(other.pid)
+    refusal = run_as(sojourn, [], other.pid).stderr
+    advised = re.search(r"become that user: (setpriv .*) attach \d+\n", refusal)
+    check(advised and advised[1].endswith(" sojourn"), f"what is advised: {refusal}")
+    usual = {name: value for name, value in sojourn.environment.items() if not name.startswith("XDG_")}
+    done = run_as(sojourn, advised[1].split()[:-1], other.pid, program, {**usual, "HOME": "/root"})
     check(done.returncode == 0, f"the remedy for another user: {done}")
     check_same(before, look(other.pid), code, code_bytes(other.pid), "after the remedy")
     code, output = other.finish()

@@ -94,7 +94,7 @@ def empty_selections_are_reported(sojourn, program):
     for name, options, words in (
             ("module", ["--module", "nomatch"], 'loaded were "ends"'),
             ("thread", ["--thread", "nobody*"], 'no thread matched --thread; threads were "ends"'),
-            ("flight", ["--flight"], "no trigger fired, so the flight recorder shipped none"),
+            ("flight", ["--flight"], "name one in a policy (\"triggers\""),
             ("sources", ["--allow-unmatched", "--function", "nomatch"],
              "the policy selects none of the functions")):
         done, summary = sojourn.record([program, ""], sojourn.path(f"empty_{name}.db"), options)

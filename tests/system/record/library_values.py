@@ -79,7 +79,7 @@ def test_strace(sojourn, files):
 
 
 def test_mistakes(sojourn):
-    for options, sentence in ((LIBC[1:], "recorded with --library-calls"), ([*LIBC, "--value", "!opem"], 'matches "!opem"')):
+    for options, sentence in ((LIBC[1:], "in programs that `sojourn record` starts"), ([*LIBC, "--value", "!opem"], 'matches "!opem"')):
         done, _ = sojourn.record(["cat", "/dev/null"], sojourn.path("mistakes.db"), [*options, "--value", "!open"], text=True)
         check(sentence in done.stderr, f"{options}: {done.stderr}")
 

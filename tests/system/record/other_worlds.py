@@ -80,7 +80,36 @@ def limits(sojourn):
     record(sojourn, ["grep", "^Sig[BI]", "/proc/self/status"], "signals")
     done = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {sojourn.program} record -o {sojourn.path('small.db')} -- echo no"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
-    check((done.returncode, done.stdout) == (125, "") and "File too large" in done.stderr, f"size of a file: {done}")
+    check((done.returncode, done.stdout) == (125, "") and "File too large; \"ulimit -f\"" in done.stderr, f"size of a file: {done}")
+
+
+def limited(sojourn, limit, command):
+    """Records a command with `ulimit LIMIT`."""
+    words = ["sh", "-c", f'ulimit {limit}; exec "$@"', "sh", sojourn.program, "record", "-q", "-o", sojourn.path("few.db"),
+             "--", *command]
+    return subprocess.run(words, env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def own_limits(sojourn):
+    """The recorder raises its number of descriptors, the program has its own; what is too low for a recorder ends it
+    with the name of the limit, and with what gives it to the program alone."""
+    done = limited(sojourn, "-Sn 16", ["perl", "-e", "exec 'sh', '-c', 'ulimit -Sn'"])
+    check((done.returncode, done.stdout, done.stderr) == (0, "16\n", ""), f"few descriptors: {done}")
+    done = limited(sojourn, "-n 16", ["echo", "no"])
+    check((done.returncode, done.stdout) == (125, "") and '"ulimit -n" is 16 here' in done.stderr, f"descriptors: {done}")
+    for limit in ("-s 64", "-s 200", "-v 65536", "-v 200000"):
+        done = limited(sojourn, limit, ["echo", "no"])
+        check((done.returncode, done.stdout) == (125, "") and f"sh -c 'ulimit {limit}; exec PROGRAM'" in done.stderr,
+              f"ulimit {limit}: {done}")
+    done = limited(sojourn, "-s 256", ["perl", "-e", "exec 'sh', '-c', 'ulimit -s'"])
+    check((done.returncode, done.stdout) == (0, "256\n"), f"a small stack: {done}")
+
+
+def no_proc(sojourn):
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", sojourn.program, "record", "-o",
+                           sojourn.path("proc.db"), "--", "echo", "no"],
+                          env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    check((done.returncode, done.stdout) == (125, "") and "; mount /proc first: " in done.stderr, f"no /proc: {done}")
 
 
 def other_user(sojourn, samples):
@@ -107,7 +136,9 @@ def test(sojourn, arguments):
     children(sojourn, arguments[0])
     fixed_addresses(sojourn)
     limits(sojourn)
+    own_limits(sojourn)
     if os.geteuid() == 0:
+        no_proc(sojourn)
         other_root(sojourn, arguments[0])
         other_user(sojourn, arguments[0])
         forked(sojourn, arguments[0])
