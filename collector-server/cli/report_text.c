@@ -681,6 +681,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "calls", summary->calls);
     json_number(file, "lost_calls", summary->lost_calls);
     json_number(file, "lost_events", summary->lost_events);
+    json_number(file, "inherited_exits", summary->drain.inherited_exits);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);

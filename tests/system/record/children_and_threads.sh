@@ -22,6 +22,14 @@ rm run.db
 equal "exit code of the shell" 0 "$?"
 accounted run.db
 
+# Functions that a forked child returns from and its parent entered are no loss.
+rm run.db
+"$sojourn" record -q -o run.db --summary run.json -- bash -c "/bin/true; echo" >/dev/null
+equal "losses of a child that returns" 0/0 \
+    "$(query run.db "SELECT lost_calls || '/' || lost_events FROM sessions")"
+grep -q '"inherited_exits": [1-9]' run.json || fail "nobody returned: no test"
+accounted run.db
+
 # A flood with one small chunk and no waiting: losses are counted to the call.
 rm run.db
 "$sojourn" record -q -o run.db --buffer 1 --when-full drop --summary run.json -- \
