@@ -28,21 +28,15 @@ static story open_story(void)
     return made;
 }
 
-static void open_as(story *told, uint32_t block_events, bool is_forked)
+static void open_with(story *told, uint32_t block_events)
 {
     const sj_assembler_options options = {.stack_low = LOW,
                                           .stack_high = TOP,
                                           .start_ticks = told->ticks,
                                           .block_events = block_events,
-                                          .is_forked = is_forked,
                                           .encoder = told->encoder};
     const sj_assembler_sink sink = block_store_sink(&told->store);
     assert_int_equal(sj_assembler_new(&options, &sink, &told->assembler), SJ_OK);
-}
-
-static void open_with(story *told, uint32_t block_events)
-{
-    open_as(told, block_events, false);
 }
 
 static void feed_at(story *told, sj_record_kind kind, uint32_t function, uint64_t stack,
@@ -248,47 +242,6 @@ static void test_exits_of_calls_open_before_recording_are_orphans(void **state)
     leave(&told, 1, TOP - 200);
     finish(&told, false);
     assert_told(&told, 1, "[7:0,2] +1 - | ");
-    close_story(&told);
-}
-
-static sj_assembler_counters counters_of(const story *told)
-{
-    sj_assembler_counters counters;
-    sj_assembler_get_counters(told->assembler, &counters);
-    return counters;
-}
-
-static void test_exits_of_calls_that_the_parent_entered_are_no_orphans(void **state)
-{
-    (void)state;
-    story told = open_story();
-    open_as(&told, 0, true);
-    enter(&told, 1, TOP - 400);
-    leave(&told, 1, TOP - 400);
-    leave(&told, 5, TOP - 300);
-    leave(&told, 6, TOP - 200);
-    assert_int_equal(counters_of(&told).inherited_exits, 2);
-    assert_int_equal(counters_of(&told).orphan_exits, 0);
-    enter(&told, 1, TOP - 200);
-    leave(&told, 8, TOP - 300); /* no outer call */
-    assert_int_equal(counters_of(&told).inherited_exits, 2);
-    assert_int_equal(counters_of(&told).orphan_exits, 1);
-    leave(&told, 1, TOP - 200);
-    finish(&told, false);
-    close_story(&told);
-}
-
-static void test_exits_after_a_loss_are_orphans_in_a_forked_process_too(void **state)
-{
-    (void)state;
-    story told = open_story();
-    open_as(&told, 0, true);
-    note(&told, SJ_NOTE_DROPPED_CALLS, 1);
-    note(&told, SJ_NOTE_DROPPED_EVENTS, 1);
-    leave(&told, 5, TOP - 300);
-    assert_int_equal(counters_of(&told).inherited_exits, 0);
-    assert_int_equal(counters_of(&told).orphan_exits, 1);
-    finish(&told, false);
     close_story(&told);
 }
 
@@ -810,8 +763,6 @@ int main(void)
         cmocka_unit_test(test_a_longjmp_shows_at_the_next_entry),
         cmocka_unit_test(test_a_tail_call_is_an_exit_and_an_entry_at_one_address),
         cmocka_unit_test(test_exits_of_calls_open_before_recording_are_orphans),
-        cmocka_unit_test(test_exits_of_calls_that_the_parent_entered_are_no_orphans),
-        cmocka_unit_test(test_exits_after_a_loss_are_orphans_in_a_forked_process_too),
         cmocka_unit_test(test_calls_open_before_recording_are_entered_at_its_beginning),
         cmocka_unit_test(test_other_stacks_are_reported_apart_among_records_that_come_together),
         cmocka_unit_test(test_a_call_open_beyond_the_stack_takes_no_calls_of_others),
