@@ -6,11 +6,12 @@
 #include "agent/ptrace/tracee.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <time.h>
 
 enum {
     PROCESSES_MAX = 1024,
-    PASSES = 4 /* those that are left may fork meanwhile */
+    PASSES = 25, /* those that are left may fork, and others begin another program, meanwhile */
+    PAUSE_NS = 10000000
 };
 
 typedef struct left_list {
@@ -41,26 +42,19 @@ static bool is_emulated(const sj_recording *recording)
     return recording->options.program->agent != NULL;
 }
 
-/* keep_recorded drops those that have ended, or run a program without the agent. */
-static void keep_recorded(const sj_recording *recording, left_list *list)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        const pid_t pid = list->pids[i];
-        if (is_alive(pid) && (is_emulated(recording) || !sj_detach_is_replaced(pid))) {
-            list->pids[kept++] = pid;
-        }
-    }
-    list->count = kept;
-}
-
-/* list_recorded has the processes that joined, and where forked ones do also those that have not
- * come to it yet. */
-static void list_recorded(sj_recording *recording, left_list *list)
+/* list_living has the processes that joined, and where forked ones do also those that have not come
+ * to it yet. One that is just executing another program has no agent for a moment. */
+static void list_living(sj_recording *recording, left_list *list)
 {
     left_list found = {.count = 0};
-    list->count = sj_registry_list_living(recording->registry, list->pids, PROCESSES_MAX);
-    keep_recorded(recording, list);
+    left_list joined = {.count = 0};
+    list->count = 0;
+    joined.count = sj_registry_list_living(recording->registry, joined.pids, PROCESSES_MAX);
+    for (size_t i = 0; i < joined.count; i++) {
+        if (is_alive(joined.pids[i])) {
+            list->pids[list->count++] = joined.pids[i];
+        }
+    }
     if (!is_emulated(recording) && (recording->options.children & SJ_FOLLOW_FORK) != 0) {
         found.count = sj_detach_list(&recording->session, found.pids, PROCESSES_MAX);
     }
@@ -74,11 +68,11 @@ static void list_recorded(sj_recording *recording, left_list *list)
 bool sj_left_processes_exist(sj_recording *recording)
 {
     left_list list;
-    list_recorded(recording, &list);
+    list_living(recording, &list);
     return list.count != 0;
 }
 
-/* take_out returns whether the process goes on. */
+/* take_out returns whether the process goes on and had the agent. */
 static bool take_out(sj_recording *recording, pid_t pid)
 {
     sj_recording_summary *summary = &recording->summary;
@@ -120,23 +114,37 @@ static void note(sj_recording *recording, pid_t pid)
     }
 }
 
+/* leave_new leaves those that are not in `left` yet; returns how many others there are that may
+ * get an agent still. */
+static size_t leave_new(sj_recording *recording, left_list *left)
+{
+    left_list list;
+    size_t waiting = 0;
+    list_living(recording, &list);
+    for (size_t i = 0; i < list.count && left->count < PROCESSES_MAX; i++) {
+        const pid_t pid = list.pids[i];
+        if (contains(left, pid)) {
+            continue;
+        }
+        if (take_out(recording, pid)) {
+            left->pids[left->count++] = pid;
+            note(recording, pid);
+        } else {
+            waiting += is_alive(pid);
+        }
+    }
+    return waiting;
+}
+
 void sj_left_processes_leave(sj_recording *recording)
 {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     left_list left = {.count = 0};
     for (int pass = 0; pass < PASSES; pass++) {
-        left_list list;
         const size_t known = left.count;
-        list_recorded(recording, &list);
-        for (size_t i = 0; i < list.count && left.count < PROCESSES_MAX; i++) {
-            if (!contains(&left, list.pids[i])) {
-                left.pids[left.count++] = list.pids[i];
-                if (take_out(recording, list.pids[i])) {
-                    note(recording, list.pids[i]);
-                }
-            }
-        }
-        if (left.count == known) {
+        if (leave_new(recording, &left) == 0 && left.count == known) {
             break;
         }
+        nanosleep(&pause, NULL);
     }
 }
