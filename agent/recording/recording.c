@@ -37,7 +37,8 @@
 enum {
     TICK_MS = 250,
     LAST_TICK_MS = 25, /* while the last processes of the program end, or join */
-    LAST_MS = 250      /* they are given to do so */
+    LAST_MS = 250,     /* they are given to do so */
+    LAST_LOOK_MS = 10  /* until it is believed that there are none */
 };
 
 #define RELIEVE_NS UINT64_C(500000000)
@@ -288,6 +289,16 @@ static void wait_for_program(sj_recording *recording)
     recording->has_program_ended = !recording->summary.program_left;
 }
 
+/* do_others_exist: one that is being forked or begins another program is not seen for a moment. */
+static bool do_others_exist(sj_recording *recording)
+{
+    if (sj_left_processes_exist(recording)) {
+        return true;
+    }
+    wait_for_something(recording, -1, LAST_LOOK_MS);
+    return sj_left_processes_exist(recording);
+}
+
 /* wait_for_others records the other processes of a program whose first one has ended: to their end,
  * or as long as those that are about to end, or to join, may need. */
 static void wait_for_others(sj_recording *recording)
@@ -297,8 +308,7 @@ static void wait_for_others(sj_recording *recording)
     const int interrupts = recording->interrupts;
     rounds due = begin_rounds();
     while (recording->interrupts == interrupts &&
-           (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) &&
-           sj_left_processes_exist(recording)) {
+           (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) && do_others_exist(recording)) {
         wait_for_something(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
         take_signals(recording);
         sj_policy_change_take(recording);
