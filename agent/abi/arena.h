@@ -73,7 +73,8 @@ typedef enum sj_disarm_reason {
     SJ_DISARM_REQUESTED = 6,
     SJ_DISARM_CONFINED =
         7, /* the agent still records, but is_confined is set; reported by the consumer */
-    SJ_DISARM_NO_ARENA = 8 /* the agent said hello, and made no arena; reported by the consumer */
+    SJ_DISARM_NO_ARENA = 8, /* the agent said hello, and made no arena; reported by the consumer */
+    SJ_DISARM_LEFT = 9      /* it went on when its recording ended; reported by the consumer */
 } sj_disarm_reason;
 
 typedef enum sj_thread_state {

@@ -85,6 +85,7 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->context.encoder = options->encoder;
     made->context.sink = *sink;
     made->context.value_rules = options->value_rules;
+    made->context.is_forked = options->is_forked;
     made->context.block_events =
         options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
     sj_assembler_keep_steps(made, options->clock_step, options->kept_step);

@@ -67,6 +67,8 @@ typedef struct sj_assembler_options {
     uint32_t block_events;     /* cut after so many; at most SJ_BLOCK_MAX_EVENTS; 0: 128 Ki */
     uint32_t clock_step;       /* ticks that the clock advances by, as far as is known; 0: 1 */
     uint32_t kept_step;        /* times are rounded down to multiples of it; 0: kept as they are */
+    bool is_forked;            /* of the first thread of a forked process, read from its beginning:
+                                  its stack has calls that the parent entered */
     bool has_untimed_exits;    /* exits may bear SJ_UNTIMED_EXIT; else it is part of an address */
     sj_block_encoder *encoder; /* borrowed, shared by assemblers of one drain thread */
     const sj_value_rules *value_rules; /* borrowed; what `value` of the sink answers about */
@@ -130,7 +132,7 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
 
 /* Nothing vanishes. After flush or end these hold exactly:
  *   records = calls - preopened + returned + jumped + thrown + overtaken + interrupted +
- *             orphan_exits + notes + value_records + bad_records
+ *             inherited_exits + orphan_exits + notes + value_records + bad_records
  *   events + refused_events = calls + returned + landed + unwound + truncated
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
@@ -149,6 +151,8 @@ typedef struct sj_assembler_counters {
     uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
                              or after its exit, or that has no hooks; exits that are excused */
     uint64_t truncated;   /* the same as `unwound`, after a gap */
+    uint64_t inherited_exits; /* of calls that the parent had entered when it forked the process:
+                                 nothing is missing */
     uint64_t orphan_exits;
     uint64_t notes;
     uint64_t value_records;

@@ -490,6 +490,22 @@ static bool take_overtaken(sj_call_stack *stream, uint32_t function, uint64_t st
     return false;
 }
 
+/* take_inherited: the exit of a call that the parent had entered when it forked this process. Such
+ * calls lie outside of all that were entered here, and return from the inner to the outer. Where
+ * something was lost, it may be one of those entries. */
+static bool take_inherited(sj_call_stack *stream, uint64_t stack)
+{
+    sj_stream_context *context = stream->context;
+    if (!context->is_forked || stream->depth != 0 || stack < context->inherited_from ||
+        context->counters.lost_events != 0 || context->counters.bad_records != 0 ||
+        context->counters.orphan_exits != 0) {
+        return false;
+    }
+    context->inherited_from = stack;
+    context->counters.inherited_exits++;
+    return true;
+}
+
 sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_t stack,
                                uint64_t ticks, bool jumps)
 {
@@ -505,6 +521,9 @@ sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_
     if (take_overtaken(stream, function, stack)) {
         stream->thrown_count++;
         stream->context->counters.overtaken++;
+        return SJ_OK;
+    }
+    if (take_inherited(stream, stack)) {
         return SJ_OK;
     }
     stream->context->counters.orphan_exits++;

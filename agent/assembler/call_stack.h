@@ -37,6 +37,8 @@ typedef struct sj_stream_context {
     size_t output_capacity;
     bool (*may_lack_entry)(void *context, uint32_t function); /* NULL: none does */
     void *entry_context;
+    bool is_forked;          /* see sj_assembler_options */
+    uint64_t inherited_from; /* no call of the parent's that is still open is below this stack */
     sj_assembler_counters counters;
 } sj_stream_context;
 

@@ -43,6 +43,11 @@ bool sj_detach_is_replaced(pid_t pid);
 size_t sj_detach_orphans(const sj_session_id *session, const pid_t *parents, size_t count,
                          uint64_t *left_bytes);
 
+/* sj_detach_list writes the pids of living processes with an agent of the session that are no older
+ * than this process, at most `capacity`; returns how many. Those whose memory may not be read are
+ * not found. */
+size_t sj_detach_list(const sj_session_id *session, pid_t *pids, size_t capacity);
+
 /* Who records a process. */
 typedef struct sj_recorded {
     bool has_agent;

@@ -82,3 +82,35 @@ size_t sj_detach_orphans(const sj_session_id *session, const pid_t *parents, siz
     }
     return found;
 }
+
+/* has_agent_of: what began before this process is of no session of it, and costs no closer look. */
+static bool has_agent_of(const sj_session_id *session, pid_t pid, unsigned long long since_ticks)
+{
+    sj_proc_thread thread;
+    sj_remote_module agent;
+    sj_recorded recorded;
+    return sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.started_ticks >= since_ticks &&
+           thread.state != 'Z' && thread.state != 'X' &&
+           sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_OK &&
+           sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.has_agent &&
+           memcmp(&recorded.session, session, sizeof(*session)) == 0;
+}
+
+size_t sj_detach_list(const sj_session_id *session, pid_t *pids, size_t capacity)
+{
+    sj_proc_thread own = {0};
+    size_t count = 0;
+    (void)!sj_proc_thread_read(getpid(), getpid(), &own); /* or all are looked at */
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
+         entry != NULL && count < capacity; entry = readdir(folder)) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && pid != getpid() && has_agent_of(session, pid, own.started_ticks)) {
+            pids[count++] = pid;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return count;
+}

@@ -160,6 +160,14 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
     return met;
 }
 
+/* is_first_of_fork: of one whose recorder was killed, the beginning has been read before. */
+static bool is_first_of_fork(const sj_thread_drain *thread)
+{
+    const sj_process_drain *process = thread->process;
+    return thread->tid == (uint32_t)process->tracked.pid && !process->shared->options.salvage &&
+           sj_registry_is_forked(process->shared->options.registry, process->number);
+}
+
 static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const sj_drain_shared *shared = thread->process->shared;
@@ -169,6 +177,7 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
         .start_ticks = slot->start_ticks,
         .clock_step = shared->clock_step,
         .kept_step = shared->kept_step,
+        .is_forked = is_first_of_fork(thread),
         .has_untimed_exits = thread->process->timing != NULL,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
@@ -485,6 +494,7 @@ void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counte
     counters->calls += own.calls;
     counters->returned += own.returned;
     counters->unwound += own.unwound;
+    counters->inherited_exits += own.inherited_exits;
     counters->orphan_exits += own.orphan_exits;
     counters->lost_calls += own.lost_calls + own.refused_calls;
     counters->lost_events += own.lost_events + own.refused_events;

@@ -96,10 +96,11 @@ sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
     text[bytes > 0 ? bytes : 0] = '\0';
     const char *name_end = strrchr(text, ')'); /* the name may contain others */
     *thread = (sj_proc_thread){0};
-    return name_end != NULL &&
-                   sscanf(name_end + 1,
-                          " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
-                          &thread->state, &thread->parent, &thread->threads) == 3
+    return name_end != NULL && sscanf(name_end + 1,
+                                      " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+                                      "%*d %*d %ld %*d %llu",
+                                      &thread->state, &thread->parent, &thread->threads,
+                                      &thread->started_ticks) == 4
                ? SJ_OK
                : SJ_ENOTFOUND;
 }

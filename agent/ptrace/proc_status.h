@@ -33,7 +33,8 @@ SJ_MUST_CHECK sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts);
 typedef struct sj_proc_thread {
     char state; /* R S D T t Z X ... */
     pid_t parent;
-    long threads; /* of its process */
+    long threads;                     /* of its process */
+    unsigned long long started_ticks; /* since the machine's start, in the kernel's ticks */
 } sj_proc_thread;
 
 /* sj_proc_thread_read fills `thread`; it allocates nothing. SJ_ENOTFOUND. */

@@ -17,6 +17,7 @@
 #include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/jvm_request.h"
 #include "agent/ptrace/tracee.h"
+#include "agent/recording/left_processes.h"
 #include "agent/recording/open_calls_at_attach.h"
 #include "agent/uplink/nng_channel.h"
 
@@ -33,7 +34,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TICK_MS = 250 };
+enum {
+    TICK_MS = 250,
+    LAST_TICK_MS = 25, /* while the last processes of the program end, or join */
+    LAST_MS = 250,     /* they are given to do so */
+    LAST_LOOK_MS = 10  /* until it is believed that there are none */
+};
 
 #define RELIEVE_NS UINT64_C(500000000)
 
@@ -176,7 +182,8 @@ static void take_signals(sj_recording *recording)
     struct signalfd_siginfo info;
     while (read(recording->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         const bool from_terminal = info.ssi_code == SI_KERNEL;
-        if (recording->options.attach_pid != 0 || recording->is_delivering) {
+        if (recording->options.attach_pid != 0 || recording->has_program_ended ||
+            recording->is_delivering) {
             /* An attached process is not ours to end: any signal here means leaving it. When the
              * program has ended its number may be another's: it means to wait no longer. */
             recording->interrupts += info.ssi_signo != SIGINT;
@@ -240,11 +247,32 @@ static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
     }
 }
 
+/* When what is done again and again is due. */
+typedef struct rounds {
+    uint64_t next_pair_ns;
+    uint64_t next_relief_ns;
+} rounds;
+
+static rounds begin_rounds(void)
+{
+    return (rounds){.next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS};
+}
+
+/* make_round does what there is to do while a program is recorded. */
+static void make_round(sj_recording *recording, rounds *due)
+{
+    if (sj_clock_ns(CLOCK_MONOTONIC) >= due->next_pair_ns) {
+        due->next_pair_ns += SJ_CLOCK_PAIR_NS;
+        sj_pipeline_send_clock(recording);
+    }
+    relieve_memory(recording, &due->next_relief_ns);
+    report_progress(recording, SJ_PHASE_RECORDING);
+}
+
 static void wait_for_program(sj_recording *recording)
 {
-    uint64_t relieve_ns = 0;
+    rounds due = begin_rounds();
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
-    uint64_t next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS;
     while (!reap(recording, pidfd)) {
         wait_for_something(recording, pidfd, TICK_MS);
         take_signals(recording);
@@ -253,15 +281,38 @@ static void wait_for_program(sj_recording *recording)
             recording->summary.program_left = !reap(recording, pidfd);
             break;
         }
-        if (sj_clock_ns(CLOCK_MONOTONIC) >= next_pair_ns) {
-            next_pair_ns += SJ_CLOCK_PAIR_NS;
-            sj_pipeline_send_clock(recording);
-        }
-        relieve_memory(recording, &relieve_ns);
-        report_progress(recording, SJ_PHASE_RECORDING);
+        make_round(recording, &due);
     }
     if (pidfd >= 0) {
         close(pidfd);
+    }
+    recording->has_program_ended = !recording->summary.program_left;
+}
+
+/* do_others_exist: one that is being forked or begins another program is not seen for a moment. */
+static bool do_others_exist(sj_recording *recording)
+{
+    if (sj_left_processes_exist(recording)) {
+        return true;
+    }
+    wait_for_something(recording, -1, LAST_LOOK_MS);
+    return sj_left_processes_exist(recording);
+}
+
+/* wait_for_others records the other processes of a program whose first one has ended: to their end,
+ * or as long as those that are about to end, or to join, may need. */
+static void wait_for_others(sj_recording *recording)
+{
+    const bool until_all_end = recording->options.until_all_end;
+    const uint64_t end_ns = sj_clock_ns(CLOCK_MONOTONIC) + LAST_MS * UINT64_C(1000000);
+    const int interrupts = recording->interrupts;
+    rounds due = begin_rounds();
+    while (recording->interrupts == interrupts &&
+           (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) && do_others_exist(recording)) {
+        wait_for_something(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
+        take_signals(recording);
+        sj_policy_change_take(recording);
+        make_round(recording, &due);
     }
 }
 
@@ -304,6 +355,18 @@ static void detach_processes(sj_recording *recording)
     (void)sj_detach_orphans(&recording->session, pids, count, &left_bytes);
     sj_tracee_unlock();
     summary->detach.left_bytes += left_bytes;
+}
+
+/* leave_others ends the recording of what goes on when that of the program ends. */
+static void leave_others(sj_recording *recording)
+{
+    if (!recording->summary.program_left) {
+        wait_for_others(recording);
+    }
+    if (sj_left_processes_exist(recording)) {
+        rest_budget(recording);
+        sj_left_processes_leave(recording);
+    }
 }
 
 /* Freed objects, or blocks in quarantine. */
@@ -385,8 +448,7 @@ static void wait_for_process(sj_recording *recording)
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    uint64_t next_pair_ns = start_ns + SJ_CLOCK_PAIR_NS;
-    uint64_t relieve_ns = 0;
+    rounds due = begin_rounds();
     const uint64_t cpu_ns = cpu_ns_of(pid);
     recording->summary.program_left = true;
     while (recording->interrupts == 0) {
@@ -411,12 +473,7 @@ static void wait_for_process(sj_recording *recording)
         }
         take_signals(recording);
         sj_policy_change_take(recording);
-        if (now_ns >= next_pair_ns) {
-            next_pair_ns += SJ_CLOCK_PAIR_NS;
-            sj_pipeline_send_clock(recording);
-        }
-        relieve_memory(recording, &relieve_ns);
-        report_progress(recording, SJ_PHASE_RECORDING);
+        make_round(recording, &due);
     }
     if (pidfd >= 0) {
         close(pidfd);
@@ -521,6 +578,7 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
         }
         sj_uplink_release(recording->uplink);
         wait_for_program(recording);
+        leave_others(recording);
     }
     stop_rooms(recording);
     sj_pipeline_summarize(recording, describe_end(&recording->summary));

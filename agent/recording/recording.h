@@ -52,6 +52,7 @@ typedef struct sj_recording_options {
     uint32_t chunks_per_thread; /* 0: all 64 */
     uint32_t max_threads;       /* 0: 512 */
     uint32_t children;          /* sj_follow bits: which children join */
+    bool until_all_end;         /* launched: record until no process of the program is left */
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
@@ -74,13 +75,24 @@ typedef struct sj_recording_link {
                                 in memory: with them the session's end would be lost */
 } sj_recording_link;
 
+enum { SJ_LEFT_NAMED = 16 };
+
+/* A process of the program that goes on without its recording. */
+typedef struct sj_left_process {
+    pid_t pid;
+    char name[64];
+} sj_left_process;
+
 typedef struct sj_recording_summary {
     sj_session_id session;
     const char *how;     /* completed, interrupted, crashed, killed */
     bool agent_reported; /* the agent was loaded and finished its start */
     bool program_left;   /* recording was stopped while the program went on */
     int wait_status;
-    sj_attach_report attach; /* when attached */
+    uint32_t left_processes; /* of a launched program, that go on: their recording has ended */
+    uint32_t left_hooked;    /* of them: with hooks, see detach_problem */
+    sj_left_process left[SJ_LEFT_NAMED]; /* the first of them */
+    sj_attach_report attach;             /* when attached */
     sj_detach_process_report detach;
     uint32_t open_calls; /* found open at attach and sent to the collector */
     bool replaced;       /* the attached process executed another program */

@@ -51,8 +51,9 @@ struct sj_recording {
     sj_clock_rate rate;
     double ns_per_tick;
     sj_spool *spool;
-    bool is_spool_closed; /* delivered and gone, or kept for others to deliver */
-    bool is_delivering;   /* the program has ended or was left */
+    bool is_spool_closed;   /* delivered and gone, or kept for others to deliver */
+    bool has_program_ended; /* the launched process was reaped: its pid may be another's */
+    bool is_delivering;     /* the program has ended or was left */
     sj_uplink *uplink;
     sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;

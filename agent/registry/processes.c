@@ -223,6 +223,16 @@ sj_status sj_registry_end_process(sj_registry *registry, uint64_t number, const 
     return status;
 }
 
+bool sj_registry_is_forked(sj_registry *registry, uint64_t number)
+{
+    pthread_mutex_lock(&registry->mutex);
+    const bool is_forked =
+        number != 0 && number <= registry->process_count &&
+        strcmp(registry->processes[number - 1].how, occasion_text(SJ_OCCASION_FORK, false)) == 0;
+    pthread_mutex_unlock(&registry->mutex);
+    return is_forked;
+}
+
 size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capacity)
 {
     size_t count = 0;

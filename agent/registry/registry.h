@@ -83,6 +83,9 @@ SJ_MUST_CHECK sj_status sj_registry_adopt_process(sj_registry *registry,
 SJ_MUST_CHECK sj_status sj_registry_find_process(sj_registry *registry, pid_t pid,
                                                  uint64_t *number);
 
+/* sj_registry_is_forked returns whether a process began as a fork of another one. */
+bool sj_registry_is_forked(sj_registry *registry, uint64_t number);
+
 /* sj_registry_list_living writes the pids of processes that have not ended, at most `capacity`;
  * returns how many. */
 size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capacity);

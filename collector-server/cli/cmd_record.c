@@ -98,6 +98,9 @@ static int parse_options(int argc, char **argv, sj_record_values *options)
     if (options->has_output && options->collector != NULL) {
         return sj_command_usage_error(command, "--output and --collector exclude each other");
     }
+    if (options->recording.until_all_end && command == &sj_command_attach) {
+        return sj_command_usage_error(command, "--until-all-end is for programs that are started");
+    }
     if (finish_policy(options, &error) != SJ_OK) {
         return sj_command_usage_error(command, "%s", error.text);
     }

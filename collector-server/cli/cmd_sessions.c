@@ -1,5 +1,28 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/session_doubts.h"
+
+#include <stdio.h>
+
+/* report_abandoned says which sessions only seem to be recorded. */
+static void report_abandoned(sqlite3 *database)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, "SELECT session_id FROM sessions WHERE state = 'recording'",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return;
+    }
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        sj_session_doubts doubts;
+        const int64_t session_id = sqlite3_column_int64(row, 0);
+        sj_session_doubts_read(database, session_id, &doubts);
+        if (doubts.is_abandoned) {
+            fprintf(stderr, "sojourn sessions: note: session %lld %s\n", (long long)session_id,
+                    SJ_ABANDONED_NEXT);
+        }
+    }
+    sqlite3_finalize(row);
+}
 
 static int print_sessions(const sj_query_options *options)
 {
@@ -25,6 +48,7 @@ static int print_sessions(const sj_query_options *options)
     } else {
         exit_code = sj_query_print(&sj_command_sessions, options, statement);
     }
+    report_abandoned(database);
     sqlite3_close(database);
     return exit_code;
 }

@@ -173,6 +173,11 @@ const sj_option sj_record_options[] = {
      .parse = parse_children,
      .help = "all: forked ones and programs run by them, too (default);\n"
              "forked: only forked ones; none"},
+    {.name = "until-all-end",
+     .kind = SJ_ARG_FLAG,
+     .offset = offsetof(sj_record_values, recording.until_all_end),
+     .help = "record until all processes of the program have ended, as those of a server that\n"
+             "goes into the background; Ctrl-C then ends the recording"},
     {.name = "map",
      .argument = "FILE",
      .kind = SJ_ARG_PARSED,

@@ -241,8 +241,9 @@ static void report_losses(FILE *file, const sj_report_text *text,
     const uint64_t unreported = text->quiet ? summary->drain.dropped_events : summary->lost_events;
     if (summary->lost_calls == 0 && unreported == 0 && summary->drain.refused_threads == 0) {
         if (!text->quiet) {
-            fprintf(file, "  lost       %s\n",
-                    summary->drain.lost_values == 0 ? "nothing" : "no call, but values");
+            fprintf(file, "  lost       %s%s\n",
+                    summary->drain.lost_values == 0 ? "nothing" : "no call, but values",
+                    summary->left_processes != 0 ? ", up to the end of the recording" : "");
         }
         return;
     }
@@ -420,6 +421,32 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
+/* report_left tells of processes that go on without their recording, and what to do. */
+static void report_left(FILE *file, const sj_recording_summary *summary)
+{
+    const uint32_t count = summary->left_processes;
+    if (count == 0) {
+        return;
+    }
+    fprintf(file,
+            "sojourn: %u process%s of the program %s on and %s not recorded any more: ", count,
+            count == 1 ? "" : "es", count == 1 ? "goes" : "go", count == 1 ? "is" : "are");
+    for (uint32_t i = 0; i < count && i < SJ_LEFT_NAMED; i++) {
+        fprintf(file, "%s%s (%d)", i != 0 ? ", " : "", summary->left[i].name,
+                (int)summary->left[i].pid);
+    }
+    fprintf(file, "%s; \"sojourn attach PID\" records one from now on%s\n",
+            count > SJ_LEFT_NAMED ? ", ..." : "",
+            summary->program_left ? "" : ", --until-all-end would have recorded all to their end");
+    if (summary->left_hooked != 0) {
+        fprintf(
+            file,
+            "sojourn: %u of them keep%s the hooks, which record nothing; \"sojourn detach PID\" "
+            "takes them out\n",
+            summary->left_hooked, summary->left_hooked == 1 ? "s" : "");
+    }
+}
+
 static void report_problems(FILE *file, const sj_report_text *text,
                             const sj_recording_summary *summary)
 {
@@ -465,6 +492,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
     if (summary->program_left && summary->attach.prepare_ns == 0) {
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
+    report_left(file, summary);
     if (!summary->delivered) {
         fprintf(file,
                 "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
@@ -576,6 +604,19 @@ static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
     fputs("}", file);
 }
 
+static void json_left(FILE *file, const sj_recording_summary *summary)
+{
+    json_number(file, "left_processes", summary->left_processes);
+    json_number(file, "left_hooked", summary->left_hooked);
+    fputs(",\n  \"left\": [", file);
+    for (uint32_t i = 0; i < summary->left_processes && i < SJ_LEFT_NAMED; i++) {
+        fprintf(file, "%s{\"pid\": %d, \"name\": ", i != 0 ? ", " : "", (int)summary->left[i].pid);
+        sj_json_text(file, summary->left[i].name);
+        fputc('}', file);
+    }
+    fputc(']', file);
+}
+
 static void json_cost(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "elapsed_ns", summary->elapsed_ns);
@@ -641,12 +682,14 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "calls", summary->calls);
     json_number(file, "lost_calls", summary->lost_calls);
     json_number(file, "lost_events", summary->lost_events);
+    json_number(file, "inherited_exits", summary->drain.inherited_exits);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
+    json_left(file, summary);
     json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",

@@ -1,6 +1,31 @@
 #include "collector-server/cli/session_doubts.h"
 
+#include "agent/host/directories.h"
+#include "agent/recording/recovery.h"
+
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+
+/* is_abandoned: a living recorder holds a lock on the file that says where its frames belong. */
+static bool is_abandoned(const sj_session_id *session)
+{
+    char root[PATH_MAX];
+    char path[PATH_MAX + 64];
+    char text[SJ_SESSION_TEXT_BYTES];
+    sj_error ignored;
+    sj_recovery_claim claim;
+    if (sj_state_directory("spool", root, sizeof(root), &ignored) != SJ_OK) {
+        return false;
+    }
+    sj_session_text(session, text);
+    snprintf(path, sizeof(path), "%s/%s.to", root, text);
+    if (sj_recovery_claim_session(path, &claim) != SJ_OK) {
+        return false;
+    }
+    sj_recovery_release(&claim, false);
+    return true;
+}
 
 static void take_row(sqlite3_stmt *row, sj_session_doubts *doubts)
 {
@@ -10,6 +35,11 @@ static void take_row(sqlite3_stmt *row, sj_session_doubts *doubts)
                  reason != NULL ? reason : "");
         doubts->folded_paths = (uint64_t)sqlite3_column_int64(row, 1);
         doubts->folded_calls = (uint64_t)sqlite3_column_int64(row, 2);
+        sj_session_id session;
+        if (sqlite3_column_bytes(row, 3) == sizeof(session.bytes)) {
+            memcpy(session.bytes, sqlite3_column_blob(row, 3), sizeof(session.bytes));
+            doubts->is_abandoned = is_abandoned(&session);
+        }
     }
     sqlite3_finalize(row);
 }
@@ -19,7 +49,8 @@ void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_do
     sqlite3_stmt *row = NULL;
     *doubts = (sj_session_doubts){0};
     if (sqlite3_prepare_v2(database,
-                           "SELECT quarantine_reason, folded_paths, folded_calls FROM sessions"
+                           "SELECT quarantine_reason, folded_paths, folded_calls,"
+                           " iif(state = 'recording', uuid, NULL) FROM sessions"
                            " WHERE session_id = ?1",
                            -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);

@@ -56,6 +56,26 @@ static void run_child(void)
     waitpid(pid, NULL, 0);
 }
 
+/* A child that outlives its parent; it works on when the file `go` is there. */
+static void run_daemon(void)
+{
+    if (fork() != 0) {
+        return;
+    }
+    setsid();
+    ends_work(50);
+    FILE *file = fopen("daemon.pid", "we");
+    if (file != NULL) {
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+    }
+    while (access("go", F_OK) != 0) {
+        usleep(1000);
+    }
+    ends_work(50);
+    _exit(0);
+}
+
 __attribute__((noinline)) void ends_die(const char *how)
 {
     if (strcmp(how, "segv") == 0) {
@@ -70,6 +90,8 @@ __attribute__((noinline)) void ends_die(const char *how)
         run_threads(20);
     } else if (strcmp(how, "fork") == 0) {
         run_child();
+    } else if (strcmp(how, "daemon") == 0) {
+        run_daemon();
     } else if (strcmp(how, "flood") == 0) {
         ends_work(3000000);
     } else if (strcmp(how, "spin") == 0) {

@@ -43,7 +43,8 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
     }
     if (counters->records != counters->calls - counters->preopened + counters->returned +
                                  counters->jumped + counters->thrown + counters->overtaken +
-                                 counters->interrupted + counters->orphan_exits + counters->notes +
+                                 counters->interrupted + counters->inherited_exits +
+                                 counters->orphan_exits + counters->notes +
                                  counters->value_records + counters->bad_records) {
         return "records fed are not accounted for";
     }

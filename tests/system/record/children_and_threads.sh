@@ -22,6 +22,14 @@ rm run.db
 equal "exit code of the shell" 0 "$?"
 accounted run.db
 
+# Functions that a forked child returns from and its parent entered are no loss.
+rm run.db
+"$sojourn" record -q -o run.db --summary run.json -- bash -c "/bin/true; echo" >/dev/null
+equal "losses of a child that returns" 0/0 \
+    "$(query run.db "SELECT lost_calls || '/' || lost_events FROM sessions")"
+grep -q '"inherited_exits": [1-9]' run.json || fail "nobody returned: no test"
+accounted run.db
+
 # A flood with one small chunk and no waiting: losses are counted to the call.
 rm run.db
 "$sojourn" record -q -o run.db --buffer 1 --when-full drop --summary run.json -- \
@@ -39,3 +47,58 @@ grep -q "size limit" err.txt || fail "the limit was not told: $(cat err.txt)"
 equal "calls made = stored + lost at the limit" 3001004 \
     "$(query run.db "SELECT stored_calls + lost_calls FROM sessions")"
 accounted run.db
+
+# A child that outlives the program is named, marked and left without hooks.
+# marks: how each process came, and why its recording ended
+marks() {
+    query run.db "SELECT group_concat(how || ':' || disarm_reason) FROM
+        (SELECT how, disarm_reason FROM processes ORDER BY number)"
+}
+rm run.db
+"$sojourn" record -o run.db --summary run.json -- "$samples/ends" daemon >/dev/null 2>err.txt
+equal "exit code with a daemon" 3 "$?"
+wait_for test -s daemon.pid
+daemon=$(cat daemon.pid)
+background=$daemon
+grep -q "1 process of the program goes on .*: ends ($daemon);.*--until-all-end" err.txt ||
+    fail "not told: $(cat err.txt)"
+grep -q "lost  *nothing, up to the end" err.txt || fail "silent: $(cat err.txt)"
+grep -q "\"left\": \[{\"pid\": $daemon, \"name\": \"ends\"}\]" run.json ||
+    fail "not in $(cat run.json)"
+equal "marks of a daemon" "launched:,forked:left running" "$(marks)"
+"$sojourn" ps | grep "^ *$daemon " | grep -q "left by a recorder" ||
+    fail "hooks stay: $("$sojourn" ps | grep "^ *$daemon ")"
+touch go
+wait_for has_ended "$daemon"
+accounted run.db
+
+# record_all: records a daemon until all have ended; `go` ends it
+record_all() {
+    rm -f run.db go daemon.pid
+    "$sojourn" record -q -o run.db --until-all-end -- "$samples/ends" daemon >/dev/null 2>err.txt &
+    recorder=$!
+    background=$recorder
+    wait_for test -s daemon.pid
+    daemon=$(cat daemon.pid)
+    background="$recorder $daemon"
+}
+record_all
+touch go
+wait "$recorder"
+equal "exit code until all end" 3 "$?"
+equal "said of a daemon that ended" "" "$(cat err.txt)"
+equal "steps of both, to the end" 1100 "$(calls run.db ends_step)"
+equal "marks of a daemon that ended" "launched:,forked:" "$(marks)"
+accounted run.db
+
+# A signal to the recorder ends that, and leaves the daemon.
+record_all
+wait_for sh -c "! pgrep -P $recorder"
+kill -TERM "$recorder"
+wait "$recorder"
+equal "exit code after a signal" 3 "$?"
+equal "steps until the signal" 1050 "$(calls run.db ends_step)"
+equal "marks after a signal" "launched:,forked:left running" "$(marks)"
+accounted run.db
+touch go
+wait_for has_ended "$daemon"

@@ -10,6 +10,7 @@ killed() {
     background="$background $recorder"
     wait_for grep -q . out.txt
     wait_for stores run.db "$1"
+    "$sojourn" sessions run.db 2>&1 >/dev/null | grep . && fail "a living recorder is doubted"
     app=$(pgrep -P "$recorder" -x ends)
     background="$background $app"
     kill -9 "$recorder"
@@ -34,10 +35,17 @@ consistent() {
 killed 3000
 kill -9 "$app"
 wait_for has_ended "$app"
+for command in sessions report; do
+    "$sojourn" "$command" run.db >/dev/null 2>err.txt
+    grep -q "session 1 is not recorded any more, .*sojourn flush" err.txt ||
+        fail "$command does not tell: $(cat err.txt)"
+done
 "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
 grep -q "1 sessions finished whose recorder was killed" out.txt || fail "said: $(cat out.txt)"
 grep -q "1 sessions delivered, 0 kept" out.txt || fail "said: $(cat out.txt)"
 consistent lost
+"$sojourn" sessions run.db >/dev/null 2>err.txt
+equal "said of a finished session" "" "$(cat err.txt)"
 [ "$(query run.db "SELECT max(number) FROM streams")" -gt 1 ] || fail "nothing was recovered"
 equal "what is left in the runtime directory" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
 equal "what is left in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"

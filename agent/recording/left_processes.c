@@ -1,0 +1,150 @@
+#include "agent/recording/left_processes.h"
+
+#include "agent/attach/detach.h"
+#include "agent/host/clock.h"
+#include "agent/ptrace/proc_status.h"
+#include "agent/ptrace/tracee.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    PROCESSES_MAX = 1024,
+    PASSES = 25, /* those that are left may fork, and others begin another program, meanwhile */
+    PAUSE_NS = 10000000
+};
+
+typedef struct left_list {
+    pid_t pids[PROCESSES_MAX];
+    size_t count;
+} left_list;
+
+static bool contains(const left_list *list, pid_t pid)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->pids[i] == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_alive(pid_t pid)
+{
+    sj_proc_thread thread;
+    return sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.state != 'Z' &&
+           thread.state != 'X';
+}
+
+/* In an emulator the agent is not where detaching looks for it. */
+static bool is_emulated(const sj_recording *recording)
+{
+    return recording->options.program->agent != NULL;
+}
+
+/* list_living has the processes that joined, and where forked ones do also those that have not come
+ * to it yet. One that is just executing another program has no agent for a moment. */
+static void list_living(sj_recording *recording, left_list *list)
+{
+    left_list found = {.count = 0};
+    left_list joined = {.count = 0};
+    list->count = 0;
+    joined.count = sj_registry_list_living(recording->registry, joined.pids, PROCESSES_MAX);
+    for (size_t i = 0; i < joined.count; i++) {
+        if (is_alive(joined.pids[i])) {
+            list->pids[list->count++] = joined.pids[i];
+        }
+    }
+    if (!is_emulated(recording) && (recording->options.children & SJ_FOLLOW_FORK) != 0) {
+        found.count = sj_detach_list(&recording->session, found.pids, PROCESSES_MAX);
+    }
+    for (size_t i = 0; i < found.count && list->count < PROCESSES_MAX; i++) {
+        if (!contains(list, found.pids[i])) {
+            list->pids[list->count++] = found.pids[i];
+        }
+    }
+}
+
+bool sj_left_processes_exist(sj_recording *recording)
+{
+    left_list list;
+    list_living(recording, &list);
+    return list.count != 0;
+}
+
+/* take_out returns whether the process goes on and had the agent. */
+static bool take_out(sj_recording *recording, pid_t pid)
+{
+    sj_recording_summary *summary = &recording->summary;
+    sj_detach_process_report report = {0};
+    sj_error error = {.text = "its program is emulated"};
+    sj_status status = SJ_EUNSUPPORTED;
+    if (!is_emulated(recording)) {
+        sj_tracee_lock(); /* stacks may be taken */
+        status = sj_detach_process(pid, &report, &error);
+        sj_tracee_unlock();
+    }
+    if (!is_alive(pid) || (status == SJ_OK && !report.had_agent)) {
+        return false;
+    }
+    if (status != SJ_OK) {
+        summary->left_hooked++;
+        snprintf(summary->detach_problem, sizeof(summary->detach_problem), "%.250s", error.text);
+    }
+    return true;
+}
+
+static void note(sj_recording *recording, pid_t pid)
+{
+    sj_recording_summary *summary = &recording->summary;
+    sj_proc_status facts = {0};
+    uint64_t number = 0;
+    const bool is_known = sj_proc_status_read(pid, &facts) == SJ_OK;
+    if (summary->left_processes < SJ_LEFT_NAMED) {
+        sj_left_process *left = &summary->left[summary->left_processes];
+        left->pid = pid;
+        snprintf(left->name, sizeof(left->name), "%s", is_known ? facts.name : "");
+    }
+    summary->left_processes++;
+    const sj_process_end end = {.disarm_reason = SJ_DISARM_LEFT};
+    if (sj_registry_find_process(recording->registry, pid, &number) == SJ_OK ||
+        sj_registry_add_process(recording->registry, pid, facts.parent, SJ_OCCASION_FORK,
+                                sj_clock_ticks(), &number) == SJ_OK) {
+        (void)!sj_registry_end_process(recording->registry, number, &end);
+    }
+}
+
+/* leave_new leaves those that are not in `left` yet; returns how many others there are that may
+ * get an agent still. */
+static size_t leave_new(sj_recording *recording, left_list *left)
+{
+    left_list list;
+    size_t waiting = 0;
+    list_living(recording, &list);
+    for (size_t i = 0; i < list.count && left->count < PROCESSES_MAX; i++) {
+        const pid_t pid = list.pids[i];
+        if (contains(left, pid)) {
+            continue;
+        }
+        if (take_out(recording, pid)) {
+            left->pids[left->count++] = pid;
+            note(recording, pid);
+        } else {
+            waiting += is_alive(pid);
+        }
+    }
+    return waiting;
+}
+
+void sj_left_processes_leave(sj_recording *recording)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    left_list left = {.count = 0};
+    for (int pass = 0; pass < PASSES; pass++) {
+        const size_t known = left.count;
+        if (leave_new(recording, &left) == 0 && left.count == known) {
+            break;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
