@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
- * such, wherever the probe has found them. */
+/* keep_typed stores what the value of a place means by the function's types, and says whether they
+ * have such a place. Texts are recorded as such, wherever the probe has found them. */
 static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *typed,
-                            const sj_block_value *value)
+                            const sj_block_value *value, bool *is_known)
 {
     const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
     for (size_t i = 0; i < typed->count; i++) {
@@ -20,6 +20,7 @@ static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *type
         if (of->place != 0 && is_its) {
             sj_block_value kept;
             char number[SJ_TYPED_NUMBER_BYTES];
+            *is_known = true;
             SJ_TRY(sj_typed_value_take(of, value, &kept, number)
                        ? sj_call_stack_value(stream, &kept)
                        : SJ_OK);
@@ -67,7 +68,8 @@ static sj_status keep_cost(sj_call_stack *stream, uint32_t function, sj_block_va
 }
 
 /* Stores a value once without a rule's name for each position that rules without condition store it
- * under, and once for each rule whose condition it meets. */
+ * under, and once for each rule whose condition it meets. Of a function with types, what has no
+ * rule's name is what these say: a value that they do not know is lost. */
 static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
                             sj_block_value *value)
 {
@@ -88,8 +90,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
     }
     const sj_rule_set kept = sink->value(sink->context, function, value, ticks);
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
+    bool is_known = typed == NULL;
     if (typed != NULL) {
-        SJ_TRY(keep_typed(stream, typed, value));
+        SJ_TRY(keep_typed(stream, typed, value, &is_known));
     }
     uint8_t seen[SJ_VALUE_RULES]; /* what is stored without a name */
     size_t count = 0;
@@ -105,6 +108,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
                 seen[count++] = stored;
             }
             SJ_TRY(sj_call_stack_value(stream, value));
+        } else if (!is_known && !rules->items[i].changes) {
+            stream->context->counters.lost_values++;
+            is_known = true; /* one value */
         }
     }
     return SJ_OK;

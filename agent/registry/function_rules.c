@@ -250,6 +250,14 @@ static void visit_untyped(const sj_value_rules *values, size_t rule, void *conte
                  values->items[rule].name, crowded);
         visit(context, text);
     }
+    const uint32_t settled = atomic_load(&values->settled[rule]);
+    if (settled != 0) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': values of %u functions are recorded by number or signature so far: "
+                 "record again to have them by debug data",
+                 values->items[rule].name, settled);
+        visit(context, text);
+    }
     const uint32_t unreached = atomic_load(&values->unreached[rule]);
     if (unreached != 0) {
         snprintf(text, sizeof(text),

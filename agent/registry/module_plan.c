@@ -207,6 +207,21 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     return list_results(choice, name, offset, false, places);
 }
 
+/* list_late_types is list_types for rules that came late. Positions mean one thing in a whole
+ * recording: where values have been recorded that are no parameters of the debug data, these do not
+ * get their names. */
+static sj_status list_late_types(function_choice *choice, const char *name, uint64_t offset,
+                                 const sj_rule_set *matched, const sj_rule_set *typed,
+                                 uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_value_rules *rules = choice->selection->values;
+    if (sj_value_rules_are_numbered(rules, matched)) {
+        sj_value_rules_count_settled(rules, typed);
+        return SJ_OK;
+    }
+    return list_types(choice, name, offset, typed, places);
+}
+
 /* list_late_values adds what rules ask for that came late to the places that a function has. */
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
@@ -217,7 +232,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     const sj_rule_set late = late_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
-    SJ_TRY(list_types(choice, name, offset, &typed, places));
+    SJ_TRY(list_late_types(choice, name, offset, &matched, &typed, places));
     size_t used = list_costs(rules, &late, places);
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
     sj_value_rules_count_crowded(rules, &fresh, places);
