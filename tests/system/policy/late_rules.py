@@ -467,7 +467,7 @@ def test_memory(sojourn, program, launched, *options):
         pid = children(target.pid)[0] if launched else target.pid
         for rules in (MEMORY[:1], MEMORY, [], MEMORY):
             answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "memory", rules))
-            check(not [text for text in answer["not_applied"] if "stays recorded" not in text], f"{rules}: {answer}")
+            check(not [text for text in answer["not_applied"] if "go on recording to the end" not in text], f"{rules}: {answer}")
             goes_on(target, 0, "calls whose memory is counted")
         if not launched:
             leave(sojourn, target, recorder, before, code, has_heap=True)
@@ -655,7 +655,7 @@ def test_imports(sojourn, options, binding):
         for round_number in range(3):
             for rules, column in ((IMPORTS[:1], 0), (IMPORTS[:2], 1), (IMPORTS, 1), ([], 0)):
                 answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "imports", rules, modules=modules))
-                said = [text for text in answer["not_applied"] if "stays recorded" not in text]
+                said = [text for text in answer["not_applied"] if "go on recording to the end" not in text]
                 check(not said, f"{round_number}: {rules}: {answer}")
                 goes_on(target, column, f"calls under {len(rules)} rules")
         stands(target, 1, "a result that was changed after all")
