@@ -156,9 +156,8 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
 
 /* jumped_to returns the call that had jumped to one that has just returned, and has ended with it:
  * what this one returns is its result, too. NULL: there is none. */
-static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_valued_moment *moment)
+static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_stack_frame *frame)
 {
-    const sj_stack_frame *frame = moment->at_entry ? NULL : frame_of(stream, moment->call_index);
     return frame != NULL && frame > stream->frames + stream->depth && frame[-1].left_ticks != 0
                ? &frame[-1]
                : NULL;
@@ -215,20 +214,12 @@ static bool is_result(const sj_block_value *value)
     return value->rule == 0 && kind != SJ_VALUE_COST && kind != SJ_VALUE_THROWN;
 }
 
-/* keep_results stores values of an exit with the call that had jumped there, as far as rules about
+/* keep_results_of stores values of an exit with a call that had jumped there, as far as rules about
  * its function ask for them. */
-static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
-                              const call_values *results, bool judges)
+static sj_status keep_results_of(sj_call_stack *stream, sj_valued_moment jumped,
+                                 const call_values *results, bool judges)
 {
-    const sj_stack_frame *frame =
-        stream->context->value_rules != NULL ? jumped_to(stream, moment) : NULL;
-    if (frame == NULL) {
-        return SJ_OK;
-    }
-    sj_valued_moment jumped = *moment;
     call_values all = {.count = 0};
-    jumped.call_index = frame->call_index;
-    jumped.function = frame->function;
     if (judges) {
         take_late(stream, jumped.call_index, &all);
     }
@@ -241,6 +232,22 @@ static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *mom
         SJ_TRY(keep_value(stream, jumped.function, jumped.ticks, &value));
     }
     return judges ? judge_call(stream, &jumped, &all, 0) : SJ_OK;
+}
+
+/* keep_results stores values of an exit with all calls that had jumped there, one after the other.
+ */
+static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
+                              const call_values *results, bool judges)
+{
+    const sj_stack_frame *frame =
+        stream->context->value_rules != NULL ? frame_of(stream, moment->call_index) : NULL;
+    for (frame = jumped_to(stream, frame); frame != NULL; frame = jumped_to(stream, frame)) {
+        sj_valued_moment jumped = *moment;
+        jumped.call_index = frame->call_index;
+        jumped.function = frame->function;
+        SJ_TRY(keep_results_of(stream, jumped, results, judges));
+    }
+    return SJ_OK;
 }
 
 sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
