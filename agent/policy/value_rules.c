@@ -322,9 +322,20 @@ bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set 
     return false;
 }
 
-void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *typed)
+sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rule_set *matched)
 {
-    SJ_EACH_RULE (i, typed) {
+    sj_rule_set numbered = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (is_numbered(&rules->items[i])) {
+            sj_rule_set_add(&numbered, i);
+        }
+    }
+    return numbered;
+}
+
+void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused)
+{
+    SJ_EACH_RULE (i, refused) {
         atomic_fetch_add(&rules->settled[i], 1);
     }
 }

@@ -175,8 +175,13 @@ const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint3
  * the matched rules, under positions that say nothing of its debug data. */
 bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched);
 
-/* sj_value_rules_count_settled notes for typed rules a function of which that is true. */
-void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *typed);
+/* sj_value_rules_count_settled notes for typed rules a function of which that is true, and for
+ * others one that has types already. */
+void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused);
+
+/* sj_value_rules_numbered_of leaves of matched rules those whose positions are not those of the
+ * debug data. */
+sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_count_types notes for typed rules whether a function's types are known, and what
  * became of split debug data of its module. */

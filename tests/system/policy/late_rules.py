@@ -448,6 +448,21 @@ def test_numbered(sojourn, program, before):
     print(f"{len(calls)} calls keep the values that they had")
 
 
+def test_named(sojourn, program):
+    """Where debug data have named values of a function, that a rule by number does not record others is said."""
+    rules = [{"function": "late_t*"}, {"name": "sixth", "function": "late_typed", "argument": 6, "as": "int"}]
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("named.db"), "--policy",
+                     write_policy(sojourn, "named", rules[:1]), "--", program], env=sojourn.environment).ready()
+    try:
+        said = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", write_policy(sojourn, "sixth", rules))["not_applied"])
+        check("'sixth': values of 1 functions are recorded by debug data so far: record again" in said, said)
+        goes_on(target, 0, "calls with the values that they had")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_typed(typed_calls(sojourn, sojourn.path("named.db"), "late_typed"))
+
+
 MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store", "signature": "(bytes:ulong) -> ulong"}]
 
 
@@ -713,6 +728,7 @@ def test(sojourn, arguments):
     test_typed(sojourn, program, False)
     for before in NUMBERED:
         test_numbered(sojourn, program, before)
+    test_named(sojourn, program)
     test_memory(sojourn, program, True)
     test_memory(sojourn, program, True, "--thread-memory")
     test_memory(sojourn, program, False)
