@@ -250,10 +250,19 @@ static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *mom
     return SJ_OK;
 }
 
+/* stays_open: the call has just ended by a jump. It is judged when the one that it jumps to
+ * returns, with what that returns. */
+static bool stays_open(const sj_call_stack *stream, const sj_valued_moment *moment)
+{
+    return !moment->at_entry && sj_call_stack_has_jumped(stream) &&
+           stream->frames[stream->depth - 1].call_index == moment->call_index;
+}
+
 sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
                               const sj_valued_moment *moment)
 {
-    const bool judges = sj_value_rules_judge_calls(stream->context->value_rules);
+    const bool judges =
+        sj_value_rules_judge_calls(stream->context->value_rules) && !stays_open(stream, moment);
     call_values all;
     call_values results;
     sj_block_value value;

@@ -29,6 +29,7 @@ struct sj_server_client {
     uint64_t connected; /* see sj_dialing_state, as the next two */
     nng_pipe pipe;      /* all above under the mutex */
     uint64_t answers;   /* of the thread that asks */
+    bool is_stuck;      /* NNG has not ended its socket in time; of the thread that stops it */
 };
 
 /* Runs on a thread of NNG, as the next. */
@@ -97,7 +98,9 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 void sj_server_client_stop(sj_server_client *client)
 {
     /* When NNG does not end the socket, what is being asked ends by its time-out. */
-    (void)sj_socket_close(client->socket);
+    if (!client->is_stuck && !sj_socket_close(client->socket)) {
+        client->is_stuck = true;
+    }
 }
 
 void sj_server_client_close(sj_server_client *client)
@@ -105,7 +108,8 @@ void sj_server_client_close(sj_server_client *client)
     if (client == NULL) {
         return;
     }
-    if (!sj_socket_close(client->socket)) {
+    sj_server_client_stop(client);
+    if (client->is_stuck) {
         return; /* NNG's threads may still come to the client */
     }
     if (client->aio != NULL) {

@@ -146,18 +146,21 @@ static void note_split(sj_function_types *types, sj_split_state state)
     types->split = state > types->split ? state : types->split;
 }
 
-/* keep_packaged keeps of the lacking units those that the package has. */
-static void keep_packaged(sj_function_types *types)
+/* keep_packaged keeps of the lacking units those that the package has; false, with all of them
+ * kept: it has none. */
+static bool keep_packaged(sj_function_types *types)
 {
     size_t kept = 0;
     for (size_t i = 0; i < types->lacking_count; i++) {
         if (sj_split_package_has(types->package, types->lacking[i].id)) {
             types->lacking[kept++] = types->lacking[i];
-        } else {
-            note_split(types, SJ_SPLIT_OTHER);
         }
     }
-    types->lacking_count = kept;
+    if (kept != types->lacking_count) {
+        note_split(types, SJ_SPLIT_OTHER);
+    }
+    types->lacking_count = kept != 0 ? kept : types->lacking_count;
+    return kept != 0;
 }
 
 static sj_status walk_packaged(sj_function_types *types)
@@ -181,7 +184,8 @@ static sj_status walk_packaged(sj_function_types *types)
     return status == SJ_ENOMEM ? status : SJ_OK;
 }
 
-/* read_package reads units whose .dwo files are not there out of a package beside the file. */
+/* read_package reads units whose .dwo files are not there out of a package beside the file. Where
+ * that has none of them there is no package behind it. */
 static sj_status read_package(sj_function_types *types, const char *path)
 {
     char package[PATH_MAX];
@@ -190,8 +194,12 @@ static sj_status read_package(sj_function_types *types, const char *path)
                                  ? sj_split_package_open(package, &types->package)
                                  : SJ_ENOTFOUND;
     if (status == SJ_OK) {
-        keep_packaged(types);
-        return types->lacking_count != 0 ? walk_packaged(types) : SJ_OK;
+        if (keep_packaged(types)) {
+            return walk_packaged(types);
+        }
+        sj_split_package_close(types->package);
+        types->package = NULL;
+        return SJ_OK;
     }
     if (status != SJ_ENOMEM && status != SJ_ENOTFOUND) {
         note_split(types, status == SJ_ELIMIT ? SJ_SPLIT_TOO_LARGE : SJ_SPLIT_DAMAGED);
@@ -206,7 +214,10 @@ static sj_status read_lacking(sj_function_types *types, const char *path, const 
     }
     SJ_TRY(read_package(types, path));
     if (types->package == NULL && debug_path != NULL) {
+        const sj_split_state own = types->split; /* no matter if the other package is of use */
+        types->split = SJ_SPLIT_COMPLETE;
         SJ_TRY(read_package(types, debug_path));
+        note_split(types, types->package == NULL ? own : SJ_SPLIT_COMPLETE);
     }
     if (types->package == NULL) {
         note_split(types, SJ_SPLIT_MISSING);

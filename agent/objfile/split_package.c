@@ -23,7 +23,6 @@
 
 enum {
     MOST_EXTRACTED_BYTES = 1 << 30,
-    MOST_INFLATED_BYTES = 1 << 30,
     MOST_ORIGINS = 4096,
     VERSION_AT = 4,          /* in the header of a unit of 32-bit DWARF */
     GNU_ABBREV_AT = 6,       /* until version 4 */
@@ -42,7 +41,9 @@ struct sj_split_package {
     sj_split_index types;
     uint32_t *used_by; /* for each type unit: the last extraction that it was used by */
     uint32_t extractions;
-    uint64_t extracted_bytes;
+    uint64_t extracted_bytes; /* those that were inflated among them */
+    bool is_read;             /* what units are made of, with this result */
+    sj_status contents;
 };
 
 /* Where type units come from: abbreviations and strings of one .dwo file. */
@@ -70,42 +71,81 @@ static const char *const names[SJ_SPLIT_SECTIONS] = {
     [SJ_SPLIT_RNGLISTS] = ".debug_rnglists.dwo",
 };
 
-/* inflate_section decompresses a section in place; false: it cannot be, or becomes too large. */
-static bool inflate_section(Elf_Scn *section, const GElf_Shdr *header)
+/* add_bytes notes that bytes are extracted or inflated; false: that is too many. */
+static bool add_bytes(uint64_t *extracted, uint64_t bytes)
 {
-    GElf_Chdr compressed;
-    return (header->sh_flags & SHF_COMPRESSED) == 0 ||
-           (gelf_getchdr(section, &compressed) != NULL &&
-            compressed.ch_size <= MOST_INFLATED_BYTES && elf_compress(section, 0, 0) >= 0);
+    if (*extracted > MOST_EXTRACTED_BYTES || bytes > MOST_EXTRACTED_BYTES - *extracted) {
+        *extracted = MOST_EXTRACTED_BYTES + UINT64_C(1);
+        return false;
+    }
+    *extracted += bytes;
+    return true;
 }
 
-sj_slice sj_elf_debug_section(Elf *elf, const char *name)
+/* inflate_section decompresses a section in place. SJ_ECORRUPT: it cannot be; SJ_ELIMIT: with it
+ * there would be too many bytes, and nothing was done. */
+static sj_status inflate_section(Elf_Scn *section, const GElf_Shdr *header, uint64_t *extracted)
+{
+    GElf_Chdr compressed;
+    if ((header->sh_flags & SHF_COMPRESSED) == 0) {
+        return SJ_OK;
+    }
+    if (gelf_getchdr(section, &compressed) == NULL) {
+        return SJ_ECORRUPT;
+    }
+    if (!add_bytes(extracted, compressed.ch_size)) {
+        return SJ_ELIMIT;
+    }
+    return elf_compress(section, 0, 0) >= 0 ? SJ_OK : SJ_ECORRUPT;
+}
+
+/* read_section reads the first section of that name whose bytes can be read; there need not be one.
+ * SJ_ELIMIT. */
+static sj_status read_section(Elf *elf, const char *name, uint64_t *extracted, sj_slice *bytes)
 {
     size_t strings = 0;
     Elf_Scn *section = NULL;
+    *bytes = (sj_slice){0};
     if (elf_getshdrstrndx(elf, &strings) != 0) {
-        return (sj_slice){0};
+        return SJ_OK;
     }
-    while ((section = elf_nextscn(elf, section)) != NULL) {
+    while (bytes->size == 0 && (section = elf_nextscn(elf, section)) != NULL) {
         GElf_Shdr header;
         if (gelf_getshdr(section, &header) == NULL || header.sh_type == SHT_NOBITS) {
             continue;
         }
         const char *found = elf_strptr(elf, strings, header.sh_name);
-        if (found == NULL || strcmp(found, name) != 0 || !inflate_section(section, &header)) {
+        if (found == NULL || strcmp(found, name) != 0) {
             continue;
         }
-        const Elf_Data *data = elf_rawdata(section, NULL);
+        const sj_status status = inflate_section(section, &header, extracted);
+        const Elf_Data *data = status == SJ_OK ? elf_rawdata(section, NULL) : NULL;
+        if (status == SJ_ELIMIT) {
+            return status;
+        }
         if (data != NULL && data->d_buf != NULL) {
-            return (sj_slice){.data = data->d_buf, .size = data->d_size};
+            *bytes = (sj_slice){.data = data->d_buf, .size = data->d_size};
         }
     }
-    return (sj_slice){0};
+    return SJ_OK;
+}
+
+sj_slice sj_elf_debug_section(Elf *elf, const char *name)
+{
+    uint64_t inflated = 0;
+    sj_slice bytes;
+    return read_section(elf, name, &inflated, &bytes) == SJ_OK ? bytes : (sj_slice){0};
+}
+
+static sj_status read_own(sj_split_package *package, const char *name, sj_slice *bytes)
+{
+    return read_section(package->elf, name, &package->extracted_bytes, bytes);
 }
 
 static sj_status read_package(sj_split_package *package)
 {
     GElf_Ehdr header;
+    sj_slice units;
     elf_version(EV_CURRENT);
     package->elf = elf_begin(package->descriptor, ELF_C_READ_MMAP, NULL);
     if (package->elf == NULL || gelf_getehdr(package->elf, &header) == NULL ||
@@ -113,17 +153,21 @@ static sj_status read_package(sj_split_package *package)
         return SJ_ECORRUPT;
     }
     package->machine = header.e_machine;
+    SJ_TRY(read_own(package, ".debug_cu_index", &units));
+    return units.size != 0 ? sj_split_index_read(units, &package->units) : SJ_ECORRUPT;
+}
+
+/* read_contents reads what units are made of: of a package that none is taken out of, nothing is
+ * inflated but the index. */
+static sj_status read_contents(sj_split_package *package)
+{
+    sj_slice types;
     for (unsigned i = 0; i < SJ_SPLIT_SECTIONS; i++) {
-        package->sections[i] = sj_elf_debug_section(package->elf, names[i]);
+        SJ_TRY(read_own(package, names[i], &package->sections[i]));
     }
-    package->strings = sj_elf_debug_section(package->elf, ".debug_str.dwo");
-    const sj_slice units = sj_elf_debug_section(package->elf, ".debug_cu_index");
-    if (units.size == 0) {
-        return SJ_ECORRUPT;
-    }
-    SJ_TRY(sj_split_index_read(units, &package->units));
-    SJ_TRY(sj_split_index_read(sj_elf_debug_section(package->elf, ".debug_tu_index"),
-                               &package->types));
+    SJ_TRY(read_own(package, ".debug_str.dwo", &package->strings));
+    SJ_TRY(read_own(package, ".debug_tu_index", &types));
+    SJ_TRY(sj_split_index_read(types, &package->types));
     package->used_by = calloc(package->types.count + 1, sizeof(*package->used_by));
     return package->used_by != NULL ? SJ_OK : SJ_ENOMEM;
 }
@@ -193,13 +237,6 @@ static unsigned read_version(sj_slice part)
     return reader.bad || is_wide ? 0 : version;
 }
 
-/* count_bytes notes that bytes are extracted; false: that is too many. */
-static bool count_bytes(sj_split_package *package, uint64_t bytes)
-{
-    package->extracted_bytes += bytes;
-    return package->extracted_bytes <= MOST_EXTRACTED_BYTES;
-}
-
 /* put_string copies a string of the package and writes its offset. One that has no end there gets
  * an offset that leads nowhere. */
 static sj_status put_string(extraction *made, uint32_t offset)
@@ -212,7 +249,7 @@ static sj_status put_string(extraction *made, uint32_t offset)
     const size_t searched = start != NULL && end == NULL ? strings.size - offset : size;
     sj_byte_buffer_put_number(offsets, size != 0 ? made->strings.size : UINT32_MAX,
                               sizeof(uint32_t));
-    if (!count_bytes(made->package, searched + sizeof(uint32_t))) {
+    if (!add_bytes(&made->package->extracted_bytes, searched + sizeof(uint32_t))) {
         return SJ_ELIMIT;
     }
     sj_byte_buffer_put(&made->strings, start, size);
@@ -311,7 +348,8 @@ static sj_status find_origin(extraction *made, const sj_split_unit *type, sj_sli
             return SJ_OK;
         }
     }
-    if (made->origin_count == MOST_ORIGINS || !count_bytes(made->package, table.size)) {
+    if (made->origin_count == MOST_ORIGINS ||
+        !add_bytes(&made->package->extracted_bytes, table.size)) {
         return SJ_ELIMIT;
     }
     SJ_TRY(sj_array_reserve(&made->origins, &made->origin_capacity, made->origin_count, 1,
@@ -344,7 +382,7 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
     if (offset >= abbrevs.size) {
         return SJ_ECORRUPT;
     }
-    if (!count_bytes(made->package, part.size)) {
+    if (!add_bytes(&made->package->extracted_bytes, part.size)) {
         return SJ_ELIMIT;
     }
     const sj_slice table = {.data = abbrevs.data + offset, .size = abbrevs.size - offset};
@@ -401,7 +439,7 @@ static sj_status put_unit(extraction *made)
         if (!find_part(made->package, made->unit, whole[i], &part)) {
             return SJ_ECORRUPT;
         }
-        if (!count_bytes(made->package, part.size)) {
+        if (!add_bytes(&made->package->extracted_bytes, part.size)) {
             return SJ_ELIMIT;
         }
         sj_byte_buffer_put(&made->sections[whole[i]], part.data, part.size);
@@ -436,6 +474,11 @@ sj_status sj_split_package_extract(sj_split_package *package, uint64_t id, sj_by
     if (made.unit == NULL) {
         return SJ_ENOTFOUND;
     }
+    if (!package->is_read) {
+        package->is_read = true;
+        package->contents = read_contents(package);
+    }
+    SJ_TRY(package->contents);
     package->extractions++;
     const sj_status status = put_unit(&made);
     if (status == SJ_OK) {

@@ -10,8 +10,8 @@
 
 typedef struct sj_split_package sj_split_package;
 
-/* sj_split_package_open maps the package at `path` and reads its indexes. SJ_ENOTFOUND: there is
- * no such file; SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_ENOMEM. */
+/* sj_split_package_open maps the package at `path` and reads which units it has. SJ_ENOTFOUND:
+ * there is no such file; SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_split_package_open(const char *path, sj_split_package **package);
 void sj_split_package_close(sj_split_package *package); /* NULL is allowed */
 
@@ -20,8 +20,8 @@ bool sj_split_package_has(const sj_split_package *package, uint64_t id);
 
 /* sj_split_package_extract writes an ELF file with that compilation unit and with the type units
  * that it leads to in an empty buffer. SJ_ENOTFOUND; SJ_ECORRUPT: parts do not lie in the file, or
- * do not follow their format; SJ_ELIMIT: more than 1 GiB has been extracted of this package by
- * now; SJ_ENOMEM. */
+ * do not follow their format; SJ_ELIMIT: more than 1 GiB would have been extracted of this package,
+ * or inflated, by now; SJ_EVERSION: of its type units; SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_split_package_extract(sj_split_package *package, uint64_t id,
                                                  sj_byte_buffer *file);
 

@@ -456,11 +456,28 @@ static int launch_recording(sj_record_values *options)
     return start_recording(options, program.path);
 }
 
+/* find_binary names the file that a process runs: by its path, which others lie beside, or by the
+ * link in /proc where that path leads elsewhere here, as from a container. */
+static bool find_binary(pid_t pid, char binary[PATH_MAX])
+{
+    char link[64];
+    struct stat runs;
+    struct stat found;
+    snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+    if (stat(link, &runs) != 0) {
+        return false;
+    }
+    if (realpath(link, binary) == NULL || stat(binary, &found) != 0 ||
+        found.st_dev != runs.st_dev || found.st_ino != runs.st_ino) {
+        snprintf(binary, PATH_MAX, "%s", link);
+    }
+    return true;
+}
+
 /* attach_recording records a running process; its name names the file. */
 static int attach_recording(sj_record_values *options)
 {
     char name[64];
-    char link[64];
     char binary[PATH_MAX];
     sj_error error = {0};
     uint64_t pid = 0;
@@ -471,8 +488,7 @@ static int attach_recording(sj_record_values *options)
         return sj_command_usage_error(command, "attach to one process, by its number");
     }
     options->recording.attach_pid = (pid_t)pid;
-    snprintf(link, sizeof(link), "/proc/%llu/exe", (unsigned long long)pid);
-    if (realpath(link, binary) != NULL) {
+    if (find_binary((pid_t)pid, binary)) {
         if (check_map(options, binary, &error) != SJ_OK) {
             return sj_command_error(command, failure_code(), "%s", error.text);
         }

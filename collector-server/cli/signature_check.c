@@ -116,8 +116,8 @@ static void compare(const checked_rule *rule, const sj_typed_function *typed)
             fprintf(stderr,
                     "sojourn: --value %.100s%.200s: in the debug data '%.*s' (%.100s) lies in "
                     "another place than here, where it is argument %" PRIu32
-                    "; give all arguments in source order, with '_' for those that are not to be "
-                    "recorded, or --value %.100s alone\n",
+                    "; give all arguments in source order, with '_:KIND' for those that are not to "
+                    "be recorded, or --value %.100s alone\n",
                     rule->function, rule->text, (int)bytes, name, said->type, number,
                     rule->function);
             return;

@@ -221,7 +221,8 @@ typedef struct valued_thread {
     uint64_t ticks;
 } valued_thread;
 
-static void open_typed_thread(valued_thread *thread, uint32_t block_events, sj_value_rules *rules)
+static void open_judged_thread(valued_thread *thread, uint32_t block_events, sj_value_rules *rules,
+                               sj_rule_set (*judge)(void *context, const sj_assembled_call *call))
 {
     *thread = (valued_thread){.ticks = 1000};
     assert_int_equal(sj_block_encoder_new(&thread->encoder), SJ_OK);
@@ -233,7 +234,13 @@ static void open_typed_thread(valued_thread *thread, uint32_t block_events, sj_v
                                           .encoder = thread->encoder};
     sj_assembler_sink sink = block_store_sink(&thread->store);
     sink.value = keep_numbered;
+    sink.call = judge;
     assert_int_equal(sj_assembler_new(&options, &sink, &thread->assembler), SJ_OK);
+}
+
+static void open_typed_thread(valued_thread *thread, uint32_t block_events, sj_value_rules *rules)
+{
+    open_judged_thread(thread, block_events, rules, NULL);
 }
 
 static void open_thread(valued_thread *thread, uint32_t block_events)
@@ -543,6 +550,73 @@ static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state
     sj_value_rules_free(rules);
 }
 
+enum { JUMPED_ARGUMENT = 40, JUMPED_RESULT = 5 };
+
+static bool has(const sj_assembled_call *call, uint32_t position, uint64_t bits)
+{
+    for (size_t i = 0; i < call->value_count; i++) {
+        if (call->values[i].descriptor == sj_value_descriptor(position, SJ_VALUE_LONG)) {
+            return call->values[i].bits == bits;
+        }
+    }
+    return false;
+}
+
+/* The rule is met by what the call was given together with what it returns. */
+static sj_rule_set meet_both(void *context, const sj_assembled_call *call)
+{
+    sj_rule_set met = {0};
+    (void)context;
+    if (call->at_exit && has(call, 1, JUMPED_ARGUMENT) &&
+        has(call, SJ_VALUE_RESULT, JUMPED_RESULT)) {
+        sj_rule_set_add(&met, 0);
+    }
+    return met;
+}
+
+static size_t hits;
+
+static void count_hit(const sj_block_value *value, size_t number)
+{
+    (void)number;
+    if (value->rule == 1) {
+        assert_int_equal(value->call_index, 0);
+        assert_int_equal(value->bits, JUMPED_ARGUMENT);
+        hits++;
+    }
+}
+
+/* What a call has cost when it jumps does not end its waiting for what it returns. */
+static void test_a_call_that_jumps_is_judged_with_its_result_though_it_has_costs(void **state)
+{
+    (void)state;
+    enum { RETURNING = 3 };
+    const uint8_t argument = sj_value_descriptor(1, SJ_VALUE_LONG);
+    valued_thread thread;
+    sj_assembler_counters counters;
+    sj_value_rules *rules;
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    rules->items[0].descriptor = rules->items[0].stored = argument;
+    rules->items[0].condition_count = 1;
+    rules->count = 1;
+    open_judged_thread(&thread, 0, rules, meet_both);
+    feed_value(&thread, 1, FIRST, JUMPED_ARGUMENT);
+    feed(&thread, value_record(7, FIRST, SJ_PART_VALUE, sj_value_descriptor(1, SJ_VALUE_COST), 1));
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed(&thread, value_record(7, FIRST, SJ_PART_VALUE, sj_value_descriptor(0, SJ_VALUE_COST), 9));
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST + SJ_STACK_TAIL_CALL);
+    feed_event(&thread, SJ_RECORD_ENTER, RETURNING, FIRST);
+    feed(&thread, value_record(RETURNING, FIRST, SJ_PART_VALUE,
+                               sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_LONG), JUMPED_RESULT));
+    feed_event(&thread, SJ_RECORD_LEAVE, RETURNING, FIRST);
+    finish(&thread, &counters);
+    hits = 0;
+    assert_true(each_value(&thread, count_hit) > 1);
+    assert_int_equal(hits, 1);
+    close_thread(&thread);
+    sj_value_rules_free(rules);
+}
+
 static void check_any(const sj_block_value *value, size_t number)
 {
     (void)number;
@@ -586,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
         cmocka_unit_test(test_values_that_types_do_not_know_are_counted),
         cmocka_unit_test(test_a_result_is_that_of_the_call_that_has_jumped_there),
+        cmocka_unit_test(test_a_call_that_jumps_is_judged_with_its_result_though_it_has_costs),
         cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

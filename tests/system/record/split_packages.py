@@ -57,6 +57,9 @@ SECOND = HEAD + """KEPT int close_file(const place *at, long number)
 }
 }
 """
+# Of another build.
+EXCHANGED = FIRST.replace("int flags, double share", "double share, int flags")
+CHANGED = SECOND.replace("long number", "int number")
 EXPECTED = sorted([
     ("open_file", 1, "result", "8"), ("open_file", 1, "path", "/etc/passwd"), ("open_file", 1, "flags", "7"),
     ("open_file", 1, "share", "0.5"), ("open_file", 1, "at->x", "4"), ("open_file", 1, "at->y", "0.25"),
@@ -191,6 +194,15 @@ def test_debug_file(sojourn):
     os.rename(package, debug + ".dwp")
     said, found = typed(sojourn, program)
     check(found == EXPECTED, f"beside the debug file: {found}, {said}")
+    # A package beside the program that is damaged, or of another build, does not stand before that one.
+    _, others = build(sojourn.path("other"), "g++", ["-gdwarf-4"], EXCHANGED, CHANGED)
+    other, _ = index_of(make_package("dwp", others, sojourn.path("other")))
+    for name, data in (("damaged", b"no package"), ("of another build", other)):
+        with open(program + ".dwp", "wb") as file:
+            file.write(data)
+        said, found = typed(sojourn, program)
+        check(found == EXPECTED and "(.dwp) is" not in said, f"beside one that is {name}: {found}, {said}")
+    os.unlink(program + ".dwp")
     os.rename(files[0] + ".kept", files[0])
     said, found = typed(sojourn, program)
     check(found == EXPECTED, f"beside a .dwo file: {found}, {said}")
@@ -202,9 +214,7 @@ def test_debug_file(sojourn):
 def test_other_build(sojourn):
     """Of a package of another build nothing is taken, be it of all units or of one."""
     folder, kept = sojourn.path("package"), sojourn.path("other.dwp")
-    exchanged = FIRST.replace("int flags, double share", "double share, int flags")
-    changed = SECOND.replace("long number", "int number")
-    for first, second, expected in ((exchanged, changed, set()), (FIRST, changed, {"open_file"})):
+    for first, second, expected in ((EXCHANGED, CHANGED, set()), (FIRST, CHANGED, {"open_file"})):
         _, others = build(folder, "g++", ["-gdwarf-4"], first, second)
         os.rename(make_package("dwp", others, folder), kept)
         program, files = build(folder, "g++", ["-gdwarf-4"])

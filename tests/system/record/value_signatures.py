@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import check, check_accounts, main, wait_for
 
 # A recording has 256 rules about values, a function 16.
 FUNCTIONS, VALUES, POSITIONS = 16, 16, 15
@@ -163,7 +163,25 @@ def other_places(sojourn):
                        ("val_text(x:str, b:str)", None), ("val_w*(b:int)", None)):
         done = sojourn.run(["record", "-q", "-o", sojourn.path("places.db"), "--value", rule, "--", program], capture_output=True, text=True)
         told = f"in the debug data '{name}' (" in done.stderr
-        check(done.returncode == 0 and told == ("in another place" in done.stderr) == (name is not None), f"{rule}: {done.stderr}")
+        advised = "'_:KIND'" in done.stderr
+        check(done.returncode == 0 and told == advised == ("in another place" in done.stderr) == (name is not None), f"{rule}: {done.stderr}")
+    check(told_of_running(sojourn, program, "/bin/sleep") is False, "the file at the path was looked at, not the one that runs")
+    check(told_of_running(sojourn, "/bin/sleep", program) is True, "the file that runs was not looked at")
+
+
+def told_of_running(sojourn, here, there):
+    """Whether it is told of a process that runs another file than is at its path here, as in a container."""
+    path = sojourn.path("running")
+    shutil.copy(here, path)
+    other = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount --bind {there} {path} && exec {path} 60"])
+    try:
+        wait_for("the process runs", lambda: os.readlink(f"/proc/{other.pid}/exe") == path)
+        done = sojourn.run(["attach", "--for", "10ms", "-o", sojourn.path("places.db"), "--value", "val_whole(b:int)", str(other.pid)],
+                           capture_output=True, text=True)
+    finally:
+        other.kill()
+        other.wait()
+    return "in another place" in done.stderr
 
 
 def test(sojourn, arguments):
