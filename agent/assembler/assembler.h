@@ -158,8 +158,8 @@ typedef struct sj_assembler_counters {
     uint64_t value_records;
     uint64_t values; /* in blocks that the sink took */
     uint64_t refused_values;
-    uint64_t lost_values; /* that found no room to wait for their call, or for its exit, or of which
-                             records are missing */
+    uint64_t lost_values; /* that found no room to wait for their call, or for its exit, of which
+                             records are missing, or that types of their function do not know */
     uint64_t bad_records; /* no function, unknown kind or note */
     uint64_t lost_calls;  /* as reported by notes and sj_assembler_lost */
     uint64_t lost_events;

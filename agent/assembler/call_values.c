@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* keep_typed stores what the value of a place means by the function's types. Texts are recorded as
- * such, wherever the probe has found them. */
+/* keep_typed stores what the value of a place means by the function's types, and says whether they
+ * have such a place. Texts are recorded as such, wherever the probe has found them. */
 static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *typed,
-                            const sj_block_value *value)
+                            const sj_block_value *value, bool *is_known)
 {
     const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
     for (size_t i = 0; i < typed->count; i++) {
@@ -20,6 +20,7 @@ static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *type
         if (of->place != 0 && is_its) {
             sj_block_value kept;
             char number[SJ_TYPED_NUMBER_BYTES];
+            *is_known = true;
             SJ_TRY(sj_typed_value_take(of, value, &kept, number)
                        ? sj_call_stack_value(stream, &kept)
                        : SJ_OK);
@@ -67,7 +68,8 @@ static sj_status keep_cost(sj_call_stack *stream, uint32_t function, sj_block_va
 }
 
 /* Stores a value once without a rule's name for each position that rules without condition store it
- * under, and once for each rule whose condition it meets. */
+ * under, and once for each rule whose condition it meets. Of a function with types, what has no
+ * rule's name is what these say: a value that they do not know is lost. */
 static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
                             sj_block_value *value)
 {
@@ -88,8 +90,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
     }
     const sj_rule_set kept = sink->value(sink->context, function, value, ticks);
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
+    bool is_known = typed == NULL;
     if (typed != NULL) {
-        SJ_TRY(keep_typed(stream, typed, value));
+        SJ_TRY(keep_typed(stream, typed, value, &is_known));
     }
     uint8_t seen[SJ_VALUE_RULES]; /* what is stored without a name */
     size_t count = 0;
@@ -105,6 +108,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
                 seen[count++] = stored;
             }
             SJ_TRY(sj_call_stack_value(stream, value));
+        } else if (!is_known && !rules->items[i].changes) {
+            stream->context->counters.lost_values++;
+            is_known = true; /* one value */
         }
     }
     return SJ_OK;
@@ -150,9 +156,8 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
 
 /* jumped_to returns the call that had jumped to one that has just returned, and has ended with it:
  * what this one returns is its result, too. NULL: there is none. */
-static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_valued_moment *moment)
+static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_stack_frame *frame)
 {
-    const sj_stack_frame *frame = moment->at_entry ? NULL : frame_of(stream, moment->call_index);
     return frame != NULL && frame > stream->frames + stream->depth && frame[-1].left_ticks != 0
                ? &frame[-1]
                : NULL;
@@ -209,20 +214,12 @@ static bool is_result(const sj_block_value *value)
     return value->rule == 0 && kind != SJ_VALUE_COST && kind != SJ_VALUE_THROWN;
 }
 
-/* keep_results stores values of an exit with the call that had jumped there, as far as rules about
+/* keep_results_of stores values of an exit with a call that had jumped there, as far as rules about
  * its function ask for them. */
-static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
-                              const call_values *results, bool judges)
+static sj_status keep_results_of(sj_call_stack *stream, sj_valued_moment jumped,
+                                 const call_values *results, bool judges)
 {
-    const sj_stack_frame *frame =
-        stream->context->value_rules != NULL ? jumped_to(stream, moment) : NULL;
-    if (frame == NULL) {
-        return SJ_OK;
-    }
-    sj_valued_moment jumped = *moment;
     call_values all = {.count = 0};
-    jumped.call_index = frame->call_index;
-    jumped.function = frame->function;
     if (judges) {
         take_late(stream, jumped.call_index, &all);
     }
@@ -235,6 +232,22 @@ static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *mom
         SJ_TRY(keep_value(stream, jumped.function, jumped.ticks, &value));
     }
     return judges ? judge_call(stream, &jumped, &all, 0) : SJ_OK;
+}
+
+/* keep_results stores values of an exit with all calls that had jumped there, one after the other.
+ */
+static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
+                              const call_values *results, bool judges)
+{
+    const sj_stack_frame *frame =
+        stream->context->value_rules != NULL ? frame_of(stream, moment->call_index) : NULL;
+    for (frame = jumped_to(stream, frame); frame != NULL; frame = jumped_to(stream, frame)) {
+        sj_valued_moment jumped = *moment;
+        jumped.call_index = frame->call_index;
+        jumped.function = frame->function;
+        SJ_TRY(keep_results_of(stream, jumped, results, judges));
+    }
+    return SJ_OK;
 }
 
 /* stays_open: the call has just ended by a jump. It is judged when the one that it jumps to

@@ -303,6 +303,43 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
     }
 }
 
+/* is_numbered: what a rule keeps lies under positions that are not those of the debug data, or has
+ * no name of the rule. A result lies under the same. */
+static bool is_numbered(const sj_value_rule *rule)
+{
+    const bool is_result = sj_value_position(rule->stored) == SJ_VALUE_RESULT;
+    return !rule->is_typed && !rule->is_cpu && !rule->is_memory &&
+           (!is_result || (!rule->changes && !sj_value_rule_has_condition(rule)));
+}
+
+bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    SJ_EACH_RULE (i, matched) {
+        if (!rules->items[i].is_fresh && is_numbered(&rules->items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rule_set *matched)
+{
+    sj_rule_set numbered = {0};
+    SJ_EACH_RULE (i, matched) {
+        if (is_numbered(&rules->items[i])) {
+            sj_rule_set_add(&numbered, i);
+        }
+    }
+    return numbered;
+}
+
+void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused)
+{
+    SJ_EACH_RULE (i, refused) {
+        atomic_fetch_add(&rules->settled[i], 1);
+    }
+}
+
 void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matched)
 {
     SJ_EACH_RULE (i, matched) {

@@ -68,6 +68,8 @@ typedef struct sj_value_rules {
     _Atomic uint32_t missing[SJ_VALUE_RULES]; /* and others; of memory: methods without it */
     _Atomic uint8_t split[SJ_VALUE_RULES];    /* sj_split_state, of modules of those others */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions that have no place left for its value */
+    _Atomic uint32_t settled[SJ_VALUE_RULES]; /* functions whose positions other rules have given
+                                                 another meaning, of typed ones */
     _Atomic uint32_t unreached[SJ_VALUE_RULES]; /* recorded functions behind calls into libraries,
                                                    whose results it does not change */
     _Atomic uint64_t met[SJ_VALUE_RULES]; /* calls that meet all conditions but their number */
@@ -168,6 +170,18 @@ SJ_MUST_CHECK sj_status sj_value_rules_need_types(sj_value_rules *rules);
  * asked about; sj_value_rules_typed borrows it, NULL: nothing. Any thread. */
 void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed_function *typed);
 const sj_typed_function *sj_value_rules_typed(const sj_value_rules *rules, uint32_t function);
+
+/* sj_value_rules_are_numbered returns whether values of a function are recorded already, by one of
+ * the matched rules, under positions that say nothing of its debug data. */
+bool sj_value_rules_are_numbered(const sj_value_rules *rules, const sj_rule_set *matched);
+
+/* sj_value_rules_count_settled notes for typed rules a function of which that is true, and for
+ * others one that has types already. */
+void sj_value_rules_count_settled(sj_value_rules *rules, const sj_rule_set *refused);
+
+/* sj_value_rules_numbered_of leaves of matched rules those whose positions are not those of the
+ * debug data. */
+sj_rule_set sj_value_rules_numbered_of(const sj_value_rules *rules, const sj_rule_set *matched);
 
 /* sj_value_rules_count_types notes for typed rules whether a function's types are known, and what
  * became of split debug data of its module. */

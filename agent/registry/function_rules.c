@@ -250,6 +250,16 @@ static void visit_untyped(const sj_value_rules *values, size_t rule, void *conte
                  values->items[rule].name, crowded);
         visit(context, text);
     }
+    const uint32_t settled = atomic_load(&values->settled[rule]);
+    if (settled != 0) {
+        const bool is_typed = values->items[rule].is_typed;
+        snprintf(text, sizeof(text),
+                 "rule '%s': values of %u functions are recorded by %s so far: record again to "
+                 "have them by %s",
+                 values->items[rule].name, settled, is_typed ? "number or signature" : "debug data",
+                 is_typed ? "debug data" : "number or signature");
+        visit(context, text);
+    }
     const uint32_t unreached = atomic_load(&values->unreached[rule]);
     if (unreached != 0) {
         snprintf(text, sizeof(text),

@@ -135,6 +135,11 @@ void sj_library_name(const char *path, char *name, size_t capacity)
     }
 }
 
+static bool is_exported(const sj_elf_symbol *symbol)
+{
+    return symbol->type == STT_FUNC && symbol->section != SHN_UNDEF && symbol->binding != STB_LOCAL;
+}
+
 /* find_function finds the address of a function that other modules can call; 0: there is none, or
  * several versions of it. */
 static uint64_t find_function(const sj_elf *elf, const char *name)
@@ -148,8 +153,7 @@ static uint64_t find_function(const sj_elf *elf, const char *name)
     const sj_slice strings = strings_of(elf, section);
     sj_elf_symbol symbol;
     for (uint32_t i = 0; sj_elf_symbol_at(rows, i, &symbol); i++) {
-        if (symbol.type != STT_FUNC || symbol.section == SHN_UNDEF || symbol.binding == STB_LOCAL ||
-            strcmp(sj_elf_string(strings, symbol.name), name) != 0) {
+        if (!is_exported(&symbol) || strcmp(sj_elf_string(strings, symbol.name), name) != 0) {
             continue;
         }
         if (found != 0 && found != symbol.value) {
@@ -158,6 +162,74 @@ static uint64_t find_function(const sj_elf *elf, const char *name)
         found = symbol.value;
     }
     return found;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left; /* the first member */
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static sj_status add_names(const sj_elf *elf, sj_exported_names *names)
+{
+    const sj_elf_section *section = find_type(elf, SHT_DYNSYM);
+    if (section == NULL) {
+        return SJ_OK;
+    }
+    const sj_slice rows = sj_elf_section_bytes(elf, section);
+    const sj_slice strings = strings_of(elf, section);
+    sj_elf_symbol symbol;
+    for (uint32_t i = 0; sj_elf_symbol_at(rows, i, &symbol); i++) {
+        if (is_exported(&symbol)) {
+            SJ_TRY(sj_array_reserve(&names->items, &names->capacity, names->count, 1,
+                                    sizeof(*names->items)));
+            names->items[names->count].address = symbol.value;
+            names->items[names->count].name = strdup(sj_elf_string(strings, symbol.name));
+            SJ_TRY(names->items[names->count].name != NULL ? SJ_OK : SJ_ENOMEM);
+            names->count++;
+        }
+    }
+    return SJ_OK;
+}
+
+sj_status sj_exported_names_read(const char *path, sj_exported_names *names)
+{
+    sj_elf elf;
+    const sj_status opened = sj_elf_open(path, &elf, NULL);
+    if (opened != SJ_OK) {
+        return opened == SJ_ENOMEM ? SJ_ENOMEM : SJ_OK;
+    }
+    const sj_status status = add_names(&elf, names);
+    sj_elf_close(&elf);
+    if (names->count != 0) {
+        qsort(names->items, names->count, sizeof(*names->items), compare_addresses);
+    }
+    return status;
+}
+
+void sj_exported_names_deinit(sj_exported_names *names)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        free(names->items[i].name);
+    }
+    free(names->items);
+    *names = (sj_exported_names){0};
+}
+
+size_t sj_exported_names_find(const sj_exported_names *names, uint64_t address)
+{
+    size_t low = 0;
+    size_t high = names->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (names->items[middle].address < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < names->count && names->items[low].address == address ? low : names->count;
 }
 
 sj_status sj_library_types_find(sj_library_types *libraries, const char *import,

@@ -23,6 +23,7 @@ typedef struct function_choice {
     bool wants_module;
     uint64_t imports_from;       /* offset: slots of imports lie behind the text */
     bool has_results;            /* of calls into the module: rules may ask for them */
+    sj_exported_names exported;  /* then, under which names these come */
     char library[LIBRARY_BYTES]; /* then, what the module is called; "": it does not say */
 } function_choice;
 
@@ -162,6 +163,28 @@ static sj_status list_typed_result(function_choice *choice, const char *name, ui
     return status == SJ_ENOTFOUND || status == SJ_EUNSUPPORTED ? SJ_OK : status;
 }
 
+/* match_import gives the rules about calls of a function by one of its names. */
+static sj_rule_set match_import(const function_choice *choice, const char *name)
+{
+    char import[IMPORT_BYTES];
+    const int length = snprintf(import, sizeof(import), "%s!%s", choice->library, name);
+    return length < IMPORT_BYTES ? sj_value_rules_match(choice->selection->values, import)
+                                 : (sj_rule_set){0};
+}
+
+/* match_imports: likewise, by all names under which other modules know it. */
+static sj_rule_set match_imports(const function_choice *choice, const char *name, uint64_t offset)
+{
+    const sj_exported_names *exported = &choice->exported;
+    sj_rule_set matched = match_import(choice, name);
+    for (size_t i = sj_exported_names_find(exported, offset);
+         i < exported->count && exported->items[i].address == offset; i++) {
+        const sj_rule_set of = match_import(choice, exported->items[i].name);
+        sj_rule_set_add_all(&matched, &of);
+    }
+    return matched;
+}
+
 /* list_results adds what rules about calls into the module ask of a function's end: the call that a
  * module makes through its slot ends for the probes where the function is entered, and returns what
  * that returns. `is_late`: for rules that came late. */
@@ -169,16 +192,14 @@ static sj_status list_results(function_choice *choice, const char *name, uint64_
                               bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     sj_value_rules *rules = choice->selection->values;
-    char import[IMPORT_BYTES];
-    if (!choice->has_results || strchr(name, '!') != NULL ||
-        snprintf(import, sizeof(import), "%s!%s", choice->library, name) >= IMPORT_BYTES) {
+    if (!choice->has_results || strchr(name, '!') != NULL) {
         return SJ_OK;
     }
-    const sj_rule_set all = sj_value_rules_match(rules, import);
+    const sj_rule_set all = match_imports(choice, name, offset);
     const sj_rule_set matched = is_late ? late_of(rules, &all) : all;
     const sj_rule_set fresh = is_late ? sj_value_rules_fresh_of(rules, &matched) : matched;
     const sj_rule_set results = sj_value_rules_results_of(rules, &matched);
-    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, import);
+    const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
     if (choice->found != NULL && choice->library[0] != '\0' && choice->wants_module &&
         sj_selection_wants_method(choice->selection, name)) {
         sj_value_rules_count_unreached(rules, &fresh);
@@ -207,6 +228,21 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     return list_results(choice, name, offset, false, places);
 }
 
+/* list_late_types is list_types for rules that came late. Positions mean one thing in a whole
+ * recording: where values have been recorded that are no parameters of the debug data, these do not
+ * get their names. */
+static sj_status list_late_types(function_choice *choice, const char *name, uint64_t offset,
+                                 const sj_rule_set *matched, const sj_rule_set *typed,
+                                 uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    sj_value_rules *rules = choice->selection->values;
+    if (sj_value_rules_are_numbered(rules, matched)) {
+        sj_value_rules_count_settled(rules, typed);
+        return SJ_OK;
+    }
+    return list_types(choice, name, offset, typed, places);
+}
+
 /* list_late_values adds what rules ask for that came late to the places that a function has. */
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
@@ -217,7 +253,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     const sj_rule_set late = late_of(rules, &matched);
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &late);
     const sj_rule_set typed = sj_value_rules_typed_of(rules, &fresh, name);
-    SJ_TRY(list_types(choice, name, offset, &typed, places));
+    SJ_TRY(list_late_types(choice, name, offset, &matched, &typed, places));
     size_t used = list_costs(rules, &late, places);
     sj_value_rules_list(rules, &late, places, used, SJ_PLACES_PER_FUNCTION);
     sj_value_rules_count_crowded(rules, &fresh, places);
@@ -255,17 +291,20 @@ void sj_found_types_deinit(sj_found_types *types)
 
 /* begin_results: where calls into libraries are recorded, rules about them may ask for results of
  * the module's own functions. */
-static void begin_results(function_choice *choice)
+static sj_status begin_results(function_choice *choice)
 {
     choice->has_results =
         choice->selection->library_calls && sj_value_rules_name_imports(choice->selection->values);
-    if (choice->has_results) {
-        sj_library_name(choice->path, choice->library, sizeof(choice->library));
+    if (!choice->has_results) {
+        return SJ_OK;
     }
+    sj_library_name(choice->path, choice->library, sizeof(choice->library));
+    return sj_exported_names_read(choice->path, &choice->exported);
 }
 
 static void end_choice(function_choice *choice)
 {
+    sj_exported_names_deinit(&choice->exported);
     sj_function_types_free(choice->types);
     sj_library_types_free(choice->libraries);
     sj_source_map_free(choice->sources);
@@ -281,10 +320,14 @@ static sj_status begin_choice(const sj_module_plan_options *options, bool wants_
                                 .pid = options->pid,
                                 .wants_module = wants_module,
                                 .imports_from = UINT64_MAX};
-    begin_results(choice);
-    return wants_module && sj_selection_has_sources(options->selection)
-               ? sj_source_map_new(options->path, &choice->sources)
-               : SJ_OK;
+    sj_status status = begin_results(choice);
+    if (status == SJ_OK && wants_module && sj_selection_has_sources(options->selection)) {
+        status = sj_source_map_new(options->path, &choice->sources);
+    }
+    if (status != SJ_OK) {
+        end_choice(choice);
+    }
+    return status;
 }
 
 sj_status sj_module_plan_make(const sj_module_plan_options *options, sj_plan *plan, sj_error *error)
@@ -358,8 +401,10 @@ sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_pl
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;
     }
-    begin_results(&choice);
-    const sj_status status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
+    sj_status status = begin_results(&choice);
+    if (status == SJ_OK) {
+        status = sj_plan_add_values(plan, list_late_values, &choice, marks, count);
+    }
     end_choice(&choice);
     SJ_TRY(status);
     mark_callers(options->selection->values, plan->header, marks, count);

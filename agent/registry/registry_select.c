@@ -70,6 +70,23 @@ static pid_t find_living(const sj_registry *registry, const sj_registry_module *
     return 0;
 }
 
+/* count_settled notes for new rules by number or signature the functions that have types: of these,
+ * what such a rule keeps has no name. */
+static void count_settled(const sj_registry_module *entry, const sj_plan_header *plan,
+                          sj_value_rules *values)
+{
+    const sj_plan_function *functions = sj_plan_functions(plan);
+    for (uint32_t i = 0; values != NULL && i < plan->function_count; i++) {
+        if (sj_value_rules_typed(values, entry->first_function + i) != NULL) {
+            const sj_rule_set matched =
+                sj_value_rules_match(values, sj_plan_string(plan, functions[i].name));
+            const sj_rule_set fresh = sj_value_rules_fresh_of(values, &matched);
+            const sj_rule_set numbered = sj_value_rules_numbered_of(values, &fresh);
+            sj_value_rules_count_settled(values, &numbered);
+        }
+    }
+}
+
 static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
                                const sj_selection *selection, sj_function_rules *rules,
                                sj_function_states *states)
@@ -97,6 +114,9 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         status = sj_module_plan_add_values(&choice, &plan, states->renewed + entry->first_function,
                                            &renewed);
         states->renewed_count += renewed;
+    }
+    if (status == SJ_OK) {
+        count_settled(entry, plan.header, selection->values);
     }
     if (status == SJ_OK && types.count != 0) { /* before there are hooks that record by them */
         status = sj_registry_keep_types(registry, entry, plan.header, selection->values, &types);

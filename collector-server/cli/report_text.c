@@ -229,7 +229,8 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     if (summary->drain.lost_values != 0) {
         fprintf(file,
                 "sojourn: %llu values of calls were lost: too many calls were open at once, had "
-                "begun before they were recorded, or lie in gaps\n",
+                "begun before they were recorded, or lie in gaps, or rules by number or signature "
+                "meet others by debug data at one function\n",
                 (unsigned long long)summary->drain.lost_values);
     }
 }

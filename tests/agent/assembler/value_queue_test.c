@@ -196,15 +196,21 @@ static void test_records_that_are_no_values_are_refused(void **state)
     sj_value_queue_deinit(&queue);
 }
 
-/* The types of a function say what is stored, and no rule does. */
-static sj_rule_set keep_none(void *context, uint32_t function, const sj_block_value *value,
-                             uint64_t ticks)
+enum { NUMBERED = 9 };
+
+/* The types of a function say what is stored, and no rule does, but of one function. */
+static sj_rule_set keep_numbered(void *context, uint32_t function, const sj_block_value *value,
+                                 uint64_t ticks)
 {
+    sj_rule_set kept = {0};
     (void)context;
-    (void)function;
     (void)value;
     (void)ticks;
-    return (sj_rule_set){0};
+    if (function == NUMBERED) {
+        sj_rule_set_add(&kept, 0);
+        sj_rule_set_add(&kept, 1);
+    }
+    return kept;
 }
 
 /* A thread whose calls all have a value at their entry and one at their exit. */
@@ -227,7 +233,7 @@ static void open_judged_thread(valued_thread *thread, uint32_t block_events, sj_
                                           .value_rules = rules,
                                           .encoder = thread->encoder};
     sj_assembler_sink sink = block_store_sink(&thread->store);
-    sink.value = keep_none;
+    sink.value = keep_numbered;
     sink.call = judge;
     assert_int_equal(sj_assembler_new(&options, &sink, &thread->assembler), SJ_OK);
 }
@@ -459,18 +465,54 @@ static void test_blocks_are_cut_before_they_have_too_many_typed_values(void **st
     sj_value_rules_free(rules);
 }
 
+static void check_known(const sj_block_value *value, size_t number)
+{
+    assert_true(number == 0 && value->bits == 6);
+}
+
+/* What rules by number keep of a function with types, and these do not know, is lost: once. */
+static void test_values_that_types_do_not_know_are_counted(void **state)
+{
+    (void)state;
+    const uint8_t known = sj_value_descriptor(2, SJ_VALUE_LONG);
+    valued_thread thread;
+    sj_assembler_counters counters;
+    sj_value_rules *rules;
+    sj_typed_function *typed = calloc(1, sizeof(*typed));
+    assert_non_null(typed);
+    assert_int_equal(sj_value_rules_new(&rules), SJ_OK);
+    assert_int_equal(sj_value_rules_need_types(rules), SJ_OK);
+    typed->values[typed->count++] =
+        (sj_typed_value){.place = known, .descriptor = known, .bytes = 8};
+    sj_value_rules_set_typed(rules, NUMBERED, typed);
+    rules->count = 2;
+    open_typed_thread(&thread, 0, rules);
+    feed(&thread,
+         value_record(NUMBERED, FIRST, SJ_PART_VALUE, sj_value_descriptor(1, SJ_VALUE_LONG), 5));
+    feed(&thread, value_record(NUMBERED, FIRST, SJ_PART_VALUE, known, 6));
+    feed_event(&thread, SJ_RECORD_ENTER, NUMBERED, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, NUMBERED, FIRST);
+    finish(&thread, &counters);
+    assert_int_equal(counters.lost_values, 1);
+    assert_int_equal(each_value(&thread, check_known), 1);
+    close_thread(&thread);
+    sj_value_rules_free(rules);
+}
+
 static void check_of_jumped(const sj_block_value *value, size_t number)
 {
-    assert_int_equal(number, 0);
-    assert_int_equal(value->call_index, 0);
-    assert_int_equal(value->bits, 5);
+    static const uint64_t calls[] = {0, 4};
+    static const uint64_t results[] = {5, 7};
+    assert_true(number < sizeof(calls) / sizeof(calls[0]));
+    assert_int_equal(value->call_index, calls[number]);
+    assert_int_equal(value->bits, results[number]);
 }
 
 /* What a call that jumps returns is known where the one that it jumps to returns. */
 static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state)
 {
     (void)state;
-    enum { JUMPING = 3 };
+    enum { JUMPING = 3, BETWEEN = 8 };
     const uint8_t place = sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_LONG);
     valued_thread thread;
     sj_assembler_counters counters;
@@ -494,8 +536,16 @@ static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state
     feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
     feed_value(&thread, SJ_VALUE_RESULT, FIRST, 6);
     feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
+    /* Nor does it matter how many have jumped. */
+    feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST + SJ_STACK_TAIL_CALL);
+    feed_event(&thread, SJ_RECORD_ENTER, BETWEEN, FIRST);
+    feed_event(&thread, SJ_RECORD_LEAVE, BETWEEN, FIRST + SJ_STACK_TAIL_CALL);
+    feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
+    feed_value(&thread, SJ_VALUE_RESULT, FIRST, 7);
+    feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
     finish(&thread, &counters);
-    assert_int_equal(each_value(&thread, check_of_jumped), 1);
+    assert_int_equal(each_value(&thread, check_of_jumped), 2);
     close_thread(&thread);
     sj_value_rules_free(rules);
 }
@@ -608,6 +658,7 @@ int main(void)
         cmocka_unit_test(test_values_of_exits_without_a_call_make_room),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_values),
         cmocka_unit_test(test_blocks_are_cut_before_they_have_too_many_typed_values),
+        cmocka_unit_test(test_values_that_types_do_not_know_are_counted),
         cmocka_unit_test(test_a_result_is_that_of_the_call_that_has_jumped_there),
         cmocka_unit_test(test_a_call_that_jumps_is_judged_with_its_result_though_it_has_costs),
         cmocka_unit_test(test_values_of_blocks_that_are_refused_are_counted),

@@ -411,6 +411,58 @@ def test_typed(sojourn, program, launched):
     print(f"types that came late: {whole} and {len(many)} calls, {counted}")
 
 
+# Positions of these are not those of the debug data.
+NUMBERED = ([{"function": "late_typed", "argument": 1, "as": "double"}, {"function": "late_typed", "argument": 3, "as": "int"}],
+            [{"function": "late_typed", "signature": "(name:string, of:int)"}],
+            [{"name": "even", "function": "late_typed", "argument": 2, "as": "int", "when": {"op": "==", "value": 0}}])
+
+
+def test_numbered(sojourn, program, before):
+    """Values that are recorded by number or signature go on as they were and get no names by debug data, which is said;
+    other functions of the same pattern have their types."""
+    database = sojourn.path("numbered.db")
+    if os.path.exists(database):
+        os.unlink(database)
+    policies = [write_policy(sojourn, f"numbered{i}", [*before, *more], functions={"include": ["late_many", "late_typed"]})
+                for i, more in enumerate(([], [{"function": "late_[mt]*"}]))]
+    target = Target([sojourn.program, "record", "-q", "-o", database, "--policy", policies[0], "--", program],
+                    env=sojourn.environment).ready()
+    try:
+        goes_on(target, 0, "calls before there are types")
+        for _ in range(2):
+            answer = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", policies[1])["not_applied"])
+            check("'late_[mt]*': values of 1 functions are recorded by number or signature so far: record again" in answer, answer)
+            goes_on(target, 0, "calls with the values that they had")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_accounts(sojourn, database)
+    types = sojourn.sql(database, "SELECT f.name, count(*) AS n FROM value_types JOIN functions AS f USING (function_id) GROUP BY 1 ORDER BY 1")
+    declared = [{"name": "late_typed", "n": 2}] if "signature" in before[0] else []
+    check(types == [{"name": "late_many", "n": 4}, *declared], f"types: {types}")
+    calls = sojourn.sql(database, "SELECT call_id, count(a.position) AS n FROM calls LEFT JOIN arguments AS a USING (call_id) "
+                        "JOIN functions USING (function_id) WHERE name = 'late_typed' GROUP BY 1 ORDER BY 1")
+    expected = {0, 1} if "when" in before[0] else {2}
+    counts = {row["n"] for row in calls[:-100]}
+    check(len(calls) > 300 and counts == expected, f"{len(calls)} calls with {counts} values")
+    print(f"{len(calls)} calls keep the values that they had")
+
+
+def test_named(sojourn, program):
+    """Where debug data have named values of a function, that a rule by number does not record others is said."""
+    rules = [{"function": "late_t*"}, {"name": "sixth", "function": "late_typed", "argument": 6, "as": "int"}]
+    target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("named.db"), "--policy",
+                     write_policy(sojourn, "named", rules[:1]), "--", program], env=sojourn.environment).ready()
+    try:
+        said = "\n".join(set_policy(sojourn, children(target.pid)[0], "--policy", write_policy(sojourn, "sixth", rules))["not_applied"])
+        check("'sixth': values of 1 functions are recorded by debug data so far: record again" in said, said)
+        goes_on(target, 0, "calls with the values that they had")
+        check(target.finish()[0] == 0, "it did not end well")
+    finally:
+        target.kill()
+    check_typed(typed_calls(sojourn, sojourn.path("named.db"), "late_typed"))
+
+
 MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store", "signature": "(bytes:ulong) -> ulong"}]
 
 
@@ -430,7 +482,7 @@ def test_memory(sojourn, program, launched, *options):
         pid = children(target.pid)[0] if launched else target.pid
         for rules in (MEMORY[:1], MEMORY, [], MEMORY):
             answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "memory", rules))
-            check(not [text for text in answer["not_applied"] if "stays recorded" not in text], f"{rules}: {answer}")
+            check(not [text for text in answer["not_applied"] if "go on recording to the end" not in text], f"{rules}: {answer}")
             goes_on(target, 0, "calls whose memory is counted")
         if not launched:
             leave(sojourn, target, recorder, before, code, has_heap=True)
@@ -467,7 +519,9 @@ CROWDED = "'late_t*': 1 functions have as many values"
 def test_crowded(sojourn, program):
     """Values by debug data that find no room beside others are told of."""
     database = sojourn.path("crowded.db")
-    rules = [{"function": "late_typed", "argument": argument, "as": kind} for argument in range(1, 9) for kind in ("int", "double")]
+    rules = [{"name": f"number {argument}", "function": "late_typed", "result": True, "as": "int",
+              "when": [{"argument": argument, "as": kind, "op": "==", "value": -1} for kind in ("int", "double")]}
+             for argument in range(1, 9)]
     target = Target([sojourn.program, "record", "-q", "-o", database, "--policy", write_policy(sojourn, "full", rules), "--",
                      program], env=sojourn.environment).ready()
     try:
@@ -616,7 +670,7 @@ def test_imports(sojourn, options, binding):
         for round_number in range(3):
             for rules, column in ((IMPORTS[:1], 0), (IMPORTS[:2], 1), (IMPORTS, 1), ([], 0)):
                 answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "imports", rules, modules=modules))
-                said = [text for text in answer["not_applied"] if "stays recorded" not in text]
+                said = [text for text in answer["not_applied"] if "go on recording to the end" not in text]
                 check(not said, f"{round_number}: {rules}: {answer}")
                 goes_on(target, column, f"calls under {len(rules)} rules")
         stands(target, 1, "a result that was changed after all")
@@ -672,6 +726,9 @@ def test(sojourn, arguments):
     test_refused(sojourn, program)
     test_typed(sojourn, program, True)
     test_typed(sojourn, program, False)
+    for before in NUMBERED:
+        test_numbered(sojourn, program, before)
+    test_named(sojourn, program)
     test_memory(sojourn, program, True)
     test_memory(sojourn, program, True, "--thread-memory")
     test_memory(sojourn, program, False)

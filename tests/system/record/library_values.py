@@ -102,6 +102,8 @@ __attribute__((noipa)) pair scaled(const char *name, color of, double share, pai
 }
 __attribute__((noipa)) whole filled(const pair *from) { return (whole){(int)from->a, 0.5, 7}; }
 __attribute__((noipa)) int apart(int number) { return number + 1; }
+int by_name(int number) __attribute__((alias("apart")));
+int called(int number) __attribute__((alias("apart")));
 __attribute__((noipa)) long double precise(int number, long double by) { return number * by; }
 """
 CALLER = """typedef enum color { RED, GREEN = 5 } color;
@@ -110,17 +112,23 @@ typedef struct whole { int low; double high; long rest; } whole;
 pair scaled(const char *name, color of, double share, pair given);
 whole filled(const pair *from);
 int apart(int number);
+int by_name(int number);
+int called(int number);
 long double precise(int number, long double by);
 int main(void)
 {
     const pair got = scaled("over there", GREEN, 1.5, (pair){40, RED});
-    return (int)got.a + filled(&got).low + apart(4) - 91 + (precise(3, -0.125L) != -0.375L);
+    return (int)got.a + filled(&got).low + apart(4) - 91 + by_name(6) - 7 + called(8) - 9 + (precise(3, -0.125L) != -0.375L);
 }
 """
 TYPED = {("scaled", "name"): "over there", ("scaled", "of"): "GREEN", ("scaled", "share"): 1.5, ("scaled", "given.a"): 40,
          ("scaled", "given.b"): "RED", ("scaled", "return.a"): 43, ("scaled", "return.b"): "GREEN",
          ("filled", "from->a"): 43, ("filled", "return.low"): 43, ("filled", "return.high"): 0.5, ("filled", "return.rest"): 7,
-         ("apart", "number"): 4, ("apart", ""): 5, ("precise", "number"): 3, ("precise", "by"): "-0.125", ("precise", ""): "-0.375"}
+         ("apart", "number"): 4, ("apart", ""): 5, ("by_name", "number"): 6,
+         ("by_name", ""): 7, ("called", "number"): 8, ("called", ""): 9,
+         ("precise", "number"): 3, ("precise", "by"): "-0.125", ("precise", ""): "-0.375"}
+
+NAMES = sorted({name for name, _ in TYPED})
 
 
 def build_caller(sojourn, tools, options, version):
@@ -156,8 +164,7 @@ def test_types(sojourn):
                 subprocess.run([f"{tools}objcopy", "--only-keep-debug", library, library + ".debug"], check=True)
                 subprocess.run([f"{tools}strip", "--strip-unneeded", library], check=True)
                 subprocess.run([f"{tools}objcopy", f"--add-gnu-debuglink={library}.debug", library], check=True)
-            done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart", "precise")
-                                                           for part in ("--value", named + name)))
+            done, values = typed_values(sojourn, caller, *(part for name in NAMES for part in ("--value", named + name)))
             check({key: values.get(key) for key in TYPED} == TYPED, f"{tools} {options} {split}: {values}, {done.stderr}")
             check("no debug data" not in done.stderr, f"{done.stderr}")
         os.unlink(library + ".debug")
@@ -167,14 +174,17 @@ def test_types(sojourn):
 
 
 def test_hooked(sojourn):
-    """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers;
-    its functions have no values for that."""
+    """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers,
+    by whichever of their names they are called; its functions have no values for that."""
     for version in (True, False):
         caller, _ = build_caller(sojourn, "", ["-g", "-O2"], version)
         named = "libtyped.so.1!" if version else "!"
-        done, values = typed_values(sojourn, caller, *(part for name in ("scaled", "filled", "apart", "precise")
-                                                       for part in ("--value", named + name)), modules=("caller", "libtyped*"))
+        done, values = typed_values(sojourn, caller, *(part for name in NAMES for part in ("--value", named + name)),
+                                    modules=("caller", "libtyped*"))
         check({key: values.get(key) for key in TYPED} == TYPED, f"{version}: {values}, {done.stderr}")
+        for name in ("apart", "by_name", "called"): # of one function
+            done, values = typed_values(sojourn, caller, "--value", named + name, modules=("caller", "libtyped*"))
+            check(values.get((name, "")) == TYPED[(name, "")], f"{version}: only {name}: {values}, {done.stderr}")
         rules = [{"name": name, "function": named + "apart", "signature": "(number:int) -> int",
                   "when": [{"argument": 1, "as": "int", "op": "==", "value": 4}, {"result": True, "as": "int", "op": op, "value": 5}]}
                  for name, op in (("met", "=="), ("unmet", ">"))]
