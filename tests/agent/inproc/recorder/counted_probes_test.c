@@ -230,22 +230,31 @@ static size_t list_events(event *events, size_t most)
     return count;
 }
 
-/* A call of a handler that is not recorded itself, so many bytes below its frame. */
-static __attribute__((noinline)) void call_in_handler(size_t bytes)
+/* A call of a handler that is not recorded itself, from about `here` on the stack. */
+static __attribute__((noinline)) void call_in_handler(const volatile char *here)
 {
-    volatile char *room = alloca(bytes + 16);
-    room[0] = 1;
-    handler_frames[handled] = (uint64_t)(uintptr_t)room;
+    handler_frames[handled] = (uint64_t)(uintptr_t)here;
     handled++;
     made.in_handler();
-    room[0] = 2;
+}
+
+static __attribute__((noinline)) void call_near(void)
+{
+    const volatile char here = 0;
+    call_in_handler(&here);
+}
+
+static __attribute__((noinline)) void call_far_down(void)
+{
+    const volatile char here[FAR_HANDLER_BYTES] = {0};
+    call_in_handler(here);
 }
 
 static void interrupt(int number)
 {
     (void)number;
     if (handled < sizeof(handler_frames) / sizeof(handler_frames[0])) {
-        call_in_handler(handled % 2 == 0 ? 0 : FAR_HANDLER_BYTES);
+        (handled % 2 == 0 ? call_near : call_far_down)();
     }
 }
 
