@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port
+from fleet_testing import free_port, takes_connections
 from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 SHIFT_S = 3600
@@ -74,12 +74,13 @@ def check_set_back(sojourn, database):
 def test(sojourn, _arguments):
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     preload = os.path.join(build, "tests/samples/libshifted_clock.so")
-    url = f"tcp://127.0.0.1:{free_port()}"
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
     database = sojourn.path("lab.db")
     server = subprocess.Popen([os.path.join(build, "bin/sojournd"), "--listen", url, "--database",
                                database], stderr=subprocess.DEVNULL)
     try:
-        wait_for("the collector", lambda: os.path.exists(database))
+        wait_for("the collector", lambda: takes_connections(port))
         as_user = [] if os.geteuid() == 0 else ["--map-root-user", "--user"]
         boots = ["unshare", *as_user, "--time", "--fork", "--boottime", "777000", "--monotonic",
                  "777000"]

@@ -15,7 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port
+from fleet_testing import free_port, takes_connections
 from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 PIECE = 16384
@@ -106,8 +106,9 @@ def test(sojourn, _arguments):
         [os.path.join(build, "bin/sojournd"), "--listen", f"tcp://127.0.0.1:{port}", "--database",
          database], stderr=subprocess.DEVNULL)
     proxy = Proxy(port)
+    recorder = None
     try:
-        wait_for("the collector", lambda: os.path.exists(database))
+        wait_for("the collector", lambda: takes_connections(port))
         recorder = subprocess.Popen(
             [sojourn.program, "record", "-q", "--collector", f"tcp://127.0.0.1:{proxy.port}",
              "--wait", str(PATIENCE_S), "--", ends, "wait"], env=sojourn.environment,
@@ -130,6 +131,8 @@ def test(sojourn, _arguments):
         check(sojourn.sql(database, "SELECT stored_calls AS n FROM sessions")[0]["n"] > 1000,
               "next to nothing was recorded")
     finally:
+        if recorder is not None and recorder.poll() is None:
+            recorder.kill()
         server.terminate()
         server.wait(PATIENCE_S)
 

@@ -15,6 +15,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def takes_connections(port):
+    """A collector listens there: its database has its tables then."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Collector:
     """A collector server that wants tokens, on a TLS address that every machine could reach, or on
     one of this machine only, where it wants none."""
