@@ -17,8 +17,8 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* words_behind returns how many words are needed of where a place leads to, or of itself, as
- * SJ_PLACE_WORDS is told. */
+/* words_behind returns how many words are needed of where a place leads to, or of itself: what
+ * stands behind SJ_PLACE_WORDS. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
     uint32_t most = 0;

@@ -26,6 +26,17 @@ static void read_bytes(const char *digits, size_t count, char *bytes)
     }
 }
 
+static void check_binary128(const known_number *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char bytes[16];
+        char text[SJ_LONG_DOUBLE_TEXT_BYTES];
+        read_bytes(known[i].bytes, sizeof(bytes), bytes);
+        sj_long_double_write_binary128(bytes, text);
+        assert_string_equal(text, known[i].text);
+    }
+}
+
 static void binary128_is_rounded_to_36_digits(void **state)
 {
     static const known_number known[] = {
@@ -47,13 +58,7 @@ static void binary128_is_rounded_to_36_digits(void **state)
         {"ffff0000000000000000000000000000", "-inf"},
         {"7fff8000000000000000000000000000", "nan"}};
     (void)state;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        char bytes[16];
-        char text[SJ_LONG_DOUBLE_TEXT_BYTES];
-        read_bytes(known[i].bytes, sizeof(bytes), bytes);
-        sj_long_double_write_binary128(bytes, text);
-        assert_string_equal(text, known[i].text);
-    }
+    check_binary128(known, sizeof(known) / sizeof(known[0]));
 }
 
 /* Of the first three, one digit more than is written is all that there is: a 5. */
@@ -65,13 +70,7 @@ static void ties_go_to_the_even_digit(void **state)
         {"4023cbe991a140000028000000000000", "123456789012.000000149011611938476562"},
         {"4023cbe991a14000000c000000000000", "123456789012.000000044703483581542969"}};
     (void)state;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        char bytes[16];
-        char text[SJ_LONG_DOUBLE_TEXT_BYTES];
-        read_bytes(known[i].bytes, sizeof(bytes), bytes);
-        sj_long_double_write_binary128(bytes, text);
-        assert_string_equal(text, known[i].text);
-    }
+    check_binary128(known, sizeof(known) / sizeof(known[0]));
 }
 
 static void x87_has_21_digits(void **state)

@@ -517,7 +517,7 @@ CROWDED = "'late_t*': 1 functions have as many values"
 
 
 def test_crowded(sojourn, program):
-    """Values by debug data that find no room beside others are told of."""
+    """Values by debug data that find no room beside others are reported."""
     database = sojourn.path("crowded.db")
     rules = [{"name": f"number {argument}", "function": "late_typed", "result": True, "as": "int",
               "when": [{"argument": argument, "as": kind, "op": "==", "value": -1} for kind in ("int", "double")]}

@@ -156,7 +156,7 @@ def refusals(sojourn):
 
 
 def other_places(sojourn):
-    """An argument that debug data have in another place than the signature is told, and recorded as it is written."""
+    """A warning names an argument that debug data have in another place than the signature; it is recorded as written."""
     program = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "gcc-O2", "values")
     for rule, name in (("val_whole(b:int)", "b"), ("val_single(b:int)", "b"), ("val_whole(a:int, _:int, _:int, c:int)", "c"),
                        ("val_whole(a:int, b:uint) -> int", None), ("val_real(c:int)", None), ("val_whole(_:int, b:uint)", None),
@@ -170,7 +170,7 @@ def other_places(sojourn):
 
 
 def told_of_running(sojourn, here, there):
-    """Whether it is told of a process that runs another file than is at its path here, as in a container."""
+    """The same for a process that runs another file than is at its path here, as in a container."""
     path = sojourn.path("running")
     shutil.copy(here, path)
     other = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount --bind {there} {path} && exec {path} 60"])

@@ -296,7 +296,7 @@ int main(void)
 
 
 def test_crowded(sojourn):
-    """What a function has no room for is told as unsupported, and everything else is there."""
+    """What a function has no room for is reported as unsupported, and everything else is there."""
     program = sojourn.path("crowded")
     subprocess.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-x", "c", "-", "-o", program], input=CROWDED, text=True, check=True)
     _, found, database = record(sojourn, program, ["crowded"])
