@@ -20,6 +20,8 @@
 #define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
 #define SJ_AGENT_STATE_SHRINK_HEAP "sojourn_agent_shrink_heap"
 #define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
+#define SJ_AGENT_STATE_ADOPT_SIGNALS "sojourn_agent_adopt_signals"
+#define SJ_AGENT_STATE_LEAVE_SIGNALS "sojourn_agent_leave_signals"
 #define SJ_AGENT_STATE_JOIN_JVM "sojourn_agent_join_jvm"
 #define SJ_AGENT_STATE_SELECT_JVM "sojourn_agent_select_jvm"
 #define SJ_AGENT_STATE_LEAVE_JVM "sojourn_agent_leave_jvm"
