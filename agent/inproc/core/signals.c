@@ -31,8 +31,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define SAVED_MAGIC UINT64_C(0x4c414e4749534a53) /* "SJSIGNAL" */
-
 enum { SIGNALS = 65, SET_BYTES = 8, RESTORER_FLAG = 0x04000000 };
 
 /* The kernel's struct sigaction. */
@@ -151,7 +149,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
     sj_stub_state state = sj_context_get(context);
     *saved = (sj_saved_context){.pc = state.pc, .sp = state.sp, .link = state.link};
     if (sj_stubs_leave(&state)) {
-        saved->magic = SAVED_MAGIC;
+        saved->magic = SJ_SAVED_CONTEXT_MAGIC;
         saved->shown_pc = state.pc;
         saved->shown_sp = state.sp;
         sj_context_set(context, &state);
@@ -164,7 +162,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
 void sj_signals_return(void *context)
 {
     sj_saved_context *saved = sj_context_saved(context);
-    if (saved == NULL || saved->magic != SAVED_MAGIC) {
+    if (saved == NULL || saved->magic != SJ_SAVED_CONTEXT_MAGIC) {
         return;
     }
     const sj_stub_state now = sj_context_get(context);
@@ -249,6 +247,7 @@ sj_status sj_signals_follow(void)
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
     SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES,
                                (uint64_t)(uintptr_t)&sj_arch_action_entry));
+    sojourn_agent_state.signal_return = (uint64_t)(uintptr_t)&sj_arch_signal_return;
     is_hooked = true;
     return SJ_OK;
 }

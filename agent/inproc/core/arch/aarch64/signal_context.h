@@ -3,8 +3,8 @@
 #ifndef SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 #define SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 
+#include "agent/abi/saved_context.h"
 #include "agent/abi/stub_map.h"
-#include "agent/inproc/core/saved_context.h"
 
 #include <stddef.h>
 #include <ucontext.h>

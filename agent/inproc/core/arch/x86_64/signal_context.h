@@ -3,8 +3,8 @@
 #ifndef SJ_AGENT_INPROC_CORE_ARCH_X86_64_SIGNAL_CONTEXT_H
 #define SJ_AGENT_INPROC_CORE_ARCH_X86_64_SIGNAL_CONTEXT_H
 
+#include "agent/abi/saved_context.h"
 #include "agent/abi/stub_map.h"
-#include "agent/inproc/core/saved_context.h"
 
 #include <ucontext.h>
 
@@ -25,12 +25,9 @@ static inline void sj_context_set(void *frame, const sj_stub_state *state)
 /* sj_context_saved returns that room; NULL: the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {
-    enum {
-        RESERVED_BYTES = 64,
-        RESERVED_AT = 40 + 24 * 8
-    }; /* behind the registers of the kernel's */
+    enum { RESERVED_BYTES = 64 };
     _Static_assert(sizeof(sj_saved_context) <= RESERVED_BYTES, "it fits");
-    return (sj_saved_context *)(void *)((uint8_t *)frame + RESERVED_AT);
+    return (sj_saved_context *)(void *)((uint8_t *)frame + SJ_SAVED_CONTEXT_AT);
 }
 
 #endif
