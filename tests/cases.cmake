@@ -31,6 +31,9 @@ foreach(row ${SJ_COSTS})
     list(GET row 2 SJ_WALL_MS_OF_${name})
 endforeach()
 
+# Debian's, which .ci/packages installs, and no slower one that is before it in PATH.
+find_program(PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+
 # Each test appends its line to it; GNU time is a small program, and its exit code is the test's.
 find_program(GNU_TIME time REQUIRED)
 set(SJ_MEASURED_FILE ${CMAKE_BINARY_DIR}/measured.txt)
@@ -79,13 +82,9 @@ function(sj_weigh name)
 endfunction()
 
 # sj_add_test(NAME name COMMAND word... [UNIT] [TIMEOUT seconds] [WORKING_DIRECTORY folder]) is add_test
-# with labels, weight and measurement. A first word that is a target stands for its program.
+# with labels, weight and measurement. A target's program is $<TARGET_FILE:target>.
 function(sj_add_test)
     cmake_parse_arguments(PARSE_ARGV 0 arg "UNIT" "NAME;TIMEOUT;WORKING_DIRECTORY" "COMMAND")
-    list(POP_FRONT arg_COMMAND program)
-    if(TARGET ${program})
-        set(program $<TARGET_FILE:${program}>)
-    endif()
     if(NOT arg_WORKING_DIRECTORY)
         set(arg_WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     endif()
@@ -93,7 +92,7 @@ function(sj_add_test)
         set(arg_TIMEOUT 600)
     endif()
     add_test(NAME ${arg_NAME} WORKING_DIRECTORY ${arg_WORKING_DIRECTORY}
-        COMMAND ${GNU_TIME} -q -a -o ${SJ_MEASURED_FILE} -f "${arg_NAME} %U %S %e" ${program} ${arg_COMMAND})
+        COMMAND ${GNU_TIME} -q -a -o ${SJ_MEASURED_FILE} -f "${arg_NAME} %U %S %e" ${arg_COMMAND})
     sj_kind_of(${arg_NAME} kind)
     if(arg_UNIT)
         set(kind unit)
@@ -131,7 +130,7 @@ function(sj_test name)
     else()
         sj_unit_target(${name})
     endif()
-    sj_add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} TIMEOUT ${arg_TIMEOUT} ${unit})
+    sj_add_test(NAME ${name} COMMAND $<TARGET_FILE:${name}> WORKING_DIRECTORY ${CMAKE_BINARY_DIR} TIMEOUT ${arg_TIMEOUT} ${unit})
 endfunction()
 
 # sj_fuzz(NAME SOURCE CORPUS [LINK libs...]) makes a fuzz target: with clang and
@@ -151,7 +150,7 @@ function(sj_fuzz name source corpus)
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_link_libraries(fuzz.${name} PRIVATE sj_options sj_sanitized ${arg_LINK})
     sj_unit_target(fuzz.${name})
-    sj_add_test(NAME fuzz.${name} COMMAND fuzz.${name} ${runs} ${corpus} TIMEOUT 300 UNIT)
+    sj_add_test(NAME fuzz.${name} COMMAND $<TARGET_FILE:fuzz.${name}> ${runs} ${corpus} TIMEOUT 300 UNIT)
 endfunction()
 
 # sj_list_targets(FOLDER OUT) what can be built in a folder and below.

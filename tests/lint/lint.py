@@ -335,7 +335,45 @@ def check_circles(build, root=ROOT):
     fail(problems)
 
 
+CHECKED_COMMITS = 10
+
+
+def git(*words):
+    """The lines that git says, or None."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
+
+
+def base_of_changes():
+    """The commit since which changed files are checked: where the branch left origin/main; on main itself
+    the last CHECKED_COMMITS merges and commits ago. None: the history is not here."""
+    left = git("merge-base", "HEAD", "origin/main")
+    if left and left != git("rev-parse", "HEAD"):
+        return left[0]
+    past = git("rev-parse", "--verify", "--quiet", f"HEAD~{CHECKED_COMMITS}")
+    return past[0] if past else None
+
+
+def changed_files():
+    """The set of files that changed. None: all count as changed (SJ_LONG=1, or without history)."""
+    base = None if os.environ.get("SJ_LONG") else base_of_changes()
+    changed = git("diff", "--name-only", base) if base else None
+    return None if changed is None else set(changed + git("ls-files", "-o", "--exclude-standard"))
+
+
+def reach_of(name, uses):
+    """The files that a file includes, and those that they include, and itself."""
+    found, waiting = set(), [name]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += uses.get(name, ())
+    return found
+
+
 def check_headers(_build):
+    """Each header that changed, or that includes one, compiles alone."""
     # Where Debian's JDK has the interface of the JVM.
     jvm = [option for folder in ("include", "include/linux") for option in
            ("-isystem", os.path.join("/usr/lib/jvm/java-17-openjdk-amd64", folder))]
@@ -347,42 +385,16 @@ def check_headers(_build):
             input=f'#include "{name}"\n', capture_output=True, text=True, cwd=ROOT)
         return f"{name}: {done.stderr}" if done.returncode else None
 
-    headers = [name for name in tracked(".h") if not name.startswith("tests/")]
+    changed, uses = changed_files(), includes_of(ROOT)
+    headers = [name for name in tracked(".h") if not name.startswith("tests/")
+               and (changed is None or reach_of(name, uses) & changed)]
+    print(f"{len(headers)} headers")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         fail([problem for problem in pool.map(alone, headers) if problem])
 
 
-TIDY_COMMITS = 10
-
-
-def git(*words):
-    """The lines that git says, or None."""
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
-
-
-def tidy_base():
-    """The commit since which changed files are checked: where the branch left origin/main; on main itself
-    the last TIDY_COMMITS merges and commits ago. None: the history is not here, and all are checked."""
-    left = git("merge-base", "HEAD", "origin/main")
-    if left and left != git("rev-parse", "HEAD"):
-        return left[0]
-    past = git("rev-parse", "--verify", "--quiet", f"HEAD~{TIDY_COMMITS}")
-    return past[0] if past else None
-
-
-def changed_sources(files):
-    """Those of `files` that changed, or whose header did."""
-    base = None if os.environ.get("SJ_LONG") else tidy_base()
-    changed = git("diff", "--name-only", base) if base else None
-    if changed is None:
-        return files
-    stems = {os.path.splitext(name)[0] for name in changed + (git("ls-files", "-o", "--exclude-standard") or [])}
-    return [name for name in files if os.path.splitext(name)[0] in stems]
-
-
 def check_tidy(build):
-    """Of what changed lately; SJ_LONG=1: of everything."""
+    """Of each source that changed, or whose header did."""
     folder = os.path.join(build, "tidy")
 
     def tidy(name):
@@ -400,7 +412,9 @@ def check_tidy(build):
     files = [name for name in tracked(".c") if os.path.join(ROOT, name) in built and not name.startswith("tests/")]
     if not files:
         sys.exit("no files found")
-    chosen = changed_sources(files)
+    changed = changed_files()
+    stems = {os.path.splitext(name)[0] for name in changed or ()}
+    chosen = [name for name in files if changed is None or os.path.splitext(name)[0] in stems]
     print(f"{len(chosen)} of {len(files)} files")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         fail([problem for problem in pool.map(tidy, chosen) if problem])
