@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 
+import reach
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
 # Generated tables and one-switch interpreters may be longer; each needs a reason here.
@@ -370,6 +372,48 @@ def reach_of(name, uses):
             found.add(name)
             waiting += uses.get(name, ())
     return found
+
+
+# Where threads come in that may hold any lock of the C library, or have lost its owner by a fork.
+FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
+ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_giver", "sj_allocation_taker", "sj_quarantine_entry",
+                    "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
+                    "let_go", "register_method")  # through "let_go" and "registers" below
+# What assembly calls under the loader's lock.
+LOADERS = ("sj_modules_on_loader_event", "sj_modules_on_initialisation")
+# Variables that hold a function of the program's own, which it was calling, or of those above.
+VARIABLES = {"original", "real", "real_dispose", "let_go", "registers"}
+LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
+             "strrchr", "strstr", "getauxval"}
+
+
+def find_locks(sources, roots):
+    """Calls of functions that may take a lock, from functions that `roots` reach."""
+    came_from, foreign = sources.reach(roots)
+    return [f"{name} may take a lock: {reach.way_to(came_from, place)}"
+            for name, place in sorted(foreign.items()) if name not in LOCK_FREE | VARIABLES]
+
+
+def find_kept_locks(texts, sources, handler):
+    """The agent's own locks that a forked child does not free."""
+    reached = {place for place in sources.reach([handler])[0]}
+    bodies = {(file, name): body for name, each in sources.functions.items() for file, _, body in each}
+    return [f"{file}: {lock} is not freed in a forked child" for file, text in texts.items()
+            for lock in re.findall(r"^(?:static )?sj_owner_lock (\w+);", text, re.MULTILINE)
+            if not any(re.search(rf"\b{lock}\b", bodies[place]) for place in reached
+                       if place[0] == file)]
+
+
+def check_locks(_build):
+    texts = reach.read_agent(ROOT)
+    sources = reach.Sources({name: text for name, text in texts.items() if not name.endswith(".S")})
+    called = {name for file, text in texts.items() if file.endswith(".S")
+              for name in re.findall(r"^\s+(?:call|bl|b|jmp)\s+(sj_\w+)", text, re.MULTILINE)}
+    roots = sorted(called.intersection(sources.functions) - set(LOADERS))
+    if len(roots) < len(LOADERS):
+        sys.exit("no calls from assembly found")
+    fail(find_locks(sources, [*FORK_HANDLERS, *ENTERED_ANYWHERE, *roots]) +
+         find_kept_locks(texts, sources, "after_fork_in_child"))
 
 
 def check_headers(_build):
