@@ -20,9 +20,16 @@ static void prepare_zombies(void)
     atomic_fetch_add(&state->changing, 1);
 }
 
+/* The child has its parent's tables, which tracers have read. */
+static void rejoin_zombies(void)
+{
+    sj_zombies_rejoin(sojourn_agent_state.runtime_directory, sj_conversation_zombies_name());
+}
+
 /* It has no `stop`: detaching leaves the heap by itself (agent/attach/detach.c). */
 const sj_monitor sj_monitor_zombies = {.bit = SJ_LINK_RUNTIME_ZOMBIES,
                                        .name = "zombies",
                                        .prepare = prepare_zombies,
                                        .on_modules = sj_zombies_note_modules,
-                                       .after_fork = sj_zombies_after_fork};
+                                       .after_fork = sj_zombies_after_fork,
+                                       .rejoin = rejoin_zombies};
