@@ -10,6 +10,7 @@
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
+#include "agent/inproc/core/find_object.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
@@ -238,6 +239,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     const uint64_t begun_ns = sj_recorder_cpu_ns();
     const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
     publish_handle();
+    sj_find_object_begin();
     if (__register_atfork == NULL) { /* musl passes nothing to constructors */
         environment = environ;
     }
