@@ -172,8 +172,7 @@ static bool find_head(function_work *work)
             continue;
         }
         work->entry = code;
-        if (sj_bit_get(module->table_entries, at) ||
-            sj_exit_of(module, function, code) == SJ_EXIT_TO_ENTRY) {
+        if (function->is_arm || sj_exit_of(module, function, code) == SJ_EXIT_TO_ENTRY) {
             builder->reason = SJ_SKIP_HEAD_LOOP;
             return false;
         }
