@@ -14,6 +14,10 @@
  *             stores the chunk's sequence (release)
  *   consumer: reads records until a slot is 0; when the chunk is closed (`closed_records` set with
  *             release by the producer) and read, zeroes it and sets the bit (release).
+ * The file is sparse, and its file system may be full: the producer has the kernel give pages their
+ * memory before it writes to them, those of a chunk before it takes the chunk for the first time.
+ * The consumer touches no other pages.
+ *
  * A chunk with a slot that is reserved but never written (a handler left by longjmp) is not freed
  * while its thread lives.
  *
@@ -115,8 +119,8 @@ typedef struct sj_thread_slot {
     _Atomic uint64_t dropped_calls;  /* entries dropped, total */
     _Atomic uint64_t dropped_events; /* records dropped, total */
     _Atomic uint64_t waited_ticks;   /* time spent waiting for the drain, total */
-    uint64_t unused;
-    char name[16]; /* comm at registration */
+    _Atomic uint64_t backed_chunks;  /* whose pages have memory; zeroed with the slot */
+    char name[16];                   /* comm at registration */
     sj_slot_cursor cursor;
     _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
     uint32_t unused_word;
@@ -193,6 +197,10 @@ typedef struct sj_arena_header {
     _Atomic uint64_t agent_cpu_ns; /* CPU time of the agent in starting, following and ending */
     _Atomic uint64_t functions_refused; /* whose results are not recorded, or whose calls of others
                                            no rule recognises: there was no room for them */
+    _Atomic uint64_t
+        pages_refused;        /* requests for memory of the file that its file system refused */
+    _Atomic uint32_t is_full; /* the last one was refused */
+    uint32_t unused_word;
     _Atomic uint64_t values_lost; /* buffers that functions have filled, of which nobody knew at
                                      the exit any more, or yet, where they are */
 } sj_arena_header;

@@ -12,6 +12,9 @@ typedef struct sj_recorder_state {
     uint32_t owner_pid;          /* if it does not: the process that records; else 0 */
     sj_arena_header *arena;      /* base of the mapping */
     uint64_t arena_bytes;
+    const char *directory;         /* of its file */
+    _Atomic uint32_t slots_backed; /* slots in front whose pages have memory */
+    _Atomic uint32_t has_marks;    /* the pages of marks have */
     sj_thread_slot *slots;
     _Atomic uint32_t next_slot;       /* where the search for a free one begins */
     _Atomic uint32_t is_confined;     /* forked from a process that was: no arena says so here */
@@ -25,6 +28,14 @@ extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
 static inline bool sj_recorder_usable(uint64_t address)
 {
     return (address & 0xf000) != 0;
+}
+
+/* sj_recorder_slots_backed returns how many slots in front may be touched. */
+static inline uint32_t sj_recorder_slots_backed(void)
+{
+    const uint32_t backed = atomic_load_explicit(&sj_recorder.slots_backed, memory_order_acquire);
+    const uint32_t count = sj_recorder.arena->max_threads;
+    return backed < count ? backed : count;
 }
 
 /* sj_recorder_add counts, for readers that need no order. */
@@ -50,6 +61,15 @@ typedef struct sj_stack_bounds {
 
 /* sj_recorder_find_stack finds the bounds of the stack that the calling thread runs on. */
 sj_stack_bounds sj_recorder_find_stack(void);
+
+/* sj_recorder_back_pages gives at most SJ_CHUNK_BYTES of the arena their memory; false: there is
+ * none left. Makes a system call. */
+bool sj_recorder_back_pages(void *address, uint64_t bytes);
+
+/* sj_recorder_back does so for a thread that has `chunks` chunks with memory: where little is left,
+ * a thread that has some gets no more. Counts what it refuses, and refuses for some milliseconds
+ * from then on. Where no call may be made, true as long as nothing was refused. */
+bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);
 
 /* sj_recorder_claim gives the calling thread a slot; false when none is free. */
 bool sj_recorder_claim(sj_recorder_thread *self);

@@ -1,6 +1,7 @@
 /* Design notes
  *
- * The arena is one sparse file, mapped shared at an address aligned to a chunk. A page that the
+ * The arena is one sparse file, mapped shared at an address aligned to a chunk; backing.c gives its
+ * pages memory. A page that the
  * kernel wipes on fork distinguishes a forked child from its parent without a system call. A vfork
  * child, which shares its parent's memory and thread, rightly sees the parent's value.
  */
@@ -90,6 +91,20 @@ static sj_status map_fork_flag(void *shared)
     return SJ_OK;
 }
 
+/* Gives memory to what is written in any case: the header, and which functions' calls are counted.
+ */
+static sj_status back_arena(uint8_t *base, const sj_link_welcome *welcome)
+{
+    enum { PAGE_BYTES = 4096 };
+    const uint64_t counted =
+        sj_arena_counted_offset(welcome->max_threads, welcome->chunks_per_thread);
+    const bool counts = (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0;
+    return sj_recorder_back_pages(base, PAGE_BYTES) &&
+                   (!counts || sj_recorder_back_pages(base + counted, SJ_CHUNK_BYTES))
+               ? SJ_OK
+               : SJ_ENOMEM;
+}
+
 static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
 {
     arena->version = SJ_ARENA_VERSION;
@@ -119,14 +134,20 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     const uint64_t bytes = sj_arena_bytes(welcome->max_threads, welcome->chunks_per_thread);
     uint8_t *base = NULL;
     SJ_TRY(map_arena(directory, name, bytes, &base));
-    const sj_status marked = map_fork_flag(base);
-    if (marked != SJ_OK) {
+    sj_status status = back_arena(base, welcome);
+    if (status == SJ_OK) {
+        status = map_fork_flag(base);
+    }
+    if (status != SJ_OK) {
         (void)sj_sys_unmap(base, bytes);
-        return marked;
+        return status;
     }
     fill_header((sj_arena_header *)base, welcome);
     sj_recorder.arena = (sj_arena_header *)base;
     sj_recorder.arena_bytes = bytes;
+    sj_recorder.directory = directory;
+    atomic_store(&sj_recorder.slots_backed, 0);
+    atomic_store(&sj_recorder.has_marks, 0);
     sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
     sj_recorder.counted_functions =
         (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0
@@ -369,6 +390,7 @@ void sj_recorder_after_fork(void)
     atomic_store(&self->nested, 0);
     self->wait_failed = 0;
     self->refusal_counted = 0;
+    self->refused_ticks = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
 }

@@ -61,6 +61,8 @@ typedef struct sj_recorder_thread {
     uint64_t forked_in;       /* handler's frame that the fork lay in; 0: none */
     bool has_own_stack;       /* the slot's bounds are of the thread's stack */
     sj_recorder_counting counting;
+    uint64_t refused_ticks;       /* when the file system had no memory for it; 0: it had */
+    bool has_window;              /* its discard window has memory */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 
