@@ -441,9 +441,11 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }
-    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+    for (uint32_t i = 0; i < SJ_ARENA_UNRECORDED; i++) {
         process->shared->ended.unrecorded[i] += atomic_load(&header->unrecorded[i]);
     }
+    process->shared->ended.unrecorded[SJ_UNRECORDED_FORK] +=
+        atomic_load(&header->forks_unannounced);
     process->shared->ended.refused_functions += atomic_load(&header->functions_refused);
     process->shared->ended.refused_pages += atomic_load(&header->pages_refused);
     process->shared->ended.lost_values += atomic_load(&header->values_lost);

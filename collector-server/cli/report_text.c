@@ -282,6 +282,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_SANITIZER] = "built with AddressSanitizer's shared runtime",
     [SJ_UNRECORDED_ROOT] = "under a root directory without the agent or the recorder",
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
+    [SJ_UNRECORDED_FORK] = "forked by a system call of the program's own instead of fork()",
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
 /* print_unrecorded lists which programs were run, and which processes forked, without an agent. */

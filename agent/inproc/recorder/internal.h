@@ -5,13 +5,20 @@
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
+/* What a forked child finds wiped, with or without our fork handlers. */
+typedef struct sj_fork_page {
+    _Atomic uint32_t usable_mask; /* SJ_USABLE_MASK; the probes' test of an address goes by it */
+    _Atomic uint32_t is_own;      /* 1 */
+} sj_fork_page;
+
 /* The process-wide state, written by sj_recorder_start only. */
 typedef struct sj_recorder_state {
     _Atomic uint32_t armed;
-    _Atomic uint32_t *fork_flag; /* 1; the kernel zeroes its page in a forked child */
-    uint32_t owner_pid;          /* if it does not: the process that records; else 0 */
-    sj_arena_header *arena;      /* base of the mapping */
+    sj_fork_page *fork_page; /* the kernel zeroes it in a forked child */
+    uint32_t owner_pid;      /* if it does not: the process that records; else 0 */
+    sj_arena_header *arena;  /* base of the mapping */
     uint64_t arena_bytes;
+    bool follows_forks;            /* forked children are to be recorded */
     const char *directory;         /* of its file */
     _Atomic uint32_t slots_backed; /* slots in front whose pages have memory */
     _Atomic uint32_t has_marks;    /* the pages of marks have */
@@ -24,10 +31,11 @@ typedef struct sj_recorder_state {
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
 
-/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs. */
+/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs: none can
+ * in a forked child that has not noticed it yet. */
 static inline bool sj_recorder_usable(uint64_t address)
 {
-    return (address & 0xf000) != 0;
+    return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
 }
 
 /* sj_recorder_slots_backed returns how many slots in front may be touched. */
@@ -48,7 +56,7 @@ static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)
  * vfork child shares its parent's memory and is not one. */
 static inline bool sj_recorder_is_forked(void)
 {
-    return atomic_load_explicit(sj_recorder.fork_flag, memory_order_relaxed) == 0 ||
+    return atomic_load_explicit(&sj_recorder.fork_page->is_own, memory_order_relaxed) == 0 ||
            (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
 }
 

@@ -19,6 +19,8 @@
 #define CALLS_END_NS UINT64_C(1000000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+enum { FORK_PAGE_BYTES = 4096 };
+
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -26,6 +28,9 @@
 __thread sj_recorder_thread sj_recorder_self;
 
 sj_recorder_state sj_recorder;
+
+static _Atomic uint32_t constant_mask = SJ_USABLE_MASK;
+_Atomic uint32_t *sj_recorder_usable_mask = &constant_mask;
 
 static const _Atomic uint32_t owns_none;
 const _Atomic uint32_t *sj_recorder_owns_slots = &owns_none;
@@ -70,24 +75,41 @@ static bool is_advice_ignored(void *shared)
     return SJ_SYS(SYS_madvise, shared, 4096, MADV_WIPEONFORK, 0, 0, 0) == 0;
 }
 
-static sj_status map_fork_flag(void *shared)
+static void own_fork_page(void)
+{
+    atomic_store(&sj_recorder.fork_page->usable_mask, SJ_USABLE_MASK);
+    atomic_store(&sj_recorder.fork_page->is_own, 1);
+}
+
+/* A page at the address that probes can name, else anywhere. */
+static void *allocate_fork_page(void)
+{
+    void *wanted = (void *)(uintptr_t)SJ_FORK_PAGE_ADDRESS;
+    void *page = sj_sys_map(wanted, FORK_PAGE_BYTES, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    /* Kernels before 4.17 take the address as a hint. */
+    return sj_sys_failed(page) ? sj_sys_allocate(FORK_PAGE_BYTES) : page;
+}
+
+static sj_status map_fork_page(void *shared)
 {
     sj_recorder.owner_pid = is_advice_ignored(shared) ? sj_sys_pid() : 0;
-    if (sj_recorder.fork_flag != NULL) {
-        atomic_store(sj_recorder.fork_flag, 1);
+    if (sj_recorder.fork_page != NULL) {
+        own_fork_page();
         return SJ_OK;
     }
-    void *page = sj_sys_allocate(4096);
+    void *page = allocate_fork_page();
     if (page == NULL) {
         return SJ_ENOMEM;
     }
-    if (SJ_SYS(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0) != 0) {
-        (void)sj_sys_unmap(page, 4096);
+    if (SJ_SYS(SYS_madvise, page, FORK_PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0) != 0) {
+        (void)sj_sys_unmap(page, FORK_PAGE_BYTES);
         return SJ_EUNSUPPORTED;
     }
-    sj_recorder.fork_flag = page;
-    atomic_store(sj_recorder.fork_flag, 1);
-    sj_recorder_owns_slots = page;
+    sj_recorder.fork_page = page;
+    own_fork_page();
+    sj_recorder_usable_mask = &sj_recorder.fork_page->usable_mask;
+    sj_recorder_owns_slots = &sj_recorder.fork_page->is_own;
     return SJ_OK;
 }
 
@@ -136,7 +158,7 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     SJ_TRY(map_arena(directory, name, bytes, &base));
     sj_status status = back_arena(base, welcome);
     if (status == SJ_OK) {
-        status = map_fork_flag(base);
+        status = map_fork_page(base);
     }
     if (status != SJ_OK) {
         (void)sj_sys_unmap(base, bytes);
@@ -146,6 +168,7 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     sj_recorder.arena = (sj_arena_header *)base;
     sj_recorder.arena_bytes = bytes;
     sj_recorder.directory = directory;
+    sj_recorder.follows_forks = (welcome->follow_children & SJ_FOLLOW_FORK) != 0;
     atomic_store(&sj_recorder.slots_backed, 0);
     atomic_store(&sj_recorder.has_marks, 0);
     sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
@@ -367,6 +390,7 @@ void sj_recorder_after_fork(void)
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     const bool may_call = sj_recorder_may_call();
+    atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
     self->forked_in = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
     atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
@@ -397,15 +421,15 @@ void sj_recorder_after_fork(void)
 
 void sj_recorder_unmap(void)
 {
-    enum { FORK_FLAG_BYTES = 4096 };
     atomic_store(&sj_recorder.armed, 0);
     sj_recorder_owns_slots = &owns_none;
+    sj_recorder_usable_mask = &constant_mask;
     if (sj_recorder.arena != NULL) {
         (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
         sj_recorder.arena = NULL;
     }
-    if (sj_recorder.fork_flag != NULL) {
-        (void)sj_sys_unmap(sj_recorder.fork_flag, FORK_FLAG_BYTES);
-        sj_recorder.fork_flag = NULL;
+    if (sj_recorder.fork_page != NULL) {
+        (void)sj_sys_unmap(sj_recorder.fork_page, FORK_PAGE_BYTES);
+        sj_recorder.fork_page = NULL;
     }
 }

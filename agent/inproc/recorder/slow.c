@@ -237,6 +237,22 @@ static bool is_forked_child(void)
     return sj_recorder_is_armed() && sj_recorder_is_forked();
 }
 
+/* A child finds out that it is one. Made by fork, it keeps what the fork handlers go by; made
+ * without them, it is counted in its parent's arena, and records nothing. */
+static void notice_fork(sj_recorder_thread *self)
+{
+    if (sj_recorder.fork_page == NULL || !sj_recorder_is_forked()) {
+        return;
+    }
+    atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
+    if (self->is_forking == 0 && atomic_exchange(&sj_recorder.armed, 0) != 0) {
+        self->cursor = 0;
+        if (sj_recorder.follows_forks) {
+            atomic_fetch_add(&sj_recorder.arena->forks_unannounced, 1);
+        }
+    }
+}
+
 static void drop_one(sj_recorder_thread *self, uint32_t tag)
 {
     if (self->slot != NULL) {
@@ -254,6 +270,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     }
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    notice_fork(self);
     /* While a fork is under way every probe takes the slow path, to find out which side it is on.
      */
     if (self->is_forking) {
