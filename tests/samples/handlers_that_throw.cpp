@@ -56,8 +56,7 @@ NOINLINE int guarded(int *from)
     return by_call(from);
 }
 
-template <typename function>
-static int caught(function call)
+template <typename function> static int caught(function call)
 {
     try {
         call();

@@ -1,5 +1,5 @@
-/* What handlers of a program see of the places that they interrupt. Each word runs one situation and
- * prints what is the same in every run. */
+/* What handlers of a program see of the places that they interrupt. Each word runs one situation
+ * and prints what is the same in every run. */
 #include <execinfo.h>
 #include <signal.h>
 #include <stdint.h>
@@ -218,8 +218,8 @@ static void run_until_told(void)
         failed += load(page) != 0 || !lies_in(seen, load);
         run_stepped();
     }
-    printf("rounds %d, failed %ld, outside %d, own %d\n", rounds > 0, failed,
-           outside * 20 > steps, is_own(SIGTRAP, step) && is_own(SIGTERM, end));
+    printf("rounds %d, failed %ld, outside %d, own %d\n", rounds > 0, failed, outside * 20 > steps,
+           is_own(SIGTRAP, step) && is_own(SIGTERM, end));
 }
 
 /* A use of freed memory by a function of four bytes, and one that would be taken for it. */

@@ -57,7 +57,9 @@ static uint64_t describe_agent(void)
     const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
                               (uint64_t)(uintptr_t)&sj_hooks_apply - here,
                               (uint64_t)(uintptr_t)&sj_code_emit_shared - here,
-                              sj_arch_thread_offset(), sj_recorder_counts_calls()};
+                              sj_arch_thread_offset(),
+                              sj_recorder_counts_calls(),
+                              (uint64_t)(uintptr_t)sj_recorder_usable_mask == SJ_FORK_PAGE_ADDRESS};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         sum = (sum ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
