@@ -146,22 +146,26 @@ static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint func
     }
 }
 
-/* Whether what a rule sets is of the method's type. */
+/* Returns whether what a rule sets is of the method's type, and counts a call where it is not. */
 static bool fits(sj_java_type type, const sj_due_change *due)
 {
-    const uint32_t kind = sj_value_kind_of(due->target);
-    switch (type) {
-    case SJ_JAVA_VOID:
-        return true;
-    case SJ_JAVA_REFERENCE:
-        return !sj_value_is_real(kind) && due->bits == 0; /* null */
-    case SJ_JAVA_FLOAT:
-        return kind == SJ_VALUE_FLOAT;
-    case SJ_JAVA_DOUBLE:
-        return kind == SJ_VALUE_DOUBLE;
-    default:
-        return !sj_value_is_real(kind);
+    static const sj_changed_number numbers[] = {
+        [SJ_JAVA_WHOLE] = {.bytes = sizeof(jint), .most = UINT32_MAX},
+        [SJ_JAVA_BOOLEAN] = {.bytes = sizeof(jboolean), .most = 1},
+        [SJ_JAVA_CHARACTER] = {.bytes = sizeof(jchar), .most = UINT16_MAX},
+        [SJ_JAVA_FLOAT] = {.is_real = true, .bytes = sizeof(jfloat)},
+        [SJ_JAVA_DOUBLE] = {.is_real = true, .bytes = sizeof(jdouble)},
+        [SJ_JAVA_LONG] = {.bytes = sizeof(jlong), .most = UINT64_MAX}};
+    bool is_fit = true;
+    if (type == SJ_JAVA_REFERENCE) {
+        is_fit = !sj_value_is_real(sj_value_kind_of(due->target)) && due->bits == 0; /* null */
+    } else if (type != SJ_JAVA_VOID) {
+        is_fit = sj_recorder_change_fits(due, numbers[type]);
     }
+    if (!is_fit) {
+        sj_recorder_change_is_unfit(due);
+    }
+    return is_fit;
 }
 
 /* Gives the difference, so that an agent that has left, whose methods return 0, sets nothing. */
