@@ -304,6 +304,22 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* report_full tells what became of a recording whose session had its largest size. */
+static void report_full(FILE *file, const sj_recording_summary *summary)
+{
+    time_text after;
+    if (summary->full_after_ns != 0) {
+        fprintf(file,
+                "sojourn: the size limit was reached after %s: the functions were unhooked, and "
+                "later calls are not counted; a larger --max-bytes makes room\n",
+                format_time(summary->full_after_ns, &after));
+    } else {
+        fputs("sojourn: the size limit was reached: later calls are counted as lost; a larger "
+              "--max-bytes makes room\n",
+              file);
+    }
+}
+
 static void report_calls(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary)
 {
@@ -483,9 +499,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
-        fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
-              "--max-bytes)\n",
-              file);
+        report_full(file, summary);
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
@@ -609,6 +623,7 @@ static void json_left(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "left_processes", summary->left_processes);
     json_number(file, "left_hooked", summary->left_hooked);
+    json_number(file, "full_after_ns", summary->full_after_ns);
     fputs(",\n  \"left\": [", file);
     for (uint32_t i = 0; i < summary->left_processes && i < SJ_LEFT_NAMED; i++) {
         fprintf(file, "%s{\"pid\": %d, \"name\": ", i != 0 ? ", " : "", (int)summary->left[i].pid);
