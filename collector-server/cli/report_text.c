@@ -235,6 +235,29 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* report_drops tells of events that found a full buffer. Those of handlers that interrupt a thread
+ * while it looks for room cannot wait, however long the others may. */
+static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
+{
+    const uint64_t of_handlers = drain->handler_events < drain->dropped_events
+                                     ? drain->handler_events
+                                     : drain->dropped_events;
+    if (of_handlers != 0) {
+        fprintf(file,
+                "sojourn: %llu events of signal handlers came while their thread looked for room; "
+                "fewer functions or --mode profile make less to take\n",
+                (unsigned long long)of_handlers);
+    }
+    if (drain->dropped_events != of_handlers) {
+        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
+                (unsigned long long)(drain->dropped_events - of_handlers),
+                text->drops ? "--when-full block lets the program wait for room"
+                            : "a longer --block-ms lets the program wait, fewer functions or "
+                              "--mode profile make less to take (not in signal handlers, nor "
+                              "behind a filter of system calls)");
+    }
+}
+
 /* report_losses names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
@@ -257,14 +280,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
                 "larger --threads makes room\n",
                 (unsigned long long)summary->drain.refused_threads);
     }
-    if (summary->drain.dropped_events != 0) {
-        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
-                (unsigned long long)summary->drain.dropped_events,
-                text->drops ? "--when-full block lets the program wait for room"
-                            : "a longer --block-ms lets the program wait, fewer functions or "
-                              "--mode profile make less to take (not in signal handlers, nor "
-                              "behind a filter of system calls)");
-    }
+    report_drops(file, text, &summary->drain);
 }
 
 static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
@@ -701,6 +717,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "inherited_exits", summary->drain.inherited_exits);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
+    json_number(file, "handler_events", summary->drain.handler_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
     json_number(file, "lost_values", summary->drain.lost_values);
