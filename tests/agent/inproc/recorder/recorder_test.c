@@ -139,7 +139,7 @@ static void *signal_main_thread(void *target)
 /* Two signals, each handler interruptible by the other, hammer a thread that itself records. */
 static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks, bool drain)
 {
-    enum { ROUNDS = 60, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
+    enum { ROUNDS = 20, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
     const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* where each instruction takes its time */
     const uint64_t rounds = fewer != NULL               ? strtoull(fewer, NULL, 10)
                             : getenv("SJ_LONG") != NULL ? LONG_ROUNDS
