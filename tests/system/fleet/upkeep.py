@@ -18,20 +18,10 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, main, sample_text, wait_for
 
 IS_LONG = os.environ.get("SJ_LONG") == "1"
-SOURCE = r"""
-#include <stdio.h>
-static inline __attribute__((always_inline)) int folded_in(int x) { return x * 3 + 1; }
-__attribute__((noinline)) static int hidden_name(int x) { return folded_in(x) ^ (x << 2); }
-__attribute__((noinline)) static int outer(int n) {
-    int sum = 0;
-    for (int i = 0; i < n; i++) sum += hidden_name(i);
-    return sum;
-}
-int main(void) { printf("%d\n", outer(500) & 1); return 0; }
-"""
+SOURCE = sample_text("record/hidden_name.c")
 
 
 def run(sojourn, arguments, expected=0):
@@ -164,11 +154,11 @@ def symbols(sojourn):
     run(sojourn, ["symbols", "--database", database, "add", source], expected=1)
     run(sojourn, ["symbols", "--database", database, "add", os.path.dirname(full)])
     named = rows(sojourn, database, query)
-    check(len(named) == 1 and named[0]["name"] == "hidden_name" and named[0]["line"] == 4 and
+    check(len(named) == 1 and named[0]["name"] == "hidden_name" and named[0]["line"] == 6 and
           named[0]["file"].endswith("named.c"), f"symbols: {named}")
     inlined = rows(sojourn, database, "SELECT i.name, i.depth, i.call_line FROM inlined_functions AS "
                    "i JOIN functions AS f USING (function_id) WHERE f.name = 'hidden_name'")
-    check(inlined == [{"name": "folded_in", "depth": 1, "call_line": 4}], f"inlined: {inlined}")
+    check(inlined == [{"name": "folded_in", "depth": 1, "call_line": 8}], f"inlined: {inlined}")
     again = run(sojourn, ["symbols", "--database", database, "refresh"]).stdout
     check("0 functions named" in again, again)
     sound(database, "symbols")
