@@ -10,9 +10,11 @@
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
+#include "agent/inproc/core/find_object.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
+#include "agent/inproc/core/signals.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -54,7 +56,17 @@ static void prepare_for_plans(const sj_link *link)
     sj_monitors_prepare(link->runtimes);
 }
 
-/* The first conversation of a process. A forked child has its parent's patches already. */
+static sj_status start_recorder(const char *arena_name, const sj_link_welcome *welcome)
+{
+    SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, welcome));
+    sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
+    sojourn_agent_state.session = welcome->session;
+    follow_children = welcome->follow_children;
+    sj_monitors_choose(welcome->runtimes);
+    return SJ_OK;
+}
+
+/* The first conversation of a process. Takes the loader's lock. */
 static sj_status join(sj_link *link, sj_link_occasion occasion)
 {
     sj_link_welcome welcome;
@@ -62,14 +74,21 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     SJ_TRY(sj_conversation_open(link, occasion, &welcome));
     prepare_for_plans(link);
     sj_recorder_note_program();
-    SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, &welcome));
-    sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
-    sojourn_agent_state.session = welcome.session;
-    follow_children = welcome.follow_children;
-    sj_monitors_choose(welcome.runtimes);
-    if (occasion != SJ_OCCASION_FORK) {
-        SJ_TRY(sj_modules_announce(link, false));
-    }
+    SJ_TRY(start_recorder(arena_name, &welcome));
+    SJ_TRY(sj_modules_announce(link, false));
+    sj_recorder_set_state(SJ_ARENA_RECORDING);
+    return sj_conversation_finish(link);
+}
+
+/* The first conversation of a forked child, which has its parent's patches already. Takes no lock
+ * that fork does not reset: another thread of the parent may have held the loader's, for ever. */
+static sj_status rejoin(sj_link *link)
+{
+    sj_link_welcome welcome;
+    const char *arena_name = sj_conversation_name_arena();
+    SJ_TRY(sj_conversation_open(link, SJ_OCCASION_FORK, &welcome));
+    sj_monitors_rejoin(link->runtimes);
+    SJ_TRY(start_recorder(arena_name, &welcome));
     sj_recorder_set_state(SJ_ARENA_RECORDING);
     return sj_conversation_finish(link);
 }
@@ -116,9 +135,9 @@ static void after_fork_in_child(void)
     sj_recorder_unmap_changes();
     sj_recorder_after_fork();
     sj_monitors_after_fork();
+    sj_signals_after_fork();
     sj_conversation_end();
-    if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 &&
-        join(&link, SJ_OCCASION_FORK) != SJ_OK) {
+    if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 && rejoin(&link) != SJ_OK) {
         sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
     }
     sj_link_close(&link);
@@ -220,6 +239,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     const uint64_t begun_ns = sj_recorder_cpu_ns();
     const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
     publish_handle();
+    sj_find_object_begin();
     if (__register_atfork == NULL) { /* musl passes nothing to constructors */
         environment = environ;
     }
@@ -247,6 +267,9 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
             (void)!sj_exec_follow(sojourn_agent_state.runtime_directory);
         }
         (void)!sj_filters_follow();
+        if (sj_signals_follow() == SJ_OK) {
+            sj_signals_adopt();
+        }
     }
     sj_link_close(&link);
     if (sj_recorder_is_armed()) {
@@ -275,6 +298,7 @@ static sj_status attach_first(void)
     sj_link_close(&link);
     if (status == SJ_OK) {
         (void)!sj_modules_follow(on_modules);
+        (void)!sj_signals_follow();
         bind_api_calls();
     }
     return status;
@@ -341,9 +365,20 @@ SJ_EXPORTED void sojourn_agent_leave_heap(void)
     sj_zombies_leave();
 }
 
+SJ_EXPORTED void sojourn_agent_adopt_signals(void)
+{
+    sj_signals_adopt();
+}
+
+SJ_EXPORTED void sojourn_agent_leave_signals(void)
+{
+    sj_signals_leave();
+}
+
 SJ_EXPORTED void sojourn_agent_detach(void)
 {
     sj_recorder_set_state(SJ_ARENA_ENDED);
+    sj_signals_leave();
     sj_api_trampolines_close();
     sj_modules_forget_all();
     sj_zombies_forget();

@@ -10,12 +10,16 @@
  * written when the window is counted (its probe was interrupted) stays, is counted next time, and
  * the window is armed behind it.
  *
+ * A thread waits while it still has room: with its last chunk open and not `busy`, so that signal
+ * handlers record. They may run the whole slow path there. Buffers of few chunks have no such
+ * chunk to spare: half of the room would stay unused.
+ *
  * A thread without a slot has no window. All its probes come here, so that each of its records is
  * counted at once: it may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
-enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3 };
+enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
 void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
 {
@@ -92,25 +96,52 @@ static void close_chunk(sj_recorder_thread *self)
     self->chunk = NULL;
 }
 
-/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
-static bool open_chunk(sj_recorder_thread *self)
+static sj_chunk_header *chunk_at(const sj_thread_slot *slot, uint32_t number)
+{
+    const uint64_t offset =
+        sj_arena_chunk_offset(sj_recorder.arena->max_threads, sj_recorder.arena->chunks_per_thread,
+                              (uint32_t)(slot - sj_recorder.slots), number);
+    return (sj_chunk_header *)((uint8_t *)sj_recorder.arena + offset);
+}
+
+/* A free chunk that has memory, else one that gets it; SJ_ARENA_MAX_CHUNKS: none. */
+static uint32_t find_chunk(sj_recorder_thread *self)
 {
     sj_thread_slot *slot = self->slot;
     /* Pairs with the consumer's release when it gives the zeroed chunk back. */
     const uint64_t free_chunks = atomic_load_explicit(&slot->free_chunks, memory_order_acquire);
+    const uint64_t backed = atomic_load_explicit(&slot->backed_chunks, memory_order_relaxed);
+    if ((free_chunks & backed) != 0) {
+        return (uint32_t)__builtin_ctzll(free_chunks & backed);
+    }
     if (free_chunks == 0) {
-        return false;
+        return SJ_ARENA_MAX_CHUNKS;
     }
     const uint32_t number = (uint32_t)__builtin_ctzll(free_chunks);
+    uint32_t count = 0;
+    for (uint64_t left = backed; left != 0; left &= left - 1) {
+        count++;
+    }
+    if (!sj_recorder_back(self, chunk_at(slot, number), SJ_CHUNK_BYTES, count)) {
+        return SJ_ARENA_MAX_CHUNKS;
+    }
+    atomic_store_explicit(&slot->backed_chunks, backed | UINT64_C(1) << number,
+                          memory_order_relaxed);
+    return number;
+}
+
+/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
+static bool open_chunk(sj_recorder_thread *self)
+{
+    sj_thread_slot *slot = self->slot;
+    const uint32_t number = find_chunk(self);
+    if (number == SJ_ARENA_MAX_CHUNKS) {
+        return false;
+    }
     atomic_fetch_and_explicit(&slot->free_chunks, ~(UINT64_C(1) << number), memory_order_acq_rel);
-    const uint32_t thread = (uint32_t)(slot - sj_recorder.slots);
-    sj_chunk_header *chunk =
-        (sj_chunk_header *)((uint8_t *)sj_recorder.arena +
-                            sj_arena_chunk_offset(sj_recorder.arena->max_threads,
-                                                  sj_recorder.arena->chunks_per_thread, thread,
-                                                  number));
+    sj_chunk_header *chunk = chunk_at(slot, number);
     chunk->opened_ticks = sj_arch_ticks();
-    chunk->thread_slot = thread;
+    chunk->thread_slot = (uint32_t)(slot - sj_recorder.slots);
     atomic_store_explicit(&chunk->closed_records, UINT32_MAX, memory_order_relaxed);
     const uint64_t sequence = atomic_load_explicit(&slot->chunk_sequence, memory_order_relaxed) + 1;
     collect_nested(self);
@@ -158,6 +189,30 @@ static bool find_slot(sj_recorder_thread *self)
     return false;
 }
 
+/* Whether the thread has opened its last chunk, and has enough of them to wait for another. */
+static bool has_opened_last(const sj_recorder_thread *self)
+{
+    return sj_recorder.arena->chunks_per_thread >= SPARE_FROM_CHUNKS && !self->is_forking &&
+           atomic_load_explicit(&self->slot->free_chunks, memory_order_relaxed) == 0;
+}
+
+/* Opens a chunk, waiting if the policy allows it. Handlers that filled the chunk during a wait for
+ * another have left the thread without one: it tries again. */
+static bool open_with_spare(sj_recorder_thread *self)
+{
+    const bool may_wait = !self->wait_failed; /* a chunk resets it */
+    while (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
+        if (may_wait && has_opened_last(self)) {
+            (void)sj_recorder_wait(self);
+        }
+        if (self->mode == SJ_MODE_CHUNK) {
+            return true;
+        }
+        close_mode(self);
+    }
+    return false;
+}
+
 /* Finds a place for the cursor; false when the current record has to be dropped alone. */
 static bool advance_cursor(sj_recorder_thread *self)
 {
@@ -176,7 +231,7 @@ static bool advance_cursor(sj_recorder_thread *self)
         self->mode = SJ_MODE_REFUSED;
         return false;
     }
-    if (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
+    if (open_with_spare(self)) {
         return true;
     }
     self->mode = SJ_MODE_DISCARD;
@@ -210,6 +265,22 @@ static bool is_forked_child(void)
     return sj_recorder_is_armed() && sj_recorder_is_forked();
 }
 
+/* A child finds out that it is one. Made by fork, it keeps what the fork handlers go by; made
+ * without them, it is counted in its parent's arena, and records nothing. */
+static void notice_fork(sj_recorder_thread *self)
+{
+    if (sj_recorder.fork_page == NULL || !sj_recorder_is_forked()) {
+        return;
+    }
+    atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
+    if (self->is_forking == 0 && atomic_exchange(&sj_recorder.armed, 0) != 0) {
+        self->cursor = 0;
+        if (sj_recorder.follows_forks) {
+            atomic_fetch_add(&sj_recorder.arena->forks_unannounced, 1);
+        }
+    }
+}
+
 static void drop_one(sj_recorder_thread *self, uint32_t tag)
 {
     if (self->slot != NULL) {
@@ -227,6 +298,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     }
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    notice_fork(self);
     /* While a fork is under way every probe takes the slow path, to find out which side it is on.
      */
     if (self->is_forking) {

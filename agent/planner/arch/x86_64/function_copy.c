@@ -63,6 +63,7 @@ static void emit_body_code(sj_builder *builder, const sj_code_range *range, cons
     const bool is_branch = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF;
     const sj_exit exit = sj_exit_of(module, range, code);
     if (exit == SJ_EXIT_LEAVES && code->kind == SJ_CODE_JUMP_IF) {
+        sj_emit_place(builder, code->at);
         sj_emit_jump_if_stub(builder, sj_x86_64_jump_condition(module, code), (*leave_stub)++);
     } else if (exit == SJ_EXIT_LEAVES) {
         sj_emit_exit(builder, code);

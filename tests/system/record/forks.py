@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Children that a process makes in ways of its own: each runs to its end and is recorded, or counted.
+forks.py BUILD_FOLDER SAMPLE"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, main
+
+CALLS = 1000
+
+
+def calls_of(sojourn, database, function):
+    return sojourn.sql(database, "SELECT coalesce(sum(s.calls), 0) AS calls FROM function_stats AS s JOIN "
+                                 f"functions AS f USING (function_id) WHERE f.name = '{function}'")[0]["calls"]
+
+
+def test_locked(sojourn, program):
+    """Another thread holds the loader's lock as the program forks, for ever as its child sees it."""
+    database = sojourn.path("locked.db")
+    done, summary = sojourn.record([program, "locked"], database, ["--zombies", "heap", "--memory", "*"])
+    check(done.stdout == b"4 0\n", f"the child: {done.stdout} {done.stderr.decode()}")
+    check(calls_of(sojourn, database, "in_child") == CALLS and summary["lost_calls"] == 0, f"{summary}")
+    found = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
+    check("use_freed" in found and "be_child" in found, f"what the child used: {found}")
+    check_accounts(sojourn, database)
+
+
+def test_unseen(sojourn, program):
+    """Whatever the child does, the parent's calls are whole; the child is recorded, or counted once."""
+    for number, (way, *options) in enumerate([("_Fork",), ("syscall",), ("instruction",),
+                                              ("instruction", "--clock", "adaptive")]):
+        database = sojourn.path(f"unseen-{number}.db")
+        done, summary = sojourn.record([program, way], database, options)
+        told = f"{way} {options}: {summary}"
+        check(done.stdout == b"4 0\n" and done.returncode == 0, f"{told} {done.stdout}")
+        check(calls_of(sojourn, database, "in_parent") == CALLS, told)
+        check(summary["lost_calls"] == summary["lost_events"] == summary["orphan_exits"] == 0, told)
+        in_child = calls_of(sojourn, database, "in_child")
+        counted = sum(summary["unrecorded_programs"].values())
+        check((in_child, counted) in ((CALLS, 0), (0, 1)), f"{told} {in_child}")
+        check_accounts(sojourn, database)
+
+
+def test(sojourn, arguments):
+    test_locked(sojourn, arguments[0])
+    test_unseen(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)
