@@ -23,7 +23,7 @@
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
-enum { SJ_PLAN_VERSION = 3 };
+enum { SJ_PLAN_VERSION = 4 };
 
 /* How a function's calls are observed; the order is that of preference. */
 typedef enum sj_technique {
@@ -191,7 +191,10 @@ typedef enum sj_plan_operation {
     SJ_OPERATION_FREE_FLAGS = 12, /* the probe that follows may change the status flags */
     /* f: record an exit of the stub's function and jump to the start of function number f, whose
      * entry is the same moment; the status flags may change */
-    SJ_OPERATION_TAIL_CALL = 13
+    SJ_OPERATION_TAIL_CALL = 13,
+    /* d (zigzag): what follows stands for the instruction at this distance from the start of the
+     * stub's function, and copies for what follows that; a stub begins with distance 0 */
+    SJ_OPERATION_PLACE = 14
 } sj_plan_operation;
 
 typedef enum sj_patch_kind {

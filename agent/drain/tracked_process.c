@@ -9,12 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* read_program returns what identifies the file that a process runs; 0, 0: it cannot be told. */
+static sj_program_file read_program(pid_t pid)
+{
+    char path[64];
+    struct stat facts;
+    snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    return stat(path, &facts) == 0
+               ? (sj_program_file){.device = facts.st_dev, .inode = facts.st_ino}
+               : (sj_program_file){0};
+}
 
 void sj_tracked_process_open(pid_t pid, sj_tracked_process *process)
 {
     process->pid = pid;
+    process->program = read_program(pid);
     process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
@@ -92,4 +105,10 @@ bool sj_tracked_process_find_status(const sj_tracked_process *process, int *wait
 {
     return find_by_pidfd(process->pidfd, wait_status) || find_in_proc(process->pid, wait_status) ||
            find_by_pidfd(process->pidfd, wait_status);
+}
+
+bool sj_tracked_process_is_replaced(const sj_tracked_process *process)
+{
+    const sj_program_file now = read_program(process->pid);
+    return now.device != process->program.device || now.inode != process->program.inode;
 }

@@ -47,6 +47,7 @@ typedef struct sj_builder {
     size_t claim_capacity;
     uint32_t function; /* at work */
     uint32_t stub_code_bytes;
+    uint32_t place;     /* that the next copy of the open stub stands for */
     bool allows_short;  /* sites may be reached by short jumps */
     bool folds_exits;   /* a jump to an exit counts as that exit */
     bool allows_others; /* islands may lie in the code of other functions */
@@ -97,7 +98,9 @@ void sj_patch_slot(sj_builder *builder, uint64_t slot, uint32_t stub);
 uint32_t sj_stub_begin(sj_builder *builder);
 void sj_stub_end(sj_builder *builder);
 
-/* Operations of the open stub; targets are offsets in the text. */
+/* Operations of the open stub; targets are offsets in the text. What follows sj_emit_place stands
+ * for the instruction at `at`. */
+void sj_emit_place(sj_builder *builder, uint32_t at);
 void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool has_dead_flags);
 void sj_emit_enter(sj_builder *builder); /* the probe of the entry of the function at work */
 void sj_emit_tail_call(sj_builder *builder, uint32_t callee); /* a range of the module */

@@ -116,7 +116,7 @@ static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
             range->next_part = function->next_part;
             function->next_part = i;
             function->part_count++;
-            function->table_count += range->table_count;
+            function->has_table |= range->has_table;
             if (range->skip != SJ_SKIP_NONE && function->skip == SJ_SKIP_NONE) {
                 function->skip = range->skip;
             }

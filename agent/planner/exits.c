@@ -1,5 +1,6 @@
 #include "agent/planner/exits.h"
 
+#include "agent/planner/jump_tables.h"
 #include "agent/planner/machine.h"
 #include "agent/planner/targets.h"
 
@@ -30,22 +31,13 @@ static bool is_own(const sj_module *module, const sj_code_range *range, int64_t 
     return at != SJ_CODE_RANGE_NONE && module->ranges[at].parent == range->parent;
 }
 
-static bool leads_inside_table(const sj_module *module, const sj_code_range *range,
-                               const sj_code *code)
-{
-    const sj_slice bytes = sj_elf_at(&module->elf, (uint64_t)(int64_t)code->value);
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    const uint64_t first = sj_read_u64(&reader);
-    return !reader.bad && is_own(module, range, (int64_t)(first - module->text_low));
-}
-
 static sj_exit decide_indirect(const sj_module *module, const sj_code_range *range,
                                const sj_code *code)
 {
     const sj_code_range *function = &module->ranges[range->parent];
     const bool is_entry_frame = (code->flags & SJ_CODE_ENTRY_FRAME) != 0;
     if ((code->flags & SJ_CODE_TABLE) != 0) {
-        if (leads_inside_table(module, range, code)) {
+        if (sj_is_switch_table(module, (uint64_t)(int64_t)code->value)) {
             return SJ_EXIT_NOT;
         }
         return is_entry_frame ? SJ_EXIT_LEAVES : SJ_EXIT_UNKNOWN;
@@ -57,7 +49,7 @@ static sj_exit decide_indirect(const sj_module *module, const sj_code_range *ran
     if ((code->flags & SJ_CODE_MEMORY) == 0) {
         const sj_switch_shape shape = module->machine->find_switch(module, range, code);
         if (shape.has_sum) {
-            const bool is_known = function->table_count > 0 && !shape.is_other_base;
+            const bool is_known = function->has_table && !shape.is_other_base;
             return is_known ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
         }
         may_be_entry = shape.is_indexed || !is_entry_frame;
@@ -66,7 +58,7 @@ static sj_exit decide_indirect(const sj_module *module, const sj_code_range *ran
     if (is_entry_frame) {
         return has_own_labels ? SJ_EXIT_UNKNOWN : SJ_EXIT_LEAVES;
     }
-    return has_own_labels || function->table_count > 0 ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
+    return has_own_labels || function->has_table ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
 }
 
 /* The distance of the frame from the stack pointer; false when the rule has another form. */

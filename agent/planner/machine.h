@@ -30,10 +30,10 @@ struct sj_machine {
                    sj_code *code, uint64_t *immediate);
 
     /* finish_range completes a disassembled range with what takes more than one instruction to
-     * see; NULL: nothing. read_tables follows the
-     * jump tables of a range; cold parts that a table leads to are added to `links`: SJ_ENOMEM. */
+     * see; NULL: nothing. find_tables adds the places that may be jump tables of a range:
+     * SJ_ENOMEM. */
     void (*finish_range)(sj_module *module, sj_code_range *range);
-    sj_status (*read_tables)(sj_module *module, uint32_t range, sj_links *links);
+    sj_status (*find_tables)(const sj_module *module, uint32_t range, sj_jump_tables *tables);
 
     /* entry returns the offset of a range's first instruction that may be patched. find_switch
      * returns the shape of the code in front of a jump through a register. */

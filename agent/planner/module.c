@@ -192,6 +192,7 @@ void sj_module_close(sj_module *module)
     free(module->codes);
     free(module->first_codes);
     free(module->ranges_before);
+    free(module->switch_tables);
     free(module->targets); /* one allocation holds all bit sets */
     *module = (sj_module){0};
 }

@@ -26,8 +26,7 @@ typedef struct sj_code_range {
     uint32_t code_count;
     uint32_t parent; /* own index for functions */
     uint32_t next_part;
-    uint32_t part_count;  /* of a function: cold parts */
-    uint32_t table_count; /* jump tables that its instructions name */
+    uint32_t part_count; /* of a function: cold parts */
     const char *name;
     const sj_fde *frame; /* that the start lies in; NULL: none */
     uint8_t source;      /* sj_symbol_source */
@@ -37,6 +36,8 @@ typedef struct sj_code_range {
     bool is_undecodable;
     bool has_call;
     bool has_indirect;
+    bool has_table;   /* its instructions name the jump table of a switch */
+    bool is_arm;      /* an arm of a switch begins at its start or entry */
     bool has_frame;   /* somewhere the stack is not as at the entry */
     bool has_labels;  /* labels inside whose address is taken */
     bool has_entries; /* the same of labels that are entries of a jump table that code names */
@@ -79,6 +80,8 @@ typedef struct sj_module {
     uint64_t *padding;       /* never executed: may be overwritten when not claimed */
     uint64_t *claimed;       /* belongs to a patch of the plan */
     uint64_t *table_entries; /* targets of jump tables (kept for the tests' truth check) */
+    uint64_t *switch_tables; /* sorted: tables of addresses that belong to a switch */
+    size_t switch_count;
 } sj_module;
 
 typedef const sj_machine *(*sj_machine_finder)(uint16_t elf_machine);

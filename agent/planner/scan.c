@@ -84,6 +84,9 @@ static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_c
 {
     sj_module *module = &piece->module;
     sj_code_range *range = &module->ranges[range_index];
+    if (module->is_generated && sj_code_is_final(code)) {
+        sj_mark(module, sj_code_end(code), false); /* a handler may begin here */
+    }
     switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:
@@ -152,9 +155,7 @@ static sj_status scan_range(scan_piece *piece, uint32_t range_index)
     if (module->machine->finish_range != NULL) {
         module->machine->finish_range(module, range);
     }
-    return range->has_indirect
-               ? module->machine->read_tables(module, range_index, &piece->found.weak)
-               : SJ_OK;
+    return SJ_OK;
 }
 
 /* Larger pages take fewer faults, where there are any. */
@@ -282,7 +283,6 @@ static sj_status join_pieces(scan *state)
         piece->first_code = count;
         count += piece->module.code_count;
         SJ_TRY(append_links(&state->found->jumps, &more->jumps, (uint32_t)piece->first_code));
-        SJ_TRY(append_links(&state->found->weak, &more->weak, 0));
         SJ_TRY(append_links(&state->found->labels, &more->labels, 0));
     }
     if (count > UINT32_MAX) {

@@ -46,6 +46,9 @@ uint32_t sj_stub_begin(sj_builder *builder)
     }
     builder->stubs[builder->stub_count] = (sj_plan_stub){
         .function = builder->function, .operations = (uint32_t)builder->operations_bytes};
+    builder->place = builder->function < builder->module->range_count
+                         ? builder->module->ranges[builder->function].start
+                         : SJ_CODE_RANGE_NONE;
     return (uint32_t)builder->stub_count++;
 }
 
@@ -54,6 +57,17 @@ void sj_stub_end(sj_builder *builder)
     if (builder->status == SJ_OK) {
         sj_plan_stub *stub = &builder->stubs[builder->stub_count - 1];
         stub->operations_bytes = (uint32_t)builder->operations_bytes - stub->operations;
+    }
+}
+
+void sj_emit_place(sj_builder *builder, uint32_t at)
+{
+    if (at != builder->place) {
+        const sj_code_range *function = &builder->module->ranges[builder->function];
+        sj_writer writer = begin_operation(builder, SJ_OPERATION_PLACE);
+        sj_write_zigzag(&writer, (int64_t)at - function->start);
+        end_operation(builder, &writer, 0);
+        builder->place = at;
     }
 }
 
@@ -127,6 +141,7 @@ void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size)
     sj_write_varint(&writer, size);
     sj_write_bytes(&writer, bytes, size);
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, uint8_t field,
@@ -138,6 +153,7 @@ void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, u
     sj_write_varint(&writer, field);
     sj_write_zigzag(&writer, address_of(builder, target));
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 void sj_emit_push_return(sj_builder *builder, int64_t address)
@@ -172,6 +188,7 @@ void sj_emit_copy_to_label(sj_builder *builder, const uint8_t *bytes, uint8_t si
     sj_write_varint(&writer, field);
     sj_write_varint(&writer, label);
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 static size_t varint_bytes(uint32_t value)

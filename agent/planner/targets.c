@@ -1,6 +1,7 @@
 #include "agent/planner/targets.h"
 
 #include "agent/planner/exits.h"
+#include "agent/planner/jump_tables.h"
 #include "agent/planner/machine.h"
 
 #include <stdlib.h>
@@ -70,13 +71,6 @@ static sj_status mark_known_places(search *state)
     return state->status;
 }
 
-/* A range without a name that no code calls is a part of what it jumps into. */
-static bool may_be_part(const sj_module *module, const sj_code_range *range)
-{
-    return range->source == SJ_SYMBOL_EH_FRAME && !sj_bit_get(module->called, range->start) &&
-           !sj_bit_get(module->addressed, range->start);
-}
-
 static sj_status link_jump(search *state, uint32_t from, const sj_code *code)
 {
     sj_module *module = state->module;
@@ -95,9 +89,9 @@ static sj_status link_jump(search *state, uint32_t from, const sj_code *code)
         return sj_links_add(&state->found.strong, from, to);
     }
     if (!source->is_cold && !range->is_cold) {
-        if (may_be_part(module, source)) {
+        if (sj_may_be_part(module, source)) {
             source->is_cold = true;
-        } else if (may_be_part(module, range)) {
+        } else if (sj_may_be_part(module, range)) {
             range->is_cold = true;
         }
     }
@@ -132,17 +126,21 @@ static void mark_labels(sj_module *module, const sj_links *labels)
     }
 }
 
-static sj_status link_jumps(search *state)
+/* LLVM outlines cold blocks as functions of their own, which are called. */
+static void find_outlined(sj_module *module)
 {
-    sj_module *module = state->module;
     for (size_t i = 0; i < module->range_count; i++) {
         sj_code_range *range = &module->ranges[i];
-        /* LLVM outlines cold blocks as functions of their own, which are called. */
         if (range->is_cold && sj_bit_get(module->called, range->start) && range->code_count > 0 &&
             (module->codes[range->first_code].flags & SJ_CODE_ENTRY_FRAME) != 0) {
             range->is_cold = false;
         }
     }
+}
+
+static sj_status link_jumps(search *state)
+{
+    const sj_module *module = state->module;
     /* Twice: the first round may find parts whose starts the second can then join. */
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < state->found.jumps.count; i++) {
@@ -158,6 +156,8 @@ static sj_status find_targets(search *state)
     sj_module *module = state->module;
     SJ_TRY(mark_known_places(state));
     SJ_TRY(sj_scan_code(module, &state->found));
+    find_outlined(module);
+    SJ_TRY(sj_read_jump_tables(module, &state->found));
     SJ_TRY(link_jumps(state));
     SJ_TRY(sj_join_parts(module, &state->found.strong, &state->found.weak));
     mark_labels(module, &state->found.labels);

@@ -18,6 +18,8 @@ typedef struct sj_links {
 
 SJ_MUST_CHECK sj_status sj_links_add(sj_links *links, uint32_t from, uint32_t to);
 
+typedef struct sj_jump_tables sj_jump_tables; /* jump_tables.h */
+
 /* What the code says besides marks. */
 typedef struct sj_found_links {
     sj_links jumps;  /* from = range, to = code: leaves its range */

@@ -721,6 +721,26 @@ sj_status sj_modules_follow(void (*on_change)(void))
                              sojourn_agent_state.prepare_only != 0, &loader_hook);
 }
 
+sj_status sj_modules_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
+                              uint64_t target)
+{
+    const sj_link_module place = {
+        .bias = address, .text_low = address, .text_high = address + bytes};
+    sj_status status = SJ_ELIMIT;
+    begin_change();
+    module_entry *entry = add_entry(&place);
+    if (entry != NULL) {
+        entry->is_generated = true;
+        status = sj_hooks_redirect(address, original, bytes, target,
+                                   sojourn_agent_state.prepare_only != 0, &entry->hooked);
+        if (status != SJ_OK) {
+            free_entry(entry);
+        }
+    }
+    end_change();
+    return status;
+}
+
 void sj_modules_restore(void)
 {
     for (uint32_t i = 0; i < entry_count; i++) {
@@ -734,15 +754,4 @@ void sj_modules_on_loader_event(void)
     if (loader_state->r_state == RT_CONSISTENT && sj_recorder_is_armed() && sj_modules_changed()) {
         on_modules();
     }
-}
-
-uint64_t sj_modules_find_original(uint64_t address)
-{
-    for (uint32_t i = 0; i < entry_count; i++) {
-        const uint64_t original = sj_hooks_find_original(&modules[i].hooked, address);
-        if (original != 0) {
-            return original;
-        }
-    }
-    return address;
 }

@@ -40,6 +40,11 @@ bool sj_modules_changed(void);
  * were loaded or unloaded. SJ_EUNSUPPORTED when the loader's code is not as expected. */
 SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void));
 
+/* sj_modules_redirect is sj_hooks_redirect for a place in the C library, as the hooks of modules
+ * are: a tracer writes and restores it in an attached process. SJ_ELIMIT: there is no room. */
+SJ_MUST_CHECK sj_status sj_modules_redirect(uint64_t address, const uint8_t *original,
+                                            uint8_t bytes, uint64_t target);
+
 /* sj_modules_restore unpatches all modules and the loader. */
 void sj_modules_restore(void);
 
@@ -57,10 +62,6 @@ void sj_modules_on_loader_event(void);
  * were deferred (sj_library_calls_defer), under the loader's lock: all of these are relocated now.
  */
 void sj_modules_on_initialisation(void);
-
-/* sj_modules_find_original is sj_hooks_find_original over all modules; `address` itself when it is
- * in no stub. Async-signal-safe. */
-uint64_t sj_modules_find_original(uint64_t address);
 
 /* sj_modules_is_excluded: the recorder wants nothing of the module that holds this code. */
 bool sj_modules_is_excluded(uint64_t address);

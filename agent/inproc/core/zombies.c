@@ -1,6 +1,5 @@
 /* The monitor of freed memory (agent/inproc/zombies). */
 #include "agent/inproc/core/conversation.h"
-#include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 
 #include "agent/abi/agent_state.h"
@@ -14,7 +13,6 @@ static void prepare_zombies(void)
     static bool is_later;
     const bool prepare_only = is_later || state->prepare_only != 0;
     is_later = true;
-    sj_zombies_find_code = sj_modules_find_original;
     atomic_fetch_add(&state->changing, 1); /* tracers read these tables, too */
     (void)!sj_zombies_prepare(state->runtime_directory, sj_conversation_zombies_name(),
                               prepare_only);

@@ -1,12 +1,16 @@
 /* Design notes
  *
- * The area of a module: the trampolines, the code that probes share, the main lines of all stubs,
- * the tail-call entries (tail_calls.c), and the slow parts, which rarely run and so do not share
- * cache lines with the others. Stubs may jump to later stubs, so there are two passes: one to
- * measure, which finds every address relative to the area, and one to write.
+ * The area of a module: the trampolines, the head of its map (agent/abi/stub_map.h), the code that
+ * probes share, the main lines of all stubs, the tail-call entries (tail_calls.c), the slow parts,
+ * which rarely run and so do not share cache lines with the others, and the map. Stubs may jump to
+ * later stubs, so there are two passes: one to measure, which finds every address relative to the
+ * area, and one to write.
  */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/hooks/stub_notes.h"
+#include "agent/inproc/hooks/unwind_table.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
@@ -19,8 +23,11 @@ enum {
     STUB_ALIGNMENT = 16,
     VALUES_TRAMPOLINE = 16,
     JUMP_TRAMPOLINE = 32,
-    AREA_START = 64
+    AREA_START = 512
 };
+_Static_assert(SJ_STUB_AREA_OFFSET >= JUMP_TRAMPOLINE + 16, "behind the trampolines");
+_Static_assert(SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES <= AREA_START,
+               "in front of all else");
 
 static bool expects_dispatch;
 
@@ -68,6 +75,32 @@ static uint64_t *read_label(sj_application *application, sj_reader *reader)
     return &application->labels[label];
 }
 
+static uint64_t start_of_function(const sj_application *application)
+{
+    return application->bias + sj_plan_functions(application->plan)[application->function].offset;
+}
+
+/* Notes what a probe, or what follows it, stands for. Unwind information at an exit may say that
+ * registers lie below the stack pointer, from which they were taken: a probe that pushes its return
+ * address has overwritten them there. At the function's entry all else is the same, and they are
+ * where they are. */
+static void begin_exit(const sj_application *application, sj_code_emitter *emitter)
+{
+    sj_code_begin_place(emitter, SJ_STUB_FIXED,
+                        SJ_MACHINE_CALL_PUSHES ? start_of_function(application)
+                                               : application->place);
+}
+
+static void begin_moved(sj_application *application, sj_code_emitter *emitter, sj_stub_kind kind)
+{
+    if (application->has_left) {
+        begin_exit(application, emitter);
+        application->has_left = false;
+    } else {
+        sj_code_begin_place(emitter, kind, application->place);
+    }
+}
+
 /* COPY and its kin: bytes, then for the relative ones the field's position and its target. */
 static void emit_copy(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                       sj_plan_operation operation)
@@ -77,6 +110,9 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     if (bytes == NULL) {
         return;
     }
+    begin_moved(application, emitter,
+                operation == SJ_OPERATION_COPY ? SJ_STUB_COPY : SJ_ARCH_MOVED_KIND);
+    application->place += count;
     if (operation == SJ_OPERATION_COPY) {
         sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
         return;
@@ -355,10 +391,40 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
+/* begin_operation notes what the code of an operation stands for. */
+static void begin_operation(sj_application *application, sj_code_emitter *emitter,
+                            sj_plan_operation operation)
+{
+    switch (operation) {
+    case SJ_OPERATION_ENTER:
+    case SJ_OPERATION_PUSH_RETURN:
+        sj_code_begin_place(emitter, SJ_STUB_FIXED, application->place);
+        break;
+    case SJ_OPERATION_LEAVE:
+        begin_exit(application, emitter);
+        application->has_left = true;
+        break;
+    case SJ_OPERATION_TAIL_CALL:
+        begin_exit(application, emitter);
+        break;
+    case SJ_OPERATION_JUMP:
+    case SJ_OPERATION_JUMP_STUB:
+    case SJ_OPERATION_JUMP_IF_STUB:
+        begin_moved(application, emitter, SJ_ARCH_MOVED_KIND);
+        break;
+    case SJ_OPERATION_DISPATCH:
+        sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
+        break;
+    default:
+        break;
+    }
+}
+
 static void emit_operation(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                            uint32_t function)
 {
     const sj_plan_operation operation = (sj_plan_operation)sj_read_u8(reader);
+    begin_operation(application, emitter, operation);
     switch (operation) {
     case SJ_OPERATION_ENTER:
         emit_enter(application, emitter, function);
@@ -370,6 +436,9 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         break;
     case SJ_OPERATION_FREE_FLAGS:
         emitter->frees_flags = true;
+        break;
+    case SJ_OPERATION_PLACE:
+        application->place = start_of_function(application) + (uint64_t)sj_read_zigzag(reader);
         break;
     case SJ_OPERATION_COPY:
     case SJ_OPERATION_COPY_RELATIVE:
@@ -414,6 +483,9 @@ static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uin
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
     emitter->frees_flags = false; /* left over from a stub that ended without a probe */
+    application->function = stub->function;
+    application->place = start_of_function(application);
+    application->has_left = false;
     while (!reader.bad && sj_reader_left(&reader) != 0) {
         emit_operation(application, &reader, emitter, stub->function);
     }
@@ -425,15 +497,35 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Finds the address of each stub relative to the area, and the sizes of its two halves. */
-static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t *main_bytes,
-                          uint64_t *cold_bytes)
+/* The sizes of the parts of an area. */
+typedef struct area_layout {
+    uint64_t main_bytes;
+    uint64_t cold_bytes;
+    uint64_t map; /* offset */
+    uint64_t bytes;
+    uint32_t main_count; /* of the map's entries */
+    uint32_t cold_count;
+} area_layout;
+
+/* What begins an area is called by the code behind it. */
+static void note_trampolines(sj_code_emitter *emitter, uint64_t area)
 {
-    sj_code_emitter emitter = {.at = AREA_START,
-                               .measuring = true,
+    emitter->at = area;
+    sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
+    sj_code_note_stack(emitter, &emitter->cold_at, 0);
+    emitter->at = area + AREA_START;
+}
+
+/* Finds the address of each stub relative to the area, and the sizes of its parts. */
+static area_layout measure_stubs(sj_application *application, uint64_t thunk)
+{
+    sj_stub_notes notes = {.text = application->bias + application->plan->text_low};
+    sj_code_emitter emitter = {.measuring = true,
                                .is_inline = sj_is_generated(application),
                                .thunk = thunk,
-                               .counts_calls = sj_recorder_counts_calls()};
+                               .counts_calls = sj_recorder_counts_calls(),
+                               .notes = &notes};
+    note_trampolines(&emitter, 0);
     sj_code_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
@@ -448,8 +540,16 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
         }
     }
     sj_code_emit_tail_call_entries(application, &emitter);
-    *main_bytes = emitter.at;
-    *cold_bytes = emitter.cold_at;
+    area_layout layout = {.main_bytes = emitter.at,
+                          .cold_bytes = emitter.cold_at,
+                          .map = align_up(emitter.at + emitter.cold_at, sizeof(sj_stub_entry))};
+    if (layout.map < SJ_STUB_AREA_MOST_BYTES) {
+        layout.main_count = notes.main.count;
+        layout.cold_count = notes.cold.count;
+    }
+    const uint64_t entries = (uint64_t)layout.main_count + layout.cold_count;
+    layout.bytes = align_up(layout.map + entries * sizeof(sj_stub_entry), PAGE);
+    return layout;
 }
 
 /* Writes one stub; a second time if it used a label before its place was known. */
@@ -464,9 +564,11 @@ static void write_stub(sj_application *application, sj_code_emitter *emitter, ui
         return;
     }
     const sj_code_emitter start = *emitter;
+    const sj_stub_notes noted = *emitter->notes;
     bool is_valid = emit_stub(application, emitter, index);
     if (is_valid && emitter->lacks_label) {
         *emitter = start;
+        *emitter->notes = noted;
         is_valid = emit_stub(application, emitter, index) && !emitter->lacks_label;
     }
     if (!is_valid) {
@@ -490,47 +592,67 @@ void sj_stubs_emit_trampolines(sj_code_emitter *emitter)
     sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
 }
 
+/* The places of what the plan's indices name, now that the area's is known. */
+static void place_stubs(sj_application *application, uint64_t area)
+{
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        application->stub_addresses[i] += area;
+    }
+    for (uint32_t i = 0; i < application->plan->function_count; i++) {
+        application->tail_call_entries[i] += application->tail_call_entries[i] != 0 ? area : 0;
+    }
+}
+
+static void write_area(sj_application *application, uint64_t thunk, const area_layout *layout,
+                       uint64_t area)
+{
+    sj_stub_entry *entries = (sj_stub_entry *)(uintptr_t)(area + layout->map);
+    sj_stub_notes notes = {
+        .area = area,
+        .text = application->bias + application->plan->text_low,
+        .main = {.entries = entries, .room = layout->main_count},
+        .cold = {.entries = entries + layout->main_count, .room = layout->cold_count}};
+    sj_code_emitter emitter = {.at = area,
+                               .cold_at = area + layout->main_bytes,
+                               .is_inline = sj_is_generated(application),
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls(),
+                               .notes = &notes};
+    sj_stubs_emit_trampolines(&emitter);
+    note_trampolines(&emitter, area);
+    sj_code_emit_shared(&emitter);
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        write_stub(application, &emitter, i);
+    }
+    sj_code_emit_tail_call_entries(application, &emitter);
+    application->is_movable = !emitter.holds_addresses && thunk == 0;
+    if (layout->main_count != 0) {
+        sj_stub_notes_finish(&notes, (uint32_t)layout->map,
+                             (uint32_t)(layout->main_bytes + layout->cold_bytes));
+    }
+}
+
 sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
-    uint64_t main_bytes = 0;
-    uint64_t cold_bytes = 0;
     const uint64_t thunk = find_thunk();
-    measure_stubs(application, thunk, &main_bytes, &cold_bytes);
-    const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
+    const area_layout layout = measure_stubs(application, thunk);
     const uint64_t low = application->bias + plan->text_low;
     const uint64_t high = application->bias + plan->text_high;
-    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, bytes)
-                                                 : sj_near_map(low, high, bytes);
+    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, layout.bytes)
+                                                 : sj_near_map(low, high, layout.bytes);
     if (area == NULL) {
         for (uint32_t i = 0; i < plan->function_count; i++) {
             application->function_skips[i] = SJ_SKIP_STUB_TOO_FAR;
         }
         return SJ_OK;
     }
-    sj_sys_populate(area, bytes);
-    for (uint32_t i = 0; i < plan->stub_count; i++) {
-        application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
-    }
-    for (uint32_t i = 0; i < plan->function_count; i++) {
-        application->tail_call_entries[i] +=
-            application->tail_call_entries[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
-    }
-    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
-                               .is_inline = sj_is_generated(application),
-                               .thunk = thunk,
-                               .counts_calls = sj_recorder_counts_calls()};
-    sj_stubs_emit_trampolines(&emitter);
-    emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
-    emitter.at = (uint64_t)(uintptr_t)area + AREA_START;
-    sj_code_emit_shared(&emitter);
-    for (uint32_t i = 0; i < plan->stub_count; i++) {
-        write_stub(application, &emitter, i);
-    }
-    sj_code_emit_tail_call_entries(application, &emitter);
-    application->is_movable = !emitter.holds_addresses && thunk == 0;
+    sj_sys_populate(area, layout.bytes);
+    place_stubs(application, (uint64_t)(uintptr_t)area);
+    write_area(application, thunk, &layout, (uint64_t)(uintptr_t)area);
     module->stubs = area;
-    module->stubs_bytes = bytes;
-    sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);
-    return sj_sys_protect(area, bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
+    module->stubs_bytes = layout.bytes;
+    sj_stub_areas_add(area, layout.bytes);
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, layout.bytes);
+    return sj_sys_protect(area, layout.bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
 }

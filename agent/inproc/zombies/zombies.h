@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_zombies_find_code says where code that a fault met is the program's own: the address that a
- * recorded function's instruction was copied from. Async-signal-safe; NULL: nothing is copied. */
-extern uint64_t (*sj_zombies_find_code)(uint64_t address);
-
 /* sj_zombies_prepare maps the region `name` in the directory `runtime` and, the first time, patches
  * the entries of the allocator. False, and the region says why, if it exists: nothing is changed.
  * No other thread runs, or, with `prepare_only`, a tracer writes the changes later; then one thread

@@ -1,6 +1,7 @@
 #include "agent/planner/arch/aarch64/aarch64.h"
 
 #include "agent/abi/aarch64_words.h"
+#include "agent/planner/jump_tables.h"
 
 /* Design notes. A switch ends in `br` to the sum of a base and an entry of a table:
  *
@@ -14,22 +15,7 @@
  * lead to the entry. And what a sum leads to is known to be a part of the function once its table
  * was found and read. */
 
-enum {
-    LOOK_BACK = 16,
-    ADDRESS_LOOK_BACK = 512,
-    ENTRIES_UNBOUNDED = 256,
-    ENTRIES_MAX = 1 << 16,
-    REGISTERS = 32
-};
-
-typedef struct jump_table {
-    uint64_t table;
-    uint64_t base;
-    uint32_t entry_bytes;
-    uint32_t shift;
-    uint32_t count;
-    bool is_signed;
-} jump_table;
+enum { LOOK_BACK = 16, ADDRESS_LOOK_BACK = 512, ENTRIES_UNBOUNDED = 256, REGISTERS = 32 };
 
 static uint32_t word_of(const sj_module *module, const sj_code *code)
 {
@@ -105,20 +91,20 @@ static bool find_address(const sj_module *module, const sj_code_range *range, co
 }
 
 /* Loads with a register offset: how many bytes, and whether they are signed. */
-static bool read_load(uint32_t word, jump_table *table)
+static bool read_load(uint32_t word, sj_jump_table *table)
 {
     if ((word & UINT32_C(0x3f200c00)) != UINT32_C(0x38200800) || (word >> 22 & 3) == 0) {
         return false;
     }
-    table->entry_bytes = 1U << (word >> 30);
+    table->entry_bytes = (uint8_t)(1U << (word >> 30));
     table->is_signed = (word >> 22 & 3) != 1;
     return table->entry_bytes <= sizeof(uint32_t);
 }
 
-static void read_sum(uint32_t word, jump_table *table)
+static void read_sum(uint32_t word, sj_jump_table *table)
 {
     const bool is_extended = (word >> 21 & 1) != 0;
-    table->shift = is_extended ? word >> 10 & 7 : word >> 10 & 63;
+    table->shift = (uint8_t)(is_extended ? word >> 10 & 7 : word >> 10 & 63);
     table->is_signed = table->is_signed || (is_extended && (word >> 13 & 7) >= 4);
 }
 
@@ -137,7 +123,7 @@ static uint32_t find_count(const sj_module *module, const sj_code_range *range, 
 }
 
 static bool find_table(const sj_module *module, const sj_code_range *range, const sj_code *jump,
-                       jump_table *table)
+                       sj_jump_table *table)
 {
     const uint32_t reg = word_of(module, jump) >> 5 & (REGISTERS - 1);
     const sj_code *sum = find_writer(module, range, jump, reg, LOOK_BACK);
@@ -146,71 +132,26 @@ static bool find_table(const sj_module *module, const sj_code_range *range, cons
     }
     const uint32_t sum_word = word_of(module, sum);
     const sj_code *load = find_writer(module, range, sum, sum_word >> 16 & 31, LOOK_BACK);
-    *table = (jump_table){0};
+    *table = (sj_jump_table){.range = (uint32_t)(range - module->ranges)};
     if (load == NULL || !read_load(word_of(module, load), table)) {
         return false;
     }
     read_sum(sum_word, table);
-    table->count = find_count(module, range, load);
+    table->most_count = find_count(module, range, load);
     return table->shift <= 3 &&
-           find_address(module, range, load, word_of(module, load) >> 5 & 31, &table->table) &&
+           find_address(module, range, load, word_of(module, load) >> 5 & 31, &table->address) &&
            find_address(module, range, sum, sum_word >> 5 & 31, &table->base);
 }
 
-static int64_t read_entry(sj_reader *reader, const jump_table *table)
-{
-    switch (table->entry_bytes) {
-    case 1: {
-        const uint8_t value = sj_read_u8(reader);
-        return table->is_signed ? (int8_t)value : value;
-    }
-    case 2: {
-        const uint16_t value = sj_read_u16(reader);
-        return table->is_signed ? (int16_t)value : value;
-    }
-    default: {
-        const uint32_t value = sj_read_u32(reader);
-        return table->is_signed ? (int64_t)(int32_t)value : value;
-    }
-    }
-}
-
-/* Marks where the entries lead. Reading too far only marks more places than there are. */
-static sj_status mark_entries(sj_module *module, uint32_t range_index, const jump_table *table,
-                              sj_links *links)
-{
-    sj_code_range *range = &module->ranges[range_index];
-    const sj_slice bytes = sj_elf_at(&module->elf, table->table);
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    uint32_t read = 0;
-    while (read < table->count && read < ENTRIES_MAX) {
-        const int64_t entry = read_entry(&reader, table);
-        const int64_t target =
-            (int64_t)(table->base - module->text_low) + entry * ((int64_t)1 << table->shift);
-        const uint32_t at = sj_module_range_at(module, target);
-        if (reader.bad || at == SJ_CODE_RANGE_NONE || target % SJ_WORD_BYTES != 0 ||
-            (at != range_index && !range->is_cold && !module->ranges[at].is_cold)) {
-            break;
-        }
-        sj_mark(module, target, false);
-        sj_bit_mark(module->table_entries, (uint32_t)target);
-        if (at != range_index) {
-            SJ_TRY(sj_links_add(links, range_index, at));
-        }
-        read++;
-    }
-    range->table_count += read > 0 ? 1 : 0;
-    return SJ_OK;
-}
-
-sj_status sj_aarch64_read_tables(sj_module *module, uint32_t range_index, sj_links *links)
+sj_status sj_aarch64_find_tables(const sj_module *module, uint32_t range_index,
+                                 sj_jump_tables *tables)
 {
     const sj_code_range *range = &module->ranges[range_index];
     for (uint32_t i = 0; i < range->code_count; i++) {
         const sj_code *code = &module->codes[range->first_code + i];
-        jump_table table;
+        sj_jump_table table;
         if (code->kind == SJ_CODE_JUMP_INDIRECT && find_table(module, range, code, &table)) {
-            SJ_TRY(mark_entries(module, range_index, &table, links));
+            SJ_TRY(sj_jump_tables_add(tables, &table));
         }
     }
     return SJ_OK;

@@ -68,6 +68,10 @@ bool sj_hook_in_place(sj_builder *builder)
     const sj_code_range *function = &module->ranges[builder->function];
     sj_window entry;
     uint32_t island;
+    if (function->is_arm) {
+        builder->reason = SJ_SKIP_HEAD_LOOP;
+        return false;
+    }
     if (!sj_take_window(builder, function, 0, true, &entry, &island)) {
         return false;
     }

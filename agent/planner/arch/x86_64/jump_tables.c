@@ -1,120 +1,131 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-#include "proto/base/array.h"
-
-#include <stdlib.h>
+#include "agent/planner/jump_tables.h"
 
 /* Design notes. Position-independent tables hold 32-bit distances from their own start, and code
  * names the start with a rip-relative lea; every such lea of a function with an indirect jump is a
- * candidate. Entries are read while they lead into the function or to a cold part, and until the
- * next candidate. Reading too far only marks more targets. The function's end itself counts as
- * inside: clang sends unreachable cases there. Fixed programs use tables of 64-bit addresses that
- * the jump names. */
+ * candidate. Fixed programs use tables of 64-bit addresses that the jump names. */
 
-enum { BASES_MAX_COUNT = 8192 };
+enum { BOUND_LOOK_BACK = 6, NO_REGISTER = 0xff, IF_ABOVE = 7 };
 
-static bool leads_inside(const sj_module *module, const sj_code_range *range, int64_t target,
-                         uint32_t *part)
+/* An instruction of two registers (ModRM of mod 3) with the opcode at `at`. */
+typedef struct register_pair {
+    uint8_t reg;
+    uint8_t rm;
+} register_pair;
+
+static register_pair registers_of(uint8_t rex, uint8_t modrm)
 {
-    *part = SJ_CODE_RANGE_NONE;
-    if (target >= range->start && target <= (int64_t)range->start + range->size) {
-        return true;
-    }
-    *part = sj_module_range_at(module, target);
-    return *part != SJ_CODE_RANGE_NONE && (range->is_cold || module->ranges[*part].is_cold);
+    return (register_pair){.reg = (uint8_t)((modrm >> 3 & 7) | (rex & 4) << 1),
+                           .rm = (uint8_t)((modrm & 7) | (rex & 1) << 3)};
 }
 
-static sj_status record_entry(sj_module *module, uint32_t range, int64_t target, uint32_t part,
-                              sj_links *links)
+/* The register that `index` was copied from without a change of its value as a number: by a move
+ * of 32 bits or a zero extension; or NO_REGISTER. */
+static uint8_t copied_from(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
-    sj_mark(module, target, false);
-    if (sj_module_holds(module, target)) {
-        sj_bit_mark(module->table_entries, (uint32_t)target);
+    const uint8_t rex = (bytes[0] & 0xf0) == 0x40 ? bytes[0] : 0;
+    const uint8_t *opcode = bytes + (rex != 0 ? 1 : 0);
+    const uint8_t left = (uint8_t)(length - (opcode - bytes));
+    if (left == 2 && (opcode[0] == 0x89 || opcode[0] == 0x8b) && opcode[1] >= 0xc0) {
+        const register_pair pair = registers_of(rex, opcode[1]);
+        const uint8_t to = opcode[0] == 0x89 ? pair.rm : pair.reg;
+        return to == index ? (opcode[0] == 0x89 ? pair.reg : pair.rm) : NO_REGISTER;
     }
-    return part != SJ_CODE_RANGE_NONE ? sj_links_add(links, range, part) : SJ_OK;
+    if (left == 3 && opcode[0] == 0x0f && (opcode[1] & 0xfe) == 0xb6 && opcode[2] >= 0xc0) {
+        const register_pair pair = registers_of(rex, opcode[2]);
+        const bool is_low = opcode[1] == 0xb7 || rex != 0 || pair.rm < 4; /* not ah to bh */
+        return pair.reg == index && is_low ? pair.rm : NO_REGISTER;
+    }
+    return NO_REGISTER;
 }
 
-static sj_status read_relative_table(sj_module *module, uint32_t range_index, uint64_t base,
-                                     uint64_t limit, sj_links *links)
+/* One more than the number that an instruction compares `index` with; or 0. */
+static uint32_t compared_with(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
-    sj_code_range *range = &module->ranges[range_index];
-    sj_slice bytes = sj_elf_at(&module->elf, base);
-    if (limit - base < bytes.size) {
-        bytes.size = (size_t)(limit - base);
+    const bool is_word = bytes[0] == 0x66;
+    bytes += is_word ? 1 : 0;
+    length = (uint8_t)(length - (is_word ? 1 : 0));
+    const uint8_t rex = (bytes[0] & 0xf0) == 0x40 ? bytes[0] : 0;
+    const uint8_t *opcode = bytes + (rex != 0 ? 1 : 0);
+    const uint8_t left = (uint8_t)(length - (opcode - bytes));
+    if (left == 2 && opcode[0] == 0x3c && index == 0) {
+        return opcode[1] + UINT32_C(1);
     }
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    unsigned count = 0;
-    while (sj_reader_left(&reader) >= sizeof(int32_t)) {
-        const int32_t distance = (int32_t)sj_read_u32(&reader);
-        const int64_t target = (int64_t)(base - module->text_low) + distance;
-        uint32_t part;
-        if (!leads_inside(module, range, target, &part)) {
-            break;
+    if (left == 3 && (opcode[0] == 0x83 || opcode[0] == 0x80) && (opcode[1] & 0xf8) == 0xf8) {
+        const bool is_low = opcode[0] == 0x83 || rex != 0 || (opcode[1] & 7) < 4;
+        return is_low && registers_of(rex, opcode[1]).rm == index && opcode[2] < 0x80
+                   ? opcode[2] + UINT32_C(1)
+                   : 0;
+    }
+    const bool is_long = left == 6 && opcode[0] == 0x81 && (opcode[1] & 0xf8) == 0xf8 &&
+                         registers_of(rex, opcode[1]).rm == index;
+    if (!is_long && !(left == 5 && opcode[0] == 0x3d && index == 0)) {
+        return 0;
+    }
+    uint32_t value;
+    memcpy(&value, opcode + left - sizeof(value), sizeof(value));
+    return value < SJ_JUMP_TABLE_MOST ? value + 1 : 0;
+}
+
+/* How many entries a jump through a table of addresses can use: `cmp $last, reg`, `ja elsewhere`
+ * and copies of the register lie directly in front of it. */
+static uint32_t known_count(const sj_module *module, const sj_code_range *range,
+                            const sj_code *jump)
+{
+    const uint8_t *bytes = module->text + jump->at;
+    uint8_t rex = 0;
+    uint32_t at = 0;
+    while (at + 2 < jump->length && bytes[at] != 0xff) {
+        rex = (bytes[at] & 0xf0) == 0x40 ? bytes[at] : 0;
+        at++;
+    }
+    uint8_t index = (uint8_t)((bytes[at + 2] >> 3 & 7) | (rex & 2) << 2);
+    bool is_bound = false;
+    const sj_code *first = module->codes + range->first_code;
+    for (const sj_code *code = jump; code > first && jump - code < BOUND_LOOK_BACK;) {
+        code--;
+        bytes = module->text + code->at;
+        const uint8_t from = copied_from(bytes, code->length, index);
+        if (code->kind == SJ_CODE_NOP) {
+            continue;
         }
-        SJ_TRY(record_entry(module, range_index, target, part, links));
-        count++;
-    }
-    range->table_count += count > 0 ? 1 : 0;
-    return SJ_OK;
-}
-
-static sj_status read_absolute_table(sj_module *module, uint32_t range_index, uint64_t base,
-                                     sj_links *links)
-{
-    sj_code_range *range = &module->ranges[range_index];
-    const sj_slice bytes = sj_elf_at(&module->elf, base);
-    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
-    unsigned count = 0;
-    while (sj_reader_left(&reader) >= sizeof(uint64_t)) {
-        const int64_t target = (int64_t)(sj_read_u64(&reader) - module->text_low);
-        uint32_t part;
-        if (!leads_inside(module, range, target, &part) ||
-            target == (int64_t)range->start + range->size) {
-            break;
+        if (code->kind == SJ_CODE_JUMP_IF && !is_bound &&
+            sj_x86_64_jump_condition(module, code) == IF_ABOVE) {
+            is_bound = true;
+        } else if (code->kind == SJ_CODE_PLAIN && from != NO_REGISTER) {
+            index = from;
+        } else {
+            return code->kind == SJ_CODE_PLAIN && is_bound
+                       ? compared_with(bytes, code->length, index)
+                       : 0;
         }
-        SJ_TRY(record_entry(module, range_index, target, part, links));
-        count++;
     }
-    range->table_count += count > 0 ? 1 : 0;
-    return SJ_OK;
+    return 0;
 }
 
-static int compare_addresses(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left;
-    const uint64_t b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-sj_status sj_x86_64_read_tables(sj_module *module, uint32_t range_index, sj_links *links)
+sj_status sj_x86_64_find_tables(const sj_module *module, uint32_t range_index,
+                                sj_jump_tables *tables)
 {
     const sj_code_range *range = &module->ranges[range_index];
-    uint64_t *bases = NULL;
-    size_t capacity = 0;
-    size_t count = 0;
-    sj_status status = SJ_OK;
-    for (uint32_t i = 0; i < range->code_count && status == SJ_OK; i++) {
+    for (uint32_t i = 0; i < range->code_count; i++) {
         const sj_code *code = &module->codes[range->first_code + i];
+        sj_jump_table table = {.range = range_index, .most_count = SJ_JUMP_TABLE_MOST};
         if ((code->flags & SJ_CODE_TABLE) != 0 && code->kind == SJ_CODE_JUMP_INDIRECT) {
-            status =
-                read_absolute_table(module, range_index, (uint64_t)(int64_t)code->value, links);
-        } else if ((code->flags & SJ_CODE_ADDRESS) != 0 && count < BASES_MAX_COUNT &&
+            table.address = (uint64_t)(int64_t)code->value;
+            table.entry_bytes = sizeof(uint64_t);
+            table.known_count = known_count(module, range, code);
+            SJ_TRY(sj_jump_tables_add(tables, &table));
+        } else if ((code->flags & SJ_CODE_ADDRESS) != 0 &&
                    !sj_module_holds(module, sj_code_target(code))) {
-            status = sj_array_reserve(&bases, &capacity, count, 1, sizeof(*bases));
-            if (status == SJ_OK) {
-                bases[count++] = sj_module_address(module, sj_code_target(code));
+            table.address = sj_module_address(module, sj_code_target(code));
+            table.base = table.address;
+            table.entry_bytes = sizeof(int32_t);
+            table.is_signed = true;
+            if ((table.address & 3) == 0) {
+                SJ_TRY(sj_jump_tables_add(tables, &table));
             }
         }
     }
-    if (count > 0) {
-        qsort(bases, count, sizeof(*bases), compare_addresses);
-    }
-    for (size_t i = 0; i < count && status == SJ_OK; i++) {
-        const uint64_t limit = i + 1 < count ? bases[i + 1] : UINT64_MAX;
-        if (bases[i] != limit && (bases[i] & 3) == 0) {
-            status = read_relative_table(module, range_index, bases[i], limit, links);
-        }
-    }
-    free(bases);
-    return status;
+    return SJ_OK;
 }

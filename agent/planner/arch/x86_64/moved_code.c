@@ -45,9 +45,11 @@ static void emit_call(sj_builder *builder, const sj_code *code)
 void sj_emit_moved(sj_builder *builder, const sj_code *code)
 {
     uint8_t jump_if[LONG_JUMP_IF_BYTES];
-    switch (code->kind) {
-    case SJ_CODE_NOP:
+    if (code->kind == SJ_CODE_NOP) {
         return;
+    }
+    sj_emit_place(builder, code->at);
+    switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:
         emit_call(builder, code);
@@ -68,6 +70,7 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
 {
     uint8_t bytes[LONG_JUMP_IF_BYTES] = {0xe9};
     uint8_t size = LONG_JUMP_BYTES;
+    sj_emit_place(builder, code->at);
     if (code->kind == SJ_CODE_JUMP_IF) {
         long_jump_if(builder, code, bytes);
         size = LONG_JUMP_IF_BYTES;
@@ -103,6 +106,7 @@ void sj_emit_exit(sj_builder *builder, const sj_code *code)
     const uint32_t callee = code->kind == SJ_CODE_JUMP
                                 ? callee_at(builder->module, sj_code_target(code))
                                 : SJ_CODE_RANGE_NONE;
+    sj_emit_place(builder, code->at);
     if (callee != SJ_CODE_RANGE_NONE) {
         sj_emit_tail_call(builder, callee);
     } else {
@@ -115,6 +119,7 @@ uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_c
 {
     const uint32_t stub = sj_stub_begin(builder);
     const uint32_t callee = callee_at(builder->module, sj_code_target(jump));
+    sj_emit_place(builder, jump->at);
     if (exit != jump) {
         sj_emit_exit(builder, exit);
     } else if (callee != SJ_CODE_RANGE_NONE) {
@@ -150,6 +155,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const s
         if (exit == NULL) {
             sj_emit_moved(builder, code);
         } else if (code->kind == SJ_CODE_JUMP_IF) {
+            sj_emit_place(builder, code->at);
             sj_emit_jump_if_stub(builder, sj_x86_64_jump_condition(builder->module, code),
                                  leave_stubs[i - window->first]);
         } else {
@@ -159,6 +165,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const s
     const sj_code *last = &codes[window->last];
     if (!sj_code_is_final(last) && last->kind != SJ_CODE_CALL &&
         last->kind != SJ_CODE_CALL_INDIRECT) {
+        sj_emit_place(builder, sj_code_end(last));
         sj_emit_jump(builder, sj_code_end(last));
     }
     sj_stub_end(builder);

@@ -18,9 +18,9 @@ uint32_t sj_x86_64_entry(const sj_module *module, const sj_code_range *range);
 sj_switch_shape sj_x86_64_find_switch(const sj_module *module, const sj_code_range *range,
                                       const sj_code *jump);
 
-/* sj_x86_64_read_tables follows the jump tables of one disassembled range. Cold parts that a table
- * leads to are added to `links`. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_x86_64_read_tables(sj_module *module, uint32_t range, sj_links *links);
+/* sj_x86_64_find_tables: as machine.h says. */
+SJ_MUST_CHECK sj_status sj_x86_64_find_tables(const sj_module *module, uint32_t range,
+                                              sj_jump_tables *tables);
 
 /* sj_x86_64_jump_condition is the condition code of a conditional jump of x86-64. */
 uint8_t sj_x86_64_jump_condition(const sj_module *module, const sj_code *jump);
