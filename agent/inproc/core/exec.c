@@ -114,11 +114,14 @@ static bool add_companion(exec_room *room, size_t count, const char *const *entr
  * alone. */
 static bool may_follow(const char *const **entries, const char **runtime)
 {
-    if (!sj_recorder_is_armed() || (own_pid != 0 && sj_sys_pid() != own_pid)) {
+    if (!sj_recorder_is_armed()) {
         return false;
     }
     if (!sj_recorder_may_call()) {
-        sj_recorder_count_unrecorded(SJ_UNRECORDED_FILTER);
+        sj_recorder_count_unrecorded(own_pid == 0 ? SJ_UNRECORDED_FILTER : SJ_UNRECORDED_NONE);
+        return false;
+    }
+    if (own_pid != 0 && sj_sys_pid() != own_pid) {
         return false;
     }
     sj_recorder_peer_exec(entries);
