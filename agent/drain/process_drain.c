@@ -451,6 +451,7 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     process->shared->ended.refused_functions += atomic_load(&header->functions_refused);
     process->shared->ended.refused_pages += atomic_load(&header->pages_refused);
     process->shared->ended.lost_values += atomic_load(&header->values_lost);
+    process->shared->ended.handler_events += atomic_load(&header->slow_path_reentries);
     process->shared->ended.agent_cpu_ns += atomic_load(&header->agent_cpu_ns);
     process->shared->ended.salvaged_processes += is_salvaged;
     if (is_salvaged && process->shared->triggers != NULL) {

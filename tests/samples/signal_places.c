@@ -1,5 +1,5 @@
-/* What handlers of a program see of the places that they interrupt. Each word runs one situation and
- * prints what is the same in every run. */
+/* What handlers of a program see of the places that they interrupt. Each word runs one situation
+ * and prints what is the same in every run. */
 #include <execinfo.h>
 #include <signal.h>
 #include <stdint.h>

@@ -110,8 +110,11 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     if (bytes == NULL) {
         return;
     }
-    begin_moved(application, emitter,
-                operation == SJ_OPERATION_COPY ? SJ_STUB_COPY : SJ_ARCH_MOVED_KIND);
+    sj_stub_kind kind = SJ_ARCH_MOVED_KIND;
+    if (operation == SJ_OPERATION_COPY) {
+        kind = SJ_STUB_COPY;
+    }
+    begin_moved(application, emitter, kind);
     application->place += count;
     if (operation == SJ_OPERATION_COPY) {
         sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
