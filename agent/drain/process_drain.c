@@ -417,8 +417,9 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     const uint32_t state = atomic_load(&header->state);
     /* A process that replaced its program (exec) lost nothing by that. */
     const bool is_salvaged =
-        process->shared->options.salvage || (sj_tracked_process_has_ended(&process->tracked) &&
-                                             state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
+        process->shared->options.salvage ||
+        (!process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
+         state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
     uint64_t records = 0;
     process->is_finishing = true;
     SJ_TRY(sj_process_drain_poll(process, process->next_flush_ns, &records));
