@@ -15,6 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A program of a memfd, or one that was removed, has no path; its process is there. */
+static bool has_no_path(const sj_link_module *module, const char *path)
+{
+    static const char ending[] = " (deleted)";
+    const size_t length = strlen(path);
+    return module->is_main != 0 && length >= sizeof(ending) &&
+           strcmp(path + length - (sizeof(ending) - 1), ending) == 0;
+}
+
 static sj_registry_module *find_module(sj_registry *registry, const sj_link_module *module,
                                        const char *path, bool only_imports)
 {
@@ -23,7 +32,8 @@ static sj_registry_module *find_module(sj_registry *registry, const sj_link_modu
         if (entry->build_id_bytes == module->build_id_bytes &&
             memcmp(entry->build_id, module->build_id, module->build_id_bytes) == 0 &&
             entry->is_main == (module->is_main != 0) && entry->only_imports == only_imports &&
-            strcmp(entry->path, path) == 0) {
+            (strcmp(entry->path, path) == 0 ||
+             (entry->build_id_bytes != 0 && has_no_path(module, path)))) {
             return entry;
         }
     }
@@ -70,16 +80,27 @@ sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                      : SJ_OK;
 }
 
+static const char *find_module_file(const sj_registry *registry, const sj_plan_request *request,
+                                    char found[PATH_MAX])
+{
+    const char *path = sj_registry_find_file(registry, request->path, found);
+    const pid_t pid = pid_of(registry, request->process);
+    if (pid != 0 && has_no_path(request->module, path)) {
+        snprintf(found, PATH_MAX, "/proc/%d/exe", (int)pid);
+        return found;
+    }
+    return path;
+}
+
 static sj_status make_plan(const sj_registry *registry, const sj_plan_request *request,
                            bool only_imports, sj_found_types *types, sj_plan *plan, sj_error *error)
 {
-    char in_root[PATH_MAX];
+    char found[PATH_MAX];
     const sj_link_module *module = request->module;
-    const char *path = request->path;
     const sj_module_plan_options options = {.selection = registry->options.selection,
                                             .rules = registry->options.rules,
                                             .cache_directory = registry->options.cache_directory,
-                                            .path = sj_registry_find_file(registry, path, in_root),
+                                            .path = find_module_file(registry, request, found),
                                             .is_main = module->is_main != 0,
                                             .only_imports = only_imports,
                                             .threads = registry->options.plan_threads,

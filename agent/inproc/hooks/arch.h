@@ -157,6 +157,11 @@ void sj_arch_sync_code(uint64_t address, uint64_t bytes);
  * SJ_RETURN_ROOM_BYTES can be replaced. */
 int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
 
+/* sj_arch_find_later_system_call finds it in the first SJ_LATER_CALL_BYTES of a function, where all
+ * arguments are in their registers. */
+enum { SJ_LATER_CALL_BYTES = 128 };
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number);
+
 /* sj_arch_find_inner_call finds the instruction in front of the system call in libc's prctl (its
  * number is loaded there) or syscall (its sixth argument): bytes from `address` to it, or -1 when
  * there is none of SJ_RETURN_ROOM_BYTES. */

@@ -475,6 +475,16 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
     return is_call(code + first, number) ? first * SJ_WORD_BYTES : -1;
 }
 
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
+{
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES; at += SJ_WORD_BYTES) {
+        if (sj_arch_find_system_call(address + (uint64_t)at, number) == 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
     (void)address; /* no instruction of them takes the clock away; the recorder looks for filters */

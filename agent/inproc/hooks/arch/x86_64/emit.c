@@ -479,6 +479,16 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
                : -1;
 }
 
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
+{
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES; at++) {
+        if (sj_arch_find_system_call(address + (uint64_t)at, number) == 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
     enum { FUNCTION_BYTES = 128 };
