@@ -274,6 +274,15 @@ static void report_losses(FILE *file, const sj_report_text *text,
     fprintf(file, "%s%llu calls, %llu events; marked as gaps\n",
             text->quiet ? "sojourn: lost " : "  lost       ",
             (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    if (summary->drain.refused_pages != 0) {
+        fprintf(file,
+                "sojourn: shared memory was full: %llu events and %llu threads found no room; "
+                "enlarge /dev/shm (docker run --shm-size=1g) or point XDG_RUNTIME_DIR at a larger "
+                "tmpfs\n",
+                (unsigned long long)summary->drain.dropped_events,
+                (unsigned long long)summary->drain.refused_threads);
+        return;
+    }
     if (summary->drain.refused_threads != 0) {
         fprintf(file,
                 "sojourn: %llu threads found no place among those that are recorded at once; a "
@@ -289,6 +298,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_SANITIZER] = "built with AddressSanitizer's shared runtime",
     [SJ_UNRECORDED_ROOT] = "under a root directory without the agent or the recorder",
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
+    [SJ_UNRECORDED_FORK] = "forked by a system call of the program's own instead of fork()",
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
 /* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
@@ -485,9 +495,10 @@ static void report_problems(FILE *file, const sj_report_text *text,
 {
     if (summary->drain.processes_without_arena != 0 && (!text->quiet || !summary->agent_reported)) {
         fprintf(file,
-                "sojourn: processes in which nothing could be recorded: %llu; a limit of their "
-                "address space (ulimit -v) or of a file's size (ulimit -f) leaves no room for the "
-                "records, or they ended at once\n",
+                "sojourn: processes in which nothing could be recorded: %llu; full shared "
+                "memory (/dev/shm, XDG_RUNTIME_DIR), a limit of their address space (ulimit -v) or "
+                "of a file's size (ulimit -f) leaves no room for the records, or they ended at "
+                "once\n",
                 (unsigned long long)summary->drain.processes_without_arena);
     } else if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
@@ -720,6 +731,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "handler_events", summary->drain.handler_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
+    json_number(file, "refused_pages", summary->drain.refused_pages);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
     json_left(file, summary);
