@@ -56,6 +56,7 @@ typedef struct sj_registry_counters {
     char unrecorded_runtime[16];            /* the first whose methods are not recorded; "": none */
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
     uint32_t jvm_batches;
+    uint64_t jvm_virtual_calls; /* in virtual threads of the JVM that told last: counted only */
     uint32_t jvm_hidden_before; /* hidden classes without probes, in the JVM that was asked last */
     uint64_t jvm_total_ns;
     uint64_t jvm_longest_ns;     /* of a batch */

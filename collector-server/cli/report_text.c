@@ -515,6 +515,12 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 "without it to have them\n",
                 summary->registry.unrecorded_runtime);
     }
+    if (summary->registry.jvm_virtual_calls != 0) {
+        fprintf(file,
+                "sojourn: %llu calls of Java methods in virtual threads were counted only: such "
+                "threads are not followed\n",
+                (unsigned long long)summary->registry.jvm_virtual_calls);
+    }
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
