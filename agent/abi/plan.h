@@ -162,6 +162,8 @@ enum {
     SJ_PLAN_DISPATCH_BYTES = 32
 };
 
+enum { SJ_JUMP_TARGET_BELOW = 72, SJ_JUMP_REGISTERS = 31 };
+
 /* One piece of generated code. Stubs are emitted in order into one area near the module. */
 typedef struct sj_plan_stub {
     uint32_t function;   /* index in function[]; the probes of the stub record its id */
@@ -191,7 +193,11 @@ typedef enum sj_plan_operation {
     SJ_OPERATION_FREE_FLAGS = 12, /* the probe that follows may change the status flags */
     /* f: record an exit of the stub's function and jump to the start of function number f, whose
      * entry is the same moment; the status flags may change */
-    SJ_OPERATION_TAIL_CALL = 13
+    SJ_OPERATION_TAIL_CALL = 13,
+    /* r: probe: record an exit of the stub's function by the jump that follows, to an address that
+     * is known at run time. AArch64: it is in general register r. x86-64: it lies
+     * SJ_JUMP_TARGET_BELOW bytes below the stack pointer, and r is 0 */
+    SJ_OPERATION_JUMP_LEAVE = 14
 } sj_plan_operation;
 
 typedef enum sj_patch_kind {

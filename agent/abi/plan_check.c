@@ -208,6 +208,9 @@ static bool is_operation_valid(const sj_plan_header *header, sj_reader *operatio
     case SJ_OPERATION_TAIL_CALL:
         *code_bytes += SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES;
         return is_callee_valid(header, sj_read_varint(operations));
+    case SJ_OPERATION_JUMP_LEAVE:
+        *code_bytes += SJ_PLAN_PROBE_BYTES;
+        return sj_read_varint(operations) < SJ_JUMP_REGISTERS;
     default:
         return false;
     }

@@ -80,6 +80,13 @@ void sj_emit_tail_call(sj_builder *builder, uint32_t callee)
     end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES);
 }
 
+void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register)
+{
+    sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_LEAVE);
+    sj_write_varint(&writer, jump_register);
+    end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES);
+}
+
 static int64_t address_of(const sj_builder *builder, int64_t offset)
 {
     return (int64_t)sj_module_address(builder->module, offset);

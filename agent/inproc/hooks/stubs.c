@@ -355,6 +355,17 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
+static void emit_jump_leave(const sj_application *application, sj_code_emitter *emitter,
+                            uint32_t index, uint32_t jump_register)
+{
+    if (application->heads == NULL) {
+        emit_values(application, emitter, index, MOMENT_JUMP);
+        sj_code_emit_jump_leave(
+            emitter, sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index)),
+            jump_register);
+    }
+}
+
 static void emit_operation(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                            uint32_t function)
 {
@@ -395,6 +406,9 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         break;
     case SJ_OPERATION_TAIL_CALL:
         read_tail_call(application, reader, emitter, function);
+        break;
+    case SJ_OPERATION_JUMP_LEAVE:
+        emit_jump_leave(application, emitter, function, (uint32_t)sj_read_varint(reader));
         break;
     case SJ_OPERATION_DISPATCH:
         emit_values(application, emitter, function, MOMENT_ENTRY);

@@ -135,6 +135,10 @@ static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *opera
     case SJ_OPERATION_LEAVE:
         put_probe(e, &e->applied->exits[stub->function]);
         return;
+    case SJ_OPERATION_JUMP_LEAVE:
+        (void)sj_read_varint(operations);
+        put_probe(e, &e->applied->exits[stub->function]);
+        return;
     case SJ_OPERATION_FREE_FLAGS:
         put_other_flags(e);
         return;
