@@ -709,6 +709,12 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"unrecorded_runtime\": ", file);
         sj_json_text(file, summary->registry.unrecorded_runtime);
     }
+    if (summary->registry.plan_failures != 0) {
+        json_number(file, "unplanned_modules", summary->registry.plan_failures);
+        json_number(file, "late_plans", summary->registry.late_plans);
+        fputs(",\n  \"unplanned_module\": ", file);
+        sj_json_text(file, summary->registry.plan_failure);
+    }
     if (summary->unchanging[0] != '\0') {
         fputs(",\n  \"unchanging\": ", file);
         sj_json_text(file, summary->unchanging);
