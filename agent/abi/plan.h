@@ -23,7 +23,7 @@
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
-enum { SJ_PLAN_VERSION = 3 };
+enum { SJ_PLAN_VERSION = 4 };
 
 /* How a function's calls are observed; the order is that of preference. */
 typedef enum sj_technique {
@@ -162,7 +162,7 @@ enum {
     SJ_PLAN_DISPATCH_BYTES = 32
 };
 
-enum { SJ_JUMP_TARGET_BELOW = 72, SJ_JUMP_REGISTERS = 31 };
+enum { SJ_JUMP_TARGET_BELOW = 72, SJ_JUMP_REGISTERS = 31, SJ_JUMP_STORE_MAX_BYTES = 32 };
 
 /* One piece of generated code. Stubs are emitted in order into one area near the module. */
 typedef struct sj_plan_stub {
@@ -194,10 +194,15 @@ typedef enum sj_plan_operation {
     /* f: record an exit of the stub's function and jump to the start of function number f, whose
      * entry is the same moment; the status flags may change */
     SJ_OPERATION_TAIL_CALL = 13,
-    /* r: probe: record an exit of the stub's function by the jump that follows, to an address that
-     * is known at run time. AArch64: it is in general register r. x86-64: it lies
-     * SJ_JUMP_TARGET_BELOW bytes below the stack pointer, and r is 0 */
-    SJ_OPERATION_JUMP_LEAVE = 14
+    /* d (zigzag): what follows stands for the instruction at this distance from the start of the
+     * stub's function, and copies for what follows that; a stub begins with distance 0 */
+    SJ_OPERATION_PLACE = 14,
+    /* r, n, n bytes, p, target (zigzag module offset): probe: record an exit of the stub's function
+     * by the jump that follows, to an address that is known at run time. AArch64: it is in general
+     * register r, n and p are 0. x86-64: r is 0, and the bytes are code that stores the address
+     * SJ_JUMP_TARGET_BELOW bytes below the stack pointer; p, unless 0, is the position of a field
+     * relative to the byte behind it, which is set to lead to the target */
+    SJ_OPERATION_JUMP_LEAVE = 15
 } sj_plan_operation;
 
 typedef enum sj_patch_kind {

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define NAME_PAUSE_MIN_NS UINT64_C(10000000)
+#define NAME_PAUSE_MAX_NS UINT64_C(2000000000)
+
 static const sj_slice no_payload = {0};
 
 static sj_status send_thread(const sj_thread_drain *thread)
@@ -218,13 +221,35 @@ static bool is_wanted(const sj_drain_shared *shared, const char *name)
                                          : sj_thread_is_wanted(shared->options.policy, name);
 }
 
+/* is_name_due: names are looked at rarely, unless a policy goes by them: most threads name
+ * themselves once, at their start. What a process is called that has ended is not known, and one
+ * that looks at itself must not end by a system call that its filter forbids. */
+static bool is_name_due(sj_thread_drain *thread)
+{
+    const sj_process_drain *process = thread->process;
+    const sj_policy *policy = process->shared->options.policy;
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (process->shared->options.salvage ||
+        (process->is_confined && process->tracked.pid == getpid()) ||
+        (now_ns < thread->next_name_ns && (policy == NULL || !asks_of_names(policy)))) {
+        return false;
+    }
+    thread->name_pause_ns = thread->name_pause_ns == 0 ? NAME_PAUSE_MIN_NS : thread->name_pause_ns;
+    thread->next_name_ns = now_ns + thread->name_pause_ns;
+    if (thread->name_pause_ns < NAME_PAUSE_MAX_NS) {
+        thread->name_pause_ns *= 2;
+    }
+    return true;
+}
+
 void sj_thread_drain_follow_name(sj_thread_drain *thread)
 {
-    const sj_policy *policy = thread->process->shared->options.policy;
+    const sj_tracked_process *tracked = &thread->process->tracked;
     char name[sizeof(thread->name)];
-    if (policy == NULL || !asks_of_names(policy) ||
-        !sj_thread_read_name(thread->process->tracked.pid, thread->tid, name) ||
-        strcmp(name, thread->name) == 0) {
+    if (!is_name_due(thread) || !sj_thread_read_name(tracked->pid, thread->tid, name) ||
+        strcmp(name, thread->name) == 0 ||
+        /* The first thread gets the name of a program that it begins. */
+        (thread->tid == (uint32_t)tracked->pid && sj_tracked_process_is_replaced(tracked))) {
         return;
     }
     memcpy(thread->name, name, sizeof(name));

@@ -16,6 +16,8 @@ struct sj_thread_drain {
     uint64_t ended_ticks;
     bool is_announced; /* its frame was sent */
     char name[SJ_THREAD_NAME_BYTES];
+    uint64_t next_name_ns; /* for whether it has another name */
+    uint64_t name_pause_ns;
     uint32_t *streams;
     size_t stream_count;
     size_t stream_capacity;
@@ -34,8 +36,8 @@ SJ_MUST_CHECK sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t 
                                             sj_thread_drain **thread);
 void sj_thread_drain_free(sj_thread_drain *thread);
 
-/* sj_thread_drain_follow_name looks, where a policy chooses threads by name, whether the thread
- * has another one now, and whether it is wanted under that. */
+/* sj_thread_drain_follow_name looks from time to time, and each time where a policy chooses threads
+ * by name, whether the thread has another name now, and whether it is wanted under that. */
 void sj_thread_drain_follow_name(sj_thread_drain *thread);
 /* sj_thread_drain_announce sends the thread's frame, also again. */
 SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);

@@ -6,9 +6,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The file that a process runs; 0, 0: not known. */
+typedef struct sj_program_file {
+    dev_t device;
+    ino_t inode;
+} sj_program_file;
+
 typedef struct sj_tracked_process {
     pid_t pid;
-    int pidfd; /* -1: the kernel has none */
+    int pidfd;               /* -1: the kernel has none */
+    sj_program_file program; /* when the process began to be watched */
 } sj_tracked_process;
 
 /* sj_tracked_process_open begins to watch `pid`; it always succeeds. Not blocking. */
@@ -21,5 +28,9 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process);
 
 /* sj_tracked_process_has_thread returns whether it has a living thread `tid`. */
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid);
+
+/* sj_tracked_process_is_replaced returns whether the process runs another program (exec) than when
+ * it began to be watched. */
+bool sj_tracked_process_is_replaced(const sj_tracked_process *process);
 
 #endif

@@ -84,6 +84,9 @@ static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_c
 {
     sj_module *module = &piece->module;
     sj_code_range *range = &module->ranges[range_index];
+    if (module->is_generated && sj_code_is_final(code)) {
+        sj_mark(module, sj_code_end(code), false); /* a handler may begin here */
+    }
     switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:

@@ -46,6 +46,9 @@ uint32_t sj_stub_begin(sj_builder *builder)
     }
     builder->stubs[builder->stub_count] = (sj_plan_stub){
         .function = builder->function, .operations = (uint32_t)builder->operations_bytes};
+    builder->place = builder->function < builder->module->range_count
+                         ? builder->module->ranges[builder->function].start
+                         : SJ_CODE_RANGE_NONE;
     return (uint32_t)builder->stub_count++;
 }
 
@@ -54,6 +57,17 @@ void sj_stub_end(sj_builder *builder)
     if (builder->status == SJ_OK) {
         sj_plan_stub *stub = &builder->stubs[builder->stub_count - 1];
         stub->operations_bytes = (uint32_t)builder->operations_bytes - stub->operations;
+    }
+}
+
+void sj_emit_place(sj_builder *builder, uint32_t at)
+{
+    if (at != builder->place) {
+        const sj_code_range *function = &builder->module->ranges[builder->function];
+        sj_writer writer = begin_operation(builder, SJ_OPERATION_PLACE);
+        sj_write_zigzag(&writer, (int64_t)at - function->start);
+        end_operation(builder, &writer, 0);
+        builder->place = at;
     }
 }
 
@@ -80,16 +94,32 @@ void sj_emit_tail_call(sj_builder *builder, uint32_t callee)
     end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES);
 }
 
-void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register)
-{
-    sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_LEAVE);
-    sj_write_varint(&writer, jump_register);
-    end_operation(builder, &writer, SJ_PLAN_PROBE_BYTES);
-}
-
 static int64_t address_of(const sj_builder *builder, int64_t offset)
 {
     return (int64_t)sj_module_address(builder->module, offset);
+}
+
+static void write_jump_leave(sj_builder *builder, uint32_t jump_register, const uint8_t *bytes,
+                             uint8_t size, uint8_t field, int64_t target)
+{
+    sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_LEAVE);
+    sj_write_varint(&writer, jump_register);
+    sj_write_varint(&writer, size);
+    sj_write_bytes(&writer, bytes, size);
+    sj_write_varint(&writer, field);
+    sj_write_zigzag(&writer, field != 0 ? address_of(builder, target) : 0);
+    end_operation(builder, &writer, size + SJ_PLAN_PROBE_BYTES);
+}
+
+void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register)
+{
+    write_jump_leave(builder, jump_register, NULL, 0, 0, 0);
+}
+
+void sj_emit_stored_jump_leave(sj_builder *builder, const uint8_t *bytes, uint8_t size,
+                               uint8_t field, int64_t target)
+{
+    write_jump_leave(builder, 0, bytes, size, field, target);
 }
 
 void sj_emit_jump(sj_builder *builder, int64_t target)
@@ -134,6 +164,7 @@ void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size)
     sj_write_varint(&writer, size);
     sj_write_bytes(&writer, bytes, size);
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, uint8_t field,
@@ -145,6 +176,7 @@ void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, u
     sj_write_varint(&writer, field);
     sj_write_zigzag(&writer, address_of(builder, target));
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 void sj_emit_push_return(sj_builder *builder, int64_t address)
@@ -179,6 +211,7 @@ void sj_emit_copy_to_label(sj_builder *builder, const uint8_t *bytes, uint8_t si
     sj_write_varint(&writer, field);
     sj_write_varint(&writer, label);
     end_operation(builder, &writer, size);
+    builder->place += size;
 }
 
 static size_t varint_bytes(uint32_t value)

@@ -168,7 +168,7 @@ void sj_registry_note_arena(sj_registry *registry, uint64_t number, const char *
     pthread_mutex_unlock(&registry->mutex);
 }
 
-sj_status sj_registry_adopt_process(sj_registry *registry, const sj_journal_process *process)
+static sj_status adopt_process_locked(sj_registry *registry, const sj_journal_process *process)
 {
     if (process->number <= registry->process_count ||
         process->number > registry->process_count + SJ_JOURNAL_PROCESSES) {
@@ -186,6 +186,14 @@ sj_status sj_registry_adopt_process(sj_registry *registry, const sj_journal_proc
     entry->started_ticks = process->started_ticks;
     snprintf(entry->how, sizeof(entry->how), "%.*s", (int)sizeof(process->how) - 1, process->how);
     return SJ_OK;
+}
+
+sj_status sj_registry_adopt_process(sj_registry *registry, const sj_journal_process *process)
+{
+    pthread_mutex_lock(&registry->mutex);
+    const sj_status status = adopt_process_locked(registry, process);
+    pthread_mutex_unlock(&registry->mutex);
+    return status;
 }
 
 sj_status sj_registry_find_process(sj_registry *registry, pid_t pid, uint64_t *number)

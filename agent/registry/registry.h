@@ -79,7 +79,7 @@ SJ_MUST_CHECK sj_status sj_registry_add_process(sj_registry *registry, pid_t pid
 void sj_registry_note_arena(sj_registry *registry, uint64_t number, const char *arena_name);
 
 /* sj_registry_adopt_process takes a process of a killed recorder's journal over. The numbers must
- * come in order. SJ_ENOMEM, SJ_ECORRUPT. */
+ * come in order. Thread-safe. SJ_ENOMEM, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_registry_adopt_process(sj_registry *registry,
                                                   const sj_journal_process *process);
 

@@ -1,6 +1,7 @@
 #include "collector-server/forward/clickhouse.h"
 
 #include "collector-server/forward/clickhouse_block.h"
+#include "collector-server/forward/clickhouse_refusal.h"
 #include "proto/base/array.h"
 #include "proto/base/late_library.h"
 
@@ -15,22 +16,7 @@ enum {
     UPLOAD_BYTES = 512 << 10,
     SILENCE_S = 60, /* without a byte in either direction */
     ANSWER_MAX_BYTES = 256 << 20,
-    HTTP_OK = 200,
-    HTTP_UNAUTHORIZED = 401,
-    HTTP_FORBIDDEN = 403,
-    HTTP_UNAVAILABLE = 503,
-    CODE_UNKNOWN_TABLE = 60,
-    CODE_UNKNOWN_DATABASE = 81,
-    CODE_UNKNOWN_USER = 192,
-    CODE_TIMEOUT = 159,
-    CODE_WRONG_PASSWORD = 193,
-    CODE_TOO_MANY_QUERIES = 202,
-    CODE_MEMORY_LIMIT = 241,
-    CODE_READ_ONLY = 242,
-    CODE_NO_SPACE = 243,
-    CODE_TOO_MANY_PARTS = 252,
-    CODE_NO_CONNECTION = 279, /* to a shard */
-    CODE_AUTHENTICATION = 516
+    HTTP_OK = 200
 };
 
 /* libcurl needs 30 libraries, which would cost each command 4 ms at its start. */
@@ -289,47 +275,6 @@ static CURLcode perform(sj_forward_target *target, const http_request *request, 
     return code;
 }
 
-/* is_passing: what the server lacks now, and not for what it was sent. */
-static bool is_passing(long code, long http)
-{
-    static const long codes[] = {CODE_TIMEOUT,   CODE_TOO_MANY_QUERIES, CODE_MEMORY_LIMIT,
-                                 CODE_READ_ONLY, CODE_NO_SPACE,         CODE_TOO_MANY_PARTS};
-    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
-        if (code == codes[i]) {
-            return true;
-        }
-    }
-    return http == HTTP_UNAVAILABLE;
-}
-
-/* The server's own words: "Code: 193, e.displayText() = DB::Exception: Wrong password ..." */
-static sj_status refuse(const sj_forward_target *target, long http, const answer_text *answer,
-                        sj_error *error)
-{
-    const char *text = answer->bytes != NULL ? answer->bytes : "";
-    const char *words = strstr(text, "Exception: ");
-    const long code = strncmp(text, "Code: ", 6) == 0 ? strtol(text + 6, NULL, 10) : 0;
-    const bool is_login = code == CODE_WRONG_PASSWORD || code == CODE_UNKNOWN_USER ||
-                          code == CODE_AUTHENTICATION || http == HTTP_UNAUTHORIZED ||
-                          http == HTTP_FORBIDDEN;
-    const bool is_missing = code == CODE_UNKNOWN_TABLE || code == CODE_UNKNOWN_DATABASE;
-    const char *end = NULL;
-    words = words != NULL ? words + strlen("Exception: ") : text;
-    end = strstr(words, ", e.what()");
-    const int length = (int)(end != NULL ? (size_t)(end - words) : strcspn(words, "\n"));
-    if (is_login) {
-        return sj_fail(error, SJ_EPERM, "%s does not let %s in: %.*s", target->url, target->user,
-                       length < 300 ? length : 300, words);
-    }
-    const bool is_full = strstr(text, "No space left on device") != NULL; /* of many codes */
-    const sj_status status = is_missing                          ? SJ_ENOTFOUND
-                             : is_full || is_passing(code, http) ? SJ_EAGAIN
-                                                                 : SJ_EINVAL;
-    return sj_fail(error, status, "%s refuses (%ld): %s%.*s", target->url, http,
-                   code == CODE_NO_CONNECTION ? "a shard does not answer: " : "",
-                   length < 600 ? length : 600, words);
-}
-
 static sj_status request_answer(sj_forward_target *target, const http_request *request,
                                 answer_text *answer, sj_error *error)
 {
@@ -344,7 +289,10 @@ static sj_status request_answer(sj_forward_target *target, const http_request *r
                        problem[0] != '\0' ? problem : target->http.easy_strerror(code));
     }
     target->http.easy_getinfo(target->curl, CURLINFO_RESPONSE_CODE, &http);
-    return http == HTTP_OK ? SJ_OK : refuse(target, http, answer, error);
+    return http == HTTP_OK
+               ? SJ_OK
+               : sj_clickhouse_refusal(target->url, target->user, http,
+                                       answer->bytes != NULL ? answer->bytes : "", error);
 }
 
 /* run runs one statement whose answer does not matter. */

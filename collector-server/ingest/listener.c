@@ -1,5 +1,6 @@
 #include "collector-server/ingest/listener.h"
 
+#include "agent/uplink/channel.h"
 #include "agent/uplink/dial.h"
 #include "proto/wire/frame.h"
 
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20 };
+/* ANSWERS_WAITING: NNG keeps so many until its threads run. Without room an answer would be lost
+ * when they get no processor for REPLY_TIMEOUT_MS, and asked for again only after seconds. */
+enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20, ANSWERS_WAITING = 4 * SJ_CHANNEL_SLOTS };
 
 struct sj_listener {
     sj_edge *edge;
@@ -91,6 +94,9 @@ static sj_status start_inproc(sj_listener *listener, const char *const *urls, si
     listener->has_inproc = result == 0;
     if (result == 0) {
         result = nng_socket_set_size(listener->inproc, NNG_OPT_RECVMAXSZ, SJ_FRAME_MAX_BYTES);
+    }
+    if (result == 0) {
+        result = nng_socket_set_int(listener->inproc, NNG_OPT_SENDBUF, ANSWERS_WAITING);
     }
     if (result == 0) {
         result = nng_socket_set_ms(listener->inproc, NNG_OPT_SENDTIMEO, REPLY_TIMEOUT_MS);

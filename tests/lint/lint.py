@@ -4,11 +4,14 @@
 Every check fails when it finds no files, so that a broken glob cannot pass.
 """
 import concurrent.futures
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+
+import reach
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
@@ -148,26 +151,87 @@ def room_of(name):
     return "/".join(parts[:3 if parts[1] == "inproc" else 2])
 
 
-# Registered with SJ_LONG=1 only.
-LONG_TESTS = {"system.fleet_spool"}
+SETS = ("quick", "default", "all")
 
 
-def check_promises(build):
-    """Each line of tests/PROMISES.md has an id of its own, and the tests that it names exist."""
-    listed = subprocess.run(["ctest", "-N", "--test-dir", build], capture_output=True, text=True)
-    tests = set(re.findall(r"Test +#\d+: (\S+)", listed.stdout)) | LONG_TESTS
+def labels_of_tests(build):
+    """{test: its labels}, see tests/cases.cmake."""
+    listed = subprocess.run(["ctest", "--show-only=json-v1", "--test-dir", build], capture_output=True, text=True)
+    return {test["name"]: {label for entry in test.get("properties", ()) if entry["name"] == "LABELS"
+                           for label in entry["value"]}
+            for test in json.loads(listed.stdout)["tests"]}
+
+
+def set_problems(labels):
+    """Each test has one kind, and is in the set of everything."""
+    return [f"{name} has labels {sorted(own)}: declare it by sj_add_test" for name, own in labels.items()
+            if "all" not in own or len(own.difference(SETS)) != 1]
+
+
+def promise_problems(text, labels):
+    """Each line has an id of its own, and the tests that it names exist. One that no test of the default
+    set proves says SJ_LONG=1."""
     problems, ids = [], set()
-    with open(os.path.join(ROOT, "tests", "PROMISES.md"), encoding="utf-8") as file:
-        rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| .* \| (.*) \|$", file.read(), re.MULTILINE)
-    for number, proof in rows:
+    rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    named = r"(?<![\w/.])(?:aarch64|agent|collector-server|fuzz|lint|proto|system|web)\.[\w.-]*\w"
+    for number, promise, proof in rows:
         if number in ids:
             problems.append(f"{number} stands twice")
         ids.add(number)
-        named = r"(?<![\w/.])(?:aarch64|agent|collector-server|fuzz|lint|proto|system|web)\.[\w.-]*\w"
+        proofs = []
         for name in re.findall(named, proof):
-            if name not in tests and not any(test.startswith(name + ".") for test in tests):
+            found = [test for test in labels if test == name or test.startswith(name + ".")]
+            proofs += found
+            if not found:
                 problems.append(f"{number}: there is no test {name}")
-    fail(problems if rows and tests > LONG_TESTS else ["no promises or no tests found"])
+        if proofs and "SJ_LONG=1" not in promise + proof and not any("default" in labels[test] for test in proofs):
+            problems.append(f"{number}: no test of the default set proves it, and SJ_LONG=1 is not said")
+    return problems if rows else ["no promises found"]
+
+
+def check_promises(build):
+    labels = labels_of_tests(build)
+    with open(os.path.join(ROOT, "tests", "PROMISES.md"), encoding="utf-8") as file:
+        problems = promise_problems(file.read(), labels)
+    fail(problems + set_problems(labels) if labels else ["no tests found"])
+
+
+# Ports and names that two checkouts on one machine would share. On ports 1 and 9 nobody listens.
+PORT = re.compile(r"(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1?\]):(?!0\b|1\b|9\b)\d{1,5}\b|htons\([1-9]"
+                  r"|\b(?:bind|listen|connect)\(\W*(?:[\w.]+\W+)?[2-9]\d{3,4}\b|--port\W+(?!0\b)\d+|[Pp]ort\w* ?= ?[1-9]\d{3}")
+NAME = re.compile(r"[\"'`= ](?:/var)?/tmp/\w|/dev/shm/\w|\b(?:shm|sem|mq)_open\(\"")
+OWN_NAME = re.compile(r"XXXXXX|getpid|\$\$")
+# What is written there is not opened.
+ONLY_TEXT = {
+    "tests/agent/uplink/sp_wire_test.c": "addresses that are parsed",
+    "tests/agent/drain/chunk_reader_test.c": "a file that does not exist",
+    "tests/agent/host/directories_test.c": "the folder of a user without a home, which the test expects to find",
+    "tests/collector-server/cli/cmd_ui_test.c": "a port that is refused",
+    "tests/collector-server/cli/examples.py": "the examples of the manuals, which are replaced",
+    "tests/collector-server/cli/screens.py": "the command line of a recorded program",
+    "tests/fuzz/plan_seeds.py": "run by hand: a plan names its module",
+    "tests/system/attach/attach_faults.py": "the folder of a user without a home",
+    "tests/system/attach/attach_refusals.py": "a database that is never made",
+    "tests/system/fleet/direct.py": "an address that is refused",
+    "tests/system/fleet/questions.py": "a statement that is refused",
+    "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
+}
+
+
+def place_problems(name, lines):
+    return [f"{name}:{number}: a port or a name that two checkouts share: {line.strip()}"
+            for number, line in enumerate(lines, 1)
+            if PORT.search(line) or (NAME.search(line) and not OWN_NAME.search(line))]
+
+
+def check_places(_build):
+    """No test has a port or a global name of its own, so that two checkouts can run their tests at once."""
+    problems = []
+    for name in tracked(".c", ".h", ".cpp", ".m", ".py", ".sh", ".mjs"):
+        if name.startswith("tests/") and not name.startswith(("tests/bench/", "tests/lint/")) and name not in ONLY_TEXT:
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                problems += place_problems(name, file)
+    fail(problems)
 
 
 def check_rooms(_build, root=ROOT):
@@ -273,7 +337,87 @@ def check_circles(build, root=ROOT):
     fail(problems)
 
 
+CHECKED_COMMITS = 10
+
+
+def git(*words):
+    """The lines that git says, or None."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
+
+
+def base_of_changes():
+    """The commit since which changed files are checked: where the branch left origin/main; on main itself
+    the last CHECKED_COMMITS merges and commits ago. None: the history is not here."""
+    left = git("merge-base", "HEAD", "origin/main")
+    if left and left != git("rev-parse", "HEAD"):
+        return left[0]
+    past = git("rev-parse", "--verify", "--quiet", f"HEAD~{CHECKED_COMMITS}")
+    return past[0] if past else None
+
+
+def changed_files():
+    """The set of files that changed. None: all count as changed (SJ_LONG=1, or without history)."""
+    base = None if os.environ.get("SJ_LONG") else base_of_changes()
+    changed = git("diff", "--name-only", base) if base else None
+    return None if changed is None else set(changed + git("ls-files", "-o", "--exclude-standard"))
+
+
+def reach_of(name, uses):
+    """The files that a file includes, and those that they include, and itself."""
+    found, waiting = set(), [name]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += uses.get(name, ())
+    return found
+
+
+# Where threads come in that may hold any lock of the C library, or have lost its owner by a fork.
+FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
+ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_giver", "sj_allocation_taker", "sj_quarantine_entry",
+                    "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
+                    "let_go", "register_method")  # through "let_go" and "registers" below
+# What assembly calls under the loader's lock.
+LOADERS = ("sj_modules_on_loader_event", "sj_modules_on_initialisation")
+# Variables that hold a function of the program's own, which it was calling, or of those above.
+VARIABLES = {"original", "real", "real_dispose", "let_go", "registers"}
+LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
+             "strrchr", "strstr", "getauxval"}
+
+
+def find_locks(sources, roots):
+    """Calls of functions that may take a lock, from functions that `roots` reach."""
+    came_from, foreign = sources.reach(roots)
+    return [f"{name} may take a lock: {reach.way_to(came_from, place)}"
+            for name, place in sorted(foreign.items()) if name not in LOCK_FREE | VARIABLES]
+
+
+def find_kept_locks(texts, sources, handler):
+    """The agent's own locks that a forked child does not free."""
+    reached = {place for place in sources.reach([handler])[0]}
+    bodies = {(file, name): body for name, each in sources.functions.items() for file, _, body in each}
+    return [f"{file}: {lock} is not freed in a forked child" for file, text in texts.items()
+            for lock in re.findall(r"^(?:static )?sj_owner_lock (\w+);", text, re.MULTILINE)
+            if not any(re.search(rf"\b{lock}\b", bodies[place]) for place in reached
+                       if place[0] == file)]
+
+
+def check_locks(_build):
+    texts = reach.read_agent(ROOT)
+    sources = reach.Sources({name: text for name, text in texts.items() if not name.endswith(".S")})
+    called = {name for file, text in texts.items() if file.endswith(".S")
+              for name in re.findall(r"^\s+(?:call|bl|b|jmp)\s+(sj_\w+)", text, re.MULTILINE)}
+    roots = sorted(called.intersection(sources.functions) - set(LOADERS))
+    if len(roots) < len(LOADERS):
+        sys.exit("no calls from assembly found")
+    fail(find_locks(sources, [*FORK_HANDLERS, *ENTERED_ANYWHERE, *roots]) +
+         find_kept_locks(texts, sources, "after_fork_in_child"))
+
+
 def check_headers(_build):
+    """Each header that changed, or that includes one, compiles alone."""
     # Where Debian's JDK has the interface of the JVM.
     jvm = [option for folder in ("include", "include/linux") for option in
            ("-isystem", os.path.join("/usr/lib/jvm/java-17-openjdk-amd64", folder))]
@@ -285,12 +429,16 @@ def check_headers(_build):
             input=f'#include "{name}"\n', capture_output=True, text=True, cwd=ROOT)
         return f"{name}: {done.stderr}" if done.returncode else None
 
-    headers = [name for name in tracked(".h") if not name.startswith("tests/")]
+    changed, uses = changed_files(), includes_of(ROOT)
+    headers = [name for name in tracked(".h") if not name.startswith("tests/")
+               and (changed is None or reach_of(name, uses) & changed)]
+    print(f"{len(headers)} headers")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         fail([problem for problem in pool.map(alone, headers) if problem])
 
 
 def check_tidy(build):
+    """Of each source that changed, or whose header did."""
     folder = os.path.join(build, "tidy")
 
     def tidy(name):
@@ -308,8 +456,12 @@ def check_tidy(build):
     files = [name for name in tracked(".c") if os.path.join(ROOT, name) in built and not name.startswith("tests/")]
     if not files:
         sys.exit("no files found")
+    changed = changed_files()
+    stems = {os.path.splitext(name)[0] for name in changed or ()}
+    chosen = [name for name in files if changed is None or os.path.splitext(name)[0] in stems]
+    print(f"{len(chosen)} of {len(files)} files")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        fail([problem for problem in pool.map(tidy, files) if problem])
+        fail([problem for problem in pool.map(tidy, chosen) if problem])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The checks of rooms and circles fail on an include that leads upwards or out of the program, and on
-files that include or call each other."""
+"""The checks of rooms, circles and locks fail on an include that leads upwards or out of the program, on
+files that include or call each other, and on a lock that a fork may leave held."""
 import os
 import subprocess
 import sys
@@ -9,6 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import lint
+import reach
 
 
 class Rooms(unittest.TestCase):
@@ -93,6 +94,35 @@ class Circles(unittest.TestCase):
         table = {"a.c": "extern int row; int *rows[] = {&row}; int a(void) { return 0; }\n",
                  "b.c": "int a(void); int row; int b(void) { return a(); }\n"}
         self.assertEqual(0, self.check(self.line, table))
+
+
+class Locks(unittest.TestCase):
+    handler = "static void after(void)\n{\n    %s\n}\n"
+    plain = "void plain(void)\n{\n    memcpy(a, b, 1);\n}\n"
+    locking = "void locking(void)\n{\n    dl_iterate_phdr(0, 0); /* plain() */\n}\n"
+
+    def check(self, body, *others):
+        texts = {"a.c": self.handler % body, **{f"{i}.c": text for i, text in enumerate(others)}}
+        return lint.find_locks(reach.Sources(texts), ["after"])
+
+    def test_what_takes_none_is_allowed(self):
+        self.assertEqual([], self.check("plain();", self.plain, self.locking))
+
+    def test_a_lock_is_found_by_the_way_to_it(self):
+        self.assertEqual(["dl_iterate_phdr may take a lock: locking < after"],
+                         self.check("locking();", self.plain, self.locking))
+
+    def test_a_lock_is_found_through_a_row_of_a_table_and_a_macro(self):
+        row = "const monitor row = {.name = x, .after_fork = &locking};\n"
+        self.assertEqual(1, len(self.check("rows[0]->after_fork();", self.locking, row)))
+        self.assertEqual(0, len(self.check("rows[0]->name();", self.locking, row)))
+        self.assertEqual(1, len(self.check("EACH(x);", self.locking, "#define EACH(x) \\\n    locking(x)\n")))
+
+    def test_an_own_lock_has_to_be_freed(self):
+        lock = "static sj_owner_lock own;\n"
+        for freed, count in (("sj_owner_lock_free(&own);", 0), ("", 1)):
+            texts = {"a.c": lock + self.handler % freed}
+            self.assertEqual(count, len(lint.find_kept_locks(texts, reach.Sources(texts), "after")))
 
 
 if __name__ == "__main__":

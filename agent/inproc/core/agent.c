@@ -54,7 +54,17 @@ static void prepare_for_plans(const sj_link *link)
     sj_monitors_prepare(link->runtimes);
 }
 
-/* The first conversation of a process. A forked child has its parent's patches already. */
+static sj_status start_recorder(const char *arena_name, const sj_link_welcome *welcome)
+{
+    SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, welcome));
+    sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
+    sojourn_agent_state.session = welcome->session;
+    follow_children = welcome->follow_children;
+    sj_monitors_choose(welcome->runtimes);
+    return SJ_OK;
+}
+
+/* The first conversation of a process. Takes the loader's lock. */
 static sj_status join(sj_link *link, sj_link_occasion occasion)
 {
     sj_link_welcome welcome;
@@ -62,14 +72,21 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     SJ_TRY(sj_conversation_open(link, occasion, &welcome));
     prepare_for_plans(link);
     sj_recorder_note_program();
-    SJ_TRY(sj_recorder_start(sojourn_agent_state.runtime_directory, arena_name, &welcome));
-    sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
-    sojourn_agent_state.session = welcome.session;
-    follow_children = welcome.follow_children;
-    sj_monitors_choose(welcome.runtimes);
-    if (occasion != SJ_OCCASION_FORK) {
-        SJ_TRY(sj_modules_announce(link, false));
-    }
+    SJ_TRY(start_recorder(arena_name, &welcome));
+    SJ_TRY(sj_modules_announce(link, false));
+    sj_recorder_set_state(SJ_ARENA_RECORDING);
+    return sj_conversation_finish(link);
+}
+
+/* The first conversation of a forked child, which has its parent's patches already. Takes no lock
+ * that fork does not reset: another thread of the parent may have held the loader's, for ever. */
+static sj_status rejoin(sj_link *link)
+{
+    sj_link_welcome welcome;
+    const char *arena_name = sj_conversation_name_arena();
+    SJ_TRY(sj_conversation_open(link, SJ_OCCASION_FORK, &welcome));
+    sj_monitors_rejoin(link->runtimes);
+    SJ_TRY(start_recorder(arena_name, &welcome));
     sj_recorder_set_state(SJ_ARENA_RECORDING);
     return sj_conversation_finish(link);
 }
@@ -117,8 +134,7 @@ static void after_fork_in_child(void)
     sj_recorder_after_fork();
     sj_monitors_after_fork();
     sj_conversation_end();
-    if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 &&
-        join(&link, SJ_OCCASION_FORK) != SJ_OK) {
+    if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 && rejoin(&link) != SJ_OK) {
         sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
     }
     sj_link_close(&link);

@@ -735,14 +735,3 @@ void sj_modules_on_loader_event(void)
         on_modules();
     }
 }
-
-uint64_t sj_modules_find_original(uint64_t address)
-{
-    for (uint32_t i = 0; i < entry_count; i++) {
-        const uint64_t original = sj_hooks_find_original(&modules[i].hooked, address);
-        if (original != 0) {
-            return original;
-        }
-    }
-    return address;
-}

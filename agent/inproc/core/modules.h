@@ -58,10 +58,6 @@ void sj_modules_on_loader_event(void);
  */
 void sj_modules_on_initialisation(void);
 
-/* sj_modules_find_original is sj_hooks_find_original over all modules; `address` itself when it is
- * in no stub. Async-signal-safe. */
-uint64_t sj_modules_find_original(uint64_t address);
-
 /* sj_modules_is_excluded: the recorder wants nothing of the module that holds this code. */
 bool sj_modules_is_excluded(uint64_t address);
 

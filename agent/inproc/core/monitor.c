@@ -25,6 +25,15 @@ void sj_monitors_prepare(uint32_t runtimes)
     }
 }
 
+void sj_monitors_rejoin(uint32_t runtimes)
+{
+    for (uint32_t i = 0; i < MONITORS; i++) {
+        if ((runtimes & monitors[i]->bit) != 0 && monitors[i]->rejoin != NULL) {
+            monitors[i]->rejoin();
+        }
+    }
+}
+
 void sj_monitors_choose(uint32_t runtimes)
 {
     chosen_bits = runtimes;

@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-/* Every function may be NULL. All but after_fork and prepare are called for a started monitor only,
- * on_modules also for one that has no `start`, by one thread at a time; none may use locks of the C
- * library's allocator. */
+/* Every function may be NULL. All but after_fork, rejoin and prepare are called for a started
+ * monitor only, on_modules also for one that has no `start`, by one thread at a time; none may use
+ * locks of the C library's allocator. */
 typedef struct sj_monitor {
     sj_link_runtime bit; /* of sj_link_welcome.runtimes */
     const char *name;    /* for people: "event loops" */
@@ -25,6 +25,9 @@ typedef struct sj_monitor {
     void (*on_modules)(void);
     /* The only thread of a forked child, before it joins the session; started or not. */
     void (*after_fork)(void);
+    /* The only thread of a forked child, as it joins a session that has this monitor. This and
+     * after_fork use no lock that fork does not reset (lint.locks). */
+    void (*rejoin)(void);
     /* Gives the program back what `start` changed while other threads run on, and writes what stays
      * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
      * changes stays until the process ends, so attached processes are not monitored. */
@@ -41,6 +44,9 @@ typedef struct sj_monitor {
 /* sj_monitors_prepare readies the monitors of `runtimes` (sj_link_runtime bits) before plans are
  * applied. */
 void sj_monitors_prepare(uint32_t runtimes);
+
+/* sj_monitors_rejoin readies the monitors of `runtimes` in a forked child. */
+void sj_monitors_rejoin(uint32_t runtimes);
 
 /* sj_monitors_choose says which monitors this session has. */
 void sj_monitors_choose(uint32_t runtimes);

@@ -1,6 +1,5 @@
 /* The monitor of freed memory (agent/inproc/zombies). */
 #include "agent/inproc/core/conversation.h"
-#include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 
 #include "agent/abi/agent_state.h"
@@ -14,7 +13,6 @@ static void prepare_zombies(void)
     static bool is_later;
     const bool prepare_only = is_later || state->prepare_only != 0;
     is_later = true;
-    sj_zombies_find_code = sj_modules_find_original;
     atomic_fetch_add(&state->changing, 1); /* tracers read these tables, too */
     (void)!sj_zombies_prepare(state->runtime_directory, sj_conversation_zombies_name(),
                               prepare_only);
@@ -22,9 +20,16 @@ static void prepare_zombies(void)
     atomic_fetch_add(&state->changing, 1);
 }
 
+/* The child has its parent's tables, which tracers have read. */
+static void rejoin_zombies(void)
+{
+    sj_zombies_rejoin(sojourn_agent_state.runtime_directory, sj_conversation_zombies_name());
+}
+
 /* It has no `stop`: detaching leaves the heap by itself (agent/attach/detach.c). */
 const sj_monitor sj_monitor_zombies = {.bit = SJ_LINK_RUNTIME_ZOMBIES,
                                        .name = "zombies",
                                        .prepare = prepare_zombies,
                                        .on_modules = sj_zombies_note_modules,
-                                       .after_fork = sj_zombies_after_fork};
+                                       .after_fork = sj_zombies_after_fork,
+                                       .rejoin = rejoin_zombies};

@@ -10,7 +10,8 @@
 
 /* How far jumps reach, less room for what lies between (SJ_ARCH_REACH_BYTES); what every page size
  * divides (SJ_ARCH_PAGE_MULTIPLE); eight bytes of code that return 0 (SJ_ARCH_RETURN_ZERO_CODE);
- * the least and the kind of a patch of a return (SJ_RETURN_ROOM_BYTES, SJ_ARCH_JUMP_PATCH). */
+ * the least and the kind of a patch of a return (SJ_RETURN_ROOM_BYTES, SJ_ARCH_JUMP_PATCH); the
+ * sj_stub_kind of moved code with a distance in it (SJ_ARCH_MOVED_KIND). */
 #include SJ_ARCH_FILE(hooks, limits.h)
 
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS)
@@ -53,6 +54,7 @@ typedef struct sj_code_emitter {
     bool too_far;         /* a displacement did not fit */
     bool lacks_label;     /* a label was needed before its place was known */
     bool holds_addresses; /* what was emitted behind the trampolines is for this process only */
+    struct sj_stub_notes *notes; /* stub_notes.h; NULL: no map is made */
 } sj_code_emitter;
 
 /* The tail-call entry of a function: exits that jump to the function's start go there instead. */

@@ -69,17 +69,47 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
+static uint64_t resolve(const definition_search *search)
+{
+    if (search->type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
+        return ((uint64_t(*)(void))search->address)(); /* others get what only the loader has */
+    }
+    return search->type == STT_FUNC ? search->address : 0;
+}
+
 uint64_t sj_definition_find(const char *name, const char *version)
 {
     definition_search search = {.name = name, .version = version, .hash = sj_symbol_hash(name)};
     (void)dl_iterate_phdr(search_module, &search);
-    if (search.count != 1) {
+    return search.count == 1 ? resolve(&search) : 0;
+}
+
+/* Stops at the first module that defines the name. */
+static int search_oldest(struct dl_phdr_info *info, size_t size, void *context)
+{
+    definition_search *search = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (!sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    if (search.type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
-        return ((uint64_t(*)(void))search.address)(); /* others get what only the loader has */
+    for (uint32_t index = 0; sj_symbol_next(&view, search->name, search->hash, &index);) {
+        const uint16_t number = view.versions != NULL ? view.versions[index] & VERSION_MASK : 0;
+        const ElfW(Sym) *symbol = &view.symbols[index];
+        search->named++;
+        if (number == FIRST_VERSION) {
+            search->type = ELF64_ST_TYPE(symbol->st_info);
+            search->address = view.bias + symbol->st_value;
+        }
     }
-    return search.type == STT_FUNC ? search.address : 0;
+    return search->named != 0;
+}
+
+uint64_t sj_definition_oldest(const char *name)
+{
+    definition_search search = {.name = name, .hash = sj_symbol_hash(name)};
+    (void)dl_iterate_phdr(search_oldest, &search);
+    return search.named > 1 && search.address != 0 ? resolve(&search) : 0;
 }
 
 bool sj_definition_is_missing(const char *name)

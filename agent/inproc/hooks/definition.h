@@ -15,6 +15,11 @@
  * can decide. */
 uint64_t sj_definition_find(const char *name, const char *version);
 
+/* sj_definition_oldest returns the address of the oldest version of a function, which a module that
+ * names no version is bound to. Returns 0 if the first module that defines the name has only one
+ * version of it, or not the oldest. Any thread; takes the lock of dl_iterate_phdr. */
+uint64_t sj_definition_oldest(const char *name);
+
 /* sj_definition_is_missing: certainly no module defines the name, in any version. */
 bool sj_definition_is_missing(const char *name);
 

@@ -98,11 +98,6 @@ void sj_library_calls_release(sj_hooked_module *module);
 /* sj_library_calls_is_deferred: a module's imports wait for its initialisation. */
 bool sj_library_calls_is_deferred(const sj_hooked_module *module);
 
-/* sj_hooks_find_original returns the address of the program's instruction that the one at `address`
- * in a stub of the module is a copy of, as well as that can be known: else the place of the patch
- * that leads to the stub. 0: no stub of the module is there. Async-signal-safe. */
-uint64_t sj_hooks_find_original(const sj_hooked_module *module, uint64_t address);
-
 /* sj_hooks_unpatch restores every byte of the module. The stubs stay mapped, because a thread may
  * still run in them. SJ_EPERM the text cannot be written; nothing is changed. */
 SJ_MUST_CHECK sj_status sj_hooks_unpatch(sj_hooked_module *module);

@@ -21,7 +21,6 @@ enum { SLOT_BYTES = 8 };
 /* State of one pass over the slots of a module. */
 typedef struct bind_run {
     sj_hooked_module *module;
-    void *handle; /* of the module, for dlsym; NULL: not known */
     bool (*may_dispatch_to)(
         uint64_t target);    /* not NULL: the program runs, changes are prepared only */
     sj_hooks_report *report; /* NULL: not reported */
@@ -114,26 +113,30 @@ static uint64_t find_symbol(void *scope, const char *name, const char *version)
     return (uint64_t)(uintptr_t)found;
 }
 
+static bool is_weak(const sj_dynamic_view *view, uint32_t symbol)
+{
+    return ELF64_ST_BIND(view->symbols[symbol].st_info) == STB_WEAK;
+}
+
 /* Resolves as the loader would at the first call: in the global scope, then in that of the module.
  * A position-dependent program may define its own PLT entry as the function's address, which no
  * slot may hold: then the next definition behind the program (and the agent, which follows it) is
- * meant.
- */
-static uint64_t bind_now(const bind_run *run, const sj_dynamic_view *view, uint32_t index)
+ * meant. The loader has made no scope of their own for most modules, and dlsym would read it: what
+ * the global scope lacks is looked up in the modules' tables. */
+static uint64_t bind_now(const sj_dynamic_view *view, uint32_t index)
 {
     const char *name = view->strings + view->symbols[index].st_name;
     const char *version = sj_symbol_version(view, index);
+    const uint64_t oldest = version == NULL ? sj_definition_oldest(name) : 0;
+    if (oldest != 0) {
+        return oldest;
+    }
     const uint64_t first = find_symbol(RTLD_DEFAULT, name, version);
     const uint64_t next = find_symbol(RTLD_NEXT, name, version);
     if (first != 0 && (first == next || first == sj_rebind_find(name))) {
         return first;
     }
-    return next != 0 || run->handle == NULL ? next : find_symbol(run->handle, name, version);
-}
-
-static bool is_weak(const sj_dynamic_view *view, uint32_t symbol)
-{
-    return ELF64_ST_BIND(view->symbols[symbol].st_info) == STB_WEAK;
+    return next != 0 || is_weak(view, index) ? next : sj_definition_find(name, version);
 }
 
 /* bind_now while other threads run, which may be loading this very module: a slot that is not
@@ -158,7 +161,11 @@ static uint64_t find_target(const bind_run *run, const sj_dynamic_view *view, ui
         const uint64_t target = find_definition(view, index, held, is_lazy);
         return target != 0 && run->may_dispatch_to(target) ? target : 0;
     }
-    return is_lazy ? bind_now(run, view, index) : held;
+    if (is_lazy) {
+        return bind_now(view, index);
+    }
+    const bool is_function = ELF64_ST_TYPE(view->symbols[index].st_info) == STT_FUNC;
+    return is_function || sj_definition_is_code(held) ? held : 0;
 }
 
 static void bind_slot(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
@@ -228,13 +235,9 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     bind_run *run = context;
     sj_dynamic_view view;
-    Dl_info known;
     (void)size;
     if (info->dlpi_addr != run->module->bias || !sj_dynamic_view_read(info, &view)) {
         return 0;
-    }
-    if (dladdr1 == NULL || dladdr1(view.dynamic, &known, &run->handle, RTLD_DL_LINKMAP) == 0) {
-        run->handle = NULL;
     }
     sj_initialisation_begin(&run->module->calls->init, &view);
     visit_slots(run, &view, bind_slot);

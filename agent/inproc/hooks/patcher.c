@@ -1,6 +1,8 @@
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/hooks/stub_notes.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -398,6 +400,7 @@ sj_status sj_hooks_unpatch(sj_hooked_module *module)
 void sj_hooks_forget(sj_hooked_module *module)
 {
     if (module->stubs != NULL) {
+        sj_stub_areas_remove(module->stubs);
         (void)sj_sys_unmap(module->stubs, module->stubs_bytes);
     }
     if (module->changes != NULL) {
@@ -406,6 +409,21 @@ void sj_hooks_forget(sj_hooked_module *module)
     sj_library_calls_free(module);
     sj_recorder_forget_functions(module);
     *module = (sj_hooked_module){0};
+}
+
+/* Fills a page with a jump to `target` that stands for the instruction at `address`. */
+static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
+{
+    enum { MAP = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) };
+    sj_stub_notes notes = {.area = (uint64_t)(uintptr_t)area,
+                           .text = address,
+                           .main = {.entries = (sj_stub_entry *)(void *)(area + MAP), .room = 1}};
+    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area, .notes = &notes};
+    sj_code_begin_place(&emitter, SJ_STUB_FIXED, address);
+    sj_code_emit_trampoline(&emitter, target);
+    sj_stub_notes_finish(&notes, MAP, (uint32_t)(emitter.at - notes.area));
+    sj_stub_areas_add(area, PAGE);
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, PAGE);
 }
 
 sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
@@ -425,9 +443,7 @@ sj_status sj_hooks_redirect(uint64_t address, const uint8_t *original, uint8_t b
     module->stubs = sj_near_map(address, address + bytes, PAGE);
     sj_status status = SJ_ENOMEM;
     if (module->stubs != NULL && module->changes != NULL) {
-        sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)module->stubs};
-        sj_code_emit_trampoline(&emitter, target);
-        sj_arch_sync_code((uint64_t)(uintptr_t)module->stubs, PAGE);
+        write_redirection(module->stubs, address, target);
         status = sj_sys_protect(module->stubs, PAGE, PROT_READ | PROT_EXEC) == 0 &&
                          sj_arch_patch_bytes(SJ_ARCH_JUMP_PATCH, address,
                                              (uint64_t)(uintptr_t)module->stubs, original, bytes,

@@ -12,6 +12,7 @@
 #include "agent/inproc/hooks/ready.h"
 
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
@@ -202,6 +203,7 @@ static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *mo
         return false;
     }
     write_trampolines(area);
+    sj_stub_areas_add(area, header->stubs_bytes);
     sj_arch_sync_code(place, header->stubs_bytes);
     return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;
 }

@@ -1,12 +1,15 @@
 /* Design notes
  *
- * The area of a module: the trampolines, the code that probes share, the main lines of all stubs,
- * the tail-call entries (tail_calls.c), and the slow parts, which rarely run and so do not share
- * cache lines with the others. Stubs may jump to later stubs, so there are two passes: one to
- * measure, which finds every address relative to the area, and one to write.
+ * The area of a module: the trampolines, the head of its map (agent/abi/stub_map.h), the code that
+ * probes share, the main lines of all stubs, the tail-call entries (tail_calls.c), the slow parts,
+ * which rarely run and so do not share cache lines with the others, and the map. Stubs may jump to
+ * later stubs, so there are two passes: one to measure, which finds every address relative to the
+ * area, and one to write.
  */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/hooks/stub_notes.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
@@ -19,8 +22,10 @@ enum {
     STUB_ALIGNMENT = 16,
     VALUES_TRAMPOLINE = 16,
     JUMP_TRAMPOLINE = 32,
-    AREA_START = 64
+    AREA_START = 512
 };
+_Static_assert(SJ_STUB_AREA_OFFSET >= JUMP_TRAMPOLINE + 16, "behind the trampolines");
+_Static_assert(SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) <= AREA_START, "in front of all else");
 
 static bool expects_dispatch;
 
@@ -77,6 +82,9 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     if (bytes == NULL) {
         return;
     }
+    sj_code_begin_place(emitter, operation == SJ_OPERATION_COPY ? SJ_STUB_COPY : SJ_ARCH_MOVED_KIND,
+                        application->place);
+    application->place += count;
     if (operation == SJ_OPERATION_COPY) {
         sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
         return;
@@ -355,21 +363,68 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
-static void emit_jump_leave(const sj_application *application, sj_code_emitter *emitter,
-                            uint32_t index, uint32_t jump_register)
+static void read_jump_leave(const sj_application *application, sj_reader *reader,
+                            sj_code_emitter *emitter, uint32_t index)
 {
-    if (application->heads == NULL) {
-        emit_values(application, emitter, index, MOMENT_JUMP);
-        sj_code_emit_jump_leave(
-            emitter, sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index)),
-            jump_register);
+    const uint32_t jump_register = (uint32_t)sj_read_varint(reader);
+    const uint64_t size = sj_read_varint(reader);
+    const uint8_t *bytes = sj_reader_take(reader, (size_t)size);
+    const uint64_t field = sj_read_varint(reader);
+    const uint64_t target = read_target(application, reader);
+    const uint64_t end = field != 0 ? field + sizeof(int32_t) : 0;
+    if (reader->bad || bytes == NULL || end > size) {
+        reader->bad = true;
+        return;
     }
+    if (application->heads != NULL) {
+        return;
+    }
+    emit_values(application, emitter, index, MOMENT_JUMP);
+    if (end != 0) {
+        sj_code_emit_relative(emitter, bytes, (uint32_t)end, (uint32_t)field, target);
+    }
+    sj_code_emit_bytes(emitter, bytes + end, (uint32_t)(size - end));
+    sj_code_emit_jump_leave(emitter,
+                            sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index)),
+                            jump_register);
+}
+
+/* begin_operation notes what the code of an operation stands for. */
+static void begin_operation(const sj_application *application, sj_code_emitter *emitter,
+                            sj_plan_operation operation)
+{
+    switch (operation) {
+    case SJ_OPERATION_ENTER:
+    case SJ_OPERATION_LEAVE:
+    case SJ_OPERATION_TAIL_CALL:
+    case SJ_OPERATION_JUMP_LEAVE:
+    case SJ_OPERATION_PUSH_RETURN:
+        sj_code_begin_place(emitter, SJ_STUB_FIXED, application->place);
+        break;
+    case SJ_OPERATION_JUMP:
+    case SJ_OPERATION_JUMP_STUB:
+    case SJ_OPERATION_JUMP_IF_STUB:
+        sj_code_begin_place(emitter, SJ_ARCH_MOVED_KIND, application->place);
+        break;
+    case SJ_OPERATION_DISPATCH:
+        sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_place(sj_application *application, sj_reader *reader, uint32_t function)
+{
+    application->place = application->bias + sj_plan_functions(application->plan)[function].offset +
+                         (uint64_t)sj_read_zigzag(reader);
 }
 
 static void emit_operation(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                            uint32_t function)
 {
     const sj_plan_operation operation = (sj_plan_operation)sj_read_u8(reader);
+    begin_operation(application, emitter, operation);
     switch (operation) {
     case SJ_OPERATION_ENTER:
         emit_enter(application, emitter, function);
@@ -381,6 +436,9 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         break;
     case SJ_OPERATION_FREE_FLAGS:
         emitter->frees_flags = true;
+        break;
+    case SJ_OPERATION_PLACE:
+        read_place(application, reader, function);
         break;
     case SJ_OPERATION_COPY:
     case SJ_OPERATION_COPY_RELATIVE:
@@ -408,7 +466,7 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         read_tail_call(application, reader, emitter, function);
         break;
     case SJ_OPERATION_JUMP_LEAVE:
-        emit_jump_leave(application, emitter, function, (uint32_t)sj_read_varint(reader));
+        read_jump_leave(application, reader, emitter, function);
         break;
     case SJ_OPERATION_DISPATCH:
         emit_values(application, emitter, function, MOMENT_ENTRY);
@@ -428,6 +486,8 @@ static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uin
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
     emitter->frees_flags = false; /* left over from a stub that ended without a probe */
+    application->place =
+        application->bias + sj_plan_functions(application->plan)[stub->function].offset;
     while (!reader.bad && sj_reader_left(&reader) != 0) {
         emit_operation(application, &reader, emitter, stub->function);
     }
@@ -439,15 +499,35 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Finds the address of each stub relative to the area, and the sizes of its two halves. */
-static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t *main_bytes,
-                          uint64_t *cold_bytes)
+/* The sizes of the parts of an area. */
+typedef struct area_layout {
+    uint64_t main_bytes;
+    uint64_t cold_bytes;
+    uint64_t map; /* offset */
+    uint64_t bytes;
+    uint32_t main_count; /* of the map's entries */
+    uint32_t cold_count;
+} area_layout;
+
+/* What begins an area is called by the code behind it. */
+static void note_trampolines(sj_code_emitter *emitter, uint64_t area)
 {
-    sj_code_emitter emitter = {.at = AREA_START,
-                               .measuring = true,
+    emitter->at = area;
+    sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
+    sj_code_note_stack(emitter, &emitter->cold_at, 0);
+    emitter->at = area + AREA_START;
+}
+
+/* Finds the address of each stub relative to the area, and the sizes of its parts. */
+static area_layout measure_stubs(sj_application *application, uint64_t thunk)
+{
+    sj_stub_notes notes = {.text = application->bias + application->plan->text_low};
+    sj_code_emitter emitter = {.measuring = true,
                                .is_inline = sj_is_generated(application),
                                .thunk = thunk,
-                               .counts_calls = sj_recorder_counts_calls()};
+                               .counts_calls = sj_recorder_counts_calls(),
+                               .notes = &notes};
+    note_trampolines(&emitter, 0);
     sj_code_emit_shared(&emitter);
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {
         if (application->function_skips[sj_plan_stubs(application->plan)[i].function] !=
@@ -462,8 +542,16 @@ static void measure_stubs(sj_application *application, uint64_t thunk, uint64_t 
         }
     }
     sj_code_emit_tail_call_entries(application, &emitter);
-    *main_bytes = emitter.at;
-    *cold_bytes = emitter.cold_at;
+    area_layout layout = {.main_bytes = emitter.at,
+                          .cold_bytes = emitter.cold_at,
+                          .map = align_up(emitter.at + emitter.cold_at, sizeof(sj_stub_entry))};
+    if (layout.map < SJ_STUB_AREA_MOST_BYTES) {
+        layout.main_count = notes.main.count;
+        layout.cold_count = notes.cold.count;
+    }
+    const uint64_t entries = (uint64_t)layout.main_count + layout.cold_count;
+    layout.bytes = align_up(layout.map + entries * sizeof(sj_stub_entry), PAGE);
+    return layout;
 }
 
 /* Writes one stub; a second time if it used a label before its place was known. */
@@ -478,9 +566,11 @@ static void write_stub(sj_application *application, sj_code_emitter *emitter, ui
         return;
     }
     const sj_code_emitter start = *emitter;
+    const sj_stub_notes noted = *emitter->notes;
     bool is_valid = emit_stub(application, emitter, index);
     if (is_valid && emitter->lacks_label) {
         *emitter = start;
+        *emitter->notes = noted;
         is_valid = emit_stub(application, emitter, index) && !emitter->lacks_label;
     }
     if (!is_valid) {
@@ -504,47 +594,67 @@ void sj_stubs_emit_trampolines(sj_code_emitter *emitter)
     sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
 }
 
+/* The places of what the plan's indices name, now that the area's is known. */
+static void place_stubs(sj_application *application, uint64_t area)
+{
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        application->stub_addresses[i] += area;
+    }
+    for (uint32_t i = 0; i < application->plan->function_count; i++) {
+        application->tail_call_entries[i] += application->tail_call_entries[i] != 0 ? area : 0;
+    }
+}
+
+static void write_area(sj_application *application, uint64_t thunk, const area_layout *layout,
+                       uint64_t area)
+{
+    sj_stub_entry *entries = (sj_stub_entry *)(uintptr_t)(area + layout->map);
+    sj_stub_notes notes = {
+        .area = area,
+        .text = application->bias + application->plan->text_low,
+        .main = {.entries = entries, .room = layout->main_count},
+        .cold = {.entries = entries + layout->main_count, .room = layout->cold_count}};
+    sj_code_emitter emitter = {.at = area,
+                               .cold_at = area + layout->main_bytes,
+                               .is_inline = sj_is_generated(application),
+                               .thunk = thunk,
+                               .counts_calls = sj_recorder_counts_calls(),
+                               .notes = &notes};
+    sj_stubs_emit_trampolines(&emitter);
+    note_trampolines(&emitter, area);
+    sj_code_emit_shared(&emitter);
+    for (uint32_t i = 0; i < application->plan->stub_count; i++) {
+        write_stub(application, &emitter, i);
+    }
+    sj_code_emit_tail_call_entries(application, &emitter);
+    application->is_movable = !emitter.holds_addresses && thunk == 0;
+    if (layout->main_count != 0) {
+        sj_stub_notes_finish(&notes, (uint32_t)layout->map,
+                             (uint32_t)(layout->main_bytes + layout->cold_bytes));
+    }
+}
+
 sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
-    uint64_t main_bytes = 0;
-    uint64_t cold_bytes = 0;
     const uint64_t thunk = find_thunk();
-    measure_stubs(application, thunk, &main_bytes, &cold_bytes);
-    const uint64_t bytes = align_up(main_bytes + cold_bytes, PAGE);
+    const area_layout layout = measure_stubs(application, thunk);
     const uint64_t low = application->bias + plan->text_low;
     const uint64_t high = application->bias + plan->text_high;
-    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, bytes)
-                                                 : sj_near_map(low, high, bytes);
+    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, layout.bytes)
+                                                 : sj_near_map(low, high, layout.bytes);
     if (area == NULL) {
         for (uint32_t i = 0; i < plan->function_count; i++) {
             application->function_skips[i] = SJ_SKIP_STUB_TOO_FAR;
         }
         return SJ_OK;
     }
-    sj_sys_populate(area, bytes);
-    for (uint32_t i = 0; i < plan->stub_count; i++) {
-        application->stub_addresses[i] += (uint64_t)(uintptr_t)area;
-    }
-    for (uint32_t i = 0; i < plan->function_count; i++) {
-        application->tail_call_entries[i] +=
-            application->tail_call_entries[i] != 0 ? (uint64_t)(uintptr_t)area : 0;
-    }
-    sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area,
-                               .is_inline = sj_is_generated(application),
-                               .thunk = thunk,
-                               .counts_calls = sj_recorder_counts_calls()};
-    sj_stubs_emit_trampolines(&emitter);
-    emitter.cold_at = (uint64_t)(uintptr_t)area + main_bytes;
-    emitter.at = (uint64_t)(uintptr_t)area + AREA_START;
-    sj_code_emit_shared(&emitter);
-    for (uint32_t i = 0; i < plan->stub_count; i++) {
-        write_stub(application, &emitter, i);
-    }
-    sj_code_emit_tail_call_entries(application, &emitter);
-    application->is_movable = !emitter.holds_addresses && thunk == 0;
+    sj_sys_populate(area, layout.bytes);
+    place_stubs(application, (uint64_t)(uintptr_t)area);
+    write_area(application, thunk, &layout, (uint64_t)(uintptr_t)area);
     module->stubs = area;
-    module->stubs_bytes = bytes;
-    sj_arch_sync_code((uint64_t)(uintptr_t)area, bytes);
-    return sj_sys_protect(area, bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
+    module->stubs_bytes = layout.bytes;
+    sj_stub_areas_add(area, layout.bytes);
+    sj_arch_sync_code((uint64_t)(uintptr_t)area, layout.bytes);
+    return sj_sys_protect(area, layout.bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
 }

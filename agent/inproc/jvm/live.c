@@ -357,6 +357,7 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
 
 void sj_jvm_after_fork(void)
 {
+    sj_jvm_pauses_after_fork();
     if (sj_jvm.options.agent_state != NULL) {
         atomic_store(&sj_jvm.enabled, 0);
         atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_NONE);

@@ -130,6 +130,11 @@ void sj_jvm_forget_pauses(void)
     }
 }
 
+void sj_jvm_pauses_after_fork(void)
+{
+    sj_owner_lock_free(&opening);
+}
+
 static uint32_t add_text(char *text, uint32_t used, const char *more)
 {
     const uint32_t bytes = (uint32_t)strlen(more);

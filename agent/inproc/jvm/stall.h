@@ -21,4 +21,7 @@ void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall));
 /* sj_jvm_forget_pauses ends the noting of pauses, which the first watch began. */
 void sj_jvm_forget_pauses(void);
 
+/* sj_jvm_pauses_after_fork gives up a lock of the parent's. The only thread of a forked child. */
+void sj_jvm_pauses_after_fork(void);
+
 #endif

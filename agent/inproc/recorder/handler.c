@@ -3,9 +3,15 @@
  * Whether a thread runs a signal handler is read off its stack: the kernel leaves there, as the
  * handler's return address, the restorer that sigaction was given, and gives the restorers when
  * asked for the actions; behind it lies the frame that the kernel made. Where no restorers are in
- * use, a word that the kernel writes into every such frame takes their place. The remains of an
- * earlier frame make the thread drop instead of wait, which is the safe side; so does a stack that
- * is not the thread's own (alternate signal stacks, coroutines).
+ * use, a word that the kernel writes into every such frame takes their place. A stack that is not
+ * the thread's own (alternate signal stacks, coroutines) makes the thread drop instead of wait,
+ * which is the safe side.
+ *
+ * Frames of handlers that have returned stay on the stack, in live frames that do not overwrite
+ * them; so do those of inferior calls. A handler that runs has its own signal blocked beside those
+ * that were blocked before, which the frame says. So a frame with the thread's present mask is a
+ * remainder, unless some handler may be interrupted by its own signal (SA_NODEFER). A handler that
+ * unblocks its signal itself waits as any function does.
  *
  * A fault of the thread's own comes at an instruction of the program's, never in the recorder: its
  * handler may wait as any function may. HotSpot lives on such faults, and what its handler leaves
@@ -107,9 +113,28 @@ static bool is_own_fault(const uint64_t *words)
            (action.flags & SA_SIGINFO) != 0;
 }
 
+static bool is_any_undeferred(void)
+{
+    for (uint32_t number = 1; number <= SIGNALS; number++) {
+        kernel_action action = {0, 0, 0, 0};
+        if (read_action(number, &action) && (action.flags & SA_NODEFER) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the handler of a frame has returned: no more signals are blocked than before it. */
+static bool is_remainder(const uint64_t *words)
+{
+    uint64_t mask = 0;
+    return SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask), 0, 0) == 0 &&
+           mask == sj_arch_frame_mask(words) && !is_any_undeferred();
+}
+
 static bool is_frame(const uint64_t *words, uint64_t at)
 {
-    return sj_arch_is_signal_frame(words, at) && !is_own_fault(words);
+    return sj_arch_is_signal_frame(words, at) && !is_own_fault(words) && !is_remainder(words);
 }
 
 /* Looks for a handler's frame from `from` up to `high`, at most PART_BYTES further, and returns

@@ -10,12 +10,16 @@
  * written when the window is counted (its probe was interrupted) stays, is counted next time, and
  * the window is armed behind it.
  *
+ * A thread waits while it still has room: with its last chunk open and not `busy`, so that signal
+ * handlers record. They may run the whole slow path there. Buffers of few chunks have no such
+ * chunk to spare: half of the room would stay unused.
+ *
  * A thread without a slot has no window. All its probes come here, so that each of its records is
  * counted at once: it may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
-enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3 };
+enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
 void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
 {
@@ -158,6 +162,30 @@ static bool find_slot(sj_recorder_thread *self)
     return false;
 }
 
+/* Whether the thread has opened its last chunk, and has enough of them to wait for another. */
+static bool has_opened_last(const sj_recorder_thread *self)
+{
+    return sj_recorder.arena->chunks_per_thread >= SPARE_FROM_CHUNKS && !self->is_forking &&
+           atomic_load_explicit(&self->slot->free_chunks, memory_order_relaxed) == 0;
+}
+
+/* Opens a chunk, waiting if the policy allows it. Handlers that filled the chunk during a wait for
+ * another have left the thread without one: it tries again. */
+static bool open_with_spare(sj_recorder_thread *self)
+{
+    const bool may_wait = !self->wait_failed; /* a chunk resets it */
+    while (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
+        if (may_wait && has_opened_last(self)) {
+            (void)sj_recorder_wait(self);
+        }
+        if (self->mode == SJ_MODE_CHUNK) {
+            return true;
+        }
+        close_mode(self);
+    }
+    return false;
+}
+
 /* Finds a place for the cursor; false when the current record has to be dropped alone. */
 static bool advance_cursor(sj_recorder_thread *self)
 {
@@ -176,7 +204,7 @@ static bool advance_cursor(sj_recorder_thread *self)
         self->mode = SJ_MODE_REFUSED;
         return false;
     }
-    if (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
+    if (open_with_spare(self)) {
         return true;
     }
     self->mode = SJ_MODE_DISCARD;

@@ -70,14 +70,26 @@ static bool has_free_chunk(sj_recorder_thread *self)
     return atomic_load(&self->slot->free_chunks) != 0;
 }
 
+/* Sets whether probes in signal handlers may only count and drop. */
+static void set_busy(sj_recorder_thread *self, uint32_t busy)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = busy;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
 static bool wait_for_chunk(sj_recorder_thread *self)
 {
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
+    /* Signal handlers record into an open chunk meanwhile; a fork wants their slow path. */
+    const bool lends = self->mode == SJ_MODE_CHUNK && !self->is_forking;
     if (may_be_in_handler(self, stack)) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
+    set_busy(self, !lends);
     const bool found = wait_for(self, has_free_chunk);
+    set_busy(self, 1);
     const uint64_t waited = sj_arch_ticks() - start_ticks;
     self->waited_ticks += waited;
     atomic_fetch_add_explicit(&self->slot->waited_ticks, waited, memory_order_relaxed);

@@ -6,6 +6,7 @@
  * so that a handler reads a whole one. errno is never written: system calls are raw. */
 #include "agent/inproc/zombies/internal.h"
 
+#include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/trace.h"
 
@@ -22,8 +23,6 @@ typedef struct program_action {
     struct sigaction kept[KEPT];
     _Atomic uint32_t latest; /* of kept, modulo KEPT */
 } program_action;
-
-uint64_t (*sj_zombies_find_code)(uint64_t address);
 
 static const int numbers[NUMBERS] = {SIGSEGV, SIGBUS};
 static program_action actions[NUMBERS];
@@ -202,15 +201,24 @@ static sj_pool_slot *explain(uint64_t address, sj_zombie_kind *kind)
     return slot;
 }
 
+/* Of a fault in a stub, the trace is that of the instruction that the stub has a copy of. */
+static void leave_stub(sj_zombie_trace *use)
+{
+    sj_stub_state state = {.pc = use->registers[SJ_TRACE_COUNTER],
+                           .sp = use->registers[SJ_TRACE_STACK_POINTER]};
+    if (sj_stubs_leave(&state)) {
+        use->registers[SJ_TRACE_COUNTER] = state.pc;
+        use->registers[SJ_TRACE_STACK_POINTER] = state.sp;
+    }
+}
+
 static void take_fault(int signal, uint64_t address, const siginfo_t *info, void *context)
 {
     sj_zombie_trace use = {0};
     sj_zombie_kind kind;
     sj_pool_slot *slot = explain(address, &kind);
     sj_trace_of_context(&use, context);
-    if (sj_zombies_find_code != NULL) {
-        use.registers[SJ_TRACE_COUNTER] = sj_zombies_find_code(use.registers[SJ_TRACE_COUNTER]);
-    }
+    leave_stub(&use);
     if (sj_report_use(slot, kind, address, sj_context_is_write(context), &use,
                       use.registers[SJ_TRACE_COUNTER]) == SJ_ZOMBIE_STOP) {
         leave_to_kernel(signal, info);

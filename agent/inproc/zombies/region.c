@@ -19,7 +19,13 @@ sj_zombie_region *_Atomic sj_zombie_region_now;
 static sj_hooked_module takers[SJ_HEAP_PARTS];
 static bool was_prepared;
 static bool has_left;
+static bool was_monitored; /* by this process, or the one that forked it */
 static sj_zombie_refusal refusal;
+
+/* The modules that the region lists. A forked child cannot ask for them: another thread of its
+ * parent may have held the loader's lock. */
+static sj_zombie_module noted[SJ_ZOMBIE_MODULES];
+static uint32_t noted_count;
 
 static bool join_path(char *path, const char *directory, const char *name)
 {
@@ -304,21 +310,51 @@ static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* What the settings ask of the heap and has not been tried. */
-static void try_heap(sj_zombie_region *region, bool prepare_only)
+/* What the settings ask of a heap that was tried. */
+static void use_heap(sj_zombie_region *region)
 {
-    const bool counts = region->settings.counts != 0;
-    if (!was_prepared && (region->settings.one_in != 0 || counts)) {
-        refusal = enter_heap(region, prepare_only);
-        was_prepared = true;
-    }
     atomic_store(&region->refusal, refusal);
-    if (was_prepared && counts) {
+    if (was_prepared && region->settings.counts != 0) {
         atomic_store(&region->counting_refusal, begin_counting(region));
     }
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_quarantine_begin(region);
     }
+}
+
+/* What the settings ask of the heap and has not been tried. */
+static void try_heap(sj_zombie_region *region, bool prepare_only)
+{
+    if (!was_prepared && (region->settings.one_in != 0 || region->settings.counts != 0)) {
+        refusal = enter_heap(region, prepare_only);
+        was_prepared = true;
+    }
+    use_heap(region);
+}
+
+static void list_module(sj_zombie_region *region, const sj_zombie_module *module)
+{
+    const uint32_t count = atomic_load(&region->module_count);
+    if (count < SJ_ZOMBIE_MODULES) {
+        region->modules[count] = *module;
+        atomic_store_explicit(&region->module_count, count + 1, memory_order_release);
+    }
+}
+
+/* Publishes the region unless there is nothing to report into it. */
+static bool open_region(sj_zombie_region *region)
+{
+    /* Counting alone may be what is refused. */
+    if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
+        (void)sj_sys_unmap(region, sizeof(*region));
+        return false;
+    }
+    for (uint32_t i = 0; i < noted_count; i++) {
+        list_module(region, &noted[i]);
+    }
+    atomic_store(&sj_zombie_region_now, region);
+    was_monitored = true;
+    return true;
 }
 
 bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
@@ -337,14 +373,21 @@ bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only
         return false;
     }
     try_heap(region, prepare_only);
-    /* Counting alone may be what is refused. */
-    if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
-        (void)sj_sys_unmap(region, sizeof(*region));
+    if (!open_region(region)) {
         return false;
     }
-    atomic_store(&sj_zombie_region_now, region);
     sj_zombies_note_modules();
     return true;
+}
+
+void sj_zombies_rejoin(const char *runtime, const char *name)
+{
+    sj_zombie_region *region =
+        !has_left && (was_prepared || was_monitored) ? map_region(runtime, name) : NULL;
+    if (region != NULL) {
+        use_heap(region);
+        (void)!open_region(region);
+    }
 }
 
 void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
@@ -406,12 +449,11 @@ void sj_zombies_forget(void)
     }
 }
 
-static bool is_noted(const sj_zombie_region *region, uint64_t bias, const char *path)
+static bool is_noted(uint64_t bias, const char *path)
 {
-    const uint32_t count = atomic_load(&region->module_count);
-    for (uint32_t i = count; i-- > 0;) {
-        if (region->modules[i].bias == bias) {
-            return strncmp(region->modules[i].path, path, SJ_ZOMBIE_PATH_BYTES) == 0;
+    for (uint32_t i = noted_count; i-- > 0;) {
+        if (noted[i].bias == bias) {
+            return strncmp(noted[i].path, path, SJ_ZOMBIE_PATH_BYTES) == 0;
         }
     }
     return false;
@@ -419,23 +461,22 @@ static bool is_noted(const sj_zombie_region *region, uint64_t bias, const char *
 
 static int note_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    sj_zombie_region *region = context;
     char path[SJ_ZOMBIE_PATH_BYTES] = "";
-    const uint32_t count = atomic_load(&region->module_count);
     (void)size;
     if (info->dlpi_name == NULL || info->dlpi_name[0] == '\0') {
         (void)SJ_SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1, 0, 0);
     } else if (strnlen(info->dlpi_name, sizeof(path)) < sizeof(path)) {
         memcpy(path, info->dlpi_name, strlen(info->dlpi_name) + 1);
     }
-    if (path[0] != '/' || count == SJ_ZOMBIE_MODULES || is_noted(region, info->dlpi_addr, path)) {
+    if (path[0] != '/' || noted_count == SJ_ZOMBIE_MODULES || is_noted(info->dlpi_addr, path)) {
         return 0;
     }
-    sj_zombie_module *module = &region->modules[count];
+    sj_zombie_module *module = &noted[noted_count];
     module->bias = info->dlpi_addr;
     module->text_high = end_of(info);
     memcpy(module->path, path, sizeof(path));
-    atomic_store_explicit(&region->module_count, count + 1, memory_order_release);
+    noted_count++;
+    list_module(context, module);
     return 0;
 }
 

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_zombies_find_code says where code that a fault met is the program's own: the address that a
- * recorded function's instruction was copied from. Async-signal-safe; NULL: nothing is copied. */
-extern uint64_t (*sj_zombies_find_code)(uint64_t address);
-
 /* sj_zombies_prepare maps the region `name` in the directory `runtime` and, the first time, patches
  * the entries of the allocator. False, and the region says why, if it exists: nothing is changed.
  * No other thread runs, or, with `prepare_only`, a tracer writes the changes later; then one thread
@@ -45,8 +41,13 @@ void sj_zombies_forget(void);
  * time. Takes the loader's lock. */
 void sj_zombies_note_modules(void);
 
-/* sj_zombies_after_fork makes a forked child stop reporting into its parent's region; a following
- * sj_zombies_prepare lets it report into its own. The only thread of the child. */
+/* sj_zombies_after_fork makes a forked child stop reporting into its parent's region. The only
+ * thread of the child. */
 void sj_zombies_after_fork(void);
+
+/* sj_zombies_rejoin then lets the child report into the region `name` in the directory `runtime`
+ * what its parent monitored. Nothing, if the parent monitored nothing: the next sj_zombies_prepare
+ * does what is still to be done. The only thread of the child. Takes no lock. */
+void sj_zombies_rejoin(const char *runtime, const char *name);
 
 #endif

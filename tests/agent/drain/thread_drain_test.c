@@ -8,6 +8,9 @@
 #include "tests/support/fake_arena.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { STACK = 0x7f0000, FUNCTION = 5, CHUNKS = 4, BLOCK_EVENTS = 16, DEPTH = 40, CLOCK_STEP = 3 };
@@ -184,6 +187,38 @@ static void a_thread_that_lives_is_announced(void **state)
     assert_int_not_equal(announced, 0);
     assert_int_equal(sj_thread_drain_end(f->drained, true, 0), SJ_OK);
     assert_int_equal(frames(f), announced + 1);
+}
+
+static void check_name(const fixture *f, const char *given, const char *wanted)
+{
+    assert_int_equal(prctl(PR_SET_NAME, given), 0);
+    const uint64_t before = frames(f);
+    sj_thread_drain_follow_name(f->drained);
+    assert_int_equal(frames(f) - before, strcmp(given, wanted) == 0);
+    assert_string_equal(f->drained->name, wanted);
+}
+
+/* The thread of the arena is this one from here on. */
+static void a_name_that_a_thread_gets_later_is_told(void **state)
+{
+    fixture *f = *state;
+    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    sj_tracked_process_open(getpid(), &f->process.tracked);
+    assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
+    f->drained->next_name_ns = 0;
+    check_name(f, "worker-1", "worker-1");
+    f->drained->next_name_ns = UINT64_MAX; /* it is not looked at yet */
+    check_name(f, "worker-2", "worker-1");
+    f->drained->next_name_ns = 0;
+    check_name(f, "worker-3", "worker-3");
+    f->drained->next_name_ns = 0;
+    f->process.tracked.program.inode++; /* as after exec */
+    check_name(f, "successor", "worker-3");
+    f->drained->next_name_ns = 0;
+    f->process.tracked.program.inode--;
+    f->shared.options.salvage = true; /* the number may be another's */
+    check_name(f, "stranger", "worker-3");
+    sj_tracked_process_close(&f->process.tracked);
 }
 
 /* A flush counts them among the events that are in no block. */
@@ -586,6 +621,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_are_they_counted_twice, set_up, tear_down),

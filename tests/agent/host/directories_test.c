@@ -9,6 +9,13 @@
 
 static char own[64];
 
+/* another_user returns a user without an account and of this test only. Two tests that run at once
+ * would else share the folder that such a user gets. */
+static uid_t another_user(void)
+{
+    return 200000 + (uid_t)getpid();
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -51,7 +58,7 @@ static void one_of_another_user_is_not(void **state)
     if (geteuid() != 0) {
         skip(); /* it cannot be given away */
     }
-    assert_int_equal(chown(own, 65534, 65534), 0);
+    assert_int_equal(chown(own, another_user(), (gid_t)-1), 0);
     assert_false(is_used());
 }
 
@@ -85,15 +92,15 @@ static void a_sessions_directory_is_for_its_user_only(void **state)
     assert_int_equal(rmdir(parent), 0);
 }
 
-/* state_of_nobody_is_in has another user ask for its state directory, with HOME=`home`. */
-static bool state_of_nobody_is_in(const char *home, const char *expected)
+/* other_state_is_in has `user` ask for its state directory, with HOME=`home`. */
+static bool other_state_is_in(uid_t user, const char *home, const char *expected)
 {
     const pid_t child = fork();
     int status = -1;
     if (child == 0) {
         char path[256] = "";
         sj_error error = {0};
-        bool fits = setresuid(65534, 65534, 65534) == 0 && setenv("HOME", home, 1) == 0 &&
+        bool fits = setresuid(user, user, user) == 0 && setenv("HOME", home, 1) == 0 &&
                     unsetenv("XDG_STATE_HOME") == 0 &&
                     sj_state_directory("x", path, sizeof(path), &error) == SJ_OK &&
                     strncmp(path, expected, strlen(expected)) == 0;
@@ -103,8 +110,7 @@ static bool state_of_nobody_is_in(const char *home, const char *expected)
     return status == 0;
 }
 
-/* remove_state removes what is empty of a home: /var/tmp/sojourn-65534 may have been there before.
- */
+/* remove_state removes the empty folders of a home. */
 static void remove_state(const char *home)
 {
     static const char *const names[] = {"/.local/state/sojourn/x", "/.local/state/sojourn",
@@ -119,15 +125,17 @@ static void remove_state(const char *home)
 static void the_home_of_another_user_is_left_alone(void **state)
 {
     (void)state;
-    static const char fallback[] = "/var/tmp/sojourn-65534";
+    const uid_t user = another_user();
+    char fallback[64];
     if (geteuid() != 0) {
         skip(); /* it cannot become another user */
     }
-    assert_true(state_of_nobody_is_in(own, fallback));
+    snprintf(fallback, sizeof(fallback), "/var/tmp/sojourn-%u", (unsigned)user);
+    assert_true(other_state_is_in(user, own, fallback));
     remove_state(fallback);
-    (void)rmdir(fallback);
-    assert_int_equal(chown(own, 65534, 65534), 0);
-    assert_true(state_of_nobody_is_in(own, own));
+    assert_int_equal(rmdir(fallback), 0);
+    assert_int_equal(chown(own, user, (gid_t)-1), 0);
+    assert_true(other_state_is_in(user, own, own));
     remove_state(own);
 }
 

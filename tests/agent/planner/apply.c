@@ -27,6 +27,7 @@ typedef struct emitter {
     size_t stub_fix_count;
     fix label_fixes[4096];
     size_t label_fix_count;
+    uint64_t place; /* address of the instruction that the next copy is of */
     bool bad;
 } emitter;
 
@@ -101,6 +102,20 @@ static void put_to_stub(emitter *e, uint32_t stub)
     e->stub_fixes[e->stub_fix_count++] = (fix){.field = e->at - 4, .end = e->at, .target = stub};
 }
 
+/* Whether bytes are those of the instruction that they stand for: of an indirect call that became a
+ * jump all but the three bits that say so. */
+static bool are_copied(const uint8_t *original, const uint8_t *bytes, size_t size)
+{
+    enum { CALL_OR_JUMP = 0x30 };
+    size_t differing = 0;
+    for (size_t i = 0; i < size; i++) {
+        const bool is_call =
+            i > 0 && bytes[i - 1] == 0xff && (original[i] ^ bytes[i]) == CALL_OR_JUMP;
+        differing += original[i] != bytes[i] && !is_call;
+    }
+    return differing == 0;
+}
+
 static void put_copy(emitter *e, sj_reader *operations, uint8_t operation)
 {
     const uint64_t size = sj_read_varint(operations);
@@ -110,6 +125,9 @@ static void put_copy(emitter *e, sj_reader *operations, uint8_t operation)
         return;
     }
     uint8_t *start = e->at;
+    const bool is_plain = operation == SJ_OPERATION_COPY;
+    e->bad |= is_plain && !are_copied((const uint8_t *)(uintptr_t)e->place, bytes, (size_t)size);
+    e->place += size;
     put(e, bytes, (size_t)size);
     if (operation == SJ_OPERATION_COPY || e->bad) {
         return;
@@ -125,6 +143,24 @@ static void put_copy(emitter *e, sj_reader *operations, uint8_t operation)
     }
 }
 
+static void put_stored_target(emitter *e, sj_reader *operations)
+{
+    (void)sj_read_varint(operations);
+    const uint64_t size = sj_read_varint(operations);
+    const uint8_t *bytes = sj_reader_take(operations, (size_t)size);
+    const uint64_t field = sj_read_varint(operations);
+    const uint64_t target = e->bias + (uint64_t)sj_read_zigzag(operations);
+    uint8_t *start = e->at;
+    if (bytes == NULL) {
+        e->bad = true;
+        return;
+    }
+    put(e, bytes, (size_t)size);
+    if (field != 0 && !e->bad) {
+        set_distance(e, start + field, start + field + sizeof(int32_t), target);
+    }
+}
+
 static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *operations)
 {
     const uint8_t operation = sj_read_u8(operations);
@@ -136,11 +172,15 @@ static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *opera
         put_probe(e, &e->applied->exits[stub->function]);
         return;
     case SJ_OPERATION_JUMP_LEAVE:
-        (void)sj_read_varint(operations);
+        put_stored_target(e, operations);
         put_probe(e, &e->applied->exits[stub->function]);
         return;
     case SJ_OPERATION_FREE_FLAGS:
         put_other_flags(e);
+        return;
+    case SJ_OPERATION_PLACE:
+        e->place = e->bias + sj_plan_functions(e->header)[stub->function].offset +
+                   (uint64_t)sj_read_zigzag(operations);
         return;
     case SJ_OPERATION_JUMP:
         put_jump(e, e->bias + (uint64_t)sj_read_zigzag(operations));
@@ -188,6 +228,7 @@ static void put_stub(emitter *e, uint32_t number)
     sj_reader operations = sj_reader_of(bytes, stub->operations_bytes);
     e->stubs[number] = e->at;
     e->label_fix_count = 0;
+    e->place = e->bias + sj_plan_functions(e->header)[stub->function].offset;
     const uint8_t *start = e->at;
     while (sj_reader_left(&operations) > 0 && !e->bad) {
         put_operation(e, stub, &operations);

@@ -14,6 +14,8 @@
 /* mov $1,%esi; mov $2,%edi; call somewhere, which throws */
 #define THROW 0xbe, 1, 0, 0, 0, 0xbf, 2, 0, 0, 0, 0xe8, 0, 0x10, 0, 0
 
+#define COUNT_OF(items) (sizeof(items) / sizeof(*(items)))
+
 static sj_plan plan;
 
 static const sj_plan_function *plan_one(const uint8_t *bytes, uint32_t size)
@@ -62,6 +64,86 @@ static void the_end_of_a_handler_ends_no_call(void **state)
     assert_true(sj_plan_is_hooked(function));
     assert_int_equal(function->patch_count, 2);
     assert_false(touches(function, HANDLER, HANDLER_END));
+}
+
+/* A way in which code in front of a handler ends, begins one, leaves it, or ends a method. */
+typedef struct piece {
+    uint32_t size;
+    uint8_t bytes[12];
+} piece;
+
+static const piece endings[] = {
+    {2, {0xeb, 0xf9}},                             /* jmp back */
+    {5, {0xe9, 0xf6, 0xff, 0xff, 0xff}},           /* jmp back */
+    {10, {0xbf, 2, 0, 0, 0, 0xe8, 0, 0x10, 0, 0}}, /* mov $2,%edi; call, which throws */
+    {5, {0x48, 0x8b, 0x65, 0xf0, 0xc3}},           /* mov -16(%rbp),%rsp; ret: of a handler */
+};
+static const piece beginnings[] = {
+    {1, {0x90}},                             /* nop */
+    {2, {0x33, 0xc0}},                       /* xor %eax,%eax */
+    {4, {0x48, 0x89, 0x45, 0xe0}},           /* mov %rax,-32(%rbp) */
+    {4, {0x48, 0x89, 0x65, 0xf0}},           /* mov %rsp,-16(%rbp) */
+    {5, {0xb9, 7, 0, 0, 0}},                 /* mov $7,%ecx */
+    {10, {0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7}}, /* movabs */
+};
+static const piece rests[] = {
+    {0, {0}},
+    {10, {0x48, 0xb9, 1, 2, 3, 4, 5, 6, 7}}, /* movabs */
+    {2, {0xeb, 0}},                          /* jmp to the exit */
+};
+static const piece exits[] = {
+    {2, {0xc9, 0xc3}},                         /* leave; ret */
+    {6, {0x4c, 0x8b, 0x75, 0xf8, 0xc9, 0xc3}}, /* mov -8(%rbp),%r14; leave; ret */
+    {4, {0x33, 0xc0, 0xc9, 0xc3}},             /* xor %eax,%eax; leave; ret */
+    {8, {0xb8, 1, 0, 0, 0, 0x5e, 0x5d, 0xc3}}, /* mov $1,%eax; pop %rsi; pop %rbp; ret */
+};
+
+static uint32_t append(uint8_t *bytes, uint32_t at, const piece *more)
+{
+    memcpy(bytes + at, more->bytes, more->size);
+    return at + more->size;
+}
+
+static bool covers(const sj_plan_function *function, uint32_t place)
+{
+    const sj_plan_patch *patches = sj_plan_patches(plan.header) + function->first_patch;
+    bool found = false;
+    for (uint32_t i = 0; i < function->patch_count; i++) {
+        found = found || (patches[i].offset < BASE + place &&
+                          patches[i].offset + patches[i].bytes > BASE + place);
+    }
+    return found;
+}
+
+/* A runtime enters handlers by its own tables, which are not there yet. `number` is a shape. */
+static bool check_shape(uint32_t number)
+{
+    static const piece prologue = {8, {0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x10}};
+    uint8_t bytes[64];
+    uint32_t at = append(bytes, 0, &prologue);
+    at = append(bytes, at, &(piece){5, {0xe8, 0, 0x10, 0, 0}}); /* calls stay in their place */
+    at = append(bytes, at, &endings[number % COUNT_OF(endings)]);
+    number /= COUNT_OF(endings);
+    const uint32_t handler = at;
+    at = append(bytes, at, &beginnings[number % COUNT_OF(beginnings)]);
+    number /= COUNT_OF(beginnings);
+    at = append(bytes, at, &rests[number % COUNT_OF(rests)]);
+    number /= COUNT_OF(rests);
+    at = append(bytes, at, &exits[number]);
+    const sj_plan_function *function = plan_one(bytes, at);
+    assert_false(covers(function, handler));
+    return sj_plan_is_hooked(function);
+}
+
+static void patches_begin_where_handlers_do_or_leave_them(void **state)
+{
+    enum { SHAPES = COUNT_OF(endings) * COUNT_OF(beginnings) * COUNT_OF(rests) * COUNT_OF(exits) };
+    uint32_t hooked = 0;
+    (void)state;
+    for (uint32_t i = 0; i < SHAPES; i++) {
+        hooked += check_shape(i);
+    }
+    assert_true(hooked > SHAPES * 3 / 4);
 }
 
 static void what_may_fault_and_calls_stay_where_they_are(void **state)
@@ -120,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_lie_behind_code_that_throws),
         cmocka_unit_test(the_end_of_a_handler_ends_no_call),
+        cmocka_unit_test(patches_begin_where_handlers_do_or_leave_them),
         cmocka_unit_test(what_may_fault_and_calls_stay_where_they_are),
         cmocka_unit_test(ways_that_are_not_known_are_left_alone),
         cmocka_unit_test(functions_that_lie_badly_are_refused),

@@ -142,6 +142,16 @@ static void a_program_whose_tables_lie_runs_the_same(void **state)
     assert_int_equal(found.open_calls, 0);
 }
 
+static void exceptions_land_between_packed_exits(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {PLANNER_LANDING "-gcc", PLANNER_LANDING "-clang"};
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        const char *const arguments[ARGUMENTS] = {programs[i]};
+        assert_true(compare_runs(arguments).entries > 100);
+    }
+}
+
 static void bash_runs_the_same_hooked(void **state)
 {
     (void)state;
@@ -175,6 +185,7 @@ int main(void)
         cmocka_unit_test(switches_stay_in_their_function_wherever_arms_lie),
         cmocka_unit_test(answers_in_flags_come_through),
         cmocka_unit_test(a_program_whose_tables_lie_runs_the_same),
+        cmocka_unit_test(exceptions_land_between_packed_exits),
         cmocka_unit_test(bash_runs_the_same_hooked),
         cmocka_unit_test(perl_runs_the_same_hooked),
     };

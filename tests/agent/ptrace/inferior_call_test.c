@@ -71,7 +71,23 @@ typedef struct outcome {
     size_t stopped; /* threads, at its end */
     bool is_called;
     bool is_stopped; /* the process, by SIGSTOP */
+    uint32_t frames; /* words below the thread's stack that look like a handler's return address */
 } outcome;
+
+static uint32_t count_below_stack(const sj_tracee *target, pid_t tid, uint64_t wanted)
+{
+    static uint64_t words[4096];
+    sj_stack_copy copy;
+    uint32_t count = 0;
+    assert_int_equal(sj_stack_copy_take(target, tid, sizeof(uint64_t), &copy), SJ_OK);
+    const uint64_t sp = copy.state.sp & ~UINT64_C(7);
+    sj_stack_copy_deinit(&copy);
+    assert_int_equal(sj_tracee_read(target, sp - sizeof(words), words, sizeof(words)), SJ_OK);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        count += words[i] == wanted;
+    }
+    return count;
+}
 
 static bool is_stopped(pid_t child)
 {
@@ -101,6 +117,7 @@ static outcome call(int alone_ms, int timeout_ms, int signal)
     told.status = sj_inferior_call_run(&target, thread, &wanted, timeout_ms);
     told.stopped = target.count;
     told.is_called = atomic_load(&shared->is_called);
+    told.frames = told.is_called ? count_below_stack(&target, child, wanted.restorer) : 0;
     sj_tracee_close(&target);
     told.is_stopped = signal != 0 && is_stopped(child);
     kill(child, SIGKILL);
@@ -115,6 +132,7 @@ static void test_others_run_on_when_the_call_waits_for_one_of_them(void **state)
     assert_int_equal(told.status, SJ_OK);
     assert_int_equal(told.stopped, 1);
     assert_true(told.is_called);
+    assert_int_equal(told.frames, 0);
 }
 
 static void test_others_stay_stopped_unless_that_is_asked_for(void **state)

@@ -4,6 +4,9 @@
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,6 +85,48 @@ static void processes_are_numbered_and_a_pid_that_comes_again_ends_its_old_entry
     assert_int_equal(sj_registry_find_process(f->registry, CHILD, &number), SJ_ENOTFOUND);
     assert_int_equal(sj_registry_list_living(f->registry, living, 4), 1);
     assert_int_equal(sj_registry_end_process(f->registry, 4, &end), SJ_ENOTFOUND);
+}
+
+typedef struct ender {
+    const fixture *f;
+    atomic_bool stop;
+    uint64_t ended;
+} ender;
+
+/* Ends every process of the registry again and again, as the drain does while others come. */
+static void *end_processes(void *argument)
+{
+    ender *self = argument;
+    const sj_process_end end = {.ended_ticks = 9};
+    pid_t living[64];
+    while (!atomic_load(&self->stop)) {
+        const size_t count = sj_registry_list_living(self->f->registry, living, 64);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t number = 0;
+            self->ended +=
+                sj_registry_find_process(self->f->registry, living[i], &number) == SJ_OK &&
+                sj_registry_end_process(self->f->registry, number, &end) == SJ_OK;
+        }
+    }
+    return NULL;
+}
+
+static void processes_of_a_journal_are_adopted_while_others_end(void **state)
+{
+    enum { ADOPTED = 3 * SJ_JOURNAL_PROCESSES };
+    ender ending = {.f = *state};
+    pthread_t thread;
+    pid_t living[ADOPTED];
+    assert_int_equal(pthread_create(&thread, NULL, end_processes, &ending), 0);
+    for (uint64_t i = 1; i <= ADOPTED; i++) {
+        const sj_journal_process process = {.number = i, .pid = (uint32_t)(PID + i), .how = "fork"};
+        assert_int_equal(sj_registry_adopt_process(ending.f->registry, &process), SJ_OK);
+        sched_yield();
+    }
+    atomic_store(&ending.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(sj_registry_list_living(ending.f->registry, living, ADOPTED) + ending.ended,
+                     ADOPTED);
 }
 
 static sj_plan_request request_for(uint64_t process, const sj_link_module *module, const char *path)
@@ -599,6 +644,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             processes_are_numbered_and_a_pid_that_comes_again_ends_its_old_entry, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(processes_of_a_journal_are_adopted_while_others_end, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),

@@ -108,6 +108,15 @@ static void every_answer_has_a_status(void **state)
          "Code: 75, e.displayText() = DB::Exception: Cannot write to file /x, errno: 28, "
          "strerror: No space left on device, e.what() = DB::Exception",
          SJ_EAGAIN, "No space left"},
+        {FAILED END
+         "Poco::Exception. Code: 1000, e.code() = 28, e.displayText() = File access error: "
+         "no space left on device: /data/x, e.what() = File access error",
+         SJ_EAGAIN, "refuses (500): File access error: no space left on device: /data/x"},
+        {FAILED END
+         "Poco::Exception. Code: 1000, e.code() = 0, e.displayText() = Cannot write file: "
+         "/log/errors, e.what() = Cannot write file",
+         SJ_EAGAIN,
+         "refuses (500): Cannot write file: /log/errors: check the disk space of the server"},
         {FAILED END "Code: 252. DB::Exception: Too many parts (300). (TOO_MANY_PARTS)", SJ_EAGAIN,
          "Too many parts"},
         {FAILED END "Code: 279, e.displayText() = DB::NetException: All connection tries failed.",

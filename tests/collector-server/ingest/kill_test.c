@@ -33,7 +33,8 @@ enum {
 };
 
 typedef struct shared_state {
-    volatile uint64_t appended;
+    volatile uint64_t begun;    /* blocks that a sender began to append */
+    volatile uint64_t appended; /* blocks that are in the spool */
     volatile bool finish;
     volatile size_t collectors; /* started so far */
 } shared_state;
@@ -87,11 +88,13 @@ static void run_sender(void)
     must(sj_uplink_start(spool, &uplink_options, &uplink, &error), &error);
     must(sj_spool_append(spool, frame_maker_session(&maker), &error), &error);
     must(sj_spool_append(spool, frame_maker_module(&maker), &error), &error);
-    for (uint64_t made = 0; !shared->finish; ++made) {
+    /* A sender killed while it appended a block leaves the block to the next one. */
+    for (uint64_t made = 0; made < shared->begun || !shared->finish; ++made) {
         const sj_slice block = frame_maker_block(&maker, EVENTS, 0);
         if (made < shared->appended) {
             continue;
         }
+        shared->begun = made + 1;
         must(sj_spool_append(spool, block, &error), &error);
         shared->appended = made + 1;
         sj_uplink_wake(uplink);

@@ -17,6 +17,8 @@ from sojourn_testing import PATIENCE_S, check, main, wait_for
 # How each fate ends when nobody attaches.
 FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
          "leader": (6, "")}
+# Without an account, and of this run only: such a user gets a folder in /var/tmp.
+OTHER_USER = str(200000 + os.getpid())
 SENTENCES = ("has ended", "runs another program", "there is no process", "first thread of process",
              "is ending", "cannot be traced or has ended")
 
@@ -96,24 +98,22 @@ def test_rights(sojourn, target):
     drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"]
     done = run_as(sojourn, drop, target.pid)
     check(done.returncode == 1 and "--cap-add=SYS_PTRACE" in done.stderr, f"no SYS_PTRACE: {done}")
-    other = Target(["setpriv", "--reuid=65534", "--clear-groups", *target.process.args]).ready()
+    other = Target(["setpriv", f"--reuid={OTHER_USER}", "--clear-groups", *target.process.args]).ready()
     before, code = look(other.pid), code_bytes(other.pid)
     done = run_as(sojourn, [], other.pid)
-    check(done.returncode == 1 and "belongs to user 65534" in done.stderr, f"other user: {done}")
+    check(done.returncode == 1 and f"belongs to user {OTHER_USER}" in done.stderr, f"other user: {done}")
     check_same(before, look(other.pid), code, code_bytes(other.pid), "after a refusal")
     program = copy_for_everybody(sojourn)
     for folder in (sojourn.folder, *(sojourn.path(name) for name in os.listdir(sojourn.folder))):
         if os.path.isdir(folder):
-            subprocess.run(["chown", "-R", "65534", folder], check=True)
+            subprocess.run(["chown", "-R", OTHER_USER, folder], check=True)
     os.chmod(sojourn.folder, 0o755)
-    state = "/var/tmp/sojourn-65534"
-    was_there = os.path.exists(state)
+    state = f"/var/tmp/sojourn-{OTHER_USER}"
     follow_advice(sojourn, other, program)
-    daemon = Target([*target.process.args, "65534"]).ready()
+    daemon = Target([*target.process.args, OTHER_USER]).ready()
     follow_advice(sojourn, daemon, program)
     check(os.path.isdir(state), "where its spool was")
-    if not was_there:
-        shutil.rmtree(state)
+    shutil.rmtree(state)
 
 
 def follow_advice(sojourn, other, program):

@@ -121,6 +121,71 @@ def code_is_as_before(sojourn, program):
         check(not places, f"{len(places)} bytes at {low:#x} differ, first {places[:1]}")
 
 
+# What surrounds endless work that ends by an exception; %s is what the handler does.
+SHAPES = ("try { while (true) Take(); } catch (Lost) { %s }",
+          "try { while (true) Take(); } catch (Lost e) { %s Seen(e); }",
+          "try { while (true) Take(); } catch (Exception e) when (Is(e)) { %s }",
+          "try { try { while (true) Take(); } finally { %s } } catch (Lost) { }",
+          "try { try { while (true) Take(); } catch (Lost) { %s throw; } } catch (Exception) { }",
+          "for (int i = 0; i < 2; i++) try { if (i == 0) while (true) Take(); } catch (Lost) { %s }")
+HANDLERS = ("", "caught++;", "x = 5;", "x = 5; caught++;", "caught = caught * 2 + x;", "Seen(null);")
+ENDS = (("void", ""), ("int", "return 7;"), ("int", "return x;"), ("long", "return x * 0x123456789L;"),
+        ("double", "return x;"), ("string", "return null;"), ("int", "return caught > 0 ? Is(null) ? 1 : 2 : 3;"))
+SHAPED = """using System; using System.Text;
+public class Lost : Exception { }
+public static class Shapes {
+    static int left, caught;
+    static void Take() { if (--left <= 0) { left = 3; throw new Lost(); } }
+    static void Seen(Exception e) { caught += e == null ? 1 : 2; }
+    static bool Is(Exception e) { return e is Lost; }
+    %s
+    public static int Main() {
+        Console.WriteLine("ready");
+        for (string line = Console.ReadLine(); line != null; line = Console.ReadLine()) {
+            StringBuilder done = new StringBuilder();
+            %s
+            Console.WriteLine("{0} {1}", line.Split(' ')[0], done);
+        }
+        return 5;
+    }
+}"""
+
+
+def write_shapes(path):
+    """Methods of every shape with handlers and exits of every length; each notes what became of it."""
+    methods, calls = [], []
+    for number, (shape, handler, (type_, end)) in enumerate((shape, handler, end) for shape in SHAPES
+                                                            for handler in HANDLERS for end in ENDS):
+        methods.append(f"static {type_} M{number}(int x) {{ {shape % handler} {end} }}")
+        call = f"M{number}(3)"
+        calls.append(f"caught = 0; left = 3; {f'{call};' if type_ == 'void' else f'done.Append({call});'} done.Append(caught);")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(SHAPED % ("\n    ".join(methods), "\n            ".join(calls)))
+
+
+def shapes_of_exceptions(sojourn):
+    """Handlers, filters and finally blocks lie between exits that are hooked: launched, attached to, and left."""
+    source, path = sojourn.path("Shapes.cs"), sojourn.path("Shapes.exe")
+    write_shapes(source)
+    subprocess.run(["mcs", "-warn:0", source, f"-out:{path}"], check=True, timeout=PATIENCE_S)
+    told = subprocess.run(["mono", path], input="all 1\n", text=True, capture_output=True, check=False, timeout=PATIENCE_S)
+    done, _ = sojourn.record(["mono", path], sojourn.path("shapes.db"), ["--mono-engine", "in_place"],
+                             input="all 1\n", text=True)
+    check((done.returncode, done.stdout) == (told.returncode, told.stdout) == (5, told.stdout), f"launched: {done.stdout[:200]}")
+    check_accounts(sojourn, sojourn.path("shapes.db"))
+    answer = told.stdout.splitlines()[1].split(" ")[1]
+    program = Program(path)
+    program.tell("all", 1, answer)
+    found = recording(sojourn, program, "attached_shapes.db", [("all", 1, answer)] * 2, ["--function", "Shapes:M*"])
+    check(found == {}, f"recorded {found}")
+    calls = sojourn.sql(sojourn.path("attached_shapes.db"), """SELECT count(DISTINCT f.name) AS methods, count(*) AS calls
+        FROM calls JOIN functions f USING (function_id) WHERE f.name LIKE 'Shapes:M%(%'""")[0]
+    methods = len(SHAPES) * len(HANDLERS) * len(ENDS)
+    check(calls["methods"] > methods * 3 // 4 and calls["calls"] == 2 * calls["methods"], f"of {methods} methods {calls}")
+    program.tell("all", 1, answer)
+    program.finish()
+
+
 def under_load(sojourn):
     """Threads that throw, trap, are aborted and collect while we come and go."""
     path = sojourn.path("Busy.exe")
@@ -153,6 +218,7 @@ def test(sojourn, _arguments):
     values_of_methods_in_place(sojourn, program)
     code_is_as_before(sojourn, program)
     program.finish()
+    shapes_of_exceptions(sojourn)
     under_load(sojourn)
 
 

@@ -89,6 +89,48 @@ def one_variant(sojourn, folder, linking):
     os.unlink(database)
 
 
+def every_kind_of_import(sojourn, folder):
+    """Imports that are bound lazily: weak ones that nothing defines, ones that a resolver chooses, of the version that is
+    named or of the oldest if none is, and those that only the scope of a plugin has; data and thread-local data beside."""
+    command = [os.path.join(folder, "library_imports"), os.path.join(folder, "plugin.so")]
+    environment = dict(sojourn.environment, LD_LIBRARY_PATH=folder)
+    plain = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE_S, check=True)
+    database = sojourn.path("imports.db")
+    done, _ = sojourn.record(command, database, ["--block-ms", "10000", "--library-calls", "--libs"], text=True,
+                             env=environment)
+    compare(folder, plain.stdout + plain.stderr, done.stdout + done.stderr)
+    check(done.returncode == 0, f"{folder} ended with {done.returncode}")
+    check_accounts(sojourn, database)
+    for module, name, calls in re.findall(r"^calls (\S+) (\S+) (\d+)$", plain.stdout, re.M):
+        found = recorded(sojourn, database, module).get(name)
+        check(found == int(calls), f"{folder}: {module} called {name} {found} times, not {calls}")
+    never = {os.path.basename(row["module"]): row["reason"] for row in sojourn.sql(database, REASONS)
+             if row["name"].endswith("!imports_never")}
+    check(never == {"liblibrary.so": UNDEFINED, "plugin.so": UNDEFINED}, f"{folder}: imports_never is {never}")
+    os.unlink(database)
+
+
+def judges_with_libraries(sojourn):
+    """Programs of the system and their C++ libraries, all modules and all calls between them."""
+    program = sojourn.path("hello")
+    subprocess.run(["g++", "-O2", "-x", "c++", "-", "-o", program], check=True, timeout=PATIENCE_S, text=True,
+                   input='#include <iostream>\nint main() { std::cout << "hello " << 42 << std::endl; }\n')
+    commands = [[program]]
+    if os.environ.get("SJ_LONG"):
+        commands += [["php", "-r", "echo json_encode(array_map('strrev', ['ab', 'cd'])), PHP_EOL;"],
+                     ["xmllint", "--version"]]
+    for command in commands:
+        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        database = sojourn.path("judge.db")
+        done, _ = sojourn.record(command, database, ["--library-calls", "--libs", "--block-ms", "10000"], text=True)
+        compare(command[0], plain.stdout + plain.stderr, done.stdout + done.stderr)
+        check((plain.returncode, done.returncode) == (0, 0), f"{command[0]} ended with {done.returncode}")
+        check_accounts(sojourn, database)
+        calls = sum(row["calls"] for row in sojourn.sql(database, COUNTS))
+        check(calls > 10, f"{command[0]} made {calls} calls into libraries")
+        os.unlink(database)
+
+
 def real_programs(sojourn):
     """Programs of the system do the same with all their library calls recorded."""
     lua = "for i=1,2000 do local t={} for j=1,9 do t[j]=tostring(j)..i end table.sort(t) end print(pcall(error,'x'))"
@@ -266,6 +308,8 @@ def test(sojourn, _):
             one_variant(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
     for compiler, linking in (("gcc", "lazy"), ("gcc", "no_plt"), ("gcc", "fixed"), ("clang", "now")):
         policies_bind_and_unbind(sojourn, os.path.join(samples, f"library-{compiler}-{linking}"), linking)
+    every_kind_of_import(sojourn, os.path.join(samples, "library-imports"))
+    judges_with_libraries(sojourn)
     patched_targets_are_left_alone(sojourn, os.path.join(samples, "library-gcc-lazy"))
     without_a_clock(sojourn, os.path.join(samples, "library-gcc-lazy"))
     a_call_that_waits_is_reported(sojourn, os.path.join(samples, "library-waits"))

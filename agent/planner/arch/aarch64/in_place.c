@@ -47,9 +47,11 @@ static void emit_call(const function_work *work, const sj_code *code)
 static void emit_moved(const function_work *work, const sj_code *code)
 {
     sj_builder *builder = work->builder;
-    switch (code->kind) {
-    case SJ_CODE_NOP:
+    if (code->kind == SJ_CODE_NOP) {
         return;
+    }
+    sj_emit_place(builder, code->at);
+    switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:
         emit_call(work, code);
@@ -95,6 +97,7 @@ static void emit_leave(const function_work *work, const sj_code *code)
 /* Emits what follows where a site's branch is taken, or where it ends without one. */
 static void emit_taken(const function_work *work, const sj_code *code, sj_exit exit)
 {
+    sj_emit_place(work->builder, code->at);
     if (exit == SJ_EXIT_TO_ENTRY) {
         sj_emit_jump_stub(work->builder, work->behind_entry);
         return;
@@ -118,9 +121,11 @@ static void emit_site(const function_work *work, const sj_code *code, sj_exit ex
     sj_builder *builder = work->builder;
     const bool goes_on = !sj_code_is_final(code) && code->kind != SJ_CODE_CALL &&
                          code->kind != SJ_CODE_CALL_INDIRECT;
+    sj_emit_place(builder, code->at);
     if (exit != SJ_EXIT_LEAVES && exit != SJ_EXIT_TO_ENTRY) {
         emit_moved(work, code);
         if (goes_on) {
+            sj_emit_place(builder, sj_code_end(code));
             sj_emit_jump(builder, sj_code_end(code));
         }
         return;

@@ -1,16 +1,18 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
 /* Design notes. A function that calls nothing has no return address in its code, so a copy of it
- * elsewhere can be run without any unwinder noticing. The entry leads to the copy, whose branches
- * stay in the copy and whose exits carry probes; a loop to the entry enters behind the probe. */
+ * elsewhere can be run without any unwinder noticing, unless its own instructions throw. The entry
+ * leads to the copy, whose branches stay in the copy and whose exits carry probes; a loop to the
+ * entry enters behind the probe. */
 
 enum { COPY_MAX_CODES = 1 << 14 };
 
 static bool can_copy(const sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;
+    const bool has_landing_pads = range->frame != NULL && range->frame->landing != 0;
     if (range->has_call || range->has_labels || range->has_entries || range->part_count > 0 ||
-        range->code_count == 0 || range->code_count > COPY_MAX_CODES) {
+        has_landing_pads || range->code_count == 0 || range->code_count > COPY_MAX_CODES) {
         return false;
     }
     for (uint32_t i = 0; i < range->code_count; i++) {
@@ -61,6 +63,7 @@ static void emit_body_code(sj_builder *builder, const sj_code_range *range, cons
     const bool is_branch = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF;
     const sj_exit exit = sj_exit_of(module, range, code);
     if (exit == SJ_EXIT_LEAVES && code->kind == SJ_CODE_JUMP_IF) {
+        sj_emit_place(builder, code->at);
         sj_emit_jump_if_stub(builder, sj_x86_64_jump_condition(module, code), (*leave_stub)++);
     } else if (exit == SJ_EXIT_LEAVES) {
         sj_emit_exit(builder, code);

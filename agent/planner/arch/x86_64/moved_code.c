@@ -45,9 +45,11 @@ static void emit_call(sj_builder *builder, const sj_code *code)
 void sj_emit_moved(sj_builder *builder, const sj_code *code)
 {
     uint8_t jump_if[LONG_JUMP_IF_BYTES];
-    switch (code->kind) {
-    case SJ_CODE_NOP:
+    if (code->kind == SJ_CODE_NOP) {
         return;
+    }
+    sj_emit_place(builder, code->at);
+    switch (code->kind) {
     case SJ_CODE_CALL:
     case SJ_CODE_CALL_INDIRECT:
         emit_call(builder, code);
@@ -68,6 +70,7 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
 {
     uint8_t bytes[LONG_JUMP_IF_BYTES] = {0xe9};
     uint8_t size = LONG_JUMP_BYTES;
+    sj_emit_place(builder, code->at);
     if (code->kind == SJ_CODE_JUMP_IF) {
         long_jump_if(builder, code, bytes);
         size = LONG_JUMP_IF_BYTES;
@@ -75,7 +78,13 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
     sj_emit_copy_to_label(builder, bytes, size, (uint8_t)(size - sizeof(int32_t)), label);
 }
 
-enum { REX = 0x40, REX_W = 0x48, REX_R = 0x44, LOAD_RCX = 1 << MODRM_REG_SHIFT };
+enum {
+    JUMP_MAX_BYTES = 12,
+    REX = 0x40,
+    REX_W = 0x48,
+    REX_R = 0x44,
+    LOAD_RCX = 1 << MODRM_REG_SHIFT
+};
 
 /* Makes the load to rcx of what a jump through memory reads: 8B /1 in the place of FF /4, without
  * the prefixes of jumps. Returns its length; the position of a displacement is raised by how much
@@ -102,39 +111,57 @@ static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8
     return size;
 }
 
-/* Stores the address that a jump leads to where SJ_OPERATION_JUMP_LEAVE finds it. */
-static void emit_target(sj_builder *builder, const sj_code *exit)
+/* Code that stores the address that a jump leads to where SJ_OPERATION_JUMP_LEAVE finds it. */
+typedef struct target_store {
+    uint8_t bytes[SJ_JUMP_STORE_MAX_BYTES];
+    uint8_t size;
+    uint8_t field; /* that leads to the jump's target; 0: none */
+} target_store;
+
+static void append(target_store *store, const uint8_t *bytes, uint8_t size)
+{
+    memcpy(store->bytes + store->size, bytes, size);
+    store->size = (uint8_t)(store->size + size);
+}
+
+static void store_register(target_store *store, const uint8_t *jump, uint8_t length)
+{
+    const uint8_t reg = (uint8_t)(jump[length - 1] & 7);
+    const bool is_high = length >= 3 && (jump[length - 3] & 0xf1) == 0x41;
+    const uint8_t move[] = {(uint8_t)(REX_W | (is_high ? REX_R : 0)), 0x89,
+                            (uint8_t)(0x44 | reg << MODRM_REG_SHIFT), 0x24, 0xb8};
+    append(store, move, sizeof(move));
+}
+
+static target_store store_target(const sj_module *module, const sj_code *exit)
 {
     static const uint8_t keep_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb0};    /* mov %rcx, -80(%rsp) */
     static const uint8_t store_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb8};   /* mov %rcx, -72(%rsp) */
     static const uint8_t restore_rcx[] = {0x48, 0x8b, 0x4c, 0x24, 0xb0}; /* mov -80(%rsp), %rcx */
     static const uint8_t lea_rcx[] = {0x48, 0x8d, 0x0d, 0, 0, 0, 0};     /* lea target, %rcx */
     _Static_assert(SJ_JUMP_TARGET_BELOW == 72, "store_rcx");
-    const uint8_t *bytes = builder->module->text + exit->at;
-    uint8_t load[SJ_PATCH_MAX_BYTES + 1];
-    if (exit->kind == SJ_CODE_JUMP_INDIRECT && (exit->flags & SJ_CODE_MEMORY) == 0 &&
-        (exit->flags & SJ_CODE_RELATIVE) == 0) {
-        const uint8_t reg = (uint8_t)(bytes[exit->length - 1] & 7);
-        const bool is_high = exit->length >= 3 && (bytes[exit->length - 3] & 0xf1) == 0x41;
-        const uint8_t store[] = {(uint8_t)(REX_W | (is_high ? REX_R : 0)), 0x89,
-                                 (uint8_t)(0x44 | reg << MODRM_REG_SHIFT), 0x24, 0xb8};
-        sj_emit_copy(builder, store, sizeof(store));
-        return;
+    enum { LEA_FIELD = 3 };
+    const uint8_t *jump = module->text + exit->at;
+    const bool is_direct = exit->kind != SJ_CODE_JUMP_INDIRECT;
+    target_store store = {0};
+    if (!is_direct && (exit->flags & (SJ_CODE_MEMORY | SJ_CODE_RELATIVE)) == 0) {
+        store_register(&store, jump, exit->length);
+        return store;
     }
-    sj_emit_copy(builder, keep_rcx, sizeof(keep_rcx));
-    if (exit->kind == SJ_CODE_JUMP_INDIRECT) {
-        uint8_t field = exit->field;
-        const uint8_t size = load_of(bytes, exit->length, load, &field);
-        if ((exit->flags & SJ_CODE_RELATIVE) != 0) {
-            sj_emit_relative(builder, load, size, field, sj_code_target(exit));
-        } else {
-            sj_emit_copy(builder, load, size);
-        }
+    append(&store, keep_rcx, sizeof(keep_rcx));
+    if (is_direct) {
+        store.field = (uint8_t)(store.size + LEA_FIELD);
+        append(&store, lea_rcx, sizeof(lea_rcx));
     } else {
-        sj_emit_relative(builder, lea_rcx, sizeof(lea_rcx), 3, sj_code_target(exit));
+        uint8_t field = exit->field;
+        uint8_t load[SJ_PATCH_MAX_BYTES + 1];
+        const uint8_t size = load_of(jump, exit->length, load, &field);
+        store.field = (exit->flags & SJ_CODE_RELATIVE) != 0 ? (uint8_t)(store.size + field) : 0;
+        append(&store, load, size);
     }
-    sj_emit_copy(builder, store_rcx, sizeof(store_rcx));
-    sj_emit_copy(builder, restore_rcx, sizeof(restore_rcx));
+    append(&store, store_rcx, sizeof(store_rcx));
+    append(&store, restore_rcx, sizeof(restore_rcx));
+    return store;
 }
 
 /* The probe in front of an exit: a return, or a jump that is going to be taken. */
@@ -144,11 +171,12 @@ static void emit_leave(sj_builder *builder, const sj_code *exit)
     if (exit->kind == SJ_CODE_RETURN) {
         sj_emit_probe(builder, SJ_OPERATION_LEAVE,
                       module->ranges[builder->function].dead_flags_at_return);
-    } else if (module->is_generated || exit->length > SJ_PATCH_MAX_BYTES - 1) {
+    } else if (module->is_generated || exit->length > JUMP_MAX_BYTES) {
         sj_emit_probe(builder, SJ_OPERATION_LEAVE, false);
     } else {
-        emit_target(builder, exit);
-        sj_emit_jump_leave(builder, 0);
+        const target_store store = store_target(module, exit);
+        sj_emit_stored_jump_leave(builder, store.bytes, store.size, store.field,
+                                  sj_code_target(exit));
     }
 }
 
@@ -167,6 +195,7 @@ void sj_emit_exit(sj_builder *builder, const sj_code *code)
     const uint32_t callee = code->kind == SJ_CODE_JUMP
                                 ? callee_at(builder->module, sj_code_target(code))
                                 : SJ_CODE_RANGE_NONE;
+    sj_emit_place(builder, code->at);
     if (callee != SJ_CODE_RANGE_NONE) {
         sj_emit_tail_call(builder, callee);
     } else {
@@ -179,6 +208,7 @@ uint32_t sj_emit_leave_stub(sj_builder *builder, const sj_code *jump, const sj_c
 {
     const uint32_t stub = sj_stub_begin(builder);
     const uint32_t callee = callee_at(builder->module, sj_code_target(jump));
+    sj_emit_place(builder, jump->at);
     if (exit != jump) {
         sj_emit_exit(builder, exit);
     } else if (callee != SJ_CODE_RANGE_NONE) {
@@ -214,6 +244,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const s
         if (exit == NULL) {
             sj_emit_moved(builder, code);
         } else if (code->kind == SJ_CODE_JUMP_IF) {
+            sj_emit_place(builder, code->at);
             sj_emit_jump_if_stub(builder, sj_x86_64_jump_condition(builder->module, code),
                                  leave_stubs[i - window->first]);
         } else {
@@ -223,6 +254,7 @@ uint32_t sj_emit_window(sj_builder *builder, const sj_code_range *range, const s
     const sj_code *last = &codes[window->last];
     if (!sj_code_is_final(last) && last->kind != SJ_CODE_CALL &&
         last->kind != SJ_CODE_CALL_INDIRECT) {
+        sj_emit_place(builder, sj_code_end(last));
         sj_emit_jump(builder, sj_code_end(last));
     }
     sj_stub_end(builder);

@@ -314,6 +314,11 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     bool is_to_stop = false;
     const sj_status status =
         await_return(target, thread, call, registers.rsp, &before, timeout_ms, &is_to_stop);
+    if (status == SJ_OK || status == SJ_EIO) {
+        /* The thread has left the frame: without this word nothing takes it for a handler's. */
+        const uint64_t none = 0;
+        (void)!sj_tracee_write(target, registers.rsp, &none, sizeof(none));
+    }
     if (is_to_stop) {
         (void)kill(target->pid, SIGSTOP);
     }

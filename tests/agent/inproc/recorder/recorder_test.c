@@ -2,7 +2,7 @@
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/values.h"
-#include "tests/agent/inproc/recorder/probe_code.h"
+#include "tests/agent/inproc/recorder/arena_account.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,46 +18,6 @@
 #include <sys/time.h>
 
 #include <cmocka.h>
-
-static uint8_t *arena;
-static probe_function probe;
-
-static void start(const char *directory, sj_link_welcome welcome)
-{
-    char path[128];
-    CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
-    snprintf(path, sizeof(path), "%s/1.1.arena", directory);
-    arena = map_arena_file(path);
-    CHECK(arena != NULL);
-    probe = make_probe(5);
-}
-
-static void call_times(uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        probe();
-    }
-}
-
-/* entries recorded + entries dropped = entries made; the same for exits by way of all events. */
-static void check_account(uint32_t thread, tally sum, uint64_t calls)
-{
-    sj_thread_slot *slot = arena_slot(arena, thread);
-    drain_thread(arena, thread, false, &sum);
-    tally window = {0};
-    tally_window(arena, thread, &window);
-    const uint64_t dropped_calls = atomic_load(&slot->dropped_calls) + window.enters;
-    const uint64_t dropped_events =
-        atomic_load(&slot->dropped_events) + window.enters + window.leaves;
-    if (sum.enters + dropped_calls != calls ||
-        sum.enters + sum.leaves + dropped_events != 2 * calls) {
-        fprintf(stderr, "calls %llu: entries %llu + %llu dropped, events %llu + %llu dropped\n",
-                (unsigned long long)calls, (unsigned long long)sum.enters,
-                (unsigned long long)dropped_calls, (unsigned long long)(sum.enters + sum.leaves),
-                (unsigned long long)dropped_events);
-        _exit(1);
-    }
-}
 
 /* A counted place of the window is all 0: its remains would be taken for short records. */
 static void check_counted_places(uint32_t chunks)
@@ -130,59 +90,6 @@ static void test_full_ring_waits_once_then_drops(void **state)
     assert_int_equal(run_in_child(wait_when_full), 0);
 }
 
-static void ignore_signal(int number)
-{
-    (void)number;
-}
-
-/* What the kernel writes into a handler's frame where there are no restorers. */
-#define SIGNAL_FRAME_WORD UINT64_C(0x0000021046508001)
-
-/* A handler's return address that merely lies on the stack, as sigaction itself leaves it there. */
-static void wait_despite_installed_handler(const char *directory)
-{
-    struct {
-        uint64_t handler;
-        uint64_t flags;
-        uint64_t restorer;
-        uint64_t mask;
-    } installed = {0};
-    volatile uint64_t remains[64];
-    struct sigaction action = {.sa_handler = ignore_signal};
-    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
-    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    CHECK(syscall(SYS_rt_sigaction, SIGUSR1, NULL, &installed, sizeof(installed.mask)) == 0);
-#if defined(__aarch64__)
-    installed.restorer = SIGNAL_FRAME_WORD;
-#endif
-    CHECK(installed.restorer != 0);
-    for (uint32_t i = 0; i < 64; i++) {
-        remains[i] = installed.restorer;
-    }
-    call_times(50021);
-    CHECK(remains[0] == installed.restorer);
-    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
-}
-
-static void test_an_installed_handler_does_not_keep_from_waiting(void **state)
-{
-    (void)state;
-    assert_int_equal(run_in_child(wait_despite_installed_handler), 0);
-}
-
-static _Atomic int stop_draining;
-static tally drained;
-
-static void *drain_all_the_time(void *argument)
-{
-    (void)argument;
-    while (!atomic_load(&stop_draining)) {
-        drain_thread(arena, 0, true, &drained);
-        usleep(300);
-    }
-    return NULL;
-}
-
 static void wait_and_lose_nothing(const char *directory)
 {
     enum { CALLS = 300007 };
@@ -204,18 +111,6 @@ static void test_blocking_ring_with_a_drain_loses_nothing(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(wait_and_lose_nothing), 0);
-}
-
-static _Atomic uint64_t handler_calls;
-static _Atomic uint64_t handler_runs;
-
-static void call_in_handler(int number)
-{
-    (void)number;
-    const uint32_t count = 1 + (uint32_t)(atomic_load(&handler_calls) % 7);
-    call_times(count);
-    atomic_fetch_add(&handler_calls, count);
-    atomic_fetch_add(&handler_runs, 1);
 }
 
 static void spin_for(uint32_t turns)
@@ -242,9 +137,9 @@ static void *signal_main_thread(void *target)
 }
 
 /* Two signals, each handler interruptible by the other, hammer a thread that itself records. */
-static void hammer(const char *directory, sj_full_policy policy, bool drain)
+static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks, bool drain)
 {
-    enum { ROUNDS = 60, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
+    enum { ROUNDS = 20, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
     const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* where each instruction takes its time */
     const uint64_t rounds = fewer != NULL               ? strtoull(fewer, NULL, 10)
                             : getenv("SJ_LONG") != NULL ? LONG_ROUNDS
@@ -253,7 +148,7 @@ static void hammer(const char *directory, sj_full_policy policy, bool drain)
     pthread_t drainer;
     const pid_t tid = (pid_t)syscall(SYS_gettid);
     struct sigaction action = {.sa_handler = call_in_handler};
-    sj_link_welcome welcome = make_welcome(2, 2, policy);
+    sj_link_welcome welcome = make_welcome(2, chunks, policy);
     start(directory, welcome);
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && sigaction(SIGUSR2, &action, NULL) == 0);
     sigset_t both;
@@ -283,17 +178,17 @@ static void hammer(const char *directory, sj_full_policy policy, bool drain)
 
 static void hammer_dropping(const char *directory)
 {
-    hammer(directory, SJ_FULL_DROP_NEW, false);
+    hammer(directory, SJ_FULL_DROP_NEW, 2, false);
 }
 
 static void hammer_draining(const char *directory)
 {
-    hammer(directory, SJ_FULL_DROP_NEW, true);
+    hammer(directory, SJ_FULL_DROP_NEW, 2, true);
 }
 
 static void hammer_blocking(const char *directory)
 {
-    hammer(directory, SJ_FULL_WAIT, true);
+    hammer(directory, SJ_FULL_WAIT, 4, true);
 }
 
 static void test_signal_handlers_keep_counts_exact(void **state)
@@ -308,80 +203,6 @@ static void test_signal_handlers_keep_counts_exact_beside_a_drain(void **state)
     assert_int_equal(run_in_child(hammer_draining), 0);
     assert_int_equal(run_in_child(hammer_blocking), 0);
 }
-
-static void fill_in_handler(int number)
-{
-    (void)number;
-    call_times(3 * SJ_CHUNK_RECORDS);
-}
-
-static void never_wait_in_handler(const char *directory)
-{
-    struct sigaction action = {.sa_handler = fill_in_handler};
-    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
-    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    CHECK(raise(SIGUSR1) == 0);
-    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) > 0);
-    CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) == 0);
-    check_account(0, (tally){0}, 3 * SJ_CHUNK_RECORDS);
-}
-
-static void test_a_signal_handler_never_waits(void **state)
-{
-    (void)state;
-    assert_int_equal(run_in_child(never_wait_in_handler), 0);
-}
-
-#if defined(__x86_64__)
-
-static sigjmp_buf behind_fault;
-
-static void fill_after_fault(int number, siginfo_t *info, void *context)
-{
-    (void)info;
-    (void)context;
-    fill_in_handler(number);
-    siglongjmp(behind_fault, 1);
-}
-
-/* Calls in a handler of SIGSEGV, which the thread's own access raises, or raise(). */
-static void fill_in_segv_handler(const char *directory, bool by_access)
-{
-    struct sigaction action = {.sa_sigaction = fill_after_fault, .sa_flags = SA_SIGINFO};
-    volatile char *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(page != MAP_FAILED);
-    start(directory, make_welcome(2, 2, SJ_FULL_WAIT));
-    CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
-    if (sigsetjmp(behind_fault, 1) == 0) {
-        if (by_access) {
-            *page = 1;
-        }
-        CHECK(raise(SIGSEGV) == 0);
-        CHECK(!"the handler returned");
-    }
-    CHECK((atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0) == by_access);
-    check_account(0, (tally){0}, 3 * SJ_CHUNK_RECORDS);
-}
-
-static void wait_in_fault(const char *directory)
-{
-    fill_in_segv_handler(directory, true);
-}
-
-static void never_wait_in_sent_fault(const char *directory)
-{
-    fill_in_segv_handler(directory, false);
-}
-
-/* As HotSpot's, whose frames remain on the stack. */
-static void test_a_handler_of_an_own_fault_waits(void **state)
-{
-    (void)state;
-    assert_int_equal(run_in_child(wait_in_fault), 0);
-    assert_int_equal(run_in_child(never_wait_in_sent_fault), 0);
-}
-
-#endif
 
 static void *call_thousand(void *argument)
 {
@@ -774,14 +595,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_ring_drops_and_notes_exact_counts),
         cmocka_unit_test(test_full_ring_waits_once_then_drops),
-        cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
         cmocka_unit_test(test_blocking_ring_with_a_drain_loses_nothing),
         cmocka_unit_test(test_signal_handlers_keep_counts_exact),
         cmocka_unit_test(test_signal_handlers_keep_counts_exact_beside_a_drain),
-        cmocka_unit_test(test_a_signal_handler_never_waits),
-#if defined(__x86_64__)
-        cmocka_unit_test(test_a_handler_of_an_own_fault_waits),
-#endif
         cmocka_unit_test(test_slots_of_ended_threads_are_reused),
         cmocka_unit_test(test_slots_take_no_memory_before_they_are_claimed),
         cmocka_unit_test(test_calls_of_threads_without_a_slot_are_counted_exactly),

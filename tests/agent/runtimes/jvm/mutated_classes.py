@@ -51,12 +51,28 @@ def read_files(folder, prefix=""):
     return found
 
 
+def rewrite(plain, probed, chosen):
+    """Classes of `plain` into `probed`, all by one process for each option. Not a class file: it would
+    stay as it is, and is left out of both."""
+    for option in sorted({options for _, options in chosen}):
+        names = [f"{number:06}.class" for number, (_, options) in enumerate(chosen) if options == option]
+        listed = "".join(f"{os.path.join(plain, name)}\t{os.path.join(probed, name)}\n" for name in names)
+        done = subprocess.run([REWRITER, "40000", *option], input=listed.encode(), capture_output=True)
+        verdicts = done.stdout.decode(errors="replace").splitlines()
+        if done.returncode or len(verdicts) != len(names):
+            last = names[min(len(verdicts), len(names) - 1)]
+            sys.exit(f"variant {last} of seed {SEED}: the rewriter ended with {done.returncode}\n{done.stderr.decode()}")
+        for name, verdict in zip(names, verdicts):
+            if verdict.startswith("refused\t"):
+                os.unlink(os.path.join(plain, name))
+
+
 def variants(classes):
-    """Bytes, and options of the rewriter."""
+    """(bytes, options of the rewriter) of each."""
     if GIVEN is not None:
-        return [(data, options) for data in read_files(GIVEN) for options in ([], ["values"])]
+        return [(data, options) for data in read_files(GIVEN) for options in ((), ("values",))]
     originals, chance = read_files(classes, "Shapes"), random.Random(SEED)
-    return [(mutate(chance, chance.choice(originals)), ["values"] if number % 2 else []) for number in range(VARIANTS)]
+    return [(mutate(chance, chance.choice(originals)), ("values",) if number % 2 else ()) for number in range(VARIANTS)]
 
 
 def main():
@@ -65,13 +81,10 @@ def main():
     for folder in (classes, plain, probed):
         os.makedirs(folder)
     run("javac", "-d", classes, os.path.join(SOURCES, "Shapes.java"), os.path.join(SOURCES, "Verify.java"))
-    for number, (data, options) in enumerate(variants(classes)):
-        done = subprocess.run([REWRITER, "40000", *options], input=data, capture_output=True)
-        if done.returncode not in (0, 1, 2):
-            sys.exit(f"variant {number} of seed {SEED}: the rewriter ended with {done.returncode}")
-        if done.returncode != 2:  # no class file: it would stay as it is
-            write(plain, f"{number:06}.class", data)
-            write(probed, f"{number:06}.class", done.stdout)
+    chosen = variants(classes)
+    for number, (data, _) in enumerate(chosen):
+        write(plain, f"{number:06}.class", data)
+    rewrite(plain, probed, chosen)
     before, after = verdicts(classes, plain), verdicts(classes, probed)
     accepted = [name for name, verdict in before.items() if verdict == "accepted"]
     worse = [f"{name} {after[name]}" for name in accepted if after[name] != "accepted"]

@@ -2,7 +2,7 @@
 """Classes with probes, and with values, pass the JVM's full verification and do what they did without.
 
 rewritten_classes.py REWRITER SOURCES WORK_FOLDER: first the sample of every shape of code, then the whole
-compiler of the JDK (some 1,600 classes), compiling the sample.
+compiler of the JDK (some 1,600 classes), compiling the sample. -Xcomp compiles what has probes; SJ_LONG=1: the classes of the JDK, too.
 """
 import os
 import re
@@ -12,6 +12,10 @@ import sys
 
 REWRITER, SOURCES, WORK = sys.argv[1:4]
 LARGE_ID = 100000  # does not fit into an instruction: the class gets constants
+OWN_CLASSES = () if os.environ.get("SJ_LONG") else ("-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Shapes*::*")
+MODES = (("-Xint",), ("-Xcomp", *OWN_CLASSES), ("-Xmixed",))
+# For runs that prepare: an early end is worth more than fast code.
+JAVAC = ("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 
 def run(*command, **options):
@@ -22,21 +26,21 @@ def run(*command, **options):
 
 
 def rewrite_tree(source, target, first, *options):
-    count = 0
+    """One process rewrites all classes of a folder: each has all its probes."""
+    pairs = []
     for folder, _, names in os.walk(source):
-        for name in names:
-            if not name.endswith(".class") or name == "module-info.class":
-                continue
-            path = os.path.join(folder, name)
-            output = os.path.join(target, os.path.relpath(path, source))
-            os.makedirs(os.path.dirname(output), exist_ok=True)
-            with open(path, "rb") as stdin:
-                rewritten = run(REWRITER, str(first), *options, stdin=stdin)
-            with open(output, "wb") as file:
-                file.write(rewritten.stdout)
-            count += 1
-    if count == 0:
+        made = os.path.join(target, os.path.relpath(folder, source))
+        os.makedirs(made, exist_ok=True)
+        pairs += [(os.path.join(folder, name), os.path.join(made, name)) for name in names
+                  if name.endswith(".class") and name != "module-info.class"]
+    if not pairs:
         sys.exit(f"no classes in {source}")
+    listed = "".join(f"{read}\t{written}\n" for read, written in pairs).encode()
+    verdicts = run(REWRITER, str(first), *options, input=listed).stdout.decode().splitlines()
+    wrong = [f"{read}: {verdict}" for (read, _), verdict in zip(pairs, verdicts, strict=True)
+             if not verdict.startswith("whole\t")]
+    if wrong:
+        sys.exit("\n".join(wrong[:20]))
 
 
 def balance(stderr):
@@ -48,19 +52,19 @@ def balance(stderr):
 
 def check_sample(probe):
     classes = os.path.join(WORK, "shapes")
-    run("javac", "-d", classes, os.path.join(SOURCES, "Shapes.java"))
+    run(*JAVAC, "-d", classes, os.path.join(SOURCES, "Shapes.java"))
     plain = run("java", "-cp", classes, "Shapes").stdout
     for first, *options in ((1,), (LARGE_ID,), (1, "values"), (LARGE_ID, "values")):
         probed = os.path.join(WORK, f"shapes-{first}-{len(options)}")
         rewrite_tree(classes, probed, first, *options)
-        for mode in ("-Xint", "-Xcomp", "-Xmixed"):
-            done = run("java", "-Xverify:all", mode, f"-Xbootclasspath/a:{probe}", "-cp", probed, "Shapes")
+        for mode in MODES:
+            done = run("java", "-Xverify:all", *mode, f"-Xbootclasspath/a:{probe}", "-cp", probed, "Shapes")
             if done.stdout != plain:
-                sys.exit(f"{mode}: {done.stdout} instead of {plain}")
+                sys.exit(f"{mode[0]}: {done.stdout} instead of {plain}")
             entered, ended, unwound = balance(done.stderr)
             # thrower (41), passes(0) and a constructor end by exceptions.
             if entered != ended or unwound != 43:
-                sys.exit(f"{mode}: {entered} entries, {ended} exits, {unwound} of them by exceptions")
+                sys.exit(f"{mode[0]}: {entered} entries, {ended} exits, {unwound} of them by exceptions")
 
 
 def check_compiler(probe):
@@ -72,7 +76,7 @@ def check_compiler(probe):
     rewrite_tree(os.path.join(image, "jdk.compiler"), probed, LARGE_ID, "values")
     sample = os.path.join(SOURCES, "Shapes.java")
     expected, compiled = os.path.join(WORK, "expected"), os.path.join(WORK, "compiled")
-    run("javac", "-d", expected, sample)
+    run(*JAVAC, "-d", expected, sample)
     done = run("javac", "-J-Xverify:all", f"-J-Xbootclasspath/a:{probe}", f"-J--patch-module=jdk.compiler={probed}",
                "-J--add-reads=jdk.compiler=ALL-UNNAMED", "-d", compiled, sample)
     run("diff", "-r", expected, compiled)
@@ -86,7 +90,7 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     probe = os.path.join(WORK, "probe")
-    run("javac", "-d", probe, os.path.join(SOURCES, "Probe.java"), os.path.join(SOURCES, "Values.java"))
+    run(*JAVAC, "-d", probe, os.path.join(SOURCES, "Probe.java"), os.path.join(SOURCES, "Values.java"))
     check_sample(probe)
     check_compiler(probe)
 

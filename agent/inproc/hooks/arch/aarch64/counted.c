@@ -5,6 +5,7 @@
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/arch/aarch64/record_code.h"
+#include "agent/inproc/hooks/stub_notes.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <stddef.h>
@@ -50,6 +51,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
         return;
     }
     emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
+    sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
     const uint64_t moved = emitter->at - (uint64_t)(uintptr_t)sj_record_code;
     emitter->shared[SJ_SHARED_COUNTED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_enter + moved;
     emitter->shared[SJ_SHARED_COUNTED_LEAVE] = (uint64_t)(uintptr_t)sj_record_code_leave + moved;

@@ -18,6 +18,7 @@
 #include "agent/abi/plan.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/stub_notes.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <elf.h>
@@ -40,6 +41,9 @@ enum {
     WORD_MOVK_W16 = 0x72a00010,
     CONDITION_ALWAYS = 14
 };
+
+/* Of the frames that probes make: what they save, and around calls the frame and link registers. */
+enum { SAVED_BYTES = 32, LINK_BYTES = 16, SHARED_FRAME_BYTES = 64 };
 
 uint16_t sj_arch_machine(void)
 {
@@ -132,11 +136,14 @@ static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t 
 {
     const uint64_t start = emitter->cold_at;
     uint64_t *at = &emitter->cold_at;
+    sj_code_note_stack(emitter, at, SAVED_BYTES);
     put_tag(emitter, at, tag);
     EMIT(at, 0xa9bf7bfd); /* stp x29, x30, [sp, #-16]! */
+    sj_code_note_stack(emitter, at, SAVED_BYTES + LINK_BYTES);
     put_branch(emitter, at, emitter->slow_trampoline, UINT32_C(0x80000000)); /* bl trampoline */
-    EMIT(at, 0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
-         0xd53be051);    /* mrs x17, cntvct_el0 */
+    EMIT(at, 0xa8c17bfd); /* ldp x29, x30, [sp], #16 */
+    sj_code_note_stack(emitter, at, SAVED_BYTES);
+    EMIT(at, 0xd53be051); /* mrs x17, cntvct_el0 */
     put_branch(emitter, at, back, 0);
     return start;
 }
@@ -162,14 +169,16 @@ static void emit_reserve(sj_code_emitter *emitter, uint32_t tag)
 
 static void emit_save(sj_code_emitter *emitter)
 {
-    EMIT(&emitter->at, 0xa9be47f0, /* stp x16, x17, [sp, #-32]! */
-         0xa90107e0);              /* stp x0, x1, [sp, #16] */
+    EMIT(&emitter->at, 0xa9be47f0); /* stp x16, x17, [sp, #-32]! */
+    sj_code_note_stack(emitter, &emitter->at, SAVED_BYTES);
+    EMIT(&emitter->at, 0xa90107e0); /* stp x0, x1, [sp, #16] */
 }
 
 static void emit_restore(sj_code_emitter *emitter)
 {
     EMIT(&emitter->at, 0xa94107e0, /* ldp x0, x1, [sp, #16] */
          0xa8c247f0);              /* ldp x16, x17, [sp], #32 */
+    sj_code_note_stack(emitter, &emitter->at, 0);
 }
 
 /* If the call that jumps here returns to the thunk, its exit is recorded first. The function may
@@ -191,6 +200,7 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
          0xaa1103fe,  /* mov x30, x17 */
          0xb5000050); /* cbnz x16, .+8 */
     put_branch(emitter, at, *cold_at, 0);
+    sj_code_note_stack(emitter, cold_at, SAVED_BYTES);
     put_branch(emitter, cold_at, emitter->jump_trampoline,
                UINT32_C(0x80000000)); /* bl trampoline */
     put_branch(emitter, cold_at, *at, 0);
@@ -219,13 +229,15 @@ uint32_t sj_arch_thread_offset(void)
 static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint32_t passed)
 {
     uint64_t *at = &emitter->at;
-    EMIT(at, 0xa9bc7bf0, /* stp x16, x30, [sp, #-64]! */
-         WORD_MOVZ_W16 | (passed & 0xffff) << 5);
+    EMIT(at, 0xa9bc7bf0); /* stp x16, x30, [sp, #-64]! */
+    sj_code_note_stack(emitter, at, SHARED_FRAME_BYTES);
+    EMIT(at, WORD_MOVZ_W16 | (passed & 0xffff) << 5);
     if (passed >> 16 != 0) {
         EMIT(at, WORD_MOVK_W16 | (passed >> 16) << 5);
     }
     put_branch(emitter, at, emitter->shared[part], UINT32_C(0x80000000)); /* bl part */
     EMIT(at, 0xa8c47bf0); /* ldp x16, x30, [sp], #64 */
+    sj_code_note_stack(emitter, at, 0);
 }
 
 static void emit_shared_probe(sj_code_emitter *emitter, uint32_t tag)
@@ -396,8 +408,10 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     EMIT(at, WORD_MOVZ_W0 | (function & 0xffff) << 5, WORD_MOVK_W0 | (function >> 16) << 5);
     put_tag(emitter, at, descriptors);
     EMIT(at, 0xa9bf7bfd); /* stp x29, x30, [sp, #-16]! */
+    sj_code_note_stack(emitter, at, SAVED_BYTES + LINK_BYTES);
     put_branch(emitter, at, emitter->values_trampoline, UINT32_C(0x80000000)); /* bl trampoline */
     EMIT(at, 0xa8c17bfd); /* ldp x29, x30, [sp], #16 */
+    sj_code_note_stack(emitter, at, SAVED_BYTES);
     emit_restore(emitter);
 }
 

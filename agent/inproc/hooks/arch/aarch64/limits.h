@@ -8,6 +8,9 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
 
+/* A copy may be several instructions. */
+#define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
+
 enum { SJ_RETURN_ROOM_BYTES = 4, SJ_ARCH_JUMP_PATCH = 5 /* SJ_PATCH_BRANCH26 */ };
 
 #endif

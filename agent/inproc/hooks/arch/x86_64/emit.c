@@ -1,5 +1,6 @@
 #include "agent/abi/plan.h"
 #include "agent/inproc/hooks/arch/x86_64/code.h"
+#include "agent/inproc/hooks/stub_notes.h"
 
 #include <elf.h>
 #include <stddef.h>
@@ -46,10 +47,12 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     EMIT(at, 0x0f, 0x84);                   /* je cold part */
     put_displacement(emitter, at, *cold_at);
     EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0x08); /* lea 8(%rsp), %rsp */
+    sj_code_note_stack(emitter, cold_at, -8);
     EMIT(cold_at, 0x48, 0x8d, 0x15, 5, 0, 0, 0); /* lea back(%rip), %rdx */
     EMIT(cold_at, OPCODE_JMP32);
     put_displacement(emitter, cold_at, emitter->jump_trampoline);
     EMIT(cold_at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* back: lea -8(%rsp), %rsp */
+    sj_code_note_stack(emitter, cold_at, 0);
     EMIT(cold_at, OPCODE_JMP32);
     put_displacement(emitter, cold_at, *at);
 }
@@ -133,6 +136,7 @@ static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part par
 static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool reads_clock)
 {
     uint64_t *at = &emitter->cold_at;
+    sj_code_note_stack(emitter, at, 0);
     EMIT(at, 0xb8); /* mov $tag, %eax */
     put_32(at, emitter->measuring, tag);
     sj_code_emit_slow_call(emitter);
@@ -232,6 +236,7 @@ void sj_code_emit_tail_call_entry(sj_code_emitter *emitter, const sj_tail_call_e
 {
     enum { COMPARE_BYTES = 12, RECORD_BYTES = 20, ALONE_BYTES = 10 };
     uint64_t *at = &emitter->at;
+    sj_code_begin_place(emitter, SJ_STUB_FIXED, entry->start);
     if (entry->start != entry->entry) {
         emit_compare(emitter, entry->start, endbr64, COMPARE_BYTES + RECORD_BYTES);
     }
@@ -257,15 +262,20 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
 
 void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t descriptors)
 {
+    enum { FRAME_BYTES = 152 };
     uint64_t *at = &emitter->at;
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
-    EMIT(at, 0x68);                                           /* push $descriptors */
+    sj_code_note_stack(emitter, at, FRAME_BYTES);
+    EMIT(at, 0x68); /* push $descriptors */
     put_32(at, emitter->measuring, descriptors);
+    sj_code_note_stack(emitter, at, FRAME_BYTES + 8);
     EMIT(at, 0x68); /* push $function */
     put_32(at, emitter->measuring, function);
+    sj_code_note_stack(emitter, at, FRAME_BYTES + 16);
     EMIT(at, 0xe8); /* call trampoline */
     put_displacement(emitter, at, emitter->values_trampoline);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa8, 0x00, 0x00, 0x00); /* lea 168(%rsp), %rsp */
+    sj_code_note_stack(emitter, at, 0);
 }
 
 /* Of sj_value_registers: loads what a register held in front of sj_code_emit_save into %rax. */
@@ -384,12 +394,16 @@ void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t
  * pointer. */
 void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
 {
-    EMIT(&emitter->at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
-    EMIT(&emitter->at, 0x50);                         /* push %rax */
-    EMIT(&emitter->at, 0x48, 0x8d, 0x05);             /* lea address(%rip), %rax */
-    put_displacement(emitter, &emitter->at, address);
-    EMIT(&emitter->at, 0x48, 0x89, 0x44, 0x24, 0x08); /* mov %rax, 8(%rsp) */
-    EMIT(&emitter->at, 0x58);                         /* pop %rax */
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x48, 0x8d, 0x64, 0x24, 0xf8); /* lea -8(%rsp), %rsp */
+    sj_code_note_stack(emitter, at, 8);
+    EMIT(at, 0x50); /* push %rax */
+    sj_code_note_stack(emitter, at, 16);
+    EMIT(at, 0x48, 0x8d, 0x05); /* lea address(%rip), %rax */
+    put_displacement(emitter, at, address);
+    EMIT(at, 0x48, 0x89, 0x44, 0x24, 0x08); /* mov %rax, 8(%rsp) */
+    EMIT(at, 0x58);                         /* pop %rax */
+    sj_code_note_stack(emitter, at, 8);     /* the call's jump comes next */
 }
 
 void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,

@@ -8,6 +8,9 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 
+/* Copies are as long as what they are copies of, or one instruction. */
+#define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
+
 enum { SJ_RETURN_ROOM_BYTES = 5, SJ_ARCH_JUMP_PATCH = 1 /* SJ_PATCH_JUMP32 */ };
 
 #endif

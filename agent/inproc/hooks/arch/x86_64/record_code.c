@@ -14,17 +14,22 @@
  * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
  * line holds four records. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
+#include "agent/inproc/hooks/stub_notes.h"
 
 enum { SHARED_ALIGNMENT = 64, FETCH_BYTES_AHEAD = 512 };
 
 void sj_code_emit_slow_call(sj_code_emitter *emitter)
 {
+    enum { FRAME_BYTES = 152 };
     uint64_t *at = &emitter->cold_at;
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
-    EMIT(at, 0x50);                                           /* push %rax */
-    EMIT(at, 0xe8);                                           /* call trampoline */
+    sj_code_note_stack(emitter, at, FRAME_BYTES);
+    EMIT(at, 0x50); /* push %rax */
+    sj_code_note_stack(emitter, at, FRAME_BYTES + 8);
+    EMIT(at, 0xe8); /* call trampoline */
     put_displacement(emitter, at, emitter->slow_trampoline);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0xa0, 0x00, 0x00, 0x00); /* lea 160(%rsp), %rsp */
+    sj_code_note_stack(emitter, at, 0);
 }
 
 void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value)
@@ -256,4 +261,5 @@ void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part)
 {
     emitter->at = (emitter->at + SHARED_ALIGNMENT - 1) & ~(uint64_t)(SHARED_ALIGNMENT - 1);
     emitter->shared[part] = emitter->at;
+    sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
 }

@@ -95,7 +95,7 @@ static inline uint64_t sj_arch_thread_pointer(void)
 /* sj_arch_is_signal_frame returns whether the word at `at` belongs to a frame that the kernel made:
  * before it lie the stack pointer that was interrupted, which is further out, an instruction's
  * address, and the state of a 64-bit program. `words` is a copy of the stack around `at`. */
-enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 4, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };
+enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 53, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
 {
@@ -105,6 +105,13 @@ static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
            words[STACK] - at < LONGEST_FRAME_BYTES && words[COUNTER] % 4 == 0 &&
            words[COUNTER] >= LOWEST_CODE && words[COUNTER] >> ADDRESS_BITS == 0 &&
            (words[STATE] & MODE_BITS) == 0 && words[STATE] >> 32 == 0;
+}
+
+/* sj_arch_frame_mask returns the signals that were blocked when the handler of a frame began. */
+static inline uint64_t sj_arch_frame_mask(const uint64_t *words)
+{
+    enum { MASK = -53 };
+    return words[MASK];
 }
 
 /* The signal that a handler's frame is of, and the si_code it came with. */

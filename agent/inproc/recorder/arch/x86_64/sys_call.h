@@ -80,6 +80,13 @@ static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
     return words[FLAGS] <= FLAG_BITS && words[LINK] == 0 && (words[SEGMENTS] & 0xffff) == USER_CODE;
 }
 
+/* sj_arch_frame_mask returns the signals that were blocked when the handler of a frame began. */
+static inline uint64_t sj_arch_frame_mask(const uint64_t *words)
+{
+    enum { MASK = 38 };
+    return words[MASK];
+}
+
 /* The signal that a handler's frame is of, and the si_code it came with. */
 typedef struct sj_arch_signal {
     uint32_t number; /* 0: not known */

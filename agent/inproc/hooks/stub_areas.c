@@ -1,0 +1,101 @@
+/* Design notes
+ *
+ * Signal handlers and unwinders look areas up while another thread adds one: an entry is published
+ * by its address, which is written last and taken back first. No thread is in an area that is taken
+ * back, so a reader that is in one finds it whole. */
+#include "agent/inproc/hooks/stub_areas.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { MOST_AREAS = 32768 };
+
+static struct known_area {
+    _Atomic uint64_t low; /* 0: free */
+    _Atomic uint64_t bytes;
+} areas[MOST_AREAS];
+static _Atomic uint32_t area_count; /* those behind were never used: their pages take no memory */
+
+/* All areas that were ever added lie in between. */
+static _Atomic uint64_t lowest = UINT64_MAX;
+static _Atomic uint64_t highest;
+
+static void widen(uint64_t low, uint64_t high)
+{
+    uint64_t before = atomic_load(&lowest);
+    while (low < before && !atomic_compare_exchange_weak(&lowest, &before, low)) {
+    }
+    before = atomic_load(&highest);
+    while (high > before && !atomic_compare_exchange_weak(&highest, &before, high)) {
+    }
+}
+
+static bool take_place(uint32_t index, uint64_t low, uint64_t bytes)
+{
+    uint64_t none = 0;
+    if (!atomic_compare_exchange_strong(&areas[index].bytes, &none, bytes)) {
+        return false;
+    }
+    atomic_store_explicit(&areas[index].low, low, memory_order_release);
+    return true;
+}
+
+void sj_stub_areas_add(const void *area, uint64_t bytes)
+{
+    const uint64_t low = (uint64_t)(uintptr_t)area;
+    widen(low, low + bytes);
+    for (uint32_t i = 0; i < MOST_AREAS; i++) {
+        uint32_t used = atomic_load(&area_count);
+        if (i == used) {
+            atomic_compare_exchange_strong(&area_count, &used, used + 1);
+        }
+        if (take_place(i, low, bytes)) {
+            return;
+        }
+    }
+}
+
+void sj_stub_areas_remove(const void *area)
+{
+    const uint64_t low = (uint64_t)(uintptr_t)area;
+    const uint32_t count = atomic_load(&area_count);
+    for (uint32_t i = 0; i < count && low != 0; i++) {
+        if (atomic_load(&areas[i].low) == low) {
+            atomic_store(&areas[i].low, 0);
+            atomic_store(&areas[i].bytes, 0);
+            return;
+        }
+    }
+}
+
+uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes)
+{
+    if (pc < atomic_load_explicit(&lowest, memory_order_relaxed) ||
+        pc >= atomic_load_explicit(&highest, memory_order_relaxed)) {
+        return 0;
+    }
+    const uint32_t count = atomic_load_explicit(&area_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t low = atomic_load_explicit(&areas[i].low, memory_order_acquire);
+        *bytes = atomic_load_explicit(&areas[i].bytes, memory_order_acquire);
+        if (low != 0 && pc - low < *bytes && atomic_load(&areas[i].low) == low) {
+            return low;
+        }
+    }
+    return 0;
+}
+
+/* Of memory that is mapped. */
+static bool read_memory(void *context, uint64_t address, void *bytes, uint32_t count)
+{
+    (void)context;
+    memcpy(bytes, (const void *)(uintptr_t)address, count);
+    return true;
+}
+
+bool sj_stubs_leave(sj_stub_state *state)
+{
+    uint64_t bytes;
+    const uint64_t low = sj_stub_areas_find(state->pc, &bytes);
+    return low != 0 && sj_stub_leave(low, bytes, read_memory, NULL, state);
+}

@@ -1,0 +1,92 @@
+#include "agent/inproc/hooks/stub_notes.h"
+
+#include <string.h>
+
+enum { PLACE_END = 1 << SJ_STUB_KIND_SHIFT };
+
+static uint32_t start_of(uint64_t offset, int32_t stack)
+{
+    const int32_t words = (stack - SJ_STUB_STACK_LEAST) / SJ_STUB_STACK_WORD;
+    return (uint32_t)offset << SJ_STUB_STACK_BITS | (uint32_t)words;
+}
+
+/* Code of the agent's or of another module's has no place in the text. */
+static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
+{
+    if (kind == SJ_STUB_FIXED || kind == SJ_STUB_COPY) {
+        return distance < PLACE_END ? (uint32_t)kind << SJ_STUB_KIND_SHIFT | (uint32_t)distance
+                                    : (uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT;
+    }
+    return (uint32_t)kind << SJ_STUB_KIND_SHIFT;
+}
+
+/* Whether the entry says of where `next` begins what that says. */
+static bool goes_on(const sj_stub_entry *entry, const sj_stub_entry *next)
+{
+    const uint32_t stack_mask = (1 << SJ_STUB_STACK_BITS) - 1;
+    const uint32_t bytes =
+        (next->start >> SJ_STUB_STACK_BITS) - (entry->start >> SJ_STUB_STACK_BITS);
+    const bool is_copy = next->place >> SJ_STUB_KIND_SHIFT == SJ_STUB_COPY;
+    return (entry->start & stack_mask) == (next->start & stack_mask) &&
+           entry->place + (is_copy ? bytes : 0) == next->place;
+}
+
+static void add(sj_stub_stream *stream, const sj_stub_entry *entry)
+{
+    const bool replaces = stream->count != 0 && stream->last.start >> SJ_STUB_STACK_BITS ==
+                                                    entry->start >> SJ_STUB_STACK_BITS;
+    if (stream->count != 0 && !replaces && goes_on(&stream->last, entry)) {
+        return;
+    }
+    stream->count += replaces ? 0 : 1;
+    stream->last = *entry;
+    if (stream->entries != NULL && stream->count <= stream->room) {
+        stream->entries[stream->count - 1] = *entry;
+    }
+}
+
+static void note(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
+{
+    sj_stub_notes *notes = emitter->notes;
+    if (notes == NULL) {
+        return;
+    }
+    const sj_stub_entry entry = {.start = start_of(*at - notes->area, stack),
+                                 .place = place_of(notes->kind, notes->place - notes->text)};
+    add(at == &emitter->cold_at ? &notes->cold : &notes->main, &entry);
+}
+
+void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t address)
+{
+    if (emitter->notes != NULL) {
+        emitter->notes->kind = kind;
+        emitter->notes->place = address;
+        note(emitter, &emitter->at, 0);
+    }
+}
+
+void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t stack)
+{
+    note(emitter, at, stack);
+}
+
+/* Stubs that turned out too far leave entries unused: they say what the last one says. */
+static void fill(const sj_stub_stream *stream)
+{
+    for (uint32_t i = stream->count; i < stream->room; i++) {
+        stream->entries[i] = stream->last;
+    }
+}
+
+void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t code_end)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)notes->area;
+    const sj_stub_area area = {.magic = SJ_STUB_AREA_MAGIC,
+                               .text = (int64_t)(notes->text - notes->area),
+                               .map = map,
+                               .count = notes->main.room + notes->cold.room,
+                               .code_end = code_end};
+    fill(&notes->main);
+    fill(&notes->cold);
+    memcpy(bytes + SJ_STUB_AREA_OFFSET, &area, sizeof(area));
+}

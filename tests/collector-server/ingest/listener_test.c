@@ -1,0 +1,173 @@
+/* Answers to questions over inproc:// arrive, whatever NNG's threads do meanwhile. */
+#include "collector-server/ingest/listener.h"
+#include "tests/support/check.h"
+
+#include <dirent.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <nng/supplemental/util/platform.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { QUESTIONS = 8, PATIENCE_MS = 60000, TASKS_MAX = 256 };
+
+static const char url[] = "inproc://listener-test";
+
+typedef struct fixture {
+    sj_listener *listener;
+    nng_socket client;
+    nng_ctx contexts[QUESTIONS];
+    nng_aio *asking[QUESTIONS];
+    nng_aio *blocking[TASKS_MAX];
+    size_t tasks;          /* threads on which NNG runs callbacks */
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t changed;
+    sj_inbound taken[QUESTIONS];
+    size_t taken_count;
+    size_t blocked_count;
+    bool go_on;
+} fixture;
+
+static sj_edge_verdict take(void *context, sj_inbound *inbound)
+{
+    fixture *f = context;
+    pthread_mutex_lock(&f->mutex);
+    f->taken[f->taken_count++] = *inbound;
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->mutex);
+    return SJ_EDGE_TAKEN;
+}
+
+static void wait_for_count(fixture *f, const size_t *count, size_t wanted)
+{
+    pthread_mutex_lock(&f->mutex);
+    while (*count < wanted) {
+        pthread_cond_wait(&f->changed, &f->mutex);
+    }
+    pthread_mutex_unlock(&f->mutex);
+}
+
+/* Runs on a thread of NNG. */
+static void block(void *context)
+{
+    fixture *f = context;
+    pthread_mutex_lock(&f->mutex);
+    f->blocked_count++;
+    pthread_cond_broadcast(&f->changed);
+    while (!f->go_on) {
+        pthread_cond_wait(&f->changed, &f->mutex);
+    }
+    pthread_mutex_unlock(&f->mutex);
+}
+
+static size_t count_task_threads(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char path[sizeof("/proc/self/task//comm") + sizeof(entry->d_name)];
+        char name[16] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        count += file != NULL && fgets(name, sizeof(name), file) != NULL &&
+                 strncmp(name, "nng:task", 8) == 0;
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    closedir(folder);
+    return count;
+}
+
+static void block_tasks(fixture *f)
+{
+    f->tasks = count_task_threads();
+    assert_in_range(f->tasks, 1, TASKS_MAX);
+    for (size_t i = 0; i < f->tasks; i++) {
+        assert_int_equal(nng_aio_alloc(&f->blocking[i], block, f), 0);
+        nng_sleep_aio(0, f->blocking[i]);
+    }
+    wait_for_count(f, &f->blocked_count, f->tasks);
+}
+
+static void unblock_tasks(fixture *f)
+{
+    pthread_mutex_lock(&f->mutex);
+    f->go_on = true;
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->mutex);
+    for (size_t i = 0; i < f->tasks; i++) {
+        nng_aio_wait(f->blocking[i]);
+        nng_aio_free(f->blocking[i]);
+    }
+}
+
+/* A question that is never sent again: a lost answer shows. */
+static void ask(fixture *f, uint32_t number)
+{
+    nng_msg *message = NULL;
+    assert_int_equal(nng_ctx_open(&f->contexts[number], f->client), 0);
+    assert_int_equal(
+        nng_ctx_set_ms(f->contexts[number], NNG_OPT_REQ_RESENDTIME, NNG_DURATION_INFINITE), 0);
+    assert_int_equal(nng_aio_alloc(&f->asking[number], NULL, NULL), 0);
+    nng_aio_set_timeout(f->asking[number], PATIENCE_MS);
+    assert_int_equal(nng_msg_alloc(&message, 0), 0);
+    assert_int_equal(nng_msg_append_u32(message, number), 0);
+    nng_aio_set_msg(f->asking[number], message);
+    nng_ctx_send(f->contexts[number], f->asking[number]);
+    nng_aio_wait(f->asking[number]);
+    assert_int_equal(nng_aio_result(f->asking[number]), 0);
+    nng_ctx_recv(f->contexts[number], f->asking[number]);
+}
+
+static void check_answer(fixture *f, uint32_t number)
+{
+    uint32_t answer = 0;
+    nng_aio_wait(f->asking[number]);
+    assert_int_equal(nng_aio_result(f->asking[number]), 0);
+    nng_msg *message = nng_aio_get_msg(f->asking[number]);
+    assert_int_equal(nng_msg_trim_u32(message, &answer), 0);
+    assert_int_equal(answer, number);
+    nng_msg_free(message);
+    nng_aio_free(f->asking[number]);
+    nng_ctx_close(f->contexts[number]);
+}
+
+static void answers_arrive_though_no_thread_of_nng_runs_when_they_are_given(void **state)
+{
+    static fixture f = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    const char *urls[] = {url};
+    const sj_listener_options options = {.urls = urls, .url_count = 1, .take = take, .context = &f};
+    (void)state;
+    assert_int_equal(sj_listener_start(&options, &f.listener, NULL), SJ_OK);
+    assert_int_equal(nng_req0_open(&f.client), 0);
+    assert_int_equal(nng_dial(f.client, url, NULL, 0), 0);
+    for (uint32_t i = 0; i < QUESTIONS; i++) {
+        ask(&f, i);
+    }
+    wait_for_count(&f, &f.taken_count, QUESTIONS);
+    block_tasks(&f);
+    for (size_t i = 0; i < QUESTIONS; i++) {
+        uint8_t answer[sizeof(uint32_t)];
+        memcpy(answer, nng_msg_body(f.taken[i].message), sizeof(answer));
+        sj_listener_reply(f.listener, &f.taken[i],
+                          (sj_slice){.data = answer, .size = sizeof(answer)}, true);
+        sj_listener_free_message(&f.taken[i]);
+    }
+    unblock_tasks(&f);
+    for (uint32_t i = 0; i < QUESTIONS; i++) {
+        check_answer(&f, i);
+    }
+    nng_close(f.client);
+    sj_listener_stop(f.listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_arrive_though_no_thread_of_nng_runs_when_they_are_given),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    nng_fini(); /* so that a leak checker sees only what is lost */
+    return failed;
+}

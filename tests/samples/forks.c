@@ -1,0 +1,101 @@
+/* Children that a process makes in ways of its own. forks WAY; the child calls in_child CALLS times
+ * and ends with 4, the parent prints with what it has ended. */
+#include <link.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CALLS = 1000, CHILD_STATUS = 4, PATIENCE_S = 60 };
+
+static sem_t is_held;
+static sem_t may_end;
+static volatile pid_t waited_for;
+
+__attribute__((noipa)) static long in_child(long number)
+{
+    return number * 7;
+}
+
+/* Returns while the calling thread holds the loader's lock. */
+static int hold(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info;
+    (void)size;
+    (void)unused;
+    (void)sem_post(&is_held);
+    (void)sem_wait(&may_end);
+    return 1;
+}
+
+static void *hold_loader_lock(void *unused)
+{
+    (void)dl_iterate_phdr(hold, unused);
+    return NULL;
+}
+
+__attribute__((noipa)) static int use_freed(void)
+{
+    volatile int *block = malloc(sizeof(*block));
+    *block = 1;
+    free((void *)block);
+    return *block;
+}
+
+__attribute__((noipa)) static void be_child(void)
+{
+    volatile long sum = 0;
+    for (long i = 0; i < CALLS; i++) {
+        sum += in_child(i);
+    }
+    (void)use_freed();
+    _exit(CHILD_STATUS);
+}
+
+static void end_child(int signal)
+{
+    (void)signal;
+    (void)kill(waited_for, SIGKILL);
+}
+
+/* A child that hangs is ended. */
+static void wait_for(pid_t child)
+{
+    int status = 0;
+    waited_for = child;
+    (void)signal(SIGALRM, end_child);
+    (void)alarm(PATIENCE_S);
+    (void)waitpid(child, &status, 0);
+    (void)alarm(0);
+    printf("%d %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, WTERMSIG(status));
+}
+
+/* fork while another thread holds the loader's lock, which it does not reset. */
+static void fork_locked(void)
+{
+    pthread_t holder;
+    (void)sem_init(&is_held, 0, 0);
+    (void)sem_init(&may_end, 0, 0);
+    (void)pthread_create(&holder, NULL, hold_loader_lock, NULL);
+    (void)sem_wait(&is_held);
+    const pid_t child = fork();
+    if (child == 0) {
+        be_child();
+    }
+    wait_for(child);
+    (void)sem_post(&may_end);
+    (void)pthread_join(holder, NULL);
+}
+
+int main(int count, char **arguments)
+{
+    const char *way = count > 1 ? arguments[1] : "";
+    if (strcmp(way, "locked") == 0) {
+        fork_locked();
+    }
+    return 0;
+}
