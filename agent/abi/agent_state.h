@@ -20,6 +20,8 @@
 #define SJ_AGENT_STATE_WATCH_HEAP "sojourn_agent_watch_heap"
 #define SJ_AGENT_STATE_SHRINK_HEAP "sojourn_agent_shrink_heap"
 #define SJ_AGENT_STATE_LEAVE_HEAP "sojourn_agent_leave_heap"
+#define SJ_AGENT_STATE_ADOPT_SIGNALS "sojourn_agent_adopt_signals"
+#define SJ_AGENT_STATE_LEAVE_SIGNALS "sojourn_agent_leave_signals"
 #define SJ_AGENT_STATE_JOIN_JVM "sojourn_agent_join_jvm"
 #define SJ_AGENT_STATE_SELECT_JVM "sojourn_agent_select_jvm"
 #define SJ_AGENT_STATE_LEAVE_JVM "sojourn_agent_leave_jvm"
@@ -28,7 +30,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 9, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 10, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 /* Functions from here on cannot be muted. */
 enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
@@ -106,6 +108,9 @@ typedef struct sj_agent_state {
     /* Threads that have called the program's code from the agent's and return to it, where their
      * stacks cannot be followed. The agent is not unloaded before it is 0. */
     _Atomic uint32_t calling_out;
+    /* What signal handlers return to in the place of the C library's restorer, and so stands on
+     * stacks (agent/abi/saved_context.h); 0: nothing of ours does. */
+    uint64_t signal_return;
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

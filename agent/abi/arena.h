@@ -14,6 +14,10 @@
  *             stores the chunk's sequence (release)
  *   consumer: reads records until a slot is 0; when the chunk is closed (`closed_records` set with
  *             release by the producer) and read, zeroes it and sets the bit (release).
+ * The file is sparse, and its file system may be full: the producer has the kernel give pages their
+ * memory before it writes to them, those of a chunk before it takes the chunk for the first time.
+ * The consumer touches no other pages.
+ *
  * A chunk with a slot that is reserved but never written (a handler left by longjmp) is not freed
  * while its thread lives.
  *
@@ -45,7 +49,8 @@ enum {
     SJ_ARENA_MAX_THREADS = 1024,
     SJ_ARENA_MAX_CHUNKS = 64, /* per thread: bits of free_chunks */
     SJ_ARENA_MARKS = 512,
-    SJ_ARENA_MARK_BYTES = 64
+    SJ_ARENA_MARK_BYTES = 64,
+    SJ_ARENA_UNRECORDED = 8 /* kinds that have a counter in `unrecorded` */
 };
 
 #define SJ_ARENA_MAGIC UINT64_C(0x414e4552414a53) /* "SJARENA" */
@@ -115,8 +120,8 @@ typedef struct sj_thread_slot {
     _Atomic uint64_t dropped_calls;  /* entries dropped, total */
     _Atomic uint64_t dropped_events; /* records dropped, total */
     _Atomic uint64_t waited_ticks;   /* time spent waiting for the drain, total */
-    uint64_t unused;
-    char name[16]; /* comm at registration */
+    _Atomic uint64_t backed_chunks;  /* whose pages have memory; zeroed with the slot */
+    char name[16];                   /* comm at registration */
     sj_slot_cursor cursor;
     _Atomic uint32_t has_exited; /* set at the program's end: the thread had ended before */
     uint32_t unused_word;
@@ -154,7 +159,8 @@ typedef enum sj_unrecorded {
     SJ_UNRECORDED_ROOT = 5,      /* the agent or the recorder is not in its root directory */
     SJ_UNRECORDED_USER = 6,      /* of another user, who may not reach the recorder */
     SJ_UNRECORDED_FILTER = 7,    /* a filter of system calls would end the agent's */
-    SJ_UNRECORDED_KINDS = 8
+    SJ_UNRECORDED_FORK = 8,      /* forked by a system call, past the agent's handlers */
+    SJ_UNRECORDED_KINDS = 9
 } sj_unrecorded;
 
 typedef struct sj_arena_header {
@@ -189,12 +195,16 @@ typedef struct sj_arena_header {
     _Atomic uint64_t slot_requests;  /* looks for a slot: each shows that the process runs */
     _Atomic uint64_t slots_recycled; /* by the consumer, total */
     _Atomic uint32_t
-        unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
+        unrecorded[SJ_ARENA_UNRECORDED]; /* programs run, processes forked, by sj_unrecorded */
     _Atomic uint64_t agent_cpu_ns; /* CPU time of the agent in starting, following and ending */
     _Atomic uint64_t functions_refused; /* whose results are not recorded, or whose calls of others
                                            no rule recognises: there was no room for them */
     _Atomic uint64_t values_lost; /* buffers that functions have filled, of which nobody knew at
                                      the exit any more, or yet, where they are */
+    _Atomic uint64_t
+        pages_refused;        /* requests for memory of the file that its file system refused */
+    _Atomic uint32_t is_full; /* the last one was refused */
+    _Atomic uint32_t forks_unannounced; /* children that were forked past the agent's handlers */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

@@ -372,6 +372,7 @@ static sj_status commit_stopped(sj_attach *attach)
     attach->report.patches = done.changed;
     attach->report.refused = done.refused;
     attach->report.moved = done.moved;
+    (void)!sj_remote_agent_call_any(target, &attach->agent, SJ_AGENT_STATE_ADOPT_SIGNALS);
     return copy_stacks(attach);
 }
 
@@ -451,6 +452,9 @@ static sj_status commit_forked(sj_tracee *target, sj_remote_agent *agent, sj_err
         }
         if (status == SJ_OK) {
             status = write_hooks(target, agent, &choice, &done);
+        }
+        if (status == SJ_OK) {
+            (void)!sj_remote_agent_call_any(target, agent, SJ_AGENT_STATE_ADOPT_SIGNALS);
         }
         sj_tracee_resume_all(target);
         sj_remote_choice_deinit(&choice);

@@ -92,6 +92,8 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
     if (!sj_remote_agent_is_unchanged(&detach->target, &detach->agent)) {
         return SJ_EAGAIN;
     }
+    /* While sigaction still answers for the gates. What is left is taken away at the end. */
+    (void)!sj_remote_agent_call_any(&detach->target, &detach->agent, SJ_AGENT_STATE_LEAVE_SIGNALS);
     SJ_TRY(sj_remote_agent_toggle(&detach->target, &detach->agent, &detach->choice, done));
     detach->report->restored += done->changed;
     return sj_tracee_write(&detach->target,
@@ -132,20 +134,6 @@ static sj_status restore_text(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* call_any makes any thread with room on its stack call a function of the agent that takes no
- * lock. */
-static sj_status call_any(detaching *detach, const char *function)
-{
-    for (size_t i = 0; i < detach->target.count; i++) {
-        sj_registers state;
-        SJ_TRY(sj_registers_get(detach->target.threads[i].tid, &state));
-        if (sj_safepoint_has_room(&detach->target, state.sp)) {
-            return sj_remote_agent_call(&detach->target, &detach->agent, i, function);
-        }
-    }
-    return SJ_EAGAIN;
-}
-
 static bool is_released(const detaching *detach)
 {
     return atomic_load(&detach->agent.state.binding) == SJ_AGENT_STATE_RELEASED;
@@ -179,7 +167,7 @@ static sj_status call_when_left(detaching *detach, const char *function)
         sj_stop_clock_start(&clock);
         SJ_TRY(sj_tracee_stop_all(target, NULL));
         if (is_left(detach)) {
-            status = call_any(detach, function);
+            status = sj_remote_agent_call_any(target, &detach->agent, function);
         }
         sj_tracee_resume_all(target);
         record_stop(detach, &clock);

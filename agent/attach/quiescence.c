@@ -50,17 +50,20 @@ static bool is_ours(const quiet_look *look, uint64_t pc)
  * ours. */
 static bool is_interrupted(const quiet_look *look, uint64_t word, uint64_t address)
 {
+    const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
+    uint64_t pc_at = 0;
     uint64_t pc = 0;
-    return word == look->agent->restorer && word != 0 &&
-           sj_tracee_read(look->target, sj_signal_pc_place(address), &pc, sizeof(pc)) == SJ_OK &&
-           is_ours(look, pc);
+    bool is_shown;
+    return sj_signal_is_return(&returns, word) &&
+           sj_signal_find_pc(look->target, &returns, word, address, &pc_at, &is_shown) == SJ_OK &&
+           sj_tracee_read(look->target, pc_at, &pc, sizeof(pc)) == SJ_OK && is_ours(look, pc);
 }
 
 /* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
 static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy *copy)
 {
-    bool found =
-        sj_signal_context_start(&copy->state, look->agent->restorer) != (copy->low & ~UINT64_C(7));
+    const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
+    bool found = sj_signal_context_start(&copy->state, &returns) != (copy->low & ~UINT64_C(7));
     for (size_t at = 0; at + sizeof(uint64_t) <= copy->size && !found; at += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, copy->bytes + at, sizeof(word));
@@ -100,6 +103,21 @@ static bool is_in_place(const quiet_look *look, uint64_t pc)
                               (places->loader_lock == 0 && sj_remote_is_in(&places->loader, pc)));
 }
 
+/* gives_return_back has a signal handler return to the C library's restorer instead of to the
+ * agent's; its return address lies at `at`. False: it is none, or has interrupted code of ours. */
+static bool gives_return_back(const quiet_look *look, uint64_t pc, uint64_t at)
+{
+    const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
+    uint64_t word = 0;
+    uint64_t pc_at;
+    bool is_shown = false;
+    return pc == returns.of_agent && pc != 0 && returns.of_library != 0 &&
+           sj_tracee_read(look->target, at, &word, sizeof(word)) == SJ_OK && word == pc &&
+           sj_signal_find_pc(look->target, &returns, word, at, &pc_at, &is_shown) == SJ_OK &&
+           is_shown &&
+           sj_tracee_write(look->target, at, &returns.of_library, sizeof(word)) == SJ_OK;
+}
+
 static bool is_outside(const quiet_look *look, pid_t tid)
 {
     sj_native_frame frames[FRAMES_MAX];
@@ -108,7 +126,10 @@ static bool is_outside(const quiet_look *look, pid_t tid)
                    !is_ours(look, copy.state.pc) && !has_interrupted_context(look, &copy);
     const size_t count = outside ? sj_unwinder_walk(look->unwinder, &copy, frames, FRAMES_MAX) : 0;
     for (size_t i = 0; i < count && outside; i++) {
-        outside = !is_ours(look, frames[i].pc) && !is_in_place(look, frames[i].pc) &&
+        const bool is_inside =
+            is_ours(look, frames[i].pc) &&
+            (i == 0 || !gives_return_back(look, frames[i].pc, frames[i - 1].stack));
+        outside = !is_inside && !is_in_place(look, frames[i].pc) &&
                   !sj_remote_is_in(&look->exceptions, frames[i].pc);
     }
     if (outside && !sj_unwinder_came_to_end(look->unwinder)) {

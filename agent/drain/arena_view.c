@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The slot of a thread that left no more than so much is zeroed; of others, pages go back to the
- * system, which costs far more than zeroing a few. */
-enum { ZEROED_BYTES = 2 * 4096 };
+/* The slot of a thread that left no more than so much is zeroed, for the next thread; of others,
+ * pages go back to the system. */
+enum { ZEROED_BYTES = SJ_CHUNK_BYTES + 4096 };
 
 static sj_status read_geometry(int fd, sj_arena_view *view)
 {
@@ -46,13 +46,32 @@ static sj_status read_geometry(int fd, sj_arena_view *view)
     return (uint64_t)status.st_size >= view->bytes ? SJ_OK : SJ_ECORRUPT;
 }
 
-uint32_t sj_arena_view_slots_begun(const sj_arena_view *view)
+bool sj_arena_view_back(const sj_arena_view *view, uint64_t offset, uint64_t bytes)
 {
-    if (!view->counts_slots) {
-        return view->max_threads;
+    return fallocate(view->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0 ||
+           errno == EOPNOTSUPP || errno == ENOSYS;
+}
+
+uint32_t sj_arena_view_slots_begun(sj_arena_view *view)
+{
+    const uint32_t told = view->counts_slots ? atomic_load(&sj_arena_view_header(view)->slots_begun)
+                                             : view->max_threads;
+    const uint32_t begun = told < view->max_threads ? told : view->max_threads;
+    if (begun > view->slots_backed &&
+        sj_arena_view_back(view, SJ_ARENA_HEADER_BYTES, begun * sizeof(sj_thread_slot))) {
+        view->slots_backed = begun;
     }
-    const uint32_t begun = atomic_load(&sj_arena_view_header(view)->slots_begun);
-    return begun < view->max_threads ? begun : view->max_threads;
+    return begun < view->slots_backed ? begun : view->slots_backed;
+}
+
+const sj_arena_mark *sj_arena_view_mark(const sj_arena_view *view, uint32_t mark)
+{
+    static const sj_arena_mark none;
+    const uint64_t offset =
+        SJ_ARENA_MARKS_OFFSET + (uint64_t)(mark % SJ_ARENA_MARKS) * sizeof(sj_arena_mark);
+    return sj_arena_view_back(view, offset, sizeof(sj_arena_mark))
+               ? (const sj_arena_mark *)(const void *)(view->base + offset)
+               : &none;
 }
 
 sj_status sj_arena_view_open(const char *path, sj_arena_view *view)
@@ -129,8 +148,9 @@ uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint6
 
 uint8_t *sj_arena_view_counted(const sj_arena_view *view)
 {
-    return view->has_counted
-               ? view->base + sj_arena_counted_offset(view->max_threads, view->chunks_per_thread)
+    const uint64_t offset = sj_arena_counted_offset(view->max_threads, view->chunks_per_thread);
+    return view->has_counted && sj_arena_view_back(view, offset, SJ_CHUNK_BYTES)
+               ? view->base + offset
                : NULL;
 }
 
@@ -167,20 +187,30 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
-/* zero_if_small zeroes a part of the file; false when it holds too much for that. */
-static bool zero_if_small(const sj_arena_view *view, uint64_t first, uint64_t next)
+/* zero_data zeroes what a part of the file has, and leaves its holes. */
+static void zero_data(const sj_arena_view *view, uint64_t first, uint64_t next)
 {
-    const off_t data = find(view, first, SEEK_DATA);
-    if (data < 0 || (uint64_t)data >= next) {
-        return true;
+    off_t data = find(view, first, SEEK_DATA);
+    while (data >= 0 && (uint64_t)data < next) {
+        const off_t hole = find(view, (uint64_t)data, SEEK_HOLE);
+        const uint64_t end = hole > data && (uint64_t)hole < next ? (uint64_t)hole : next;
+        memset(view->base + data, 0, end - (uint64_t)data);
+        data = find(view, end, SEEK_DATA);
     }
-    const uint64_t start = (uint64_t)data;
-    const uint64_t end = sj_arena_view_data_end(view, start, next);
-    if (end - start > ZEROED_BYTES) {
-        return false;
+}
+
+/* holds_little: a part of the file takes no more memory than what is kept for the next thread. */
+static bool holds_little(const sj_arena_view *view, uint64_t first, uint64_t next)
+{
+    uint64_t bytes = 0;
+    off_t data = find(view, first, SEEK_DATA);
+    while (data >= 0 && (uint64_t)data < next && bytes <= ZEROED_BYTES) {
+        const off_t hole = find(view, (uint64_t)data, SEEK_HOLE);
+        const uint64_t end = hole > data && (uint64_t)hole < next ? (uint64_t)hole : next;
+        bytes += end - (uint64_t)data;
+        data = find(view, end, SEEK_DATA);
     }
-    memset(view->base + start, 0, end - start);
-    return true;
+    return bytes <= ZEROED_BYTES;
 }
 
 static void clear_slot(const sj_arena_view *view, uint32_t slot)
@@ -188,10 +218,13 @@ static void clear_slot(const sj_arena_view *view, uint32_t slot)
     const uint32_t chunks = view->chunks_per_thread;
     const uint64_t first = sj_arena_chunk_offset(view->max_threads, chunks, slot, 0);
     const uint64_t next = sj_arena_chunk_offset(view->max_threads, chunks, slot + 1, 0);
-    if (!zero_if_small(view, first, next) &&
+    const bool is_short = atomic_load(&sj_arena_view_header(view)->is_full) != 0;
+    if ((is_short || !holds_little(view, first, next)) &&
         fallocate(view->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first,
-                  (off_t)(next - first)) != 0) {
-        memset(view->base + first, 0, next - first);
+                  (off_t)(next - first)) == 0) {
+        atomic_store(&sj_arena_view_slot(view, slot)->backed_chunks, 0);
+    } else {
+        zero_data(view, first, next);
     }
 }
 

@@ -18,9 +18,10 @@ typedef struct sj_arena_view {
     size_t bytes;
     uint32_t max_threads;
     uint32_t chunks_per_thread;
-    bool counts_slots;  /* the arena has `slots_begun` */
-    bool has_counted;   /* and sj_arena_view_counted */
-    bool has_distances; /* in its short records */
+    uint32_t slots_backed; /* slots in front whose pages have memory */
+    bool counts_slots;     /* the arena has `slots_begun` */
+    bool has_counted;      /* and sj_arena_view_counted */
+    bool has_distances;    /* in its short records */
 } sj_arena_view;
 
 /* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;
@@ -28,8 +29,13 @@ typedef struct sj_arena_view {
 SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
 void sj_arena_view_close(sj_arena_view *view);
 
-/* sj_arena_view_slots_begun returns below which slot all lie that were ever claimed. */
-uint32_t sj_arena_view_slots_begun(const sj_arena_view *view);
+/* sj_arena_view_back makes sure that a part of the file has memory: to touch a hole of a full file
+ * system is a SIGBUS. False: it has none. */
+bool sj_arena_view_back(const sj_arena_view *view, uint64_t offset, uint64_t bytes);
+
+/* sj_arena_view_slots_begun returns below which slot all lie that were ever claimed and may be
+ * touched. */
+uint32_t sj_arena_view_slots_begun(sj_arena_view *view);
 
 static inline sj_arena_header *sj_arena_view_header(const sj_arena_view *view)
 {
@@ -41,10 +47,8 @@ static inline sj_thread_slot *sj_arena_view_slot(const sj_arena_view *view, uint
     return (sj_thread_slot *)(void *)(view->base + SJ_ARENA_HEADER_BYTES) + slot;
 }
 
-static inline sj_arena_mark *sj_arena_view_mark(const sj_arena_view *view, uint32_t mark)
-{
-    return (sj_arena_mark *)(void *)(view->base + SJ_ARENA_MARKS_OFFSET) + mark % SJ_ARENA_MARKS;
-}
+/* sj_arena_view_mark borrows a mark; an empty one, if its page has no memory. */
+const sj_arena_mark *sj_arena_view_mark(const sj_arena_view *view, uint32_t mark);
 
 static inline sj_chunk_header *sj_arena_view_chunk(const sj_arena_view *view, uint32_t slot,
                                                    uint32_t chunk)

@@ -103,15 +103,32 @@ void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t ev
     write_unsent(reader);
 }
 
+/* may_touch: the pages of a chunk have memory. An agent that died before it wrote to a chunk, or an
+ * older one, may have left holes. */
+static bool may_touch(sj_chunk_reader *reader, uint32_t chunk)
+{
+    const sj_arena_view *view = reader->view;
+    const uint64_t bit = UINT64_C(1) << chunk;
+    if ((reader->backed_chunks & bit) == 0 &&
+        sj_arena_view_back(
+            view,
+            sj_arena_chunk_offset(view->max_threads, view->chunks_per_thread, reader->slot, chunk),
+            SJ_CHUNK_BYTES)) {
+        reader->backed_chunks |= bit;
+    }
+    return (reader->backed_chunks & bit) != 0;
+}
+
 /* find_chunk looks for the chunk with the wanted sequence among those that are not free, so that
  * chunks never used stay unallocated. Records the lowest later sequence in `*later` (0: none). */
-static int find_chunk(const sj_chunk_reader *reader, uint64_t *later)
+static int find_chunk(sj_chunk_reader *reader, uint64_t *later)
 {
     const sj_thread_slot *slot = sj_arena_view_slot(reader->view, reader->slot);
     const uint64_t free_chunks = atomic_load_explicit(&slot->free_chunks, memory_order_acquire);
     *later = 0;
     for (uint32_t i = 0; i < reader->view->chunks_per_thread; i++) {
-        if ((free_chunks >> i & 1) != 0 || (reader->kept_chunks >> i & 1) != 0) {
+        if ((free_chunks >> i & 1) != 0 || (reader->kept_chunks >> i & 1) != 0 ||
+            !may_touch(reader, i)) {
             continue;
         }
         /* Pairs with the producer's release when the chunk is ready to be read. */

@@ -42,6 +42,7 @@ typedef struct sj_chunk_reader {
     uint32_t resume_at;          /* where to begin in the next chunk that is found */
     bool has_holes;              /* some of them were skipped */
     uint64_t stalled_ns;         /* since when the record at `position` is waited for; 0: not */
+    uint64_t backed_chunks;      /* bits: their pages have memory */
     uint64_t kept_chunks;        /* bits: read, closed, but with a hole */
     uint64_t records;
     uint64_t torn;

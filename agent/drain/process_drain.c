@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* Open chunks and ended threads are looked at so often. */
@@ -257,6 +258,19 @@ static void govern(sj_process_drain *process)
     }
 }
 
+/* look_for_room says for an agent that cannot ask whether the arena's file system is nearly full.
+ */
+static void look_for_room(const sj_process_drain *process)
+{
+    enum { LITTLE_BYTES = 4 << 20 };
+    struct statvfs status;
+    if (process->is_confined && fstatvfs(process->view.fd, &status) == 0) {
+        const bool is_full =
+            status.f_blocks != 0 && (uint64_t)status.f_bavail * status.f_frsize < LITTLE_BYTES;
+        atomic_store(&sj_arena_view_header(&process->view)->is_full, is_full);
+    }
+}
+
 /* look_for_filter notifies the agent that system calls may end its process. */
 static void look_for_filter(sj_process_drain *process)
 {
@@ -333,6 +347,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
     if (look) {
         process->next_look_ns = now_ns + LOOK_NS;
         look_for_filter(process);
+        look_for_room(process);
     }
     const uint64_t now_ticks = sj_clock_ticks();
     if (flush) {
@@ -426,11 +441,15 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }
-    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+    for (uint32_t i = 0; i < SJ_ARENA_UNRECORDED; i++) {
         process->shared->ended.unrecorded[i] += atomic_load(&header->unrecorded[i]);
     }
+    process->shared->ended.unrecorded[SJ_UNRECORDED_FORK] +=
+        atomic_load(&header->forks_unannounced);
     process->shared->ended.refused_functions += atomic_load(&header->functions_refused);
+    process->shared->ended.refused_pages += atomic_load(&header->pages_refused);
     process->shared->ended.lost_values += atomic_load(&header->values_lost);
+    process->shared->ended.handler_events += atomic_load(&header->slow_path_reentries);
     process->shared->ended.agent_cpu_ns += atomic_load(&header->agent_cpu_ns);
     process->shared->ended.salvaged_processes += is_salvaged;
     if (is_salvaged && process->shared->triggers != NULL) {

@@ -1,5 +1,7 @@
 #include "agent/livepatch/remote_agent.h"
 
+#include "agent/ptrace/safepoint.h"
+
 #include "agent/host/clock.h"
 #include "agent/ptrace/arch.h"
 #include "proto/base/array.h"
@@ -314,8 +316,9 @@ sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
                                  sj_remote_choice *choice, sj_text_patch_report *report)
 {
     const bool on = choice->on;
+    const sj_signal_returns returns = sj_remote_agent_signal_returns(agent);
     *report = (sj_text_patch_report){0};
-    SJ_TRY(sj_text_change_clear(target, agent->restorer, &choice->change, report));
+    SJ_TRY(sj_text_change_clear(target, &returns, &choice->change, report));
     if (!(on ? sj_remote_agent_is_current(target, agent)
              : sj_remote_agent_is_unchanged(target, agent))) {
         return SJ_EAGAIN;
@@ -370,6 +373,12 @@ sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agent *agent, bool
     return status;
 }
 
+sj_signal_returns sj_remote_agent_signal_returns(const sj_remote_agent *agent)
+{
+    return (sj_signal_returns){.of_library = agent->restorer,
+                               .of_agent = agent->state.signal_return};
+}
+
 enum { CALL_TIMEOUT_MS = 180000 };
 
 sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent, size_t thread,
@@ -378,4 +387,17 @@ sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent, 
     sj_inferior_call call = {.restorer = agent->restorer};
     SJ_TRY(sj_remote_symbol(target, &agent->module, name, &call.function));
     return sj_inferior_call_run(target, thread, &call, CALL_TIMEOUT_MS);
+}
+
+sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *agent,
+                                   const char *name)
+{
+    for (size_t i = 0; i < target->count; i++) {
+        sj_registers state;
+        SJ_TRY(sj_registers_get(target->threads[i].tid, &state));
+        if (sj_safepoint_has_room(target, state.sp)) {
+            return sj_remote_agent_call(target, agent, i, name);
+        }
+    }
+    return SJ_EAGAIN;
 }

@@ -86,9 +86,17 @@ SJ_MUST_CHECK sj_status sj_remote_agent_change(sj_tracee *target, sj_remote_agen
                                                sj_remote_agent_wants wants, void *context,
                                                sj_text_patch_report *report);
 
+/* sj_remote_agent_signal_returns gives what signal handlers return to in the process. */
+sj_signal_returns sj_remote_agent_signal_returns(const sj_remote_agent *agent);
+
 /* sj_remote_agent_call makes a stopped thread call an exported function of the agent. SJ_ENOTFOUND
  * the agent has none of that name; errors of sj_inferior_call_run. */
 SJ_MUST_CHECK sj_status sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *agent,
                                              size_t thread, const char *name);
+
+/* sj_remote_agent_call_any makes any stopped thread with room on its stack call a function of the
+ * agent that takes no lock. SJ_EAGAIN none has room; errors of sj_remote_agent_call. */
+SJ_MUST_CHECK sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *agent,
+                                                 const char *name);
 
 #endif

@@ -34,14 +34,27 @@ bool sj_jump_follow(uint64_t address, const uint8_t *bytes, uint32_t count, uint
  * when it is not there. Reads some MB. */
 uint64_t sj_restorer_find_in(const sj_tracee *target, uint64_t low, uint64_t high);
 
-/* sj_signal_pc_place gives the address at which an interrupted context keeps its program counter,
- * when a handler's return address (the restorer) lies at `at`. */
-uint64_t sj_signal_pc_place(uint64_t at);
+/* What signal handlers return to: the C library's restorer, and that of the agent; 0: not known, or
+ * none. */
+typedef struct sj_signal_returns {
+    uint64_t of_library;
+    uint64_t of_agent;
+} sj_signal_returns;
+
+/* sj_signal_is_return returns whether a word of a stack is the return address of a handler. */
+bool sj_signal_is_return(const sj_signal_returns *returns, uint64_t word);
+
+/* sj_signal_find_pc gives the address at which an interrupted context keeps its program counter,
+ * when the return address `word` of a handler lies at `at`; of a context that the agent has
+ * changed, the true one. `*is_shown` is true if the context itself shows that. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *returns,
+                                          uint64_t word, uint64_t at, uint64_t *pc_at,
+                                          bool *is_shown);
 
 /* sj_signal_context_start gives where to look for the first restorer on the stack of a thread: its
  * stack pointer, or the address before it, when the thread is in the restorer and has taken it from
  * the stack already. */
-uint64_t sj_signal_context_start(const sj_registers *state, uint64_t restorer);
+uint64_t sj_signal_context_start(const sj_registers *state, const sj_signal_returns *returns);
 
 /* A call of a function of the target in one of its threads, made so that the thread finds back to
  * what it did by itself: the context lies on its stack as that of a signal, and the function

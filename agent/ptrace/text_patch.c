@@ -38,7 +38,7 @@ enum {
 
 typedef struct patching {
     sj_tracee *target;
-    uint64_t restorer;
+    sj_signal_returns returns;
     const sj_text_change *change;
     sj_text_patch *patches;
     size_t count;
@@ -198,16 +198,18 @@ static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
 /* leave_contexts does so for the contexts that signal handlers of a thread have interrupted. */
 static sj_text_patch *leave_contexts(const patching *work, const sj_registers *state)
 {
-    const uint64_t low = sj_signal_context_start(state, work->restorer);
+    const uint64_t low = sj_signal_context_start(state, &work->returns);
     const ssize_t got = pread(work->target->memory, work->stack, STACK_SCAN_BYTES, (off_t)low);
     sj_text_patch *stuck = NULL;
-    for (ssize_t at = 0; at + (ssize_t)sizeof(uint64_t) <= got && work->restorer != 0;
-         at += (ssize_t)sizeof(uint64_t)) {
+    for (ssize_t at = 0; at + (ssize_t)sizeof(uint64_t) <= got; at += (ssize_t)sizeof(uint64_t)) {
         uint64_t word;
-        memcpy(&word, work->stack + at, sizeof(word));
-        const uint64_t pc_at = sj_signal_pc_place(low + (uint64_t)at);
+        uint64_t pc_at = 0;
         uint64_t before = 0;
-        if (word != work->restorer ||
+        bool is_shown;
+        memcpy(&word, work->stack + at, sizeof(word));
+        if (!sj_signal_is_return(&work->returns, word) ||
+            sj_signal_find_pc(work->target, &work->returns, word, low + (uint64_t)at, &pc_at,
+                              &is_shown) != SJ_OK ||
             sj_tracee_read(work->target, pc_at, &before, sizeof(before)) != SJ_OK) {
             continue;
         }
@@ -286,11 +288,11 @@ static sj_status clear_windows(patching *work)
     return SJ_EAGAIN;
 }
 
-sj_status sj_text_change_clear(sj_tracee *target, uint64_t restorer, sj_text_change *change,
-                               sj_text_patch_report *report)
+sj_status sj_text_change_clear(sj_tracee *target, const sj_signal_returns *returns,
+                               sj_text_change *change, sj_text_patch_report *report)
 {
     patching work = {.target = target,
-                     .restorer = restorer,
+                     .returns = *returns,
                      .change = change,
                      .patches = change->patches,
                      .count = change->count,

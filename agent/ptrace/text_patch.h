@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_PTRACE_TEXT_PATCH_H
 #define SJ_AGENT_PTRACE_TEXT_PATCH_H
 
+#include "agent/ptrace/arch.h"
 #include "agent/ptrace/tracee.h"
 
 enum { SJ_TEXT_PATCH_BYTES = 16 };
@@ -42,10 +43,10 @@ void sj_text_change_deinit(sj_text_change *change);
 /* sj_text_change_clear brings every thread, and every context that a signal handler has
  * interrupted, out of the bytes that are to be written; groups for which that fails are `refused`.
  * All threads are stopped before and after; in between single ones may run, make threads and load
- * modules. `restorer` is the return address of signal handlers (machine.h), 0 when it is not known:
- * contexts are then not looked at. SJ_EAGAIN threads come and go too fast, SJ_ENOMEM, SJ_ECLOSED.
+ * modules. Of `returns` that are not known, contexts are not looked at. SJ_EAGAIN threads come and
+ * go too fast, SJ_ENOMEM, SJ_ECLOSED.
  */
-SJ_MUST_CHECK sj_status sj_text_change_clear(sj_tracee *target, uint64_t restorer,
+SJ_MUST_CHECK sj_status sj_text_change_clear(sj_tracee *target, const sj_signal_returns *returns,
                                              sj_text_change *change, sj_text_patch_report *report);
 
 /* sj_text_change_apply then writes the patches of every group that is not refused and of which all

@@ -40,7 +40,10 @@ sj_status sj_journal_create(const char *runtime_directory, const sj_session_id *
         journal->fd < 0 ? errno : posix_fallocate(journal->fd, 0, sizeof(sj_journal_data));
     if (problem != 0) {
         sj_journal_close(journal);
-        return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(problem));
+        return sj_fail(error, SJ_EIO, "cannot write %s: %s%s", path, strerror(problem),
+                       problem == ENOSPC ? "; make room there, or point XDG_RUNTIME_DIR at a "
+                                           "larger tmpfs"
+                                         : "");
     }
     const sj_status status = map_journal(path, journal, error);
     if (status != SJ_OK) {

@@ -235,6 +235,29 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* report_drops tells of events that found a full buffer. Those of handlers that interrupt a thread
+ * while it looks for room cannot wait, however long the others may. */
+static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
+{
+    const uint64_t of_handlers = drain->handler_events < drain->dropped_events
+                                     ? drain->handler_events
+                                     : drain->dropped_events;
+    if (of_handlers != 0) {
+        fprintf(file,
+                "sojourn: %llu events of signal handlers came while their thread looked for room; "
+                "fewer functions or --mode profile make less to take\n",
+                (unsigned long long)of_handlers);
+    }
+    if (drain->dropped_events != of_handlers) {
+        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
+                (unsigned long long)(drain->dropped_events - of_handlers),
+                text->drops ? "--when-full block lets the program wait for room"
+                            : "a longer --block-ms lets the program wait, fewer functions or "
+                              "--mode profile make less to take (not in signal handlers, nor "
+                              "behind a filter of system calls)");
+    }
+}
+
 /* report_losses names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
@@ -251,20 +274,22 @@ static void report_losses(FILE *file, const sj_report_text *text,
     fprintf(file, "%s%llu calls, %llu events; marked as gaps\n",
             text->quiet ? "sojourn: lost " : "  lost       ",
             (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    if (summary->drain.refused_pages != 0) {
+        fprintf(file,
+                "sojourn: shared memory was full: %llu events and %llu threads found no room; "
+                "enlarge /dev/shm (docker run --shm-size=1g) or point XDG_RUNTIME_DIR at a larger "
+                "tmpfs\n",
+                (unsigned long long)summary->drain.dropped_events,
+                (unsigned long long)summary->drain.refused_threads);
+        return;
+    }
     if (summary->drain.refused_threads != 0) {
         fprintf(file,
                 "sojourn: %llu threads found no place among those that are recorded at once; a "
                 "larger --threads makes room\n",
                 (unsigned long long)summary->drain.refused_threads);
     }
-    if (summary->drain.dropped_events != 0) {
-        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
-                (unsigned long long)summary->drain.dropped_events,
-                text->drops ? "--when-full block lets the program wait for room"
-                            : "a longer --block-ms lets the program wait, fewer functions or "
-                              "--mode profile make less to take (not in signal handlers, nor "
-                              "behind a filter of system calls)");
-    }
+    report_drops(file, text, &summary->drain);
 }
 
 static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
@@ -273,6 +298,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_SANITIZER] = "built with AddressSanitizer's shared runtime",
     [SJ_UNRECORDED_ROOT] = "under a root directory without the agent or the recorder",
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
+    [SJ_UNRECORDED_FORK] = "forked by a system call of the program's own instead of fork()",
     [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
 
 /* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
@@ -301,6 +327,22 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
             "sojourn: %llu functions found no room for the values at their exits, or as callers "
             "that rules name; narrower patterns make room\n",
             (unsigned long long)summary->drain.refused_functions);
+    }
+}
+
+/* report_full tells what became of a recording whose session had its largest size. */
+static void report_full(FILE *file, const sj_recording_summary *summary)
+{
+    time_text after;
+    if (summary->full_after_ns != 0) {
+        fprintf(file,
+                "sojourn: the size limit was reached after %s: the functions were unhooked, and "
+                "later calls are not counted; a larger --max-bytes makes room\n",
+                format_time(summary->full_after_ns, &after));
+    } else {
+        fputs("sojourn: the size limit was reached: later calls are counted as lost; a larger "
+              "--max-bytes makes room\n",
+              file);
     }
 }
 
@@ -453,9 +495,10 @@ static void report_problems(FILE *file, const sj_report_text *text,
 {
     if (summary->drain.processes_without_arena != 0 && (!text->quiet || !summary->agent_reported)) {
         fprintf(file,
-                "sojourn: processes in which nothing could be recorded: %llu; a limit of their "
-                "address space (ulimit -v) or of a file's size (ulimit -f) leaves no room for the "
-                "records, or they ended at once\n",
+                "sojourn: processes in which nothing could be recorded: %llu; full shared "
+                "memory (/dev/shm, XDG_RUNTIME_DIR), a limit of their address space (ulimit -v) or "
+                "of a file's size (ulimit -f) leaves no room for the records, or they ended at "
+                "once\n",
                 (unsigned long long)summary->drain.processes_without_arena);
     } else if (!summary->agent_reported) {
         fputs("sojourn: the agent never finished its start in the program, so nothing or not all "
@@ -483,9 +526,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
-        fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
-              "--max-bytes)\n",
-              file);
+        report_full(file, summary);
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
@@ -609,6 +650,7 @@ static void json_left(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "left_processes", summary->left_processes);
     json_number(file, "left_hooked", summary->left_hooked);
+    json_number(file, "full_after_ns", summary->full_after_ns);
     fputs(",\n  \"left\": [", file);
     for (uint32_t i = 0; i < summary->left_processes && i < SJ_LEFT_NAMED; i++) {
         fprintf(file, "%s{\"pid\": %d, \"name\": ", i != 0 ? ", " : "", (int)summary->left[i].pid);
@@ -686,8 +728,10 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "inherited_exits", summary->drain.inherited_exits);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
+    json_number(file, "handler_events", summary->drain.handler_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
+    json_number(file, "refused_pages", summary->drain.refused_pages);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
     json_left(file, summary);

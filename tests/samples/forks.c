@@ -1,5 +1,6 @@
 /* Children that a process makes in ways of its own. forks WAY; the child calls in_child CALLS times
- * and ends with 4, the parent prints with what it has ended. */
+ * and ends with 4, the parent prints with what it has ended. In ways that libc's fork handlers do
+ * not see, the parent calls in_parent CALLS times meanwhile. */
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +21,11 @@ static volatile pid_t waited_for;
 __attribute__((noipa)) static long in_child(long number)
 {
     return number * 7;
+}
+
+__attribute__((noipa)) static long in_parent(long number)
+{
+    return number * 5;
 }
 
 /* Returns while the calling thread holds the loader's lock. */
@@ -91,11 +98,50 @@ static void fork_locked(void)
     (void)pthread_join(holder, NULL);
 }
 
+static void fork_unseen(pid_t (*fork_so)(void))
+{
+    volatile long sum = in_parent(0);
+    const pid_t child = fork_so();
+    if (child == 0) {
+        be_child();
+    }
+    for (long i = 1; i < CALLS; i++) {
+        sum += in_parent(i);
+    }
+    wait_for(child);
+}
+
+static pid_t fork_by_syscall(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* Past libc. */
+static pid_t fork_by_instruction(void)
+{
+#if defined(__x86_64__)
+    long result = SYS_clone;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(SIGCHLD), "S"(0), "d"(0)
+                     : "rcx", "r11", "memory");
+    return (pid_t)result;
+#else
+    return fork_by_syscall();
+#endif
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "";
     if (strcmp(way, "locked") == 0) {
         fork_locked();
+    } else if (strcmp(way, "_Fork") == 0) {
+        fork_unseen(_Fork);
+    } else if (strcmp(way, "syscall") == 0) {
+        fork_unseen(fork_by_syscall);
+    } else if (strcmp(way, "instruction") == 0) {
+        fork_unseen(fork_by_instruction);
     }
     return 0;
 }

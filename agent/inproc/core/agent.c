@@ -10,9 +10,11 @@
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
+#include "agent/inproc/core/find_object.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
+#include "agent/inproc/core/signals.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -133,6 +135,7 @@ static void after_fork_in_child(void)
     sj_recorder_unmap_changes();
     sj_recorder_after_fork();
     sj_monitors_after_fork();
+    sj_signals_after_fork();
     sj_conversation_end();
     if (can_join && (follow_children & SJ_FOLLOW_FORK) != 0 && rejoin(&link) != SJ_OK) {
         sj_recorder_disarm(SJ_DISARM_NO_RECORDER);
@@ -236,6 +239,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     const uint64_t begun_ns = sj_recorder_cpu_ns();
     const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
     publish_handle();
+    sj_find_object_begin();
     if (__register_atfork == NULL) { /* musl passes nothing to constructors */
         environment = environ;
     }
@@ -263,6 +267,9 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
             (void)!sj_exec_follow(sojourn_agent_state.runtime_directory);
         }
         (void)!sj_filters_follow();
+        if (sj_signals_follow() == SJ_OK) {
+            sj_signals_adopt();
+        }
     }
     sj_link_close(&link);
     if (sj_recorder_is_armed()) {
@@ -291,6 +298,7 @@ static sj_status attach_first(void)
     sj_link_close(&link);
     if (status == SJ_OK) {
         (void)!sj_modules_follow(on_modules);
+        (void)!sj_signals_follow();
         bind_api_calls();
     }
     return status;
@@ -357,9 +365,20 @@ SJ_EXPORTED void sojourn_agent_leave_heap(void)
     sj_zombies_leave();
 }
 
+SJ_EXPORTED void sojourn_agent_adopt_signals(void)
+{
+    sj_signals_adopt();
+}
+
+SJ_EXPORTED void sojourn_agent_leave_signals(void)
+{
+    sj_signals_leave();
+}
+
 SJ_EXPORTED void sojourn_agent_detach(void)
 {
     sj_recorder_set_state(SJ_ARENA_ENDED);
+    sj_signals_leave();
     sj_api_trampolines_close();
     sj_modules_forget_all();
     sj_zombies_forget();

@@ -32,6 +32,12 @@ void sojourn_agent_leave_heap(void);
  * it takes no lock. */
 void sojourn_agent_detach(void);
 
+/* sojourn_agent_adopt_signals and sojourn_agent_leave_signals put gates in front of the program's
+ * signal handlers and take them away (signals.h). A tracer calls the first when it has written the
+ * hooks, and the second before it restores the text, in any thread; neither takes a lock. */
+void sojourn_agent_adopt_signals(void);
+void sojourn_agent_leave_signals(void);
+
 /* sojourn_agent_bind starts the monitors of the session in an attached process; `binding` of the
  * state is the result. A tracer calls it in a thread that holds no lock of the loader. */
 void sojourn_agent_bind(void);

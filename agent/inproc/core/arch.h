@@ -27,4 +27,17 @@ void sj_arch_syscall_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prctl_resume;
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_syscall_resume;
 
+/* sj_arch_signal_gates are SJ_SIGNAL_GATES gates of SJ_SIGNAL_GATE_BYTES: what the kernel calls as
+ * a handler. A gate jumps to the handler that sj_signals_enter returns, with the registers and the
+ * stack that the kernel made. sj_arch_signal_return is the restorer: calls sj_signals_return, then
+ * returns from the signal. */
+enum { SJ_SIGNAL_GATES = 8, SJ_SIGNAL_GATE_BYTES = 16 };
+void sj_arch_signal_gates(void);
+void sj_arch_signal_return(void);
+
+/* sj_arch_action_entry stands in the place of libc's system call rt_sigaction: calls
+ * sj_signals_change, then goes on behind the call, at sj_arch_action_resume. */
+void sj_arch_action_entry(void);
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_action_resume;
+
 #endif

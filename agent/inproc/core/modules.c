@@ -721,6 +721,26 @@ sj_status sj_modules_follow(void (*on_change)(void))
                              sojourn_agent_state.prepare_only != 0, &loader_hook);
 }
 
+sj_status sj_modules_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
+                              uint64_t target)
+{
+    const sj_link_module place = {
+        .bias = address, .text_low = address, .text_high = address + bytes};
+    sj_status status = SJ_ELIMIT;
+    begin_change();
+    module_entry *entry = add_entry(&place);
+    if (entry != NULL) {
+        entry->is_generated = true;
+        status = sj_hooks_redirect(address, original, bytes, target,
+                                   sojourn_agent_state.prepare_only != 0, &entry->hooked);
+        if (status != SJ_OK) {
+            free_entry(entry);
+        }
+    }
+    end_change();
+    return status;
+}
+
 void sj_modules_restore(void)
 {
     for (uint32_t i = 0; i < entry_count; i++) {

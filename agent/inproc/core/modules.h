@@ -40,6 +40,11 @@ bool sj_modules_changed(void);
  * were loaded or unloaded. SJ_EUNSUPPORTED when the loader's code is not as expected. */
 SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void));
 
+/* sj_modules_redirect is sj_hooks_redirect for a place in the C library, as the hooks of modules
+ * are: a tracer writes and restores it in an attached process. SJ_ELIMIT: there is no room. */
+SJ_MUST_CHECK sj_status sj_modules_redirect(uint64_t address, const uint8_t *original,
+                                            uint8_t bytes, uint64_t target);
+
 /* sj_modules_restore unpatches all modules and the loader. */
 void sj_modules_restore(void);
 

@@ -11,7 +11,8 @@
 /* How far jumps reach, less room for what lies between (SJ_ARCH_REACH_BYTES); what every page size
  * divides (SJ_ARCH_PAGE_MULTIPLE); eight bytes of code that return 0 (SJ_ARCH_RETURN_ZERO_CODE);
  * the least and the kind of a patch of a return (SJ_RETURN_ROOM_BYTES, SJ_ARCH_JUMP_PATCH); the
- * sj_stub_kind of moved code with a distance in it (SJ_ARCH_MOVED_KIND). */
+ * sj_stub_kind of moved code with a distance in it (SJ_ARCH_MOVED_KIND); bytes of a system call and
+ * of what loads its number (SJ_ARCH_NUMBERED_CALL_BYTES). */
 #include SJ_ARCH_FILE(hooks, limits.h)
 
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS)
@@ -166,6 +167,10 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
  * number is loaded there) or syscall (its sixth argument): bytes from `address` to it, or -1 when
  * there is none of SJ_RETURN_ROOM_BYTES. */
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl);
+
+/* sj_arch_find_call_near finds a system call in the C library's code around the function at an
+ * address: where SJ_ARCH_NUMBERED_CALL_BYTES load its number and make it. 0: there is none. */
+uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number);
 
 /* sj_arch_slow_entry is the target of a stub's slow trampoline: calls sj_recorder_slow with every
  * register kept. Never called from C. */

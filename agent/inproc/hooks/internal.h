@@ -19,6 +19,8 @@ typedef struct sj_application {
     uint64_t *tail_call_entries; /* [function_count] 0: no exit needs one */
     uint64_t *labels;            /* [SJ_LABELS_PER_STUB] of the current stub; 0 unknown */
     uint64_t place;              /* address that the next operation stands for; 0: not known */
+    uint32_t function;           /* of the current stub */
+    bool has_left;               /* the next operation is an exit whose probe has run */
     uint32_t label_limit;        /* labels from here on are 0 */
     uint8_t *function_skips;     /* [function_count] sj_skip; SJ_SKIP_NONE: to be hooked */
     void *scratch;

@@ -3,6 +3,7 @@
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/stub_notes.h"
+#include "agent/inproc/hooks/unwind_table.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -414,7 +415,7 @@ void sj_hooks_forget(sj_hooked_module *module)
 /* Fills a page with a jump to `target` that stands for the instruction at `address`. */
 static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
 {
-    enum { MAP = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) };
+    enum { MAP = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES };
     sj_stub_notes notes = {.area = (uint64_t)(uintptr_t)area,
                            .text = address,
                            .main = {.entries = (sj_stub_entry *)(void *)(area + MAP), .room = 1}};

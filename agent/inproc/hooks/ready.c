@@ -13,6 +13,7 @@
 
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/hooks/stub_notes.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
@@ -56,7 +57,9 @@ static uint64_t describe_agent(void)
     const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
                               (uint64_t)(uintptr_t)&sj_hooks_apply - here,
                               (uint64_t)(uintptr_t)&sj_code_emit_shared - here,
-                              sj_arch_thread_offset(), sj_recorder_counts_calls()};
+                              sj_arch_thread_offset(),
+                              sj_recorder_counts_calls(),
+                              (uint64_t)(uintptr_t)sj_recorder_usable_mask == SJ_FORK_PAGE_ADDRESS};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         sum = (sum ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -203,6 +206,7 @@ static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *mo
         return false;
     }
     write_trampolines(area);
+    sj_stub_notes_write_unwind(area);
     sj_stub_areas_add(area, header->stubs_bytes);
     sj_arch_sync_code(place, header->stubs_bytes);
     return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;

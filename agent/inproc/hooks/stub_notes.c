@@ -1,8 +1,13 @@
 #include "agent/inproc/hooks/stub_notes.h"
 
+#include "agent/inproc/hooks/unwind_table.h"
+
 #include <string.h>
 
 enum { PLACE_END = 1 << SJ_STUB_KIND_SHIFT };
+
+/* Where no code is, so that unwinders end there. */
+#define UNKNOWN_PLACE ((uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT | (uint32_t)(PLACE_END - 1))
 
 static uint32_t start_of(uint64_t offset, int32_t stack)
 {
@@ -15,9 +20,9 @@ static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
 {
     if (kind == SJ_STUB_FIXED || kind == SJ_STUB_COPY) {
         return distance < PLACE_END ? (uint32_t)kind << SJ_STUB_KIND_SHIFT | (uint32_t)distance
-                                    : (uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT;
+                                    : UNKNOWN_PLACE;
     }
-    return (uint32_t)kind << SJ_STUB_KIND_SHIFT;
+    return kind == SJ_STUB_CALLED ? (uint32_t)kind << SJ_STUB_KIND_SHIFT : UNKNOWN_PLACE;
 }
 
 /* Whether the entry says of where `next` begins what that says. */
@@ -89,4 +94,15 @@ void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t cod
     fill(&notes->main);
     fill(&notes->cold);
     memcpy(bytes + SJ_STUB_AREA_OFFSET, &area, sizeof(area));
+    sj_stub_notes_write_unwind(bytes);
+}
+
+void sj_stub_notes_write_unwind(uint8_t *area)
+{
+    enum { UNWIND = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) };
+    const uint32_t room = UNWIND;
+    sj_stub_area *head = (sj_stub_area *)(void *)(area + SJ_STUB_AREA_OFFSET);
+    if (head->magic == SJ_STUB_AREA_MAGIC) {
+        head->unwind = sj_unwind_table_write(area, area + UNWIND) != 0 ? room : 0;
+    }
 }

@@ -30,6 +30,9 @@ void sj_code_begin_place(sj_code_emitter *emitter, sj_stub_kind kind, uint64_t a
  * which stands for what was begun last; `at`: &emitter->at or &emitter->cold_at. */
 void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t stack);
 
+/* sj_stub_notes_write_unwind writes the unwind tables of a writable area that has a head. */
+void sj_stub_notes_write_unwind(uint8_t *area);
+
 /* sj_stub_notes_finish writes the head of an area of `module` whose entries begin at offset `map`
  * and whose code ends at `code_end`. */
 void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t code_end);

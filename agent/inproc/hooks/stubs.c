@@ -10,6 +10,7 @@
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/stub_notes.h"
+#include "agent/inproc/hooks/unwind_table.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/recorder/values.h"
@@ -25,7 +26,8 @@ enum {
     AREA_START = 512
 };
 _Static_assert(SJ_STUB_AREA_OFFSET >= JUMP_TRAMPOLINE + 16, "behind the trampolines");
-_Static_assert(SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) <= AREA_START, "in front of all else");
+_Static_assert(SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES <= AREA_START,
+               "in front of all else");
 
 static bool expects_dispatch;
 
@@ -73,6 +75,32 @@ static uint64_t *read_label(sj_application *application, sj_reader *reader)
     return &application->labels[label];
 }
 
+static uint64_t start_of_function(const sj_application *application)
+{
+    return application->bias + sj_plan_functions(application->plan)[application->function].offset;
+}
+
+/* Notes what a probe, or what follows it, stands for. Unwind information at an exit may say that
+ * registers lie below the stack pointer, from which they were taken: a probe that pushes its return
+ * address has overwritten them there. At the function's entry all else is the same, and they are
+ * where they are. */
+static void begin_exit(const sj_application *application, sj_code_emitter *emitter)
+{
+    sj_code_begin_place(emitter, SJ_STUB_FIXED,
+                        SJ_MACHINE_CALL_PUSHES ? start_of_function(application)
+                                               : application->place);
+}
+
+static void begin_moved(sj_application *application, sj_code_emitter *emitter, sj_stub_kind kind)
+{
+    if (application->has_left) {
+        begin_exit(application, emitter);
+        application->has_left = false;
+    } else {
+        sj_code_begin_place(emitter, kind, application->place);
+    }
+}
+
 /* COPY and its kin: bytes, then for the relative ones the field's position and its target. */
 static void emit_copy(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                       sj_plan_operation operation)
@@ -82,8 +110,11 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
     if (bytes == NULL) {
         return;
     }
-    sj_code_begin_place(emitter, operation == SJ_OPERATION_COPY ? SJ_STUB_COPY : SJ_ARCH_MOVED_KIND,
-                        application->place);
+    sj_stub_kind kind = SJ_ARCH_MOVED_KIND;
+    if (operation == SJ_OPERATION_COPY) {
+        kind = SJ_STUB_COPY;
+    }
+    begin_moved(application, emitter, kind);
     application->place += count;
     if (operation == SJ_OPERATION_COPY) {
         sj_code_emit_bytes(emitter, bytes, (uint32_t)count);
@@ -390,21 +421,26 @@ static void read_jump_leave(const sj_application *application, sj_reader *reader
 }
 
 /* begin_operation notes what the code of an operation stands for. */
-static void begin_operation(const sj_application *application, sj_code_emitter *emitter,
+static void begin_operation(sj_application *application, sj_code_emitter *emitter,
                             sj_plan_operation operation)
 {
     switch (operation) {
     case SJ_OPERATION_ENTER:
-    case SJ_OPERATION_LEAVE:
-    case SJ_OPERATION_TAIL_CALL:
-    case SJ_OPERATION_JUMP_LEAVE:
     case SJ_OPERATION_PUSH_RETURN:
         sj_code_begin_place(emitter, SJ_STUB_FIXED, application->place);
+        break;
+    case SJ_OPERATION_LEAVE:
+    case SJ_OPERATION_JUMP_LEAVE:
+        begin_exit(application, emitter);
+        application->has_left = true;
+        break;
+    case SJ_OPERATION_TAIL_CALL:
+        begin_exit(application, emitter);
         break;
     case SJ_OPERATION_JUMP:
     case SJ_OPERATION_JUMP_STUB:
     case SJ_OPERATION_JUMP_IF_STUB:
-        sj_code_begin_place(emitter, SJ_ARCH_MOVED_KIND, application->place);
+        begin_moved(application, emitter, SJ_ARCH_MOVED_KIND);
         break;
     case SJ_OPERATION_DISPATCH:
         sj_code_begin_place(emitter, SJ_STUB_CALLED, 0);
@@ -412,12 +448,6 @@ static void begin_operation(const sj_application *application, sj_code_emitter *
     default:
         break;
     }
-}
-
-static void read_place(sj_application *application, sj_reader *reader, uint32_t function)
-{
-    application->place = application->bias + sj_plan_functions(application->plan)[function].offset +
-                         (uint64_t)sj_read_zigzag(reader);
 }
 
 static void emit_operation(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
@@ -438,7 +468,7 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         emitter->frees_flags = true;
         break;
     case SJ_OPERATION_PLACE:
-        read_place(application, reader, function);
+        application->place = start_of_function(application) + (uint64_t)sj_read_zigzag(reader);
         break;
     case SJ_OPERATION_COPY:
     case SJ_OPERATION_COPY_RELATIVE:
@@ -486,8 +516,9 @@ static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uin
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
     emitter->frees_flags = false; /* left over from a stub that ended without a probe */
-    application->place =
-        application->bias + sj_plan_functions(application->plan)[stub->function].offset;
+    application->function = stub->function;
+    application->place = start_of_function(application);
+    application->has_left = false;
     while (!reader.bad && sj_reader_left(&reader) != 0) {
         emit_operation(application, &reader, emitter, stub->function);
     }

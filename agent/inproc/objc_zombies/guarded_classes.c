@@ -9,7 +9,8 @@
 typedef void *(*allocation)(const sj_gcc_class *class, const void *selector, void *zone);
 
 static uint64_t *originals;
-static void *method; /* NULL: not replaced */
+static const sj_gcc_class *owner;
+static sj_gcc_method *method; /* NULL: not replaced */
 
 static void *allocate(const sj_gcc_class *class, const void *selector, void *zone)
 {
@@ -29,7 +30,7 @@ static void *allocate(const sj_gcc_class *class, const void *selector, void *zon
 
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *kept_originals)
 {
-    void *found =
+    sj_gcc_method *found =
         sj_objc_gcc.instance_method(root->isa, sj_objc_gcc.register_selector("allocWithZone:"));
     if (method != NULL || found == NULL) {
         return;
@@ -37,14 +38,15 @@ void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *kept_originals)
     originals = kept_originals;
     originals[SJ_DOOR_GUARD] = sj_objc_gcc.implementation(found);
     sj_doors_now->leads_to[SJ_DOOR_GUARD] = (uint64_t)(uintptr_t)&allocate;
+    owner = root->isa;
     method = found;
-    (void)sj_objc_gcc.set_implementation(found, sj_door(SJ_DOOR_GUARD));
+    sj_objc_set_code(owner, found, sj_door(SJ_DOOR_GUARD));
 }
 
 void sj_objc_guard_end(void)
 {
     if (method != NULL && sj_objc_gcc.implementation(method) == sj_door(SJ_DOOR_GUARD)) {
-        (void)sj_objc_gcc.set_implementation(method, originals[SJ_DOOR_GUARD]);
+        sj_objc_set_code(owner, method, originals[SJ_DOOR_GUARD]);
     }
     method = NULL;
 }

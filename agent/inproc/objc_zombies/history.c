@@ -25,7 +25,8 @@ typedef struct counted_method {
     sj_objc_door door;
     message replacement;
     bool is_of_class;
-    void *method; /* NULL: not replaced */
+    const sj_gcc_class *class;
+    sj_gcc_method *method; /* NULL: not replaced */
 } counted_method;
 
 static void *allocate(void *class, const void *selector, void *zone);
@@ -136,16 +137,17 @@ void sj_history_begin(const sj_gcc_class *root)
 {
     for (uint32_t i = 0; i < METHODS; i++) {
         counted_method *counted = &methods[i];
-        void *method =
-            sj_objc_gcc.instance_method(counted->is_of_class ? root->isa : root,
-                                        sj_objc_gcc.register_selector(counted->selector));
+        const sj_gcc_class *class = counted->is_of_class ? root->isa : root;
+        sj_gcc_method *method =
+            sj_objc_gcc.instance_method(class, sj_objc_gcc.register_selector(counted->selector));
         if (counted->method != NULL || method == NULL) {
             continue;
         }
         originals[counted->door] = sj_objc_gcc.implementation(method);
         sj_doors_now->leads_to[counted->door] = (uint64_t)(uintptr_t)counted->replacement;
+        counted->class = class;
         counted->method = method;
-        (void)sj_objc_gcc.set_implementation(method, sj_door(counted->door));
+        sj_objc_set_code(class, method, sj_door(counted->door));
     }
 }
 
@@ -155,7 +157,7 @@ void sj_history_end(void)
         counted_method *counted = &methods[i];
         if (counted->method != NULL &&
             sj_objc_gcc.implementation(counted->method) == sj_door(counted->door)) {
-            (void)sj_objc_gcc.set_implementation(counted->method, originals[counted->door]);
+            sj_objc_set_code(counted->class, counted->method, originals[counted->door]);
         }
         counted->method = NULL;
     }

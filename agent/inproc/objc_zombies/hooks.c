@@ -22,7 +22,7 @@ typedef struct root_class {
     sj_objc_door door;
     message replacement;
     const sj_gcc_class *class;
-    void *method; /* NULL: not found yet */
+    sj_gcc_method *method; /* NULL: not found yet */
 } root_class;
 
 static void dealloc_object(void *object, const void *selector);
@@ -136,7 +136,8 @@ static void *dispose(void *object)
 static void replace_root(root_class *root)
 {
     const sj_gcc_class *class = sj_objc_gcc.look_up_class(root->name);
-    void *method = class != NULL ? sj_objc_gcc.instance_method(class, dealloc_selector) : NULL;
+    sj_gcc_method *method =
+        class != NULL ? sj_objc_gcc.instance_method(class, dealloc_selector) : NULL;
     if (method == NULL) {
         return;
     }
@@ -144,7 +145,7 @@ static void replace_root(root_class *root)
     originals[root->door] = sj_objc_gcc.implementation(method);
     sj_doors_now->leads_to[root->door] = (uint64_t)(uintptr_t)root->replacement;
     root->method = method;
-    (void)sj_objc_gcc.set_implementation(method, sj_door(root->door));
+    sj_objc_set_code(class, method, sj_door(root->door));
 }
 
 /* The policy may ask for it later. */
@@ -299,7 +300,7 @@ void sj_objc_zombies_stop(void)
         root_class *root = &roots[i];
         if (root->method != NULL &&
             sj_objc_gcc.implementation(root->method) == sj_door(root->door)) {
-            (void)sj_objc_gcc.set_implementation(root->method, originals[root->door]);
+            sj_objc_set_code(root->class, root->method, originals[root->door]);
         }
         root->method = NULL;
     }

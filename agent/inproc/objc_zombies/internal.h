@@ -55,7 +55,7 @@ typedef struct sj_gcc_runtime {
     const char *(*selector_name)(const void *selector);
     const char *(*selector_types)(const void *selector);
     const void *(*register_selector)(const char *name);
-    void *(*instance_method)(const sj_gcc_class *class, const void *selector);
+    sj_gcc_method *(*instance_method)(const sj_gcc_class *class, const void *selector);
     uint64_t (*implementation)(const void *method);
     uint64_t (*set_implementation)(void *method, uint64_t implementation);
     uint64_t (*class_implementation)(const sj_gcc_class *class, const void *selector);
@@ -64,12 +64,21 @@ typedef struct sj_gcc_runtime {
     const char *(*skip_qualifiers)(const char *type);
     char (*responds)(const sj_gcc_class *class, const void *selector);
     int (*list_classes)(const sj_gcc_class **classes, int room);
+    void (*update_dispatch)(const sj_gcc_class *class);
+    int (*lock)(void *mutex);
+    int (*unlock)(void *mutex);
+    void *const *mutex;                 /* the runtime's own, which a thread may take again */
+    const void *const *shared_dispatch; /* the table of all classes without one of their own */
 } sj_gcc_runtime;
 
 extern sj_gcc_runtime sj_objc_gcc __attribute__((visibility("hidden")));
 
 /* sj_objc_find_runtime: GCC's runtime is loaded. Takes the loader's lock. */
 bool sj_objc_find_runtime(void);
+
+/* sj_objc_set_code has a method of `class` run other code from now on. Takes the runtime's lock.
+ * Any thread. The class's subclasses follow as far as the runtime lets them. */
+void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code);
 
 /* Where objects come from that are to be let go, and so how: the root class whose -dealloc was
  * called, or the function that was. */

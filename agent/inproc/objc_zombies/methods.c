@@ -185,16 +185,6 @@ static bool is_own_code(uint64_t address)
     return !sj_objects_is_system(address, &is_known) && is_known;
 }
 
-/* A class that was not sent a message yet has no table of what it answers to. */
-static void set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code)
-{
-    if ((class->info & SJ_GCC_INITIALIZED) != 0) {
-        (void)sj_objc_gcc.set_implementation(method, code);
-    } else {
-        method->code = code;
-    }
-}
-
 static void enter_by_door(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
 {
     if (door_of(method->code) != 0 || !is_own_code(method->code)) {
@@ -204,7 +194,7 @@ static void enter_by_door(const sj_gcc_class *class, sj_gcc_method *method, bool
     uint64_t door = may_be_known ? find_door(method->code, method->selector, kind) : 0;
     door = door != 0 ? door : make_door(method->code, method->selector, kind);
     if (door != 0) {
-        set_code(class, method, door);
+        sj_objc_set_code(class, method, door);
     } else {
         sj_objects_count(methods_without_door, 1);
     }
@@ -215,7 +205,7 @@ static void leave_by_door(const sj_gcc_class *class, sj_gcc_method *method, bool
     const uint32_t door = door_of(method->code);
     (void)may_be_known;
     if (door != 0) {
-        set_code(class, method, word_at(door - 1)->target);
+        sj_objc_set_code(class, method, word_at(door - 1)->target);
     }
 }
 

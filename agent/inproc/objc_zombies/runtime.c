@@ -1,6 +1,14 @@
+/* Design notes
+ *
+ * A class has no dispatch table of its own before the first message to one of its instances:
+ * until then it uses a table that the runtime shares among all such classes, whether they were sent
+ * +initialize or not. method_setImplementation writes the table of the method's class, also if it
+ * is the shared one; every such class would then run that method. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
+
+#include <dlfcn.h>
 
 sj_gcc_runtime sj_objc_gcc;
 
@@ -14,20 +22,24 @@ bool sj_objc_find_runtime(void)
 {
     static bool is_found;
     sj_gcc_runtime *gcc = &sj_objc_gcc;
-    const wanted_function wanted[] = {{"objc_msg_lookup", &gcc->look_up},
-                                      {"objc_lookUpClass", &gcc->look_up_class},
-                                      {"class_getName", &gcc->class_name},
-                                      {"sel_getName", &gcc->selector_name},
-                                      {"sel_getTypeEncoding", &gcc->selector_types},
-                                      {"sel_registerName", &gcc->register_selector},
-                                      {"class_getInstanceMethod", &gcc->instance_method},
-                                      {"method_getImplementation", &gcc->implementation},
-                                      {"method_setImplementation", &gcc->set_implementation},
-                                      {"class_getMethodImplementation", &gcc->class_implementation},
-                                      {"objc_sizeof_type", &gcc->size_of_type},
-                                      {"objc_skip_type_qualifiers", &gcc->skip_qualifiers},
-                                      {"class_respondsToSelector", &gcc->responds},
-                                      {"objc_getClassList", &gcc->list_classes}};
+    const wanted_function wanted[] = {
+        {"objc_msg_lookup", &gcc->look_up},
+        {"objc_lookUpClass", &gcc->look_up_class},
+        {"class_getName", &gcc->class_name},
+        {"sel_getName", &gcc->selector_name},
+        {"sel_getTypeEncoding", &gcc->selector_types},
+        {"sel_registerName", &gcc->register_selector},
+        {"class_getInstanceMethod", &gcc->instance_method},
+        {"method_getImplementation", &gcc->implementation},
+        {"method_setImplementation", &gcc->set_implementation},
+        {"class_getMethodImplementation", &gcc->class_implementation},
+        {"objc_sizeof_type", &gcc->size_of_type},
+        {"objc_skip_type_qualifiers", &gcc->skip_qualifiers},
+        {"class_respondsToSelector", &gcc->responds},
+        {"objc_getClassList", &gcc->list_classes},
+        {"__objc_update_dispatch_table_for_class", &gcc->update_dispatch},
+        {"objc_mutex_lock", &gcc->lock},
+        {"objc_mutex_unlock", &gcc->unlock}};
     if (is_found) {
         return true;
     }
@@ -41,6 +53,26 @@ bool sj_objc_find_runtime(void)
         }
         *(uint64_t *)wanted[i].place = address;
     }
-    is_found = true;
-    return true;
+    gcc->mutex = dlsym(RTLD_DEFAULT, "__objc_runtime_mutex");
+    gcc->shared_dispatch = dlsym(RTLD_DEFAULT, "__objc_uninstalled_dtable");
+    is_found = gcc->mutex != NULL && gcc->shared_dispatch != NULL;
+    return is_found;
+}
+
+/* A class that is being initialised has a table that it gets afterwards: the runtime makes that one
+ * anew. No class gets its table while the runtime is locked. */
+void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code)
+{
+    void *mutex = *sj_objc_gcc.mutex;
+    (void)sj_objc_gcc.lock(mutex);
+    const bool is_shared = class->dispatch == *sj_objc_gcc.shared_dispatch;
+    if (class->dispatch != NULL && !is_shared) {
+        (void)sj_objc_gcc.set_implementation(method, code);
+    } else {
+        __atomic_store_n(&method->code, code, __ATOMIC_RELEASE);
+    }
+    if (is_shared) {
+        sj_objc_gcc.update_dispatch(class);
+    }
+    (void)sj_objc_gcc.unlock(mutex);
 }

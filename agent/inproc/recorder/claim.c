@@ -154,6 +154,7 @@ static void fill_slot(sj_thread_slot *slot)
     slot->stack_low = bounds.low;
     slot->stack_high = bounds.high;
     sj_recorder_self.has_own_stack = bounds.is_own;
+    atomic_store_explicit(&slot->backed_chunks, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->chunk_sequence, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_calls, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->dropped_events, 0, memory_order_relaxed);
@@ -178,17 +179,31 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     /* Pairs with the consumer's acquire load of the state. */
     atomic_store_explicit(&slot->state, SJ_THREAD_LIVE, memory_order_release);
     self->window_low = 0;
+    self->has_window = false;
     self->slot = slot;
     sj_recorder_begin_counting(self);
     sj_recorder_begin_showing_memory();
     return true;
 }
 
-bool sj_recorder_claim(sj_recorder_thread *self)
+/* Gives memory to the next page of slots; false: there are no more, or it has none. */
+static bool back_more_slots(sj_recorder_thread *self)
 {
     const uint32_t count = sj_recorder.arena->max_threads;
+    uint32_t backed = atomic_load_explicit(&sj_recorder.slots_backed, memory_order_acquire);
+    if (backed >= count || !sj_recorder_back(self, &sj_recorder.slots[backed], PAGE_BYTES, 0)) {
+        return false;
+    }
+    /* Another thread may have done the same meanwhile. */
+    (void)atomic_compare_exchange_strong(&sj_recorder.slots_backed, &backed,
+                                         backed + PAGE_BYTES / sizeof(sj_thread_slot));
+    return true;
+}
+
+static bool claim_backed(sj_recorder_thread *self)
+{
     const uint32_t first = atomic_load_explicit(&sj_recorder.next_slot, memory_order_relaxed);
-    atomic_fetch_add_explicit(&sj_recorder.arena->slot_requests, 1, memory_order_relaxed);
+    const uint32_t count = sj_recorder_slots_backed();
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t number = (first + i) % count;
         if (claim_slot(self, &sj_recorder.slots[number])) {
@@ -196,5 +211,16 @@ bool sj_recorder_claim(sj_recorder_thread *self)
             return true;
         }
     }
+    return false;
+}
+
+bool sj_recorder_claim(sj_recorder_thread *self)
+{
+    atomic_fetch_add_explicit(&sj_recorder.arena->slot_requests, 1, memory_order_relaxed);
+    do {
+        if (claim_backed(self)) {
+            return true;
+        }
+    } while (back_more_slots(self));
     return false;
 }

@@ -68,6 +68,9 @@ void sj_recorder_count_window(sj_recorder_thread *self)
     const uint64_t start = window_start(self);
     uint64_t calls = 0;
     uint64_t events = 0;
+    if (!self->has_window) {
+        return;
+    }
     self->window_low = start;
     for (uint32_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
         const uint64_t record = start + (uint64_t)i * SJ_RECORD_BYTES;
@@ -81,6 +84,13 @@ void sj_recorder_count_window(sj_recorder_thread *self)
 bool sj_recorder_arm_window(sj_recorder_thread *self)
 {
     const uint64_t start = window_start(self);
+    if (!self->has_window) {
+        self->has_window = sj_recorder_back(self, (void *)(uintptr_t)start,
+                                            SJ_DISCARD_RECORDS * SJ_RECORD_BYTES, 0);
+    }
+    if (!self->has_window) {
+        return false;
+    }
     const uint64_t end = start + SJ_DISCARD_RECORDS * SJ_RECORD_BYTES;
     if (self->window_low < start || self->window_low > end) {
         self->window_low = start;

@@ -5,13 +5,23 @@
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
+/* What a forked child finds wiped, with or without our fork handlers. */
+typedef struct sj_fork_page {
+    _Atomic uint32_t usable_mask; /* SJ_USABLE_MASK; the probes' test of an address goes by it */
+    _Atomic uint32_t is_own;      /* 1 */
+} sj_fork_page;
+
 /* The process-wide state, written by sj_recorder_start only. */
 typedef struct sj_recorder_state {
     _Atomic uint32_t armed;
-    _Atomic uint32_t *fork_flag; /* 1; the kernel zeroes its page in a forked child */
-    uint32_t owner_pid;          /* if it does not: the process that records; else 0 */
-    sj_arena_header *arena;      /* base of the mapping */
+    sj_fork_page *fork_page; /* the kernel zeroes it in a forked child */
+    uint32_t owner_pid;      /* if it does not: the process that records; else 0 */
+    sj_arena_header *arena;  /* base of the mapping */
     uint64_t arena_bytes;
+    bool follows_forks;            /* forked children are to be recorded */
+    const char *directory;         /* of its file */
+    _Atomic uint32_t slots_backed; /* slots in front whose pages have memory */
+    _Atomic uint32_t has_marks;    /* the pages of marks have */
     sj_thread_slot *slots;
     _Atomic uint32_t next_slot;       /* where the search for a free one begins */
     _Atomic uint32_t is_confined;     /* forked from a process that was: no arena says so here */
@@ -21,10 +31,19 @@ typedef struct sj_recorder_state {
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
 
-/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs. */
+/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs: none can
+ * in a forked child that has not noticed it yet. */
 static inline bool sj_recorder_usable(uint64_t address)
 {
-    return (address & 0xf000) != 0;
+    return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
+}
+
+/* sj_recorder_slots_backed returns how many slots in front may be touched. */
+static inline uint32_t sj_recorder_slots_backed(void)
+{
+    const uint32_t backed = atomic_load_explicit(&sj_recorder.slots_backed, memory_order_acquire);
+    const uint32_t count = sj_recorder.arena->max_threads;
+    return backed < count ? backed : count;
 }
 
 /* sj_recorder_add counts, for readers that need no order. */
@@ -37,7 +56,7 @@ static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)
  * vfork child shares its parent's memory and is not one. */
 static inline bool sj_recorder_is_forked(void)
 {
-    return atomic_load_explicit(sj_recorder.fork_flag, memory_order_relaxed) == 0 ||
+    return atomic_load_explicit(&sj_recorder.fork_page->is_own, memory_order_relaxed) == 0 ||
            (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
 }
 
@@ -50,6 +69,15 @@ typedef struct sj_stack_bounds {
 
 /* sj_recorder_find_stack finds the bounds of the stack that the calling thread runs on. */
 sj_stack_bounds sj_recorder_find_stack(void);
+
+/* sj_recorder_back_pages gives at most SJ_CHUNK_BYTES of the arena their memory; false: there is
+ * none left. Makes a system call. */
+bool sj_recorder_back_pages(void *address, uint64_t bytes);
+
+/* sj_recorder_back does so for a thread that has `chunks` chunks with memory: where little is left,
+ * a thread that has some gets no more. Counts what it refuses, and refuses for some milliseconds
+ * from then on. Where no call may be made, true as long as nothing was refused. */
+bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);
 
 /* sj_recorder_claim gives the calling thread a slot; false when none is free. */
 bool sj_recorder_claim(sj_recorder_thread *self);

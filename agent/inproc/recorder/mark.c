@@ -8,6 +8,16 @@ static void put_note(sj_note note, uint64_t ticks, uint64_t argument)
     sj_recorder_put(sj_recorder_reserve(tag), ticks, argument, tag);
 }
 
+static bool has_room(sj_arena_header *arena)
+{
+    if (atomic_load_explicit(&sj_recorder.has_marks, memory_order_acquire) == 0 &&
+        sj_recorder_back(&sj_recorder_self, (uint8_t *)arena + SJ_ARENA_MARKS_OFFSET,
+                         SJ_ARENA_HEADER_BYTES - SJ_ARENA_MARKS_OFFSET, 0)) {
+        atomic_store_explicit(&sj_recorder.has_marks, 1, memory_order_release);
+    }
+    return atomic_load_explicit(&sj_recorder.has_marks, memory_order_acquire) != 0;
+}
+
 void sj_recorder_mark(const char *name, bool end)
 {
     if (name == NULL || !sj_recorder_is_armed() || sj_recorder_is_forked()) {
@@ -15,6 +25,9 @@ void sj_recorder_mark(const char *name, bool end)
     }
     sj_recorder_change_at_mark(name, end);
     sj_arena_header *arena = sj_recorder.arena;
+    if (!has_room(arena)) {
+        return; /* counted as refused */
+    }
     const uint64_t number = atomic_fetch_add(&arena->mark_count, 1);
     const uint32_t index = (uint32_t)(number % SJ_ARENA_MARKS);
     sj_arena_mark *mark = (sj_arena_mark *)((uint8_t *)arena + SJ_ARENA_MARKS_OFFSET) + index;

@@ -1,6 +1,7 @@
 /* Design notes
  *
- * The arena is one sparse file, mapped shared at an address aligned to a chunk. A page that the
+ * The arena is one sparse file, mapped shared at an address aligned to a chunk; backing.c gives its
+ * pages memory. A page that the
  * kernel wipes on fork distinguishes a forked child from its parent without a system call. A vfork
  * child, which shares its parent's memory and thread, rightly sees the parent's value.
  */
@@ -18,6 +19,8 @@
 #define CALLS_END_NS UINT64_C(1000000000)
 #define NS_PER_S UINT64_C(1000000000)
 
+enum { FORK_PAGE_BYTES = 4096 };
+
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -25,6 +28,9 @@
 __thread sj_recorder_thread sj_recorder_self;
 
 sj_recorder_state sj_recorder;
+
+static _Atomic uint32_t constant_mask = SJ_USABLE_MASK;
+_Atomic uint32_t *sj_recorder_usable_mask = &constant_mask;
 
 static const _Atomic uint32_t owns_none;
 const _Atomic uint32_t *sj_recorder_owns_slots = &owns_none;
@@ -69,25 +75,56 @@ static bool is_advice_ignored(void *shared)
     return SJ_SYS(SYS_madvise, shared, 4096, MADV_WIPEONFORK, 0, 0, 0) == 0;
 }
 
-static sj_status map_fork_flag(void *shared)
+static void own_fork_page(void)
+{
+    atomic_store(&sj_recorder.fork_page->usable_mask, SJ_USABLE_MASK);
+    atomic_store(&sj_recorder.fork_page->is_own, 1);
+}
+
+/* A page at the address that probes can name, else anywhere. */
+static void *allocate_fork_page(void)
+{
+    void *wanted = (void *)(uintptr_t)SJ_FORK_PAGE_ADDRESS;
+    void *page = sj_sys_map(wanted, FORK_PAGE_BYTES, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    /* Kernels before 4.17 take the address as a hint. */
+    return sj_sys_failed(page) ? sj_sys_allocate(FORK_PAGE_BYTES) : page;
+}
+
+static sj_status map_fork_page(void *shared)
 {
     sj_recorder.owner_pid = is_advice_ignored(shared) ? sj_sys_pid() : 0;
-    if (sj_recorder.fork_flag != NULL) {
-        atomic_store(sj_recorder.fork_flag, 1);
+    if (sj_recorder.fork_page != NULL) {
+        own_fork_page();
         return SJ_OK;
     }
-    void *page = sj_sys_allocate(4096);
+    void *page = allocate_fork_page();
     if (page == NULL) {
         return SJ_ENOMEM;
     }
-    if (SJ_SYS(SYS_madvise, page, 4096, MADV_WIPEONFORK, 0, 0, 0) != 0) {
-        (void)sj_sys_unmap(page, 4096);
+    if (SJ_SYS(SYS_madvise, page, FORK_PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0) != 0) {
+        (void)sj_sys_unmap(page, FORK_PAGE_BYTES);
         return SJ_EUNSUPPORTED;
     }
-    sj_recorder.fork_flag = page;
-    atomic_store(sj_recorder.fork_flag, 1);
-    sj_recorder_owns_slots = page;
+    sj_recorder.fork_page = page;
+    own_fork_page();
+    sj_recorder_usable_mask = &sj_recorder.fork_page->usable_mask;
+    sj_recorder_owns_slots = &sj_recorder.fork_page->is_own;
     return SJ_OK;
+}
+
+/* Gives memory to what is written in any case: the header, and which functions' calls are counted.
+ */
+static sj_status back_arena(uint8_t *base, const sj_link_welcome *welcome)
+{
+    enum { PAGE_BYTES = 4096 };
+    const uint64_t counted =
+        sj_arena_counted_offset(welcome->max_threads, welcome->chunks_per_thread);
+    const bool counts = (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0;
+    return sj_recorder_back_pages(base, PAGE_BYTES) &&
+                   (!counts || sj_recorder_back_pages(base + counted, SJ_CHUNK_BYTES))
+               ? SJ_OK
+               : SJ_ENOMEM;
 }
 
 static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
@@ -119,14 +156,21 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     const uint64_t bytes = sj_arena_bytes(welcome->max_threads, welcome->chunks_per_thread);
     uint8_t *base = NULL;
     SJ_TRY(map_arena(directory, name, bytes, &base));
-    const sj_status marked = map_fork_flag(base);
-    if (marked != SJ_OK) {
+    sj_status status = back_arena(base, welcome);
+    if (status == SJ_OK) {
+        status = map_fork_page(base);
+    }
+    if (status != SJ_OK) {
         (void)sj_sys_unmap(base, bytes);
-        return marked;
+        return status;
     }
     fill_header((sj_arena_header *)base, welcome);
     sj_recorder.arena = (sj_arena_header *)base;
     sj_recorder.arena_bytes = bytes;
+    sj_recorder.directory = directory;
+    sj_recorder.follows_forks = (welcome->follow_children & SJ_FOLLOW_FORK) != 0;
+    atomic_store(&sj_recorder.slots_backed, 0);
+    atomic_store(&sj_recorder.has_marks, 0);
     sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
     sj_recorder.counted_functions =
         (welcome->runtimes & SJ_LINK_RUNTIME_COUNTING) != 0
@@ -346,6 +390,7 @@ void sj_recorder_after_fork(void)
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     const bool may_call = sj_recorder_may_call();
+    atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
     self->forked_in = sj_recorder.arena != NULL ? find_forking_handler(self) : 0;
     atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
@@ -369,21 +414,22 @@ void sj_recorder_after_fork(void)
     atomic_store(&self->nested, 0);
     self->wait_failed = 0;
     self->refusal_counted = 0;
+    self->refused_ticks = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
 }
 
 void sj_recorder_unmap(void)
 {
-    enum { FORK_FLAG_BYTES = 4096 };
     atomic_store(&sj_recorder.armed, 0);
     sj_recorder_owns_slots = &owns_none;
+    sj_recorder_usable_mask = &constant_mask;
     if (sj_recorder.arena != NULL) {
         (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
         sj_recorder.arena = NULL;
     }
-    if (sj_recorder.fork_flag != NULL) {
-        (void)sj_sys_unmap(sj_recorder.fork_flag, FORK_FLAG_BYTES);
-        sj_recorder.fork_flag = NULL;
+    if (sj_recorder.fork_page != NULL) {
+        (void)sj_sys_unmap(sj_recorder.fork_page, FORK_PAGE_BYTES);
+        sj_recorder.fork_page = NULL;
     }
 }

@@ -61,11 +61,22 @@ typedef struct sj_recorder_thread {
     uint64_t forked_in;       /* handler's frame that the fork lay in; 0: none */
     bool has_own_stack;       /* the slot's bounds are of the thread's stack */
     sj_recorder_counting counting;
+    uint64_t refused_ticks;       /* when the file system had no memory for it; 0: it had */
+    bool has_window;              /* its discard window has memory */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 
 extern __thread sj_recorder_thread sj_recorder_self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Of a reserved address, the bits that are all 0 where no record can be (arena.h). */
+#define SJ_USABLE_MASK UINT32_C(0xf000)
+
+/* Where probes find SJ_USABLE_MASK: in a page that the kernel wipes in a forked child, whose probes
+ * then take the slow path instead of writing to its parent's arena. Since the start it lies at
+ * SJ_FORK_PAGE_ADDRESS if that was free, which an instruction can name. */
+extern _Atomic uint32_t *sj_recorder_usable_mask __attribute__((visibility("hidden")));
+#define SJ_FORK_PAGE_ADDRESS UINT64_C(0x7fff0000)
 
 /* sj_recorder_start creates the arena `directory/name` (mode 0600; it must not exist), maps it and
  * arms the recorder. Once per process: a forked child calls sj_recorder_after_fork before. One

@@ -96,25 +96,52 @@ static void close_chunk(sj_recorder_thread *self)
     self->chunk = NULL;
 }
 
-/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
-static bool open_chunk(sj_recorder_thread *self)
+static sj_chunk_header *chunk_at(const sj_thread_slot *slot, uint32_t number)
+{
+    const uint64_t offset =
+        sj_arena_chunk_offset(sj_recorder.arena->max_threads, sj_recorder.arena->chunks_per_thread,
+                              (uint32_t)(slot - sj_recorder.slots), number);
+    return (sj_chunk_header *)((uint8_t *)sj_recorder.arena + offset);
+}
+
+/* A free chunk that has memory, else one that gets it; SJ_ARENA_MAX_CHUNKS: none. */
+static uint32_t find_chunk(sj_recorder_thread *self)
 {
     sj_thread_slot *slot = self->slot;
     /* Pairs with the consumer's release when it gives the zeroed chunk back. */
     const uint64_t free_chunks = atomic_load_explicit(&slot->free_chunks, memory_order_acquire);
+    const uint64_t backed = atomic_load_explicit(&slot->backed_chunks, memory_order_relaxed);
+    if ((free_chunks & backed) != 0) {
+        return (uint32_t)__builtin_ctzll(free_chunks & backed);
+    }
     if (free_chunks == 0) {
-        return false;
+        return SJ_ARENA_MAX_CHUNKS;
     }
     const uint32_t number = (uint32_t)__builtin_ctzll(free_chunks);
+    uint32_t count = 0;
+    for (uint64_t left = backed; left != 0; left &= left - 1) {
+        count++;
+    }
+    if (!sj_recorder_back(self, chunk_at(slot, number), SJ_CHUNK_BYTES, count)) {
+        return SJ_ARENA_MAX_CHUNKS;
+    }
+    atomic_store_explicit(&slot->backed_chunks, backed | UINT64_C(1) << number,
+                          memory_order_relaxed);
+    return number;
+}
+
+/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
+static bool open_chunk(sj_recorder_thread *self)
+{
+    sj_thread_slot *slot = self->slot;
+    const uint32_t number = find_chunk(self);
+    if (number == SJ_ARENA_MAX_CHUNKS) {
+        return false;
+    }
     atomic_fetch_and_explicit(&slot->free_chunks, ~(UINT64_C(1) << number), memory_order_acq_rel);
-    const uint32_t thread = (uint32_t)(slot - sj_recorder.slots);
-    sj_chunk_header *chunk =
-        (sj_chunk_header *)((uint8_t *)sj_recorder.arena +
-                            sj_arena_chunk_offset(sj_recorder.arena->max_threads,
-                                                  sj_recorder.arena->chunks_per_thread, thread,
-                                                  number));
+    sj_chunk_header *chunk = chunk_at(slot, number);
     chunk->opened_ticks = sj_arch_ticks();
-    chunk->thread_slot = thread;
+    chunk->thread_slot = (uint32_t)(slot - sj_recorder.slots);
     atomic_store_explicit(&chunk->closed_records, UINT32_MAX, memory_order_relaxed);
     const uint64_t sequence = atomic_load_explicit(&slot->chunk_sequence, memory_order_relaxed) + 1;
     collect_nested(self);
@@ -238,6 +265,22 @@ static bool is_forked_child(void)
     return sj_recorder_is_armed() && sj_recorder_is_forked();
 }
 
+/* A child finds out that it is one. Made by fork, it keeps what the fork handlers go by; made
+ * without them, it is counted in its parent's arena, and records nothing. */
+static void notice_fork(sj_recorder_thread *self)
+{
+    if (sj_recorder.fork_page == NULL || !sj_recorder_is_forked()) {
+        return;
+    }
+    atomic_store(sj_recorder_usable_mask, SJ_USABLE_MASK);
+    if (self->is_forking == 0 && atomic_exchange(&sj_recorder.armed, 0) != 0) {
+        self->cursor = 0;
+        if (sj_recorder.follows_forks) {
+            atomic_fetch_add(&sj_recorder.arena->forks_unannounced, 1);
+        }
+    }
+}
+
 static void drop_one(sj_recorder_thread *self, uint32_t tag)
 {
     if (self->slot != NULL) {
@@ -255,6 +298,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     }
     self->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
+    notice_fork(self);
     /* While a fork is under way every probe takes the slow path, to find out which side it is on.
      */
     if (self->is_forking) {

@@ -65,9 +65,12 @@ static bool may_wait(const sj_recorder_thread *self)
            sj_recorder_may_call();
 }
 
+/* One that the thread can take: where memory is short, only those that have it come back. */
 static bool has_free_chunk(sj_recorder_thread *self)
 {
-    return atomic_load(&self->slot->free_chunks) != 0;
+    const uint64_t free_chunks = atomic_load(&self->slot->free_chunks);
+    return (free_chunks & atomic_load(&self->slot->backed_chunks)) != 0 ||
+           (free_chunks != 0 && self->refused_ticks == 0);
 }
 
 /* Sets whether probes in signal handlers may only count and drop. */
@@ -83,7 +86,8 @@ static bool wait_for_chunk(sj_recorder_thread *self)
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
     /* Signal handlers record into an open chunk meanwhile; a fork wants their slow path. */
     const bool lends = self->mode == SJ_MODE_CHUNK && !self->is_forking;
-    if (may_be_in_handler(self, stack)) {
+    const bool has_any = atomic_load(&self->slot->backed_chunks) != 0; /* else none comes back */
+    if (!has_any || may_be_in_handler(self, stack)) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
@@ -100,7 +104,7 @@ static bool wait_for_chunk(sj_recorder_thread *self)
 static bool is_any_ended(void)
 {
     const uint32_t pid = sj_sys_pid();
-    const uint32_t count = sj_recorder.arena->max_threads;
+    const uint32_t count = sj_recorder_slots_backed();
     const uint32_t first = atomic_load_explicit(&sj_recorder.next_slot, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
         const sj_thread_slot *slot = &sj_recorder.slots[(first + i) % count];

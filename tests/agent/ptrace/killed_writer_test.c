@@ -158,7 +158,7 @@ static sj_status write_once(const victim *self, bool is_removal, uint32_t *chang
         place_victim(self->pid, self->text, is_removal ? PLACE_BEHIND : place_to_leave(self));
     }
     if (status == SJ_OK) {
-        status = sj_text_change_clear(&target, 0, &change, &report);
+        status = sj_text_change_clear(&target, &(sj_signal_returns){0}, &change, &report);
     }
     if (status == SJ_OK) {
         status = sj_text_change_apply(&target, &change, &report);

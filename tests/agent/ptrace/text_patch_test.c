@@ -97,7 +97,7 @@ static sj_status apply(victim *self, const sj_text_patch *patches, size_t count,
             place_victim(self->pid, self->text, PLACE_INSIDE);
         }
         *report = (sj_text_patch_report){0};
-        status = sj_text_change_clear(&self->target, 0, change, report);
+        status = sj_text_change_clear(&self->target, &(sj_signal_returns){0}, change, report);
         if (status == SJ_OK) {
             status = sj_text_change_apply(&self->target, change, report);
         }
@@ -142,6 +142,7 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
     bool back = false;
     const time_t limit = time(NULL) + PATIENCE_S;
     assert_int_not_equal(restorer, 0);
+    const sj_signal_returns returns = {.of_library = restorer};
     for (unsigned i = 0; i < TOGGLES || moved <= TOGGLES / 10; i++) {
         assert_true(time(NULL) < limit);
         sj_text_patch_report report;
@@ -157,7 +158,7 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
         }
         assert_int_equal(kill(self->pid, SIGUSR1), 0);
         report = (sj_text_patch_report){0};
-        assert_int_equal(sj_text_change_clear(&self->target, restorer, &change, &report), SJ_OK);
+        assert_int_equal(sj_text_change_clear(&self->target, &returns, &change, &report), SJ_OK);
         assert_int_equal(sj_text_change_apply(&self->target, &change, &report), SJ_OK);
         sj_text_change_deinit(&change);
         sj_tracee_resume_all(&self->target);

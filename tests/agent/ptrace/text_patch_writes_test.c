@@ -105,7 +105,8 @@ static void apply(victim *self, bool is_removal)
     }
     assert_int_equal(sj_text_change_init(&self->target, patches, PATCHES, &change), SJ_OK);
     assert_int_equal(sj_tracee_stop_all(&self->target, NULL), SJ_OK);
-    assert_int_equal(sj_text_change_clear(&self->target, 0, &change, &report), SJ_OK);
+    assert_int_equal(sj_text_change_clear(&self->target, &(sj_signal_returns){0}, &change, &report),
+                     SJ_OK);
     assert_int_equal(sj_text_change_apply(&self->target, &change, &report), SJ_OK);
     sj_tracee_resume_all(&self->target);
     sj_text_change_deinit(&change);

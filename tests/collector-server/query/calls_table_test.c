@@ -13,7 +13,7 @@
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
 
-enum { RANDOM_QUERIES = 400 };
+enum { RANDOM_QUERIES = 120, LONG_RANDOM_QUERIES = 400 };
 
 static const char path[] = "calls_table_test.db";
 
@@ -121,7 +121,8 @@ static void random_conditions_answer_like_a_full_scan(void **state)
     (void)state;
     uint64_t random = 42;
     int64_t rows = 0;
-    for (int i = 0; i < RANDOM_QUERIES; ++i) {
+    const int count = getenv("SJ_LONG") != NULL ? LONG_RANDOM_QUERIES : RANDOM_QUERIES;
+    for (int i = 0; i < count; ++i) {
         char where[900] = "";
         const uint64_t conditions = 1 + next_random(&random) % 3;
         for (uint64_t k = 0; k < conditions; ++k) {

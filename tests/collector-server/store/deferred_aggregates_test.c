@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 3000 };
+enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 1000 };
 
 static const char notes_sql[] =
     "SELECT stored_blocks, aggregates_valid_before_block FROM sessions ORDER BY session_id";

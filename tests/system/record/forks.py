@@ -26,8 +26,25 @@ def test_locked(sojourn, program):
     check_accounts(sojourn, database)
 
 
+def test_unseen(sojourn, program):
+    """Whatever the child does, the parent's calls are whole; the child is recorded, or counted once."""
+    for number, (way, *options) in enumerate([("_Fork",), ("syscall",), ("instruction",),
+                                              ("instruction", "--clock", "adaptive")]):
+        database = sojourn.path(f"unseen-{number}.db")
+        done, summary = sojourn.record([program, way], database, options)
+        told = f"{way} {options}: {summary}"
+        check(done.stdout == b"4 0\n" and done.returncode == 0, f"{told} {done.stdout}")
+        check(calls_of(sojourn, database, "in_parent") == CALLS, told)
+        check(summary["lost_calls"] == summary["lost_events"] == summary["orphan_exits"] == 0, told)
+        in_child = calls_of(sojourn, database, "in_child")
+        counted = sum(summary["unrecorded_programs"].values())
+        check((in_child, counted) in ((CALLS, 0), (0, 1)), f"{told} {in_child}")
+        check_accounts(sojourn, database)
+
+
 def test(sojourn, arguments):
     test_locked(sojourn, arguments[0])
+    test_unseen(sojourn, arguments[0])
 
 
 if __name__ == "__main__":

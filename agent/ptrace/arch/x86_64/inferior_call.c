@@ -322,6 +322,12 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     if (is_to_stop) {
         (void)kill(target->pid, SIGSTOP);
     }
+    if (status == SJ_OK) {
+        /* Deeper calls of the thread's keep what is there: the agent would take it for the frame of
+         * a handler that runs. */
+        const uint64_t none = 0;
+        (void)!sj_tracee_write(target, registers.rsp, &none, sizeof(none));
+    }
     return status;
 }
 

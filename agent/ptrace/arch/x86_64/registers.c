@@ -1,7 +1,9 @@
+#include "agent/abi/saved_context.h"
 #include "agent/ptrace/arch.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -70,15 +72,36 @@ uint64_t sj_restorer_find_in(const sj_tracee *target, uint64_t low, uint64_t hig
     return found;
 }
 
-uint64_t sj_signal_pc_place(uint64_t at)
+static bool is_of_agent(const sj_signal_returns *returns, uint64_t pc)
 {
-    return at + sizeof(uint64_t) + RIP_IN_UCONTEXT;
+    return returns->of_agent != 0 && pc - returns->of_agent < SJ_SIGNAL_RETURN_BYTES;
 }
 
-uint64_t sj_signal_context_start(const sj_registers *state, uint64_t restorer)
+bool sj_signal_is_return(const sj_signal_returns *returns, uint64_t word)
+{
+    return (word == returns->of_library && word != 0) || is_of_agent(returns, word);
+}
+
+sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *returns,
+                            uint64_t word, uint64_t at, uint64_t *pc_at, bool *is_shown)
+{
+    const uint64_t context = at + sizeof(uint64_t);
+    const uint64_t saved_at = context + SJ_SAVED_CONTEXT_AT;
+    uint64_t magic = 0;
+    if (is_of_agent(returns, word)) {
+        SJ_TRY(sj_tracee_read(target, saved_at, &magic, sizeof(magic)));
+    }
+    *is_shown = magic != SJ_SAVED_CONTEXT_MAGIC;
+    *pc_at = *is_shown ? context + RIP_IN_UCONTEXT : saved_at + offsetof(sj_saved_context, pc);
+    return SJ_OK;
+}
+
+uint64_t sj_signal_context_start(const sj_registers *state, const sj_signal_returns *returns)
 {
     const uint64_t sp = state->sp & ~UINT64_C(7);
-    return state->pc - restorer < RESTORER_BYTES ? sp - sizeof(uint64_t) : sp;
+    return state->pc - returns->of_library < RESTORER_BYTES || is_of_agent(returns, state->pc)
+               ? sp - sizeof(uint64_t)
+               : sp;
 }
 
 bool sj_inferior_call_is_allowed(int64_t syscall)

@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 rounds=20
 if [ $# -gt 3 ]; then
-    rounds=4
+    rounds=2
 fi
 if [ "${SJ_LONG:-}" = 1 ]; then
     rounds=100

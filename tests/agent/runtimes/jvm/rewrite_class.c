@@ -72,6 +72,7 @@ static void rewrite(const char *input, const char *output, uint32_t first, bool 
         printf("refused\t");
         print_text(error.text, strlen(error.text));
         putchar('\n');
+        sj_class_file_deinit(&file);
         free(bytes);
         return;
     }

@@ -136,7 +136,7 @@ static void damaged_tables_are_no_wrong_memory(void **state)
     uint8_t *bytes = load(&size);
     uint64_t random = 1;
     size_t names = 0;
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 20; round++) {
         uint8_t *copy = malloc(size);
         assert_non_null(copy);
         memcpy(copy, bytes, size);

@@ -517,6 +517,24 @@ bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const
     return !*too_far;
 }
 
+enum { WORD_MOVZ_X8 = 0xd2800008, WORD_SVC = 0xd4000001, IMMEDIATE_SHIFT = 5 };
+
+static bool is_call(const uint32_t *code, uint32_t number)
+{
+    return code[0] == ((uint32_t)WORD_MOVZ_X8 | number << IMMEDIATE_SHIFT) && code[1] == WORD_SVC;
+}
+
+uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number)
+{
+    enum { BEFORE_BYTES = 256, BEHIND_BYTES = 512 };
+    for (uint64_t at = address - BEFORE_BYTES; at < address + BEHIND_BYTES; at += SJ_WORD_BYTES) {
+        if (is_call((const uint32_t *)(uintptr_t)at, number)) {
+            return at;
+        }
+    }
+    return 0;
+}
+
 int32_t sj_arch_find_return(uint64_t address)
 {
     const uint32_t *code = (const uint32_t *)(uintptr_t)address;
@@ -529,16 +547,12 @@ int32_t sj_arch_find_return(uint64_t address)
 
 int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
 {
-    enum { WORD_MOVZ_X8 = 0xd2800008, WORD_SVC = 0xd4000001, IMMEDIATE_SHIFT = 5 };
     const uint32_t *code = (const uint32_t *)(uintptr_t)address;
     if (address % SJ_WORD_BYTES != 0) {
         return -1;
     }
     const int32_t first = code[0] == WORD_BTI_C ? 1 : 0;
-    return code[first] == ((uint32_t)WORD_MOVZ_X8 | number << IMMEDIATE_SHIFT) &&
-                   code[first + 1] == WORD_SVC
-               ? first * SJ_WORD_BYTES
-               : -1;
+    return is_call(code + first, number) ? first * SJ_WORD_BYTES : -1;
 }
 
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)

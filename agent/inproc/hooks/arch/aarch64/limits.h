@@ -11,6 +11,10 @@
 /* A copy may be several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
-enum { SJ_RETURN_ROOM_BYTES = 4, SJ_ARCH_JUMP_PATCH = 5 /* SJ_PATCH_BRANCH26 */ };
+enum {
+    SJ_RETURN_ROOM_BYTES = 4,
+    SJ_ARCH_JUMP_PATCH = 5, /* SJ_PATCH_BRANCH26 */
+    SJ_ARCH_NUMBERED_CALL_BYTES = 8
+};
 
 #endif

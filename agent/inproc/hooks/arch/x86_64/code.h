@@ -74,6 +74,22 @@ static inline void land(sj_code_emitter *emitter, uint64_t field, uint64_t targe
     put_displacement(emitter, &field, target);
 }
 
+/* A test of the reserved address in %ecx (or %eax): zero if no record can be there. */
+static inline void emit_usable_test(sj_code_emitter *emitter, uint64_t *at, bool is_rax)
+{
+    const uint64_t mask = (uint64_t)(uintptr_t)sj_recorder_usable_mask;
+    if (mask <= INT32_MAX) {
+        EMIT(at, 0x85, is_rax ? 0x04 : 0x0c, 0x25); /* test %ecx, mask */
+        put_32(at, emitter->measuring, (uint32_t)mask);
+    } else if (is_rax) {
+        EMIT(at, 0xa9); /* test $mask, %eax */
+        put_32(at, emitter->measuring, SJ_USABLE_MASK);
+    } else {
+        EMIT(at, 0xf7, 0xc1); /* test $mask, %ecx */
+        put_32(at, emitter->measuring, SJ_USABLE_MASK);
+    }
+}
+
 enum { VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 

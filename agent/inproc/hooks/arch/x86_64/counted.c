@@ -80,8 +80,8 @@ static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
     uint64_t *at = &emitter->at;
     EMIT(at, 0xb9, bytes, 0x00, 0x00, 0x00);                  /* mov $bytes, %ecx */
     EMIT_OWN(at, cursor, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
-    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00);             /* test $0xf000, %ecx */
-    return emit_forward(emitter, at, 0x84);                   /* jz */
+    emit_usable_test(emitter, at, false);
+    return emit_forward(emitter, at, 0x84); /* jz */
 }
 
 static void emit_jump_back(sj_code_emitter *emitter, uint64_t target)

@@ -21,7 +21,8 @@
     mov $16, %ecx
     mov sj_recorder_self@GOTTPOFF(%rip), \scratch
     xadd %rcx, %fs:(\scratch)
-    test $0xf000, %ecx
+    mov sj_recorder_usable_mask(%rip), \scratch
+    test %ecx, (\scratch)
     jnz 1f
     lea -152(%rsp), %rsp
     .cfi_adjust_cfa_offset 152

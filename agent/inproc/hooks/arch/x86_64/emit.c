@@ -508,6 +508,20 @@ int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
     return -1;
 }
 
+uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number)
+{
+    enum { BEFORE_BYTES = 256, BEHIND_BYTES = 512, REX_LOW = 0x40, REX_HIGH = 0x4f };
+    const uint8_t call[SJ_ARCH_NUMBERED_CALL_BYTES] = {
+        0xb8, (uint8_t)number, (uint8_t)(number >> 8), 0, 0, 0x0f, 0x05}; /* mov, syscall */
+    for (uint64_t at = address - BEFORE_BYTES; at < address + BEHIND_BYTES; at++) {
+        const uint8_t *code = (const uint8_t *)(uintptr_t)at;
+        if (memcmp(code, call, sizeof(call)) == 0 && (code[-1] < REX_LOW || code[-1] > REX_HIGH)) {
+            return at;
+        }
+    }
+    return 0;
+}
+
 int32_t sj_arch_find_return(uint64_t address)
 {
     enum { FUNCTION_ALIGNMENT = 16, OPCODE_RET = 0xc3 };

@@ -11,6 +11,10 @@
 /* Copies are as long as what they are copies of, or one instruction. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
-enum { SJ_RETURN_ROOM_BYTES = 5, SJ_ARCH_JUMP_PATCH = 1 /* SJ_PATCH_JUMP32 */ };
+enum {
+    SJ_RETURN_ROOM_BYTES = 5,
+    SJ_ARCH_JUMP_PATCH = 1, /* SJ_PATCH_JUMP32 */
+    SJ_ARCH_NUMBERED_CALL_BYTES = 7
+};
 
 #endif

@@ -10,6 +10,10 @@
  * a signal handler interrupts the probe. Flags go through lahf/seto and back through add/sahf, much
  * cheaper than pushf/popf.
  *
+ * A forked child inherits the place in its parent's arena. The mask that a reserved address is
+ * tested with lies in a page that the kernel wipes then, and so the test sends the child to the
+ * slow path; it costs no instruction.
+ *
  * The memory that records go to lies in the drain's cache or in none, and a program that calls a
  * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
  * line holds four records. */
@@ -96,9 +100,9 @@ void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at)
 static void emit_filler(sj_code_emitter *emitter, uint64_t back)
 {
     uint64_t *at = &emitter->cold_at;
-    EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %eax */
-    EMIT(at, 0x74, 0x0f);                   /* jz behind the loop */
-    EMIT(at, 0xc7, 0x00);                   /* movl $filler, (%rax) */
+    emit_usable_test(emitter, at, true);
+    EMIT(at, 0x74, 0x0f); /* jz behind the loop */
+    EMIT(at, 0xc7, 0x00); /* movl $filler, (%rax) */
     put_32(at, emitter->measuring, SJ_SHORT_FILLER);
     EMIT(at, 0x48, 0x83, 0xc0, 0x04); /* add $4, %rax */
     EMIT(at, 0x48, 0x39, 0xc8);       /* cmp %rcx, %rax */
@@ -127,8 +131,8 @@ static void emit_aligned_try(sj_code_emitter *emitter)
     EMIT(at, 0x0f, 0x85);                                     /* jne filler */
     put_displacement(emitter, at, emitter->cold_at);
     emit_filler(emitter, *at);
-    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
-    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    emit_usable_test(emitter, at, false);
+    EMIT(at, 0x0f, 0x84); /* jz slow part */
     put_displacement(emitter, at, emitter->cold_at);
     EMIT(at, 0x8b, 0x44, 0x24, 0xd0); /* mov -48(%rsp), %eax */
     EMIT(at, 0x8b, 0x54, 0x24, 0xd4); /* mov -44(%rsp), %edx */
@@ -144,8 +148,8 @@ void sj_code_emit_try(sj_code_emitter *emitter)
     EMIT(at, 0xb9, 0x10, 0x00, 0x00, 0x00);       /* mov $16, %ecx */
     EMIT(at, 0x64, 0x48, 0x0f, 0xc1, 0x0c, 0x25); /* xadd %rcx, %fs:cursor */
     put_32(at, emitter->measuring, cursor_offset());
-    EMIT(at, 0xf7, 0xc1, 0x00, 0xf0, 0x00, 0x00); /* test $0xf000, %ecx */
-    EMIT(at, 0x0f, 0x84);                         /* jz slow part */
+    emit_usable_test(emitter, at, false);
+    EMIT(at, 0x0f, 0x84); /* jz slow part */
     put_displacement(emitter, at, emitter->cold_at);
 }
 

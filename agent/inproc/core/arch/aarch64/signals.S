@@ -1,0 +1,123 @@
+/* Signals on AArch64: gates in front of the program's handlers, and the way back from these. */
+    .text
+
+/* Eight gates of 16 bytes. In: w0 signal, x1 siginfo, x2 context, x30 return address. The program's
+ * handler gets the same. */
+    .globl sj_arch_signal_gates
+    .hidden sj_arch_signal_gates
+    .type sj_arch_signal_gates, %function
+    .p2align 4
+sj_arch_signal_gates:
+    .cfi_startproc
+    .set gate, 0
+    .rept 8
+    .p2align 4
+    hint #34 /* bti c */
+    mov w3, #gate
+    b .Lenter
+    .set gate, gate + 1
+    .endr
+    .p2align 4
+.Lenter:
+    stp x29, x30, [sp, #-48]!
+    .cfi_adjust_cfa_offset 48
+    .cfi_rel_offset 29, 0
+    .cfi_rel_offset 30, 8
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    mov x4, x30
+    bl sj_signals_enter
+    mov x16, x0
+    ldr x2, [sp, #32]
+    ldp x0, x1, [sp, #16]
+    ldp x29, x30, [sp], #48
+    .cfi_restore 29
+    .cfi_restore 30
+    .cfi_adjust_cfa_offset -48
+    br x16
+    .cfi_endproc
+    .size sj_arch_signal_gates, . - sj_arch_signal_gates
+
+/* Where the kernel's frame, at the stack pointer, keeps the register of a DWARF number. 96 is the
+ * number of libgcc's for the place where an interrupted thread goes on. */
+.macro KEPT number, offset
+    .cfi_escape 0x10, \number, 3, 0x8f, (\offset & 0x7f) | 0x80, \offset >> 7
+.endm
+
+#define CONTEXT 128
+#define CONTEXT_REGISTERS 184
+#define CONTEXT_SP 432
+#define CONTEXT_PC 440
+
+/* The restorer, which a handler returns to. Unwinders look at the instruction in front of a return
+ * address. */
+    .p2align 4
+    .cfi_startproc
+    .cfi_signal_frame
+    .cfi_return_column 96
+    .cfi_escape 0x0f, 4, 0x8f, 0xb0, 0x04, 0x06 /* CFA: the word at 560 */
+    .set number, 0
+    .rept 31
+    KEPT number, (CONTEXT + CONTEXT_REGISTERS + 8 * number)
+    .set number, number + 1
+    .endr
+    KEPT 96, (CONTEXT + CONTEXT_PC)
+    nop
+    .globl sj_arch_signal_return
+    .hidden sj_arch_signal_return
+    .type sj_arch_signal_return, %function
+sj_arch_signal_return:
+    hint #36 /* bti j */
+    add x0, sp, #CONTEXT
+    bl sj_signals_return
+    mov x8, #139 /* rt_sigreturn */
+    svc #0
+    brk #0
+    .cfi_endproc
+    .size sj_arch_signal_return, . - sj_arch_signal_return
+
+/* In the place of the system call: its arguments are in their registers. It keeps what system calls
+ * keep, all but x0, and flags that compiled code does not rely on. */
+    .globl sj_arch_action_entry
+    .hidden sj_arch_action_entry
+    .type sj_arch_action_entry, %function
+    .p2align 4
+sj_arch_action_entry:
+    hint #38 /* bti jc */
+    stp x29, x30, [sp, #-176]!
+    mov x29, sp
+    stp x1, x2, [sp, #16]
+    stp x3, x4, [sp, #32]
+    stp x5, x6, [sp, #48]
+    stp x7, x9, [sp, #64]
+    stp x10, x11, [sp, #80]
+    stp x12, x13, [sp, #96]
+    stp x14, x15, [sp, #112]
+    stp x16, x17, [sp, #128]
+    stp x18, x0, [sp, #144]
+    bl sj_signals_change
+    ldr x18, [sp, #144]
+    ldp x16, x17, [sp, #128]
+    ldp x14, x15, [sp, #112]
+    ldp x12, x13, [sp, #96]
+    ldp x10, x11, [sp, #80]
+    ldp x7, x9, [sp, #64]
+    ldp x5, x6, [sp, #48]
+    ldp x3, x4, [sp, #32]
+    ldp x1, x2, [sp, #16]
+    ldp x29, x30, [sp], #176
+    adrp x8, sj_arch_action_resume /* it held the number of the call */
+    ldr x8, [x8, #:lo12:sj_arch_action_resume]
+    br x8
+    .size sj_arch_action_entry, . - sj_arch_action_entry
+
+    .bss
+    .balign 8
+    .globl sj_arch_action_resume
+    .hidden sj_arch_action_resume
+    .type sj_arch_action_resume, %object
+sj_arch_action_resume:
+    .zero 8
+    .size sj_arch_action_resume, 8
+
+    .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,253 @@
+/* Design notes
+ *
+ * A program that handles a fault looks its place up: in tables of exceptions (C++, Ada), of code
+ * (OCaml, runtimes), of symbols (samplers). A place in a stub is in none of them. So the context
+ * that a handler is given is changed to that of the instruction that the stub stands for
+ * (agent/abi/stub_map.h), and changed back when the handler returns and has left it alone.
+ *
+ * The true place is kept in the frame that the kernel made, in words that it does not read: so
+ * handlers may nest, run on any stack, and be left by longjmp or an exception.
+ *
+ * An action is one of several of its signal: the gate that the kernel calls says which, so that a
+ * handler never runs with the flags of another one. What the kernel is asked about an action is
+ * answered with the program's. Other processes that share this memory (children of vfork) change
+ * their own actions only, and get no gates. */
+#include "agent/inproc/core/signals.h"
+
+#include "agent/abi/agent_state.h"
+#include "agent/abi/hooked_module.h"
+#include "agent/inproc/core/arch.h"
+#include "agent/inproc/core/modules.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/rebind.h"
+#include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/recorder/sys.h"
+
+#include SJ_ARCH_FILE(core, signal_context.h)
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { SIGNALS = 65, SET_BYTES = 8, RESTORER_FLAG = 0x04000000 };
+
+/* The kernel's struct sigaction. */
+typedef struct kernel_action {
+    uint64_t handler;
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+} kernel_action;
+
+/* What the program has asked for. */
+typedef struct program_action {
+    _Atomic uint64_t handler;
+    _Atomic uint64_t restorer;
+    _Atomic uint64_t has_restorer;
+} program_action;
+
+static program_action actions[SIGNALS][SJ_SIGNAL_GATES];
+static _Atomic uint32_t next_gate[SIGNALS];
+static _Atomic uint32_t process; /* whose handlers get gates; 0: of none */
+static bool is_hooked;
+
+static long set_action(uint64_t signal, const kernel_action *action, kernel_action *old)
+{
+    return SJ_SYS(SYS_rt_sigaction, signal, action, old, SET_BYTES, 0, 0);
+}
+
+static bool is_handler(uint64_t handler)
+{
+    return handler > (uint64_t)(uintptr_t)SIG_IGN;
+}
+
+/* The gate that a handler's address is; SJ_SIGNAL_GATES: none. */
+static uint32_t gate_of(uint64_t handler)
+{
+    const uint64_t distance = handler - (uint64_t)(uintptr_t)&sj_arch_signal_gates;
+    return distance % SJ_SIGNAL_GATE_BYTES == 0 && distance / SJ_SIGNAL_GATE_BYTES < SJ_SIGNAL_GATES
+               ? (uint32_t)(distance / SJ_SIGNAL_GATE_BYTES)
+               : (uint32_t)SJ_SIGNAL_GATES;
+}
+
+/* Changes an action of the program's into that which the kernel is told. */
+static void put_gate(uint64_t signal, kernel_action *action)
+{
+    const uint32_t gate = atomic_fetch_add(&next_gate[signal], 1) % SJ_SIGNAL_GATES;
+    program_action *kept = &actions[signal][gate];
+    atomic_store(&kept->restorer, action->restorer);
+    atomic_store(&kept->has_restorer, action->flags & RESTORER_FLAG);
+    atomic_store(&kept->handler, action->handler);
+    action->handler =
+        (uint64_t)(uintptr_t)&sj_arch_signal_gates + (uint64_t)gate * SJ_SIGNAL_GATE_BYTES;
+    action->restorer = (uint64_t)(uintptr_t)&sj_arch_signal_return;
+    action->flags |= RESTORER_FLAG;
+}
+
+/* Changes an action that the kernel has told of into the program's; false: it has no gate. */
+static bool take_gate(uint64_t signal, kernel_action *action)
+{
+    const uint32_t gate = gate_of(action->handler);
+    if (gate == SJ_SIGNAL_GATES) {
+        return false;
+    }
+    const program_action *kept = &actions[signal][gate];
+    action->handler = atomic_load(&kept->handler);
+    action->restorer = atomic_load(&kept->restorer);
+    action->flags = (action->flags & ~(uint64_t)RESTORER_FLAG) | atomic_load(&kept->has_restorer);
+    return true;
+}
+
+static bool puts_gates(void)
+{
+    const uint32_t of = atomic_load(&process);
+    return of != 0 && sj_recorder_may_call() && sj_sys_pid() == of;
+}
+
+long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t set_bytes)
+{
+    kernel_action changed;
+    const void *given = action;
+    if (signal >= SIGNALS || set_bytes != SET_BYTES) {
+        return SJ_SYS(SYS_rt_sigaction, signal, action, old, set_bytes, 0, 0);
+    }
+    if (action != NULL) {
+        memcpy(&changed, action, sizeof(changed));
+        if (is_handler(changed.handler) && gate_of(changed.handler) == SJ_SIGNAL_GATES &&
+            puts_gates()) {
+            put_gate(signal, &changed);
+            given = &changed;
+        }
+    }
+    const long result = SJ_SYS(SYS_rt_sigaction, signal, given, old, set_bytes, 0, 0);
+    if (result == 0 && old != NULL) {
+        (void)take_gate(signal, old);
+    }
+    return result;
+}
+
+/* The faults whose siginfo says where the instruction is. */
+static void correct_address(uint64_t signal, siginfo_t *info, uint64_t pc, uint64_t place)
+{
+    const bool is_at_code = signal == SIGILL || signal == SIGFPE || signal == SIGTRAP;
+    if (is_at_code && info->si_code > 0 && (uint64_t)(uintptr_t)info->si_addr == pc) {
+        info->si_addr = (void *)(uintptr_t)place; /* NOLINT(performance-no-int-to-ptr) */
+    }
+}
+
+uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t gate,
+                          uint64_t returns_to)
+{
+    const uint64_t handler = atomic_load(&actions[signal % SIGNALS][gate].handler);
+    sj_saved_context *saved = sj_context_saved(context);
+    /* Somebody else may call the gate, who has asked the kernel for the program's handler. */
+    if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return || saved == NULL) {
+        return handler;
+    }
+    sj_stub_state state = sj_context_get(context);
+    *saved = (sj_saved_context){.pc = state.pc, .sp = state.sp, .link = state.link};
+    if (sj_stubs_leave(&state)) {
+        saved->magic = SJ_SAVED_CONTEXT_MAGIC;
+        saved->shown_pc = state.pc;
+        saved->shown_sp = state.sp;
+        sj_context_set(context, &state);
+        correct_address(signal, info, saved->pc, state.pc);
+    }
+    return handler;
+}
+
+/* A handler that has changed where the thread goes on is obeyed. */
+void sj_signals_return(void *context)
+{
+    sj_saved_context *saved = sj_context_saved(context);
+    if (saved == NULL || saved->magic != SJ_SAVED_CONTEXT_MAGIC) {
+        return;
+    }
+    const sj_stub_state now = sj_context_get(context);
+    if (now.pc == saved->shown_pc && now.sp == saved->shown_sp) {
+        const sj_stub_state inside = {.pc = saved->pc, .sp = saved->sp, .link = saved->link};
+        sj_context_set(context, &inside);
+    }
+    saved->magic = 0;
+}
+
+/* Between the question and the change, another thread may install a handler: it is kept instead. */
+static void adopt(uint64_t signal)
+{
+    kernel_action found;
+    kernel_action replaced;
+    if (set_action(signal, NULL, &found) != 0) {
+        return;
+    }
+    while (is_handler(found.handler) && gate_of(found.handler) == SJ_SIGNAL_GATES) {
+        kernel_action gate = found;
+        put_gate(signal, &gate);
+        if (set_action(signal, &gate, &replaced) != 0 || replaced.handler == found.handler ||
+            gate_of(replaced.handler) != SJ_SIGNAL_GATES) {
+            return;
+        }
+        (void)set_action(signal, &replaced, NULL);
+        found = replaced;
+    }
+}
+
+void sj_signals_adopt(void)
+{
+    if (is_hooked && sj_recorder_may_call()) {
+        atomic_store(&process, sj_sys_pid());
+        for (uint64_t signal = 1; signal < SIGNALS; signal++) {
+            adopt(signal);
+        }
+    }
+}
+
+void sj_signals_leave(void)
+{
+    atomic_store(&process, 0);
+    for (uint64_t signal = 1; signal < SIGNALS && is_hooked; signal++) {
+        kernel_action action;
+        if (set_action(signal, NULL, &action) == 0 && take_gate(signal, &action)) {
+            (void)set_action(signal, &action, NULL);
+        }
+    }
+}
+
+void sj_signals_after_fork(void)
+{
+    if (atomic_load(&process) != 0) {
+        atomic_store(&process, sj_sys_pid());
+    }
+}
+
+/* Where the C library makes the call, and what is there. */
+static uint64_t find_call(void)
+{
+    static const char *const names[] = {"__libc_sigaction", "sigaction"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const uint64_t function = sj_rebind_find(names[i]);
+        const uint64_t call =
+            function != 0 ? sj_arch_find_call_near(function, SYS_rt_sigaction) : 0;
+        if (call != 0) {
+            return call;
+        }
+    }
+    return 0;
+}
+
+sj_status sj_signals_follow(void)
+{
+    uint8_t original[SJ_PATCH_MAX_BYTES];
+    const uint64_t address = find_call();
+    if (address == 0) {
+        return SJ_EUNSUPPORTED;
+    }
+    sj_arch_action_resume = address + SJ_ARCH_NUMBERED_CALL_BYTES;
+    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
+    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES,
+                               (uint64_t)(uintptr_t)&sj_arch_action_entry));
+    sojourn_agent_state.signal_return = (uint64_t)(uintptr_t)&sj_arch_signal_return;
+    is_hooked = true;
+    return SJ_OK;
+}

@@ -1,0 +1,207 @@
+/* What handlers of a program see of the places that they interrupt. Each word runs one situation
+ * and prints what is the same in every run. */
+#include <execinfo.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noipa))
+
+extern const char __executable_start[];
+extern const char etext[];
+
+enum { CALLS = 200, FRAMES = 40, TRAP_FLAG = 0x100, STACK_BYTES = 65536 };
+
+static volatile long steps, outside, cut;
+static volatile int *page;
+static uintptr_t seen, seen_address;
+
+NOINLINE int load(volatile int *from)
+{
+    return *from;
+}
+
+NOINLINE int divide(int a, int b)
+{
+    return a / b;
+}
+
+NOINLINE long leaf(long x)
+{
+    __asm__ volatile("");
+    return x + 1;
+}
+
+NOINLINE long middle(long x)
+{
+    return leaf(x) + leaf(x + 1);
+}
+
+static greg_t *register_of(void *context, int number)
+{
+    return &((ucontext_t *)context)->uc_mcontext.gregs[number];
+}
+
+static int is_program(const void *pc)
+{
+    return (const char *)pc >= __executable_start && (const char *)pc < etext;
+}
+
+/* Frames of the handler, the frame of the signal, the interrupted place, and at last main. */
+static void step(int number, siginfo_t *info, void *context)
+{
+    void *frames[FRAMES];
+    const int count = backtrace(frames, FRAMES);
+    int in_program = 0;
+    (void)number;
+    (void)info;
+    for (int i = 2; i < count; i++) {
+        in_program += is_program(frames[i]);
+    }
+    steps++;
+    outside += !is_program((void *)*register_of(context, REG_RIP));
+    cut += in_program < 2; /* main and _start */
+}
+
+/* Single steps: each instruction is interrupted, so every place in a stub. */
+static NOINLINE __attribute__((optimize("no-omit-frame-pointer"))) long run_stepped(void)
+{
+    long sum = 0;
+    for (long i = 0; i < CALLS; i++) {
+        __asm__ volatile("pushfq; orl %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+        sum += middle(i);
+        __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+    }
+    return sum;
+}
+
+static void print_steps(const char *how)
+{
+    const long sum = run_stepped();
+    printf("%s: sum %ld, stepped %d, outside %d, cut %ld\n", how, sum, steps > CALLS,
+           outside * 20 > steps, cut);
+}
+
+static void set_action(int number, void (*handler)(int, siginfo_t *, void *), int flags)
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
+    struct sigaction old;
+    sigaction(number, &action, NULL);
+    sigaction(number, NULL, &old);
+    if (old.sa_sigaction != handler || (old.sa_flags & 0xffff) != (action.sa_flags & 0xffff)) {
+        puts("another action");
+    }
+}
+
+/* Installed past the C library, with a restorer of its own. */
+__asm__(".text\nown_restorer: mov $15, %rax\nsyscall\n");
+extern const char own_restorer[];
+
+static void set_raw(int number)
+{
+    const struct {
+        void (*handler)(int, siginfo_t *, void *);
+        unsigned long flags;
+        const void *restorer;
+        unsigned long mask;
+    } action = {step, SA_SIGINFO | 0x04000000, own_restorer, 0};
+    syscall(SYS_rt_sigaction, number, &action, NULL, sizeof(action.mask));
+}
+
+/* The instruction is run again, where it was. */
+static void open_page(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    seen = (uintptr_t)*register_of(context, REG_RIP);
+    seen_address = (uintptr_t)info->si_addr;
+    mprotect((void *)(uintptr_t)page, 4096, PROT_READ | PROT_WRITE);
+}
+
+NOINLINE int landing(void)
+{
+    return 77;
+}
+
+/* The thread goes on elsewhere, as a function called in the place of the one that failed. */
+static void go_elsewhere(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    seen = (uintptr_t)*register_of(context, REG_RIP);
+    seen_address = (uintptr_t)info->si_addr;
+    *register_of(context, REG_RIP) = (greg_t)(uintptr_t)landing;
+}
+
+static int lies_in(uintptr_t pc, const void *function)
+{
+    return pc - (uintptr_t)function < 16;
+}
+
+/* A signal that comes while another's handler runs, which has interrupted a fault. */
+static void raise_nested(int number, siginfo_t *info, void *context)
+{
+    raise(SIGRTMIN);
+    open_page(number, info, context);
+}
+
+static void count(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    (void)context;
+    steps += leaf(0);
+}
+
+static void run_faults(void)
+{
+    page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    set_action(SIGSEGV, open_page, SA_ONSTACK);
+    const int loaded = load(page);
+    printf("opened %d, in load %d, address %d\n", loaded, lies_in(seen, load),
+           seen_address == (uintptr_t)page);
+    mprotect((void *)(uintptr_t)page, 4096, PROT_NONE);
+    set_action(SIGRTMIN, count, 0);
+    set_action(SIGSEGV, raise_nested, SA_NODEFER);
+    const int again = load(page);
+    printf("nested %d, in load %d, counted %ld\n", again, lies_in(seen, load), steps);
+    set_action(SIGFPE, go_elsewhere, 0);
+    const int landed = divide(1, loaded);
+    printf("elsewhere %d, in divide %d, address %d\n", landed, lies_in(seen, divide),
+           seen_address == seen);
+    signal(SIGFPE, SIG_DFL);
+    set_action(SIGSEGV, go_elsewhere, (int)SA_RESETHAND);
+    printf("reset %d", load(NULL));
+    struct sigaction now;
+    sigaction(SIGSEGV, NULL, &now);
+    printf(" %d\n", now.sa_handler == SIG_DFL);
+}
+
+int main(int count_of_arguments, char **arguments)
+{
+    const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
+    void *frames[2];
+    backtrace(frames, 2); /* loads its library */
+    sigaltstack(&stack, NULL);
+    if (count_of_arguments < 2) {
+        return 2;
+    }
+    if (strcmp(arguments[1], "step") == 0) {
+        set_action(SIGTRAP, step, 0);
+        print_steps("step");
+    } else if (strcmp(arguments[1], "stack") == 0) {
+        set_action(SIGTRAP, step, SA_ONSTACK);
+        print_steps("stack");
+    } else if (strcmp(arguments[1], "raw") == 0) {
+        set_raw(SIGTRAP);
+        const long sum = run_stepped();
+        printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);
+    } else {
+        run_faults();
+    }
+    return 0;
+}

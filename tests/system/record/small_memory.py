@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Shared memory that is too small, or that somebody else fills: the program does what it does, no
+process ends by SIGBUS, every call is stored or counted, and a sentence says what to do.
+small_memory.py BUILD_FOLDER SAMPLE"""
+import contextlib
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import check, check_accounts, children, main, wait_for
+
+THREADS, CALLS = 24, 1500
+ALL = THREADS * (CALLS + 1) + 2  # of leaf, work and main
+
+
+@contextlib.contextmanager
+def shared_memory(sojourn, size):
+    """A tmpfs of its own for what recorder and programs share."""
+    folder = sojourn.path(f"shared-{size}")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder], check=True)
+    sojourn.environment["XDG_RUNTIME_DIR"] = folder
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder):
+    """Takes all that is left."""
+    with open(os.path.join(folder, "filler"), "wb", buffering=0) as file:
+        with contextlib.suppress(OSError):
+            while file.write(bytes(4096)) == 4096:
+                pass
+
+
+def stored(sojourn, database):
+    return sojourn.sql(database, "SELECT coalesce(sum(calls), 0) AS calls FROM function_stats")[0]["calls"]
+
+
+def test_sizes(sojourn, program):
+    """From nothing to all that is wanted: of 1 MiB buffers for 24 threads."""
+    for size in ("16k", "192k", "296k", "512k", "1m", "3m", "64m"):
+        database = sojourn.path(f"{size}.db")
+        with shared_memory(sojourn, size):
+            done, summary = sojourn.record([program, str(THREADS), str(CALLS)], database, ["--when-full", "drop"])
+        said = done.stderr.decode()
+        if done.returncode == 125:  # refused before the program ran
+            check(size in ("16k", "192k") and "XDG_RUNTIME_DIR" in said and said.count("\n") == 1, f"{size}: {said}")
+            continue
+        check(done.returncode == 0 and done.stdout.endswith(b"finished\n"), f"{size}: {done.returncode} {said}")
+        if summary["processes_without_arena"] == 0:
+            calls = stored(sojourn, database)
+            check(calls + summary["lost_calls"] == ALL, f"{size}: {calls} of {ALL} stored: {summary}")
+            check_accounts(sojourn, database)
+        lost = summary["lost_calls"] + summary["processes_without_arena"]
+        check(("XDG_RUNTIME_DIR" in said) == (lost != 0), f"{size}: lost {lost}, said: {said}")
+        check(size != "64m" or lost == 0, f"{size}: {said}")
+
+
+def begin(sojourn, arguments, **options):
+    running = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=sojourn.environment,
+                               **options)
+    check(running.stdout.readline() == b"4 begun\n", "it began")
+    return running
+
+
+def test_attached(sojourn, program):
+    """Somebody fills the tmpfs between the attach and the first call of most threads."""
+    database = sojourn.path("attached.db")
+    with shared_memory(sojourn, "3m") as folder:
+        running = begin(sojourn, [program, str(THREADS), str(CALLS), "wait"])
+        recorder = subprocess.Popen([sojourn.program, "attach", "-q", "-o", database, str(running.pid)],
+                                    env=sojourn.environment, stderr=subprocess.PIPE)
+        wait_for("it is attached", lambda: sojourn.sql_once_made(database, "SELECT 1 FROM modules LIMIT 1"))
+        fill(folder)
+        said = running.communicate(b"\n")[0]
+        check(running.returncode == 0 and said == b"finished\n", f"{running.returncode} {said}")
+        told = recorder.communicate()[1].decode()
+        check(recorder.returncode == 0 and "shared memory was full" in told, f"{recorder.returncode} {told}")
+    check_accounts(sojourn, database)
+
+
+def test_killed(sojourn, program):
+    """The recorder is killed, the tmpfs full: the next start finishes the session."""
+    database = sojourn.path("killed.db")
+    with shared_memory(sojourn, "3m") as folder:
+        recorder = begin(sojourn, [sojourn.program, "record", "-q", "-o", database, "--", program, str(THREADS),
+                                   str(CALLS), "wait"])
+        program_pid = children(recorder.pid)[0]
+        recorder.kill()
+        recorder.wait()
+        fill(folder)
+        recorder.stdin.write(b"\n")
+        recorder.stdin.flush()
+        check(recorder.stdout.readline() == b"finished\n", "the program went on")
+        wait_for("it has ended", lambda: not os.path.exists(f"/proc/{program_pid}"))
+        done = sojourn.run(["flush"], capture_output=True, text=True)
+        check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"{done.returncode} {done.stdout}")
+    check_accounts(sojourn, database)
+
+
+def test(sojourn, arguments):
+    test_sizes(sojourn, arguments[0])
+    test_attached(sojourn, arguments[0])
+    test_killed(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    if os.environ.get("SJ_OWN_MOUNTS") != "1":
+        own = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+        os.execvpe(own[0], [*own, sys.executable, *sys.argv], dict(os.environ, SJ_OWN_MOUNTS="1"))
+    main(test)
