@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MS_PER_S = 1000 };
+
 /* A program of a memfd, or one that was removed, has no path; its process is there. */
 static bool has_no_path(const sj_link_module *module, const char *path)
 {
@@ -92,8 +94,28 @@ static const char *find_module_file(const sj_registry *registry, const sj_plan_r
     return path;
 }
 
-static sj_status make_plan(const sj_registry *registry, const sj_plan_request *request,
-                           bool only_imports, sj_found_types *types, sj_plan *plan, sj_error *error)
+/* The plan into the cache is the same whatever is wanted of it. */
+static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_options *options)
+{
+    const sj_planner_options planner = {.module_path = options->path,
+                                        .map_file =
+                                            options->is_main ? options->selection->map_file : NULL,
+                                        .cache_directory = options->cache_directory,
+                                        .with_receivers = true,
+                                        .library_calls = options->selection->library_calls,
+                                        .only_imports = options->only_imports,
+                                        .threads = options->threads};
+    const uint32_t most_ms = registry->options.plan_wait_ms;
+    if (most_ms != 0) {
+        return sj_late_plans_wait(&registry->late_plans, registry->options.ahead, &planner,
+                                  most_ms);
+    }
+    return !sj_plan_ahead_is_of(registry->options.ahead, options->path) ||
+           sj_plan_ahead_wait(registry->options.ahead, UINT32_MAX);
+}
+
+static sj_status make_plan(sj_registry *registry, const sj_plan_request *request, bool only_imports,
+                           sj_found_types *types, sj_plan *plan, sj_error *error)
 {
     char found[PATH_MAX];
     const sj_link_module *module = request->module;
@@ -106,7 +128,13 @@ static sj_status make_plan(const sj_registry *registry, const sj_plan_request *r
                                             .threads = registry->options.plan_threads,
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
-    sj_plan_ahead_wait(registry->options.ahead, options.path);
+    if (!is_planned_in_time(registry, &options)) {
+        registry->counters.late_plans++;
+        return sj_fail(error, SJ_ELIMIT,
+                       "planning it takes longer than %u s, so the program went on without; the "
+                       "plan is kept for the next recording",
+                       registry->options.plan_wait_ms / MS_PER_S);
+    }
     return sj_module_plan_make(&options, plan, error);
 }
 
