@@ -47,6 +47,7 @@ typedef struct sj_drain_counters {
     uint64_t lost_calls; /* all of it: rings, torn slots, refused blocks, thread slots */
     uint64_t lost_events;
     uint64_t dropped_events;    /* of those, in rings that were full */
+    uint64_t handler_events;    /* of those, of signal handlers that interrupted the slow path */
     uint64_t refused_threads;   /* that found no slot */
     uint64_t refused_functions; /* that had no room for their values or rules */
     uint64_t refused_pages;     /* times that the arena's file system had no memory for a thread */

@@ -94,18 +94,26 @@ static bool take_out(sj_recording *recording, pid_t pid)
     return true;
 }
 
-static void note(sj_recording *recording, pid_t pid)
+static void name(sj_recording_summary *summary, pid_t pid, const sj_proc_status *facts)
 {
-    sj_recording_summary *summary = &recording->summary;
-    sj_proc_status facts = {0};
-    uint64_t number = 0;
-    const bool is_known = sj_proc_status_read(pid, &facts) == SJ_OK;
     if (summary->left_processes < SJ_LEFT_NAMED) {
         sj_left_process *left = &summary->left[summary->left_processes];
         left->pid = pid;
-        snprintf(left->name, sizeof(left->name), "%s", is_known ? facts.name : "");
+        snprintf(left->name, sizeof(left->name), "%s", facts->name);
     }
     summary->left_processes++;
+}
+
+static void note(sj_recording *recording, pid_t pid, bool is_named)
+{
+    sj_proc_status facts = {0};
+    uint64_t number = 0;
+    if (sj_proc_status_read(pid, &facts) != SJ_OK) {
+        facts = (sj_proc_status){0};
+    }
+    if (is_named) {
+        name(&recording->summary, pid, &facts);
+    }
     const sj_process_end end = {.disarm_reason = SJ_DISARM_LEFT};
     if (sj_registry_find_process(recording->registry, pid, &number) == SJ_OK ||
         sj_registry_add_process(recording->registry, pid, facts.parent, SJ_OCCASION_FORK,
@@ -116,7 +124,7 @@ static void note(sj_recording *recording, pid_t pid)
 
 /* leave_new leaves those that are not in `left` yet; returns how many others there are that may
  * get an agent still. */
-static size_t leave_new(sj_recording *recording, left_list *left)
+static size_t leave_new(sj_recording *recording, left_list *left, bool are_named)
 {
     left_list list;
     size_t waiting = 0;
@@ -128,7 +136,7 @@ static size_t leave_new(sj_recording *recording, left_list *left)
         }
         if (take_out(recording, pid)) {
             left->pids[left->count++] = pid;
-            note(recording, pid);
+            note(recording, pid, are_named);
         } else {
             waiting += is_alive(pid);
         }
@@ -136,13 +144,13 @@ static size_t leave_new(sj_recording *recording, left_list *left)
     return waiting;
 }
 
-void sj_left_processes_leave(sj_recording *recording)
+void sj_left_processes_leave(sj_recording *recording, bool are_named)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     left_list left = {.count = 0};
     for (int pass = 0; pass < PASSES; pass++) {
         const size_t known = left.count;
-        if (leave_new(recording, &left) == 0 && left.count == known) {
+        if (leave_new(recording, &left, are_named) == 0 && left.count == known) {
             break;
         }
         nanosleep(&pause, NULL);

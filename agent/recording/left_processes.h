@@ -1,5 +1,6 @@
-/* Processes of a launched program that outlive the first one: servers that go into the background,
- * helpers that nobody waits for. The recording's thread only. */
+/* Processes of a launched program whose recording ends before they do: those that outlive the first
+ * one (servers that go into the background, helpers that nobody waits for), and all of them once
+ * the session has its largest size. The recording's thread only. */
 #ifndef SJ_AGENT_RECORDING_LEFT_PROCESSES_H
 #define SJ_AGENT_RECORDING_LEFT_PROCESSES_H
 
@@ -10,8 +11,8 @@
 bool sj_left_processes_exist(sj_recording *recording);
 
 /* sj_left_processes_leave takes Sojourn out of all of them, while the link still answers and the
- * drain reads, notes them in the summary, and in the registry that their recording ended here.
- * Blocking, as sj_detach_process. */
-void sj_left_processes_leave(sj_recording *recording);
+ * drain reads, and notes in the registry that their recording ended here. If `are_named`, the
+ * summary says that they outlive the program. Blocking, as sj_detach_process. */
+void sj_left_processes_leave(sj_recording *recording, bool are_named);
 
 #endif

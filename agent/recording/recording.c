@@ -138,6 +138,12 @@ const sj_session_id *sj_recording_session(const sj_recording *recording)
 static sj_status process_joined(void *context, const sj_link_process *process)
 {
     sj_recording *recording = context;
+    if (atomic_load(&recording->is_full)) {
+        const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
+                                    .disarm_reason = SJ_DISARM_LEFT};
+        (void)!sj_registry_end_process(recording->registry, process->number, &end);
+        return SJ_EFULL;
+    }
     if (process->pid == recording->launch.pid || process->pid == recording->options.attach_pid) {
         atomic_store(&recording->main_process, process->number);
     } else if (recording->options.attach_pid != 0) {
@@ -258,6 +264,34 @@ static rounds begin_rounds(void)
     return (rounds){.next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS};
 }
 
+/* rest_budget has the budget leave the processes alone. */
+static void rest_budget(sj_recording *recording)
+{
+    while (!sj_drain_suspend_budget(recording->drain, TICK_MS * UINT64_C(1000000))) {
+        report_progress(recording, SJ_PHASE_WAITING_FOR_BUDGET);
+    }
+}
+
+/* leave_full removes the hooks once the session has its largest size: what they would record finds
+ * no room. In an emulated program they stay, and what they record is counted as lost. */
+static void leave_full(sj_recording *recording)
+{
+    const sj_program *program = recording->options.program;
+    sj_frame_writer_counters counters;
+    sj_frame_writer_get_counters(recording->writer, &counters);
+    if (!counters.reached_max_bytes || atomic_load(&recording->is_full) ||
+        (program != NULL && program->agent != NULL)) {
+        return;
+    }
+    atomic_store(&recording->is_full, true);
+    recording->summary.full_after_ns =
+        sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
+    if (recording->options.attach_pid == 0) {
+        rest_budget(recording);
+        sj_left_processes_leave(recording, false);
+    }
+}
+
 /* make_round does what there is to do while a program is recorded. */
 static void make_round(sj_recording *recording, rounds *due)
 {
@@ -266,6 +300,7 @@ static void make_round(sj_recording *recording, rounds *due)
         sj_pipeline_send_clock(recording);
     }
     relieve_memory(recording, &due->next_relief_ns);
+    leave_full(recording);
     report_progress(recording, SJ_PHASE_RECORDING);
 }
 
@@ -316,14 +351,6 @@ static void wait_for_others(sj_recording *recording)
     }
 }
 
-/* rest_budget has the budget leave the processes alone. */
-static void rest_budget(sj_recording *recording)
-{
-    while (!sj_drain_suspend_budget(recording->drain, TICK_MS * UINT64_C(1000000))) {
-        report_progress(recording, SJ_PHASE_WAITING_FOR_BUDGET);
-    }
-}
-
 /* detach_processes removes Sojourn from the process and from the children that it has forked. */
 static void detach_processes(sj_recording *recording)
 {
@@ -365,7 +392,7 @@ static void leave_others(sj_recording *recording)
     }
     if (sj_left_processes_exist(recording)) {
         rest_budget(recording);
-        sj_left_processes_leave(recording);
+        sj_left_processes_leave(recording, true);
     }
 }
 
@@ -451,7 +478,7 @@ static void wait_for_process(sj_recording *recording)
     rounds due = begin_rounds();
     const uint64_t cpu_ns = cpu_ns_of(pid);
     recording->summary.program_left = true;
-    while (recording->interrupts == 0) {
+    while (recording->interrupts == 0 && !atomic_load(&recording->is_full)) {
         note_cpu_since(recording, cpu_ns);
         const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
         uint64_t wait_ms = TICK_MS;

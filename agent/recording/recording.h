@@ -94,9 +94,10 @@ typedef struct sj_recording_summary {
     sj_left_process left[SJ_LEFT_NAMED]; /* the first of them */
     sj_attach_report attach;             /* when attached */
     sj_detach_process_report detach;
-    uint32_t open_calls; /* found open at attach and sent to the collector */
-    bool replaced;       /* the attached process executed another program */
-    bool jvm_unjoined;   /* the attached process has a JVM's library and no JVM that was joined */
+    uint64_t full_after_ns; /* the session had its largest size, and hooks were removed; 0: not */
+    uint32_t open_calls;    /* found open at attach and sent to the collector */
+    bool replaced;          /* the attached process executed another program */
+    bool jvm_unjoined; /* the attached process has a JVM's library and no JVM that was joined */
     char detach_problem[256]; /* "" when the process was restored */
     uint64_t elapsed_ns;
     uint64_t traced_cpu_ns;

@@ -54,6 +54,7 @@ struct sj_recording {
     bool is_spool_closed;   /* delivered and gone, or kept for others to deliver */
     bool has_program_ended; /* the launched process was reaped: its pid may be another's */
     bool is_delivering;     /* the program has ended or was left */
+    atomic_bool is_full;    /* the session has its largest size, and its processes are left */
     sj_uplink *uplink;
     sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;

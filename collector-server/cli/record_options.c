@@ -161,7 +161,7 @@ const sj_option sj_record_options[] = {
      .argument = "BYTES",
      .kind = SJ_ARG_PARSED,
      .parse = parse_max_bytes,
-     .help = "with k, M or G: stop recording at this size (default 4G, 0: no limit)"},
+     .help = "with k, M or G: unhook everything at this size (default 4G, 0: no limit)"},
     {.name = "threads",
      .argument = "N",
      .kind = SJ_ARG_PARSED,
@@ -172,7 +172,7 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_PARSED,
      .parse = parse_children,
      .help = "all: forked ones and programs run by them, too (default);\n"
-             "forked: only forked ones; none"},
+             "forked: only forked ones; none; what the program itself becomes (exec) is recorded"},
     {.name = "until-all-end",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.until_all_end),

@@ -235,6 +235,29 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
+/* report_drops tells of events that found a full buffer. Those of handlers that interrupt a thread
+ * while it looks for room cannot wait, however long the others may. */
+static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
+{
+    const uint64_t of_handlers = drain->handler_events < drain->dropped_events
+                                     ? drain->handler_events
+                                     : drain->dropped_events;
+    if (of_handlers != 0) {
+        fprintf(file,
+                "sojourn: %llu events of signal handlers came while their thread looked for room; "
+                "fewer functions or --mode profile make less to take\n",
+                (unsigned long long)of_handlers);
+    }
+    if (drain->dropped_events != of_handlers) {
+        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
+                (unsigned long long)(drain->dropped_events - of_handlers),
+                text->drops ? "--when-full block lets the program wait for room"
+                            : "a longer --block-ms lets the program wait, fewer functions or "
+                              "--mode profile make less to take (not in signal handlers, nor "
+                              "behind a filter of system calls)");
+    }
+}
+
 /* report_losses names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
@@ -266,14 +289,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
                 "larger --threads makes room\n",
                 (unsigned long long)summary->drain.refused_threads);
     }
-    if (summary->drain.dropped_events != 0) {
-        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
-                (unsigned long long)summary->drain.dropped_events,
-                text->drops ? "--when-full block lets the program wait for room"
-                            : "a longer --block-ms lets the program wait, fewer functions or "
-                              "--mode profile make less to take (not in signal handlers, nor "
-                              "behind a filter of system calls)");
-    }
+    report_drops(file, text, &summary->drain);
 }
 
 static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
@@ -311,6 +327,22 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
             "sojourn: %llu functions found no room for the values at their exits, or as callers "
             "that rules name; narrower patterns make room\n",
             (unsigned long long)summary->drain.refused_functions);
+    }
+}
+
+/* report_full tells what became of a recording whose session had its largest size. */
+static void report_full(FILE *file, const sj_recording_summary *summary)
+{
+    time_text after;
+    if (summary->full_after_ns != 0) {
+        fprintf(file,
+                "sojourn: the size limit was reached after %s: the functions were unhooked, and "
+                "later calls are not counted; a larger --max-bytes makes room\n",
+                format_time(summary->full_after_ns, &after));
+    } else {
+        fputs("sojourn: the size limit was reached: later calls are counted as lost; a larger "
+              "--max-bytes makes room\n",
+              file);
     }
 }
 
@@ -483,6 +515,12 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 "without it to have them\n",
                 summary->registry.unrecorded_runtime);
     }
+    if (summary->registry.jvm_virtual_calls != 0) {
+        fprintf(file,
+                "sojourn: %llu calls of Java methods in virtual threads were counted only: such "
+                "threads are not followed\n",
+                (unsigned long long)summary->registry.jvm_virtual_calls);
+    }
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -494,9 +532,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
-        fputs("sojourn: the size limit was reached; what came later is counted as lost (see "
-              "--max-bytes)\n",
-              file);
+        report_full(file, summary);
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
@@ -602,6 +638,20 @@ static void json_reasons(FILE *file, const sj_recording_summary *summary)
     fputc('}', file);
 }
 
+static void json_left_alone(FILE *file, const sj_registry_counters *registry)
+{
+    if (registry->unrecorded_runtime[0] != '\0') {
+        fputs(",\n  \"unrecorded_runtime\": ", file);
+        sj_json_text(file, registry->unrecorded_runtime);
+    }
+    if (registry->plan_failures != 0) {
+        json_number(file, "unplanned_modules", registry->plan_failures);
+        json_number(file, "late_plans", registry->late_plans);
+        fputs(",\n  \"unplanned_module\": ", file);
+        sj_json_text(file, registry->plan_failure);
+    }
+}
+
 static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "";
@@ -620,6 +670,7 @@ static void json_left(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "left_processes", summary->left_processes);
     json_number(file, "left_hooked", summary->left_hooked);
+    json_number(file, "full_after_ns", summary->full_after_ns);
     fputs(",\n  \"left\": [", file);
     for (uint32_t i = 0; i < summary->left_processes && i < SJ_LEFT_NAMED; i++) {
         fprintf(file, "%s{\"pid\": %d, \"name\": ", i != 0 ? ", " : "", (int)summary->left[i].pid);
@@ -697,6 +748,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "inherited_exits", summary->drain.inherited_exits);
     json_number(file, "orphan_exits", summary->drain.orphan_exits);
     json_number(file, "dropped_events", summary->drain.dropped_events);
+    json_number(file, "handler_events", summary->drain.handler_events);
     json_number(file, "refused_threads", summary->drain.refused_threads);
     json_number(file, "refused_functions", summary->drain.refused_functions);
     json_number(file, "refused_pages", summary->drain.refused_pages);
@@ -717,10 +769,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
     }
-    if (summary->registry.unrecorded_runtime[0] != '\0') {
-        fputs(",\n  \"unrecorded_runtime\": ", file);
-        sj_json_text(file, summary->registry.unrecorded_runtime);
-    }
+    json_left_alone(file, &summary->registry);
     if (summary->unchanging[0] != '\0') {
         fputs(",\n  \"unchanging\": ", file);
         sj_json_text(file, summary->unchanging);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
 import { addressOf, pages, startFilled } from "./every_page.mjs";
-import { checkInert, database, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
+import { base, checkInert, database, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
 
 before(startFilled);
 after(stop);
@@ -22,20 +22,22 @@ with sqlite3.connect(${JSON.stringify(database)}, timeout=60) as held:
     const run = spawnSync("/usr/bin/python3", ["-c", rename], { encoding: "utf8" });
     assert.equal(run.status, 0, run.stderr);
     const phone = { viewport: { width: 390, height: 844 } };
+    const watch = (page, name) => page.on("dialog", (dialog) => problems.push(`${name}: ${dialog.message()}`));
+    const shared = await openPage("about:blank", phone);
+    watch(shared, "pages");
     for (const [name, target, ready] of pages) {
-        const expects = name === "error" ? { expects: /404/ } : {};
-        const page = await openPage(await addressOf(target), { ...phone, ...expects });
-        page.on("dialog", (dialog) => problems.push(`${name}: ${dialog.message()}`));
+        const address = await addressOf(target);
+        const page = name === "error" ? await openPage(address, { ...phone, expects: /404/ }) : shared;
+        await page.goto(new URL(address, base).href);
         await page.locator(ready).first().waitFor();
         await checkInert(page, name);
         if (name === "functions") {
             const alone = await saveOne(page, "hostile.html", phone);
-            alone.on("dialog", (dialog) => problems.push(`one file: ${dialog.message()}`));
+            watch(alone, "one file");
             await alone.locator(".flame canvas").waitFor();
             await checkInert(alone, "one file");
             await alone.context().close();
         }
-        await page.context().close();
     }
 });
 

@@ -1,6 +1,7 @@
 // What the tests of pages share: recordings in a database, sojournd that serves it, a browser, SQL.
 // Environment: SJ_BIN (folder of the built programs), SJ_WEB_PROGRAM (recorded_program),
 // SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM, SJ_WEB_TIMEOUT_MS (how long to wait for what a test expects).
+// SJ_LONG=1: checkLooks checks each size in each theme, and leaves pictures of them.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,6 +15,7 @@ const environment = (name) => {
     assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
     return value;
 };
+const isLong = process.env.SJ_LONG === "1";
 const PATIENCE_MS = Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000);
 
 export const bin = environment("SJ_BIN");
@@ -84,7 +86,7 @@ export async function start(what = `ipc://${output}/s.ipc`) {
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
         executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
-        args: ["--no-sandbox", "--disable-gpu"],
+        args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu"],
     });
 }
 
@@ -200,21 +202,25 @@ export async function checkPanel(page, title, show) {
     return wanted;
 }
 
-// checkLooks: no violation of accessibility in both themes, no wider than a phone, and a picture of
-// each theme and size to be looked at.
+const WIDE = { width: 1280, height: 900 };
+const NARROW = { width: 390, height: 844 };
+
+// checkLooks: no violation of accessibility in both themes, and no wider than a phone.
 export async function checkLooks(page, name) {
     await page.evaluate(axe);
-    for (const [size, viewport] of [["wide", { width: 1280, height: 900 }], ["narrow", { width: 390, height: 844 }]]) {
+    for (const [size, viewport, themes] of [["wide", WIDE, ["light"]], ["narrow", NARROW, ["dark"]]]) {
         await page.setViewportSize(viewport);
         await page.waitForFunction((width) => document.documentElement.scrollWidth <= width, viewport.width);
-        for (const colorScheme of ["light", "dark"]) {
+        for (const colorScheme of isLong ? ["light", "dark"] : themes) {
             await page.emulateMedia({ colorScheme });
             const found = await page.evaluate(async (only) => {
                 const { violations } = await window.axe.run(only ? { runOnly: ["color-contrast"] } : {});
                 return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
             }, colorScheme === "dark");
             assert.deepEqual(found, [], `${name}, ${size}, ${colorScheme}`);
-            await page.screenshot({ path: path.join(output, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+            if (isLong) {
+                await page.screenshot({ path: path.join(output, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
-// Every page is accessible in both themes and as wide as a phone. Leaves pictures to be looked at.
+// Every page is accessible in both themes and as wide as a phone. SJ_LONG=1: each size in each theme, with
+// pictures to be looked at.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { addressOf, pages, startFilled, VALUED } from "./every_page.mjs";
-import { checkLooks, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
+import { base, checkLooks, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
 
 before(startFilled);
 after(stop);
@@ -16,19 +17,29 @@ const opened = [
     ["differences", `/compare?a=name:before&b=name:after&verdict=slower&function=1`, ".verdict"],
 ];
 
+const quiet = { colorScheme: "light", reducedMotion: "reduce" };
+let shared; // a page of its own costs two seconds of CPU
+
+async function pageOf(name, target) {
+    if (name === "error") {
+        return openPage(await addressOf(target), { ...quiet, expects: /404/ });
+    }
+    const address = await addressOf(target);
+    shared ??= await openPage("about:blank", quiet);
+    await shared.setViewportSize({ width: 1440, height: 900 });
+    await shared.emulateMedia(quiet);
+    await shared.goto(new URL(address, base).href);
+    return shared;
+}
+
 for (const [name, target, ready, open] of [...pages, ...opened]) {
     test(`${name} is accessible in both themes, and fits a phone`, async () => {
-        const page = await openPage(await addressOf(target), {
-            colorScheme: "light",
-            reducedMotion: "reduce",
-            ...(name === "error" ? { expects: /404/ } : {}),
-        });
+        const page = await pageOf(name, target);
         await page.locator(".live.on").waitFor();
         await page.locator("main h1").first().waitFor();
         await open?.(page);
         await page.locator(ready).first().waitFor();
         await checkLooks(page, name);
-        await page.context().close();
     });
 }
 

@@ -1,4 +1,4 @@
-/* What is said of a wait while a recording leaves its processes. */
+/* What is said of a wait while a recording leaves its processes, and of what was lost. */
 #include "collector-server/cli/report_text.h"
 #include "tests/support/check.h"
 
@@ -49,11 +49,46 @@ static void nothing_is_said_with_quiet(void **state)
     assert_said(&text, NULL);
 }
 
+/* What the summary of a recording says of drops; the caller frees it. */
+static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
+{
+    const sj_recording_summary summary = {
+        .how = "completed",
+        .delivered = true,
+        .agent_reported = true,
+        .lost_events = dropped,
+        .drain = {.dropped_events = dropped, .handler_events = of_handlers}};
+    sj_report_text text = {.quiet = true};
+    char *said = NULL;
+    size_t bytes = 0;
+    FILE *before = stderr;
+    stderr = open_memstream(&said, &bytes);
+    assert_non_null(stderr);
+    sj_report_text_summary(&text, &summary, 0);
+    assert_int_equal(fclose(stderr), 0);
+    stderr = before;
+    return said;
+}
+
+static void the_buffer_is_not_blamed_for_what_handlers_drop(void **state)
+{
+    (void)state;
+    char *said = summarize_drops(10, 10);
+    assert_non_null(strstr(said, "10 events of signal handlers"));
+    assert_null(strstr(said, "--block-ms"));
+    free(said);
+    said = summarize_drops(10, 4);
+    assert_non_null(strstr(said, "4 events of signal handlers"));
+    assert_non_null(strstr(said, "6 events found a full buffer; a longer --block-ms"));
+    free(said);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wait_for_the_budget_is_said_once),
         cmocka_unit_test(nothing_is_said_with_quiet),
+        cmocka_unit_test(the_buffer_is_not_blamed_for_what_handlers_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ from sojourn_testing import check, main, wait_for
 
 LOOP = "my $x = 0; for my $i (1 .. $ARGV[0]) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"
 PROGRAM = ["perl", "-e", LOOP, "200000"]
-LONGER = ["perl", "-e", LOOP, "4000000"] # blocks are only copied: what the disk does, goes on in a stopped process
+LONGER = ["perl", "-e", LOOP, "1000000"] # blocks are only copied: what the disk does, goes on in a stopped process
 
 
 def commands_over_sessions(sojourn):

@@ -3,7 +3,8 @@
 stored sessions; the flame graph says what it leaves out; and kill -9 in the middle of a removal or
 an import leaves a sound database that goes on.
 
-upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER
+upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER: databases of some older versions, which each migration
+changes; with SJ_LONG=1 of every older version, and 200 kills
 """
 import json
 import os
@@ -17,19 +18,10 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, main, sample_text, wait_for
 
-SOURCE = r"""
-#include <stdio.h>
-static inline __attribute__((always_inline)) int folded_in(int x) { return x * 3 + 1; }
-__attribute__((noinline)) static int hidden_name(int x) { return folded_in(x) ^ (x << 2); }
-__attribute__((noinline)) static int outer(int n) {
-    int sum = 0;
-    for (int i = 0; i < n; i++) sum += hidden_name(i);
-    return sum;
-}
-int main(void) { printf("%d\n", outer(500) & 1); return 0; }
-"""
+IS_LONG = os.environ.get("SJ_LONG") == "1"
+SOURCE = sample_text("record/hidden_name.c")
 
 
 def run(sojourn, arguments, expected=0):
@@ -51,22 +43,34 @@ def sound(database, what):
     connection.close()
 
 
+CONTENTS = (
+    ("n, d, x, f", "SELECT count(*) AS n, sum(duration_ns) AS d, sum(depth) AS x, group_concat(DISTINCT f.name) "
+     "AS f FROM calls AS c JOIN functions AS f USING (function_id) WHERE c.session_id = {}"),
+    ("name, depth, calls, total_ns, self_ns", "SELECT name, depth, calls, total_ns, self_ns FROM call_tree({})"),
+    ("name, calls, total_ns, h", "SELECT f.name, s.calls, s.total_ns, hex(s.histogram) AS h FROM function_stats AS s JOIN "
+     "functions AS f USING (function_id) WHERE session_id = {} ORDER BY 1"),
+    ("a, b, calls", "SELECT c.name AS a, d.name AS b, e.calls FROM call_edges AS e LEFT JOIN functions AS c ON "
+     "c.function_id = e.caller_function_id JOIN functions AS d ON d.function_id = "
+     "e.callee_function_id WHERE session_id = {} ORDER BY 1, 2"),
+    ("u, command, tags, pinned, state, stored_calls", "SELECT hex(uuid) AS u, command, tags, pinned, state, stored_calls "
+     "FROM sessions WHERE session_id = {}"),
+    ("note, start_ns, end_ns, c", "SELECT note, start_ns, end_ns, call_id & 274877906943 AS c FROM annotations WHERE "
+     "session_id = {}"),
+    ("name, reason, size_bytes", "SELECT name, reason, size_bytes FROM unhooked_functions WHERE session_id = {} ORDER BY 1"))
+
+
+def all_rows(sojourn, database, asked):
+    """The rows of several queries, each with the names of its columns, from one process."""
+    def as_array(columns, query):
+        pairs = ", ".join(f"'{name}', {name}" for name in columns.split(", "))
+        return f"(SELECT json_group_array(json_object({pairs})) FROM ({query}))"
+    texts = ", ".join(f"{as_array(columns, query)} AS q{number}" for number, (columns, query) in enumerate(asked))
+    return [json.loads(text) for text in rows(sojourn, database, f"SELECT {texts}")[0].values()]
+
+
 def contents(sojourn, database, session):
     """What a session holds, without ids that may differ."""
-    return [rows(sojourn, database, query.format(session)) for query in (
-        "SELECT count(*) AS n, sum(duration_ns) AS d, sum(depth) AS x, group_concat(DISTINCT f.name) "
-        "AS f FROM calls AS c JOIN functions AS f USING (function_id) WHERE c.session_id = {}",
-        "SELECT name, depth, calls, total_ns, self_ns FROM call_tree({})",
-        "SELECT f.name, s.calls, s.total_ns, hex(s.histogram) AS h FROM function_stats AS s JOIN "
-        "functions AS f USING (function_id) WHERE session_id = {} ORDER BY 1",
-        "SELECT c.name AS a, d.name AS b, e.calls FROM call_edges AS e LEFT JOIN functions AS c ON "
-        "c.function_id = e.caller_function_id JOIN functions AS d ON d.function_id = "
-        "e.callee_function_id WHERE session_id = {} ORDER BY 1, 2",
-        "SELECT hex(uuid) AS u, command, tags, pinned, state, stored_calls FROM sessions WHERE "
-        "session_id = {}",
-        "SELECT note, start_ns, end_ns, call_id & 274877906943 AS c FROM annotations WHERE "
-        "session_id = {}",
-        "SELECT name, reason, size_bytes FROM unhooked_functions WHERE session_id = {} ORDER BY 1")]
+    return all_rows(sojourn, database, [(columns, query.format(session)) for columns, query in CONTENTS])
 
 
 def in_and_out(sojourn, collector, other):
@@ -150,11 +154,11 @@ def symbols(sojourn):
     run(sojourn, ["symbols", "--database", database, "add", source], expected=1)
     run(sojourn, ["symbols", "--database", database, "add", os.path.dirname(full)])
     named = rows(sojourn, database, query)
-    check(len(named) == 1 and named[0]["name"] == "hidden_name" and named[0]["line"] == 4 and
+    check(len(named) == 1 and named[0]["name"] == "hidden_name" and named[0]["line"] == 6 and
           named[0]["file"].endswith("named.c"), f"symbols: {named}")
     inlined = rows(sojourn, database, "SELECT i.name, i.depth, i.call_line FROM inlined_functions AS "
                    "i JOIN functions AS f USING (function_id) WHERE f.name = 'hidden_name'")
-    check(inlined == [{"name": "folded_in", "depth": 1, "call_line": 4}], f"inlined: {inlined}")
+    check(inlined == [{"name": "folded_in", "depth": 1, "call_line": 8}], f"inlined: {inlined}")
     again = run(sojourn, ["symbols", "--database", database, "refresh"]).stdout
     check("0 functions named" in again, again)
     sound(database, "symbols")
@@ -232,11 +236,12 @@ def made_anew(sojourn, database, now):
     """`verify --rebuild` of a database of an older version: sums are as before, and long calls those of decoded blocks."""
     run(sojourn, ["verify", "--rebuild", "all", database])
     check(contents(sojourn, database, 1) == now, "sums made anew differ from those that the older version made")
-    for least in (0, 1000, 10_000, 100_000, 1_000_000):
-        # Outlines know no physical durations, so that blocks are decoded for these.
-        asked = [rows(sojourn, database, f"SELECT call_id, duration_ns FROM calls WHERE duration_ns > {least}{more} ORDER BY call_id")
-                 for more in ("", " AND physical_duration_ns IS NOT NULL")]
-        check(asked[0] == asked[1], f"calls longer than {least} ns: {len(asked[0])} from outlines, {len(asked[1])} from blocks")
+    # Outlines know no physical durations, so that blocks are decoded for these.
+    asked = [("call_id, duration_ns", f"SELECT call_id, duration_ns FROM calls WHERE duration_ns > {least}{more} ORDER BY call_id")
+             for least in (0, 1000, 10_000, 100_000, 1_000_000) for more in ("", " AND physical_duration_ns IS NOT NULL")]
+    found = all_rows(sojourn, database, asked)
+    for (_, query), outlines, blocks in zip(asked[::2], found[::2], found[1::2]):
+        check(outlines == blocks, f"{query}: {len(outlines)} from outlines, {len(blocks)} from blocks")
 
 
 MANY_CALLS = r"""
@@ -292,14 +297,20 @@ def outlines_of_older_versions(sojourn, migrations):
               f"version {version}: other calls are the longest")
 
 
-def every_version(sojourn, migrations):
-    """A recording in a database of each older version has the same contents after its migration, and the
+def older_versions(newest):
+    """All with SJ_LONG=1; else the first, the one that the recording is of, one in the middle and the last: the first
+    passes every migration, and rows of each table pass those since version 4."""
+    return range(1, newest) if IS_LONG else (1, 4, newest // 2, newest - 1)
+
+
+def older_databases(sojourn, migrations):
+    """A recording in a database of an older version has the same contents after its migration, and the
     schema is that of a new one; sums made anew are the same."""
     newest = max(int(name[:4]) for name in os.listdir(migrations))
     fresh, told = sojourn.path("fresh.db"), None
     sojourn.record(["/bin/true"], fresh)
     expected = schema_of(fresh)
-    for version in sorted(int(name[:4]) for name in os.listdir(migrations))[:-1]:
+    for version in older_versions(newest):
         database = sojourn.path(f"version{version}.db")
         old_database(database, migrations, version)
         refused = sojourn.run(["sql", "SELECT 1", database], capture_output=True, text=True)
@@ -419,11 +430,11 @@ def test(sojourn, arguments):
     flame(sojourn, collector)
     in_and_out(sojourn, collector, other)
     removal(sojourn, collector)
-    killed(sojourn, collector, sources, 200 if os.environ.get("SJ_LONG") == "1" else 8)
+    killed(sojourn, collector, sources, 200 if IS_LONG else 8)
     symbols(sojourn)
     rotten(sojourn, arguments[0])
     migration(sojourn, arguments[1])
-    every_version(sojourn, arguments[1])
+    older_databases(sojourn, arguments[1])
     outlines_of_older_versions(sojourn, arguments[1])
     while_sending(sojourn, arguments[0])
 

@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, set_policy
-from sojourn_testing import EMULATOR, PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import EMULATOR, PATIENCE_S, check, children, main, sample_text, wait_for
 
 OPEN = {"function": "chg_open", "argument": 2, "as": "int"}
 DENY = {"name": "deny", **OPEN, "when": {"op": "==", "value": 3}, "change": {"return": -1, "errno": 13}}
@@ -124,19 +124,7 @@ def native(sojourn, program, database, emulator=()):
           f"function.txt: {text}")
 
 
-IMPORTS = """#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-int main(int count, char **arguments)
-{
-    for (int i = 1; i < count; i++) {
-        const int number = (int)strtol(arguments[i], NULL, 10);
-        const int result = isatty(number + 70);
-        printf("%d %d %.1f\\n", number, result, strtod(arguments[i], NULL));
-    }
-    return 0;
-}
-"""
+IMPORTS = sample_text("policy/changing_imports.c")
 OF_IMPORTS = [
     {"name": "more", "function": "!strtol", "result": True, "as": "long", "when": {"op": "==", "value": 12}, "change": {"set": 7}},
     {"name": "tty", "function": "!isatty", "argument": 1, "as": "int", "when": {"op": "==", "value": 77}, "change": {"return": 1}},

@@ -14,104 +14,9 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, check_same, code_bytes, look, set_policy, start_attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, sample_text, wait_for
 
-SOURCE = """#include <errno.h>
-#include <malloc.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#define KEPT __attribute__((noipa))
-enum { THREADS = 3 };
-static _Atomic unsigned long plain, changed, sizes, outers, wrong;
-static _Atomic int is_ending;
-KEPT int late_open(int number)
-{
-    return number % 100;
-}
-KEPT int late_outer(int number)
-{
-    return late_open(number) + 1000;
-}
-KEPT long late_size(long bytes)
-{
-    return bytes;
-}
-KEPT int late_many(int a, int b, int c)
-{
-    return a + b + c;
-}
-typedef enum color { RED, GREEN = 5 } color;
-typedef struct place { int x; double y; } place;
-KEPT int late_typed(const char *name, color of, double share, const place *at, int number)
-{
-    return name[0] == 'o' && share == at->y ? number * 2 + (int)of : -at->x;
-}
-static void *volatile kept;
-KEPT unsigned long late_store(unsigned long bytes)
-{
-    void *block = kept = malloc(bytes);
-    const unsigned long held = malloc_usable_size(block);
-    free(block);
-    return held;
-}
-KEPT void late_wait(void)
-{
-    while (!is_ending) {
-        usleep(10000);
-    }
-}
-static void *run(void *which)
-{
-    if (which != NULL) {
-        late_wait();
-        return NULL;
-    }
-    for (int i = 0; !is_ending; i++) {
-        if (i % 20 == 0) {
-            usleep(5000);
-        }
-        errno = 0;
-        const int result = late_open(i);
-        const int error = errno;
-        const long size = late_size(4096);
-        const int outer = late_outer(i);
-        outers += outer == 999;
-        wrong += outer != 999 && outer != i % 100 + 1000;
-        plain += result == i % 100 && error == 0;
-        changed += result == -1 && error == 13;
-        wrong += (result != i % 100 || error != 0) && (result != -1 || error != 13);
-        sizes += size == 7;
-        wrong += (size != 7 && size != 4096) || late_many(i, 1, 2) != i + 3;
-        wrong += late_store((unsigned long)i % 3000) < (unsigned long)i % 3000;
-        const place at = {i, i * 0.5};
-        wrong += late_typed("over there", i % 2 ? GREEN : RED, i * 0.5, &at, i) != i * 2 + (i % 2 ? 5 : 0);
-    }
-    return NULL;
-}
-int main(void)
-{
-    pthread_t threads[THREADS];
-    char line[16];
-    for (int i = 0; i < THREADS; i++) {
-        pthread_create(&threads[i], NULL, run, i == 0 ? line : NULL);
-    }
-    printf("ready\\n");
-    fflush(stdout);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        printf("%lu %lu %lu %lu wrong %lu\\n", plain, changed, sizes, outers, wrong);
-        fflush(stdout);
-    }
-    is_ending = 1;
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    printf("%lu %lu %lu %lu wrong %lu\\n", plain, changed, sizes, outers, wrong);
-    return wrong != 0;
-}
-"""
+SOURCE = sample_text("policy/late_rules.c")
 OPEN = {"name": "deny", "function": "late_open", "argument": 1, "as": "int", "change": {"return": -1, "errno": 13}}
 SIZE = {"name": "small", "function": "late_size", "result": True, "as": "long", "change": {"set": 7}}
 FROM = {**OPEN, "name": "from", "when": [{"caller": "late_outer"}]}
@@ -119,16 +24,7 @@ WAIT = {"name": "waits", "function": "late_wait", "result": True, "as": "int", "
 HEAP_NAME = "/memfd:sojourn-heap (deleted)"
 RECORDS = {"function": "late_open", "argument": 1, "as": "int"}
 # Traces all threads of a process until its input ends.
-SEIZE = """
-import ctypes, os, sys
-PTRACE_SEIZE = 0x4206
-libc = ctypes.CDLL(None, use_errno=True)
-for tid in os.listdir(f"/proc/{sys.argv[1]}/task"):
-    if libc.ptrace(PTRACE_SEIZE, int(tid), None, None) != 0:
-        sys.exit(os.strerror(ctypes.get_errno()))
-print("seized", flush=True)
-sys.stdin.read()
-"""
+SEIZE = sample_text("policy/seize.py")
 NUMBERS = {"name": "numbers", "function": "late_many", "signature": "(a:int, b:int, c:int) -> int"}
 
 
@@ -558,60 +454,7 @@ __attribute__((noipa)) int late_apart(int number) { return number + 1; }
 __attribute__((noipa)) int late_twice(int number) { return number * 2; }
 __attribute__((noipa)) int late_block(int file, char *line) { return (int)read(file, line, 1) + 4; }
 """
-CALLER = """#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
-enum { THREADS = 2 };
-int late_apart(int number);
-int late_twice(int number);
-int late_block(int file, char *line);
-static _Atomic unsigned long plain, changed, wrong;
-static _Atomic int is_ending;
-static int pair[2];
-static void *run(void *none)
-{
-    for (int i = 0; !is_ending; i++) {
-        if (i % 20 == 0) {
-            usleep(5000);
-        }
-        const int twice = late_twice(i);
-        plain += i != 0 && twice == 2 * i;
-        changed += twice == -1;
-        wrong += (twice != 2 * i && twice != -1) || late_apart(i) != i + 1;
-    }
-    return none;
-}
-static void *wait_for_end(void *none)
-{
-    char line[1];
-    wrong += late_block(pair[0], line) != 5;
-    return none;
-}
-int main(void)
-{
-    pthread_t threads[THREADS + 1];
-    char line[16];
-    wrong += pipe(pair) != 0;
-    pthread_create(&threads[THREADS], NULL, wait_for_end, NULL);
-    for (int i = 0; i < THREADS; i++) {
-        pthread_create(&threads[i], NULL, run, NULL);
-    }
-    printf("ready\\n");
-    fflush(stdout);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        printf("%lu %lu wrong %lu\\n", plain, changed, wrong);
-        fflush(stdout);
-    }
-    is_ending = 1;
-    wrong += write(pair[1], "e", 1) != 1;
-    for (int i = 0; i < THREADS + 1; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    printf("%lu %lu wrong %lu\\n", plain, changed, wrong);
-    return wrong != 0;
-}
-"""
+CALLER = sample_text("policy/late_caller.c")
 IMPORTS = [{"function": "!late_apart"},
            {"name": "less", "function": "!late_twice", "result": True, "as": "int", "change": {"set": -1}},
            {"function": "!late_block", "signature": "(file:int, line:pointer) -> int"}]

@@ -138,7 +138,7 @@ def stacks_of_busy_threads(sojourn, samples):
               "triggers": [{"on": "command", "pause": "0s", "do": ["stacks"]}]}
     database = sojourn.path("busy.db")
     recorder = subprocess.Popen(
-        [sojourn.program, "record", "-q", "-o", database, "--max-bytes", "1M", "--policy",
+        [sojourn.program, "record", "-q", "-o", database, "--minimum", "100ms", "--policy",
          write_policy(sojourn, policy), "--", os.path.join(samples, "ends"), "spin"],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     output = recorder.stdout.readline() # the program is busy from here on

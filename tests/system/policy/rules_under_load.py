@@ -14,68 +14,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, set_policy
-from sojourn_testing import check, check_accounts, children, main, wait_for
+from sojourn_testing import check, check_accounts, children, main, sample_text, wait_for
 
 TIMES = 10000 if os.environ.get("SJ_LONG") == "1" else 60
-SOURCE = """#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
-#define KEPT __attribute__((noipa))
-enum { KINDS = 4, THREADS = 4 };
-static _Atomic unsigned long seen[KINDS];
-static _Atomic unsigned long wrong;
-static _Atomic int is_ending;
-KEPT int chg_load(long number, int error)
-{
-    errno = error;
-    return (int)(number % 1000);
-}
-static void note(int result, int error, long number)
-{
-    const int kind = result == (int)(number % 1000) && error == 1 ? 0
-                     : result == -77 && error == 7                ? 1
-                     : result == -88 && error == 8                ? 2
-                     : result == -99 && error == 9                ? 3
-                                                                  : -1;
-    if (kind < 0) {
-        wrong++;
-    } else {
-        seen[kind]++;
-    }
-}
-static void *run(void *none)
-{
-    for (long i = 0; !is_ending; i++) {
-        if (i % 20 == 0) {
-            usleep(10000); /* each call is a row */
-        }
-        const int result = chg_load(i, 1);
-        note(result, errno, i);
-    }
-    return none;
-}
-int main(void)
-{
-    pthread_t threads[THREADS];
-    char line[16];
-    for (int i = 0; i < THREADS; i++) {
-        pthread_create(&threads[i], NULL, run, NULL);
-    }
-    printf("ready\\n");
-    fflush(stdout);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        printf("%lu %lu %lu %lu wrong %lu\\n", seen[0], seen[1], seen[2], seen[3], wrong);
-        fflush(stdout);
-    }
-    is_ending = 1;
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    return wrong != 0;
-}
-"""
+SOURCE = sample_text("policy/rules_under_load.c")
 RULE = {"function": "chg_load", "argument": 1, "as": "long", "name": "load"}
 # What comes one after the other; the last is none.
 CHANGES = [{"return": -77, "errno": 7}, {"return": -88, "errno": 8}, {"return": -99, "errno": 9, "one_in": 3}, None]

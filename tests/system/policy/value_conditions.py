@@ -13,78 +13,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import check, check_accounts, main, sample_text
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "agent", "include")
-SOURCE = r"""
-#include <sojourn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-#define KEPT __attribute__((noipa))
-static _Thread_local int serial;
-KEPT int cond_work(int kind, const char *path, long number)
-{
-    const struct timespec rest = {.tv_nsec = number % 7 == 0 ? 30000000 : 0};
-    if (rest.tv_nsec != 0) {
-        nanosleep(&rest, NULL);
-    }
-    errno = number % 3 == 0 ? ENOENT : number % 3 == 1 ? EACCES : 0;
-    const int result = number % 4 == 0 ? -1 : (int)number;
-    printf("%s %d %s %ld %d %d %d\n", "work", kind, path, number, result, errno, rest.tv_nsec != 0);
-    return result;
-}
-KEPT int cond_first(int kind, long number)
-{
-    return cond_work(kind, "/first", number) + 1;
-}
-KEPT int cond_second(int kind, long number)
-{
-    return cond_work(kind, "/second", number) + 1;
-}
-KEPT int chg_pair(int left, int right, const char *text)
-{
-    char name[16];
-    pthread_getname_np(pthread_self(), name, sizeof(name));
-    printf("pair %d %d %s %s\n", left, right, text, name);
-    return left + right;
-}
-static void *run(void *name)
-{
-    char text[16] = "buffer";
-    (void)name;
-    for (long i = 1; i <= 20; i++) {
-        cond_first((int)(i % 2), i);
-        cond_second((int)(i % 3), i);
-    }
-    for (int i = 0; i < 6; i++) {
-        if (i == 2) {
-            sojourn_mark_begin("middle");
-        }
-        if (i == 4) {
-            sojourn_mark_end("middle");
-        }
-        strcpy(text, "buffer");
-        const int sum = chg_pair(i, i % 2, text);
-        printf("sum %d\n", sum);
-    }
-    return NULL;
-}
-int main(void)
-{
-    static char *const names[] = {"alpha", "beta"};
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int i = 0; i < 2; i++) { /* one after the other: lines are in the order of calls */
-        pthread_t thread;
-        pthread_setname_np(pthread_self(), names[i]); /* which the thread inherits */
-        pthread_create(&thread, NULL, run, names[i]);
-        pthread_join(thread, NULL);
-    }
-    return 0;
-}
-"""
+SOURCE = sample_text("policy/value_conditions.c")
 NUMBER = {"function": "cond_work", "argument": 3, "as": "long"}
 SIGNATURE = "(kind:int, path:str, number:long) -> int"
 
@@ -240,50 +172,7 @@ def test_callers(sojourn, program):
     check(all(call["number"] != 501 for call in printed_calls(output)), "calls by others were changed")
 
 
-PHASES = """#include <sojourn.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-__attribute__((noipa)) int chg_one(int value) { return value + 1; }
-static void serve(int from, const char *name)
-{
-    char what;
-    while (read(from, &what, 1) == 1) {
-        if (what == 'b') {
-            sojourn_mark_begin("phase");
-        } else if (what == 'e') {
-            sojourn_mark_end("phase");
-        }
-        printf("%s %d\\n", name, chg_one(1));
-        fflush(stdout);
-    }
-}
-int main(void)
-{
-    int to[2];
-    char line[8];
-    pipe(to);
-    if (fork() == 0) {
-        close(to[1]);
-        serve(to[0], "child");
-        return 0;
-    }
-    close(to[0]);
-    printf("ready\\n");
-    fflush(stdout);
-    while (fgets(line, sizeof(line), stdin) != NULL) {
-        if (line[0] == 'p') {
-            printf("parent %d\\n", chg_one(1));
-            fflush(stdout);
-        } else {
-            write(to[1], line, 1);
-        }
-    }
-    close(to[1]);
-    wait(NULL);
-    return 0;
-}
-"""
+PHASES = sample_text("policy/phases.c")
 
 
 def test_marks(sojourn):

@@ -40,12 +40,31 @@ accounted run.db
 equal "calls made = stored + lost" 3001004 \
     "$(query run.db "SELECT stored_calls + lost_calls FROM sessions")"
 
-# At the size limit recording ends, and what is missing is counted.
+# At the size limit all functions are unhooked: what is missing until then is counted, and what the
+# program begins later is not recorded.
 rm run.db
-"$sojourn" record -q -o run.db --max-bytes 100k -- "$samples/ends" flood >/dev/null 2>err.txt
-grep -q "size limit" err.txt || fail "the limit was not told: $(cat err.txt)"
-equal "calls made = stored + lost at the limit" 3001004 \
-    "$(query run.db "SELECT stored_calls + lost_calls FROM sessions")"
+mkfifo resume
+"$sojourn" record -q -o run.db --summary run.json --max-bytes 100k -- \
+    sh -c '"$0" flood; read answer <resume; "$0" return' "$samples/ends" >/dev/null 2>err.txt &
+recorder=$!
+background="$background $recorder"
+is_shell_left() {
+    [ "$(sqlite3 run.db "SELECT disarm_reason FROM processes WHERE number = 1")" = "left running" ]
+}
+wait_for is_shell_left
+"$sojourn" ps | grep "^ *$(pgrep -P "$recorder" -x sh) " | grep -q "or left" || fail "hooks stay"
+echo >resume
+wait "$recorder"
+equal "exit code at the limit" 3 "$?"
+grep -q "size limit was reached after .*unhooked" err.txt || fail "not told: $(cat err.txt)"
+grep -q '"full_after_ns": [1-9]' run.json || fail "not in $(cat run.json)"
+equal "first and last program at the limit" "left running,left running" "$(query run.db \
+    "SELECT group_concat(disarm_reason) FROM processes
+        WHERE number IN (1, (SELECT max(number) FROM processes))")"
+equal "threads of the last program" 0 "$(query run.db "SELECT count(*) FROM threads
+    WHERE process_number = (SELECT max(number) FROM processes)")"
+equal "calls of the first, stored and lost" 1 \
+    "$(query run.db "SELECT stored_calls > 0 AND lost_calls > 0 FROM sessions")"
 accounted run.db
 
 # A child that outlives the program is named, marked and left without hooks.

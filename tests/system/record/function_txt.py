@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, let_work
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, main, sample_text, wait_for
 
 LINE = re.compile(r"(\d+)\[(\d+),(\d{1,9})\]((?:enter|leave):.*)")
 
@@ -91,23 +91,7 @@ def every_runtime(sojourn, samples, built):
     the_same_as_exported(sojourn, ["java", "-cp", folder, "Shapes"], "java", is_threaded=True)
 
 
-FAILING = r"""
-#include <errno.h>
-__attribute__((noipa)) int err_try(int number)
-{
-    errno = number;
-    return number == 0 ? 1 : -1;
-}
-int main(void)
-{
-    for (int i = 0; i < 3; i++) {
-        err_try(2);
-        err_try(0);
-        err_try(13);
-    }
-    return 0;
-}
-"""
+FAILING = sample_text("record/failing.c")
 
 
 def errno_of_calls(sojourn):

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, sample_text
 
 LIBC = ["--library-calls", "--prototypes", "libc"]
 
@@ -93,34 +93,8 @@ def test_debug_file(sojourn):
     check(is_missing != (len(names) > 1 and "/dev/null" in values), f"{names}, {values}: {done.stderr}")
 
 
-LIBRARY = """typedef enum color { RED, GREEN = 5 } color;
-typedef struct pair { long a; color b; } pair;
-typedef struct whole { int low; double high; long rest; } whole;
-__attribute__((noipa)) pair scaled(const char *name, color of, double share, pair given)
-{
-    return (pair){given.a + (long)(share * 2) + (name[0] == 'x'), of};
-}
-__attribute__((noipa)) whole filled(const pair *from) { return (whole){(int)from->a, 0.5, 7}; }
-__attribute__((noipa)) int apart(int number) { return number + 1; }
-int by_name(int number) __attribute__((alias("apart")));
-int called(int number) __attribute__((alias("apart")));
-__attribute__((noipa)) long double precise(int number, long double by) { return number * by; }
-"""
-CALLER = """typedef enum color { RED, GREEN = 5 } color;
-typedef struct pair { long a; color b; } pair;
-typedef struct whole { int low; double high; long rest; } whole;
-pair scaled(const char *name, color of, double share, pair given);
-whole filled(const pair *from);
-int apart(int number);
-int by_name(int number);
-int called(int number);
-long double precise(int number, long double by);
-int main(void)
-{
-    const pair got = scaled("over there", GREEN, 1.5, (pair){40, RED});
-    return (int)got.a + filled(&got).low + apart(4) - 91 + by_name(6) - 7 + called(8) - 9 + (precise(3, -0.125L) != -0.375L);
-}
-"""
+LIBRARY = sample_text("values/pair_library.c")
+CALLER = sample_text("values/pair_caller.c")
 TYPED = {("scaled", "name"): "over there", ("scaled", "of"): "GREEN", ("scaled", "share"): 1.5, ("scaled", "given.a"): 40,
          ("scaled", "given.b"): "RED", ("scaled", "return.a"): 43, ("scaled", "return.b"): "GREEN",
          ("filled", "from->a"): 43, ("filled", "return.low"): 43, ("filled", "return.high"): 0.5, ("filled", "return.rest"): 7,

@@ -15,48 +15,14 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, main, sample_text
 from value_types import record
 
 DAMAGED = 15 if os.environ.get("SJ_LONG") == "1" else 2
-HEAD = """#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-enum color { RED, GREEN = 5 };
-struct place { int x; double y; color of; };
-extern "C" {
-int open_file(const char *path, int flags, double share, const place *at);
-int close_file(const place *at, long number);
-"""
+HEAD = sample_text("values/split_head.h")
 # The second unit has a base address of its own and locations that change; both use `place`.
-FIRST = HEAD + """KEPT int open_file(const char *path, int flags, double share, const place *at)
-{
-    if (path == nullptr || share > 1 || at->x == 0) {
-        return 0;
-    }
-    __asm__ volatile("nop" : : : "memory");
-    return flags + 1;
-}
-}
-int main()
-{
-    const place here{4, 0.25, GREEN};
-    return open_file("/etc/passwd", 7, 0.5, &here) + close_file(&here, -3) - 9;
-}
-"""
-SECOND = HEAD + """KEPT int close_file(const place *at, long number)
-{
-    int sum = 0;
-    for (int i = 0; i < at->x; i++) {
-        __asm__ volatile("nop" : "+r"(sum) : : "memory");
-        sum += i;
-    }
-    return number < 0 ? 1 : sum;
-}
-}
-"""
+FIRST = HEAD + sample_text("values/split_first.c")
+SECOND = HEAD + sample_text("values/split_second.c")
 # Of another build.
 EXCHANGED = FIRST.replace("int flags, double share", "double share, int flags")
 CHANGED = SECOND.replace("long number", "int number")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, main, sample_text
 from value_types import LIMITS, SCALARS, STRUCTURES, literal, record
 
 IS_LONG = os.environ.get("SJ_LONG") == "1"
@@ -26,27 +26,7 @@ RETURNED = {**STRUCTURES, "held": [("a", "int"), ("b", "double")]} # field by fi
 SURE_OF_RESULT = 3 # parameters of which all fields leave room for those of a result
 TEXTS = ("std::string", "const std::string &", "std::string_view")
 LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")} # to a structure
-CXX_HEAD = """#include <cstdio>
-#include <string>
-#include <string_view>
-#include <vector>
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-enum color { RED, GREEN = 5, BLUE = -3 };
-enum class shade : short { DARK = -2, LIGHT = 300 };
-static const char *name_of(color of) { return of == RED ? "RED" : of == GREEN ? "GREEN" : "BLUE"; }
-static const char *name_of(shade of) { return of == shade::DARK ? "DARK" : "LIGHT"; }
-struct held { // passed by the address of a copy
-    int a;
-    double b;
-    held(int first, double second) : a(first), b(second) {}
-    held(const held &other) : a(other.a), b(other.b) {}
-    ~held() { a = 0; }
-};
-""" + "".join(f"struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }};\n"
+CXX_HEAD = sample_text("values/languages_head.h") + "".join(f"struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }};\n"
               for name, fields in STRUCTURES.items())
 
 

@@ -11,71 +11,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, sample_text
 
 CALLS = 50
-TEXTS = """#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#define KEPT __attribute__((noipa))
-KEPT int on_stack(const char *text) { return text[0]; }
-KEPT int on_heap(const char *text) { return text[0]; }
-KEPT int literal(const char *text) { return text[0]; }
-KEPT int at_end(const char *text) { return text == NULL; }
-KEPT long put(int fd, const void *data, unsigned long count) { return data == NULL ? fd : (long)count; }
-KEPT long apart(unsigned count, double x, int other, const char *data) { return (long)(count + x) + other + (data != NULL); }
-static void fill(char *text, int bytes)
-{
-    for (int i = 0; i < bytes; i++) {
-        text[i] = (char)('a' + (bytes + i) % 26);
-    }
-    text[bytes] = 0;
-}
-static void *run(void *none)
-{
-    static const int lengths[] = {0, 1, 63, 64, 65, 255, 256, 257, 1000, 4095, 4096, 5000};
-    char text[5001];
-    (void)none;
-    for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        char *copy = malloc((size_t)lengths[i] + 1);
-        fill(text, lengths[i]);
-        memcpy(copy, text, (size_t)lengths[i] + 1);
-        on_stack(text);
-        on_heap(copy);
-        put(1, copy, (unsigned long)lengths[i]);
-        apart((unsigned)lengths[i], 0.5, 7, text);
-        free(copy);
-    }
-    return NULL;
-}
-int main(int count, char **arguments)
-{
-    pthread_t thread;
-    char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    (void)arguments;
-    mprotect(pages + 2 * 4096, 4096, PROT_NONE);
-    memset(pages, 'x', 2 * 4096);
-    if (count > 1) { /* only what is counted */
-        for (int i = 0; i < 50; i++) {
-            literal("a literal");
-            on_heap(pages);
-        }
-        return 0;
-    }
-    at_end(pages + 2 * 4096 - 100); /* no end before memory that is not there */
-    at_end(pages + 2 * 4096);
-    at_end(NULL);
-    put(2, pages + 2 * 4096 - 50, 100);
-    put(3, NULL, 9);
-    literal("a literal");
-    pthread_create(&thread, NULL, run, NULL);
-    pthread_join(thread, NULL);
-    return 0;
-}
-"""
+TEXTS = sample_text("values/texts.c")
 
 
 def write_policy(sojourn, values):
@@ -198,29 +137,7 @@ def check_calls(sojourn, program):
     check(len(reads) == CALLS, f"{len(reads)} reads of {CALLS} texts: {reads[:2]}")
 
 
-DEEP = """#include <stdio.h>
-#include <stdlib.h>
-#define KEPT __attribute__((noipa))
-KEPT long deep_fill(char *buffer, int depth)
-{
-    char below[8];
-    if (depth > 1) {
-        deep_fill(below, depth - 1);
-    }
-    return snprintf(buffer, 8, "%07d", depth);
-}
-KEPT int deep_count(int depth)
-{
-    volatile int of = depth;
-    return depth > 1 ? deep_count(depth - 1) + (of > 0) : of;
-}
-int main(int count, char **arguments)
-{
-    char buffer[8];
-    const int depth = count > 2 ? atoi(arguments[2]) : 0;
-    return arguments[1][0] == 'f' ? deep_fill(buffer, depth) != 7 : deep_count(depth) != depth;
-}
-"""
+DEEP = sample_text("values/deep.c")
 KEPT_BUFFERS, LATE_VALUES = 4096, 65536 # of a process, of a stack
 
 
@@ -259,23 +176,7 @@ def test_lost(sojourn):
     check((len(rows), lost) == (LATE_VALUES, 1000), f"{len(rows)} values wait for the exit, {lost} lost")
 
 
-FILTERED = """#define KEPT __attribute__((noipa))
-KEPT int inner(int number) { return number + 1; }
-KEPT long outer(int first, int count)
-{
-    volatile long sum = 0;
-    for (int i = 0; i < count; i++) {
-        sum += inner(i);
-    }
-    for (volatile long i = 0; i < 20000000; i++) {
-    }
-    return sum + first;
-}
-int main(void)
-{
-    return outer(41, 1000) != 500541;
-}
-"""
+FILTERED = sample_text("values/filtered.c")
 
 
 def test_filtered(sojourn):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Types from debug data: of functions with generated signatures, all arguments and the result are
 recorded as they print them themselves: numbers of all sizes, texts, enumerations, structures field by
-field, in registers and on the stack, by gcc and clang at -O0 to -O3. What a compiler removed or moved
+field, in registers and on the stack, by gcc and clang at -O0 and -O2. What a compiler removed or moved
 is unknown, never another value. C++ and Rust texts; DWARF 4, 5, split, compressed, in a file of its
 own, of another build, damaged.
 
-value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures; SJ_SEED: other ones)
+value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures at -O0 to -O3; SJ_SEED: other ones)
 """
 import glob
 import itertools
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import check, check_accounts, main, sample_text
 
 FUNCTIONS = 130 if os.environ.get("SJ_LONG") == "1" else 14
 STACK_WORDS = 7 # that arguments are recorded of
@@ -48,19 +48,7 @@ CLASSES_AARCH64 = {**CLASSES, "reals": "GG", "floats": "VVV", "large": "G", EXTE
 PLACES = 20 # of a function: a value has one, those of one structure in memory and a long double three
 SIZES = {"int": 4, "unsigned": 4, "float": 4, "color": 4, "short": 2, "unsigned short": 2, "signed char": 1,
          "unsigned char": 1, "bool": 1}
-HEAD = """#include <stdbool.h>
-#include <stdio.h>
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-typedef enum color { RED, GREEN = 5, BLUE = -3 } color;
-static const char *name_of(color of)
-{
-    return of == RED ? "RED" : of == GREEN ? "GREEN" : "BLUE";
-}
-""" + "".join(f"typedef struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }} {name};\n"
+HEAD = sample_text("values/generated_head.h") + "".join(f"typedef struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }} {name};\n"
               for name, fields in STRUCTURES.items())
 
 
@@ -275,24 +263,15 @@ def test_generated(sojourn, compilers):
     functions = recorded = printed = 0
     cross = shutil.which("aarch64-linux-gnu-gcc")
     check(cross, "no compiler for AArch64")
-    emulated = [(cross, (0, 2)), (f"{compilers[1]} --target=aarch64-linux-gnu", (1, 3))]
-    for compiler, levels in [*((compiler, range(4)) for compiler in compilers), *emulated]:
+    emulated = [(cross, (0,)), (f"{compilers[1]} --target=aarch64-linux-gnu", (2,))]
+    for compiler, levels in [*((compiler, (0, 2)) for compiler in compilers), *emulated]:
         for level in levels if os.environ.get("SJ_LONG") != "1" else range(4):
             of_program = one_program(sojourn, compiler, level, numbers)
             functions, recorded, printed = functions + FUNCTIONS, recorded + of_program[0], printed + of_program[1]
     print(f"{functions} signatures: {recorded} values of {printed} printed ones, none of them another")
 
 
-CROWDED = """__attribute__((noipa)) long double crowded(long double a, long double b, long double c, long double d, long double e,
-                                           long double f, long double g, int last)
-{
-    return a + b + c + d + e + f + g + last;
-}
-int main(void)
-{
-    return crowded(1, 2, 3, 4, 5, 6, 7, 8) != 36;
-}
-"""
+CROWDED = sample_text("values/crowded.c")
 
 
 def test_crowded(sojourn):
@@ -305,22 +284,7 @@ def test_crowded(sojourn):
     check({row[2]: row[3] for row in found} == {**{name: str(number) for number, name in enumerate("abcdef", 1)}, "last": "8"}, f"{found}")
 
 
-PLAIN = """#include <stdio.h>
-#ifdef __clang__
-__attribute__((noinline))
-#else
-__attribute__((noipa))
-#endif
-int open_file(const char *path, int flags, double share)
-{
-    printf("%s %d %g\\n", path, flags, share);
-    return flags + 1;
-}
-int main(void)
-{
-    return open_file("/etc/passwd", 7, 0.5) - 8;
-}
-"""
+PLAIN = sample_text("values/plain.c")
 EXPECTED = [("open_file", 1, "result", "8"), ("open_file", 1, "path", "/etc/passwd"),
             ("open_file", 1, "flags", "7"), ("open_file", 1, "share", "0.5")]
 
@@ -356,25 +320,7 @@ def test_forms(sojourn, compilers):
           f"signature without debug data: {found}")
 
 
-PARTS = """#include <stdio.h>
-#include <stdlib.h>
-__attribute__((cold, noipa)) void fail(const char *why)
-{
-    fputs(why, stderr);
-    abort();
-}
-__attribute__((noipa)) int in_parts(int number, const char *why)
-{
-    if (number < 0) {
-        fail(why);
-    }
-    return number + 1;
-}
-int main(int count, char **arguments)
-{
-    return in_parts(count, "counted") - 2;
-}
-"""
+PARTS = sample_text("values/parts.c")
 
 
 def test_parts(sojourn):
@@ -413,7 +359,7 @@ def test_split(sojourn, compilers):
             _, found, _ = record(sojourn, program, ["open_file"])
             check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
             dwo = split_files(sojourn)[0]
-            for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 3):
+            for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 1):
                 damaged = bytearray(built[1])
                 for _ in range(numbers.randint(1, 20)):
                     damaged[numbers.randrange(len(damaged))] = numbers.randrange(256)
@@ -494,42 +440,7 @@ int main(void)
               f"{language} {kind}: {states}")
 
 
-CXX = """#include <cstdio>
-#include <string>
-#include <string_view>
-struct Owner {
-    std::string held;
-    explicit Owner(const char *text) : held(text) {}
-};
-struct Triple { long a, b, c; };
-__attribute__((noipa)) int take(const std::string &text, std::string copy, std::string_view view, int last)
-{
-    return static_cast<int>(text.size() + copy.size() + view.size()) + last;
-}
-__attribute__((noipa)) Triple place(Owner owner, int number, Triple many, long last)
-{
-    return {number, last, static_cast<long>(owner.held.size()) + many.a};
-}
-__attribute__((noipa)) std::string made(int number)
-{
-    return std::string(static_cast<size_t>(number), 'x');
-}
-struct Counter {
-    int start;
-    __attribute__((noipa)) long add(short by, float share);
-};
-long Counter::add(short by, float share)
-{
-    return start + by + static_cast<long>(share);
-}
-int main()
-{
-    Counter counter{5};
-    return take("by reference, and longer than what it holds itself", "copied", std::string_view("seen").substr(1), -4) +
-           static_cast<int>(place(Owner("of its own"), 41, {1, 2, 3}, 77).a + counter.add(-3, 1.5F)) +
-           static_cast<int>(made(20).size() + made(9).size()) == 0;
-}
-"""
+CXX = sample_text("values/types.cpp")
 
 
 def test_cxx(sojourn):
@@ -555,48 +466,7 @@ def test_cxx(sojourn):
         check(states["owner"] == "unsupported", f"{states}")
 
 
-BEHIND = """#include <cstdio>
-#include <cstring>
-#include <sys/mman.h>
-#include <vector>
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-#define USED __asm__ volatile("nop; nop; nop" : : : "memory");
-enum class color { RED, GREEN = 5 };
-struct base { short low; };
-struct inner { int a; double b; };
-struct record : base { color of; inner both; const char *text; unsigned char bytes[8]; long far[20]; long last; };
-extern "C" {
-KEPT int by_pointer(const record *from, int behind) { USED return from == nullptr ? -1 : behind + from->both.a; }
-KEPT int by_reference(const inner &from, std::vector<int> &numbers) { USED return from.a + static_cast<int>(numbers.size()); }
-KEPT int by_address(std::vector<inner> copies) { USED return static_cast<int>(copies.size()); }
-KEPT int at_end(const inner *from) { USED return from == nullptr; }
-}
-int main()
-{
-    record one{{-7}, color::GREEN, {41, 0.5}, "text", {1}, {2}, 3};
-    const inner other{6, -1.25};
-    std::vector<int> numbers{1, 2, 3};
-    auto *heap = new record(one);
-    heap->both.a = 42;
-    by_pointer(&one, 1);
-    by_pointer(heap, 2);
-    by_pointer(nullptr, 3);
-    by_reference(other, numbers);
-    by_address({other, other});
-    char *pages = static_cast<char *>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    munmap(pages + 4096, 4096);
-    auto *last = reinterpret_cast<inner *>(pages + 4096 - 8);
-    memcpy(pages + 4096 - 8, "\\x09\\0\\0", 4);
-    at_end(last); // its second half lies in memory that is not there
-    at_end(reinterpret_cast<inner *>(pages + 4096));
-    delete heap;
-    return 0;
-}
-"""
+BEHIND = sample_text("values/behind.cpp")
 
 
 def test_behind(sojourn):
@@ -629,39 +499,7 @@ def test_behind(sojourn):
             check(not [name for name in second if ">" in name] and second["result"] == "0", f"{compiler} {level}: {second}")
 
 
-RETURNED = """#include <cstddef>
-#include <vector>
-#ifdef __clang__
-#define KEPT __attribute__((noinline))
-#else
-#define KEPT __attribute__((noipa))
-#endif
-#define USED __asm__ volatile("nop; nop; nop" : : : "memory");
-struct node { int key; double share; node *next; };
-struct owned { node *first; int count; owned(node *of, int many) : first(of), count(many) {} ~owned() { first = nullptr; } };
-struct above { short level; };
-struct both : above { float x, y; };
-extern "C" {
-KEPT node *found(node *from, int key) { USED return from->key == key ? from : nullptr; }
-KEPT const node &same(const node &from) { USED return from; }
-KEPT owned kept(node *from) { USED return owned(from, 3); }
-KEPT both mixed(int level) { USED both made; made.level = static_cast<short>(level); made.x = 0.5F; made.y = -2; return made; }
-KEPT std::vector<int> many(int count) { USED return std::vector<int>(static_cast<std::size_t>(count), 7); }
-KEPT node *wrong() { USED return reinterpret_cast<node *>(static_cast<std::size_t>(8)); }
-}
-int main()
-{
-    node one{4, 0.25, nullptr};
-    found(&one, 4);
-    found(&one, 5);
-    same(one);
-    kept(&one);
-    mixed(-3);
-    many(6);
-    wrong();
-    return 0;
-}
-"""
+RETURNED = sample_text("values/returned.cpp")
 
 
 def test_returned(sojourn):
@@ -687,26 +525,7 @@ def test_returned(sojourn):
                 check("return->key" not in values[call], f"{compiler} {level}: {values[call]}")
 
 
-RUST = """use std::process::exit;
-#[inline(never)]
-#[no_mangle]
-fn greet(name: &str, count: u16, share: f64) -> i64 {
-    println!("{} {} {}", name, count, share);
-    count as i64 - 9
-}
-#[inline(never)]
-#[no_mangle]
-fn sum(numbers: &[u32], factor: u32) -> u32 {
-    println!("{}", numbers.len());
-    numbers.iter().sum::<u32>() * factor
-}
-fn main() {
-    let numbers = vec![1, 2, 3];
-    sum(&numbers[1..], 2);
-    let name = String::from("Ferris the crab");
-    exit((greet(&name[..6], 9, 0.25) + 0) as i32);
-}
-"""
+RUST = sample_text("values/types.rs")
 
 
 def test_rust(sojourn):

@@ -17,6 +17,11 @@ EMULATOR = ["env", "G_SLICE=always-malloc", "qemu-aarch64", "-U", "G_SLICE", "-L
 # Less than the TIMEOUT of system tests, so that a test says what it waits for.
 PATIENCE_S = 300
 
+# True if the long forms of the tests are asked for.
+IS_LONG = os.environ.get("SJ_LONG", "") not in ("", "0")
+
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples")
+
 
 class Failure(Exception):
     """A check that did not hold."""
@@ -34,6 +39,12 @@ def wait_for(what, condition, seconds=PATIENCE_S):
         check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
         time.sleep(0.02)
     return value
+
+
+def sample_text(name):
+    """A program of tests/samples, for a test that builds it itself: with several compilers, or changed."""
+    with open(os.path.join(SAMPLES, name), encoding="utf-8") as file:
+        return file.read()
 
 
 def children(pid):
