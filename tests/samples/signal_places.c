@@ -2,6 +2,7 @@
  * and prints what is the same in every run. */
 #include <execinfo.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -158,8 +159,34 @@ static void count(int number, siginfo_t *info, void *context)
     steps += leaf(0);
 }
 
+static long (*volatile callee)(long);
+static sigjmp_buf behind_null;
+
+__attribute__((optimize("optimize-sibling-calls"))) NOINLINE long call_at_end(long x)
+{
+    return callee(x + 1);
+}
+
+static void leave_null(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    seen = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    seen_address = (uintptr_t)info->si_addr;
+    siglongjmp(behind_null, 1);
+}
+
+static void run_null_call(void)
+{
+    set_action(SIGSEGV, leave_null, 0);
+    if (sigsetjmp(behind_null, 1) == 0) {
+        call_at_end(1);
+    }
+    printf("null: place %d, address %d\n", seen == 0, seen_address == 0);
+}
+
 static void run_faults(void)
 {
+    run_null_call();
     page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     set_action(SIGSEGV, open_page, SA_ONSTACK);
     const int loaded = load(page);
