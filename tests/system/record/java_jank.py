@@ -154,7 +154,7 @@ def while_the_call_lasts(sojourn, classes):
     check_accounts(sojourn, database)
 
 
-def test(sojourn, arguments):
+def test(sojourn, _):
     jar = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "sojourn.jar")
     classes = sample_classes(sojourn)
     while_the_call_lasts(sojourn, classes)

@@ -172,6 +172,19 @@ def what_is_not_possible_is_said(sojourn):
           f"errno: {done}")
 
 
+def types_are_checked(sojourn):
+    """What a rule sets is of the method's type, or no call is changed; how many were not is said."""
+    command = ["java", "-cp", sojourn.path("classes"), "Ruled"]
+    rules = [{"name": "wide", "function": "Ruled.open", "result": True, "as": "long", "change": {"set": 7}},
+             {"name": "whole", "function": "Ruled.scale", "argument": 1, "as": "float",
+              "change": {"argument": 2, "as": "long", "set": 7}}]
+    permit(sojourn, ["set", "return"])
+    done, _, database = record(sojourn, command, "unfit.db", write_policy(sojourn, rules))
+    check(done.stdout.splitlines() == PLAIN and not hits_of(sojourn, database), f"unfit: {done.stdout}")
+    for name in ("wide", "whole"):
+        check(f"rule '{name}': what it sets is not of the methods' type, so 1 calls stayed" in done.stderr, f"unfit: {done.stderr}")
+
+
 def without_memory_or_stack(sojourn, classes):
     """Overflows of the stack and of the heap, also within what records values, leave balanced calls."""
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
@@ -262,12 +275,13 @@ def in_a_running_program(sojourn, classes):
     program.finish()
 
 
-def test(sojourn, arguments):
+def test(sojourn, _):
     classes = sample_classes(sojourn)
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     values_are_in_function_txt(sojourn, classes)
     rules_change_calls(sojourn, classes)
     what_is_not_possible_is_said(sojourn)
+    types_are_checked(sojourn)
     without_memory_or_stack(sojourn, classes)
     a_full_ring_delays_no_safepoint(sojourn, classes)
     in_a_running_program(sojourn, classes)
