@@ -17,7 +17,7 @@ const environment = (name) => {
 };
 const output = environment("SJ_WEB_OUTPUT");
 const require = createRequire(path.join(environment("SJ_WEB_PACKAGES"), "package.json"));
-const chromiumPath = process.env.SJ_CHROMIUM || "/usr/bin/chromium";
+const chromiumPath = process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell";
 
 const isLong = process.env.SJ_LONG === "1";
 const EXTRA_FUNCTIONS = 100000;
@@ -37,7 +37,7 @@ async function order(text) {
 before(async () => {
     assert.ok(
         existsSync(chromiumPath),
-        `${chromiumPath} is missing: the browser tests need it (apt-get install chromium)`,
+        `${chromiumPath} is missing: the browser tests need it (apt-get install chromium-headless-shell)`,
     );
     rmSync(output, { recursive: true, force: true });
     mkdirSync(output, { recursive: true });

@@ -85,7 +85,7 @@ export async function start(what = `ipc://${output}/s.ipc`) {
     format = await loadFormat();
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
-        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
         args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu"],
     });
 }
