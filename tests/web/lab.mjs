@@ -15,7 +15,7 @@ const environment = (name) => {
     assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
     return value;
 };
-const isLong = process.env.SJ_LONG === "1";
+export const isLong = process.env.SJ_LONG === "1";
 const PATIENCE_MS = Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000);
 
 export const bin = environment("SJ_BIN");
