@@ -223,6 +223,42 @@ def recorder_killed(sojourn, classes):
     check(recorder.stdout.read() == "late 42\n", "the program did not go on")
 
 
+# A JVM with virtual threads, as far as the agent can tell: JDK 17 has none, so the class is put into java.base.
+VIRTUAL = """package java.lang;
+public class VirtualThread extends Thread { public VirtualThread(Runnable run) { super(run); } }"""
+TURNS = """public class Turns {
+    static int leaf(int n) { return n + 1; }
+    static int work(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
+    public static void main(String[] words) throws Exception {
+        Thread thread = (Thread) Class.forName("java.lang.VirtualThread").getConstructor(Runnable.class)
+            .newInstance((Runnable) () -> System.out.println(work(100)));
+        thread.start();
+        thread.join();
+        System.out.println(work(10));
+    }
+}"""
+
+
+def virtual_threads(sojourn):
+    """Calls in virtual threads are counted only, and that is said; those of other threads are recorded."""
+    folder = sojourn.path("turns")
+    for path, text in (("java/lang/VirtualThread.java", VIRTUAL), ("Turns.java", TURNS)):
+        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+            file.write(text)
+    subprocess.run(["javac", "--patch-module", f"java.base={folder}", "-d", f"{folder}/base",
+                    f"{folder}/java/lang/VirtualThread.java"], check=True, capture_output=True, timeout=PATIENCE_S)
+    subprocess.run(["javac", "-d", f"{folder}/own", f"{folder}/Turns.java"], check=True, timeout=PATIENCE_S)
+    database = sojourn.path("turns.db")
+    done, _ = sojourn.record(["java", "--patch-module", f"java.base={folder}/base", "-cp", f"{folder}/own", "Turns"],
+                             database, LOSSLESS, text=True)
+    check((done.returncode, done.stdout) == (0, "5050\n55\n"), f"virtual threads: {done}")
+    check("102 calls of Java methods in virtual threads were counted only" in done.stderr, f"virtual threads: {done.stderr}")
+    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS.replace("Counted%", "Turns.%"))}
+    check(found == {"Turns.leaf(int)": 10, "Turns.work(int)": 1, "Turns.main(java.lang.String[])": 1}, f"{found}")
+    check_accounts(sojourn, database)
+
+
 def test(sojourn, arguments):
     samples = arguments[0]
     classes = compile_java(sojourn, *(os.path.join(samples, f"{name}.java") for name in ("Counted", "Waits", "Faults")))
@@ -238,6 +274,7 @@ def test(sojourn, arguments):
     faults(sojourn, classes)
     compiler(sojourn, samples)
     recorder_killed(sojourn, classes)
+    virtual_threads(sojourn)
 
 
 main(test)
