@@ -87,7 +87,7 @@ static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
     return atomic_fetch_add(&next_gate[signal], 1) % SJ_SIGNAL_GATES;
 }
 
-/* Changes an action of the program's into that which the kernel is told. */
+/* Changes an action of the program into the one that is passed to the kernel. */
 static void put_gate(uint64_t signal, kernel_action *action)
 {
     const uint32_t gate = choose_gate(signal, action);

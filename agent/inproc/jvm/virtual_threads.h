@@ -1,5 +1,5 @@
 /* Virtual threads (JDK 21 and later) take turns on the threads that records belong to, so that
- * their calls would be nested as nobody made them. Until they are followed, their calls are counted
+ * their calls would be nested wrongly. Until they are followed, their calls are counted
  * only. */
 #ifndef SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
 #define SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
