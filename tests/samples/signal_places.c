@@ -222,45 +222,6 @@ static void run_until_told(void)
            is_own(SIGTRAP, step) && is_own(SIGTERM, end));
 }
 
-/* A use of freed memory by a function of four bytes, and one that would be taken for it. */
-struct session {
-    char name[48];
-    int uses;
-};
-
-NOINLINE struct session *open_session(const char *name)
-{
-    struct session *session = malloc(sizeof(*session));
-    strcpy(session->name, name);
-    session->uses = 1;
-    return session;
-}
-
-NOINLINE void close_session(struct session *session)
-{
-    free(session);
-}
-
-NOINLINE int count_uses(const struct session *session)
-{
-    return session->uses;
-}
-
-NOINLINE void overflow_name(char *name)
-{
-    memset(name, 'x', 80);
-}
-
-static void use_freed(void)
-{
-    struct session *session = open_session("abc");
-    close_session(session);
-    printf("used %d\n", count_uses(session) > 0);
-    char *name = malloc(100);
-    overflow_name(name);
-    free(name);
-}
-
 int main(int count_of_arguments, char **arguments)
 {
     const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
@@ -282,8 +243,6 @@ int main(int count_of_arguments, char **arguments)
         printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);
     } else if (strcmp(arguments[1], "attached") == 0) {
         run_until_told();
-    } else if (strcmp(arguments[1], "freed") == 0) {
-        use_freed();
     } else {
         run_faults();
     }

@@ -49,7 +49,7 @@ def test_counts(sojourn, samples):
 def test_freed(sojourn, samples):
     """What used freed memory is the function whose instruction a stub has a copy of."""
     database = sojourn.path("freed.db")
-    sojourn.record([os.path.join(samples, "signal_places"), "freed"], database, ["--zombies", "heap"])
+    sojourn.record([os.path.join(samples, "short_use")], database, ["--zombies", "heap"])
     found = sojourn.run(["zombies", "--csv", database], capture_output=True, text=True).stdout
     check("count_uses" in found and "overflow_name" not in found, f"findings: {found}")
 
