@@ -217,7 +217,8 @@ static int send_owed(const forward_request *request, const char *url)
         (void)sj_json_output(&sj_command_forward, json_pack("{ss ss sI}", "action", "send", "url",
                                                             url, "sessions", (json_int_t)given));
     } else if (failed == NULL || given != 0) {
-        printf("%s sent to %s\n", SJ_COUNTED(given, "session"), url);
+        printf("%s %s sent to %s\n", SJ_COUNTED(given, "session"), given == 1 ? "was" : "were",
+               url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }

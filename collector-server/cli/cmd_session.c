@@ -251,9 +251,10 @@ static void report_moved(const session_request *request, int64_t session_id,
                             (json_int_t)moved->bytes));
         return;
     }
-    printf("session %lld: %s (%s) now in %s\n", (long long)session_id,
+    printf("session %lld: %s (%s) %s %s\n", (long long)session_id,
            SJ_COUNTED(moved->blocks, "block"), SJ_COUNTED(moved->bytes, "byte"),
-           into_files ? "files" : "the database again");
+           moved->blocks == 1 ? "is" : "are",
+           into_files ? "in files now" : "in the database again");
 }
 
 static int run_move(session_request *request)

@@ -404,8 +404,8 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
             format_time(attach->prepare_ns, &texts[0]), format_time(attach->stopped_ns, &texts[1]),
             format_time(summary->detach.stopped_ns, &texts[2]));
     if (summary->open_calls != 0) {
-        fprintf(file, "  open       when recording began: %s\n",
-                SJ_COUNTED(summary->open_calls, "call"));
+        fprintf(file, "  open       %s %s open when recording began\n",
+                SJ_COUNTED(summary->open_calls, "call"), summary->open_calls == 1 ? "was" : "were");
     }
     if (summary->registry.jvm_batches != 0) {
         fprintf(file, "  java       %s transformed again in %s: %s, the longest %s\n",
@@ -415,8 +415,9 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
                 format_time(summary->registry.jvm_longest_ns, &texts[1]));
     }
     if (summary->registry.jvm_hidden_before != 0) {
-        fprintf(file, "  java       there before, listed and not recorded: %s\n",
-                SJ_COUNTED(summary->registry.jvm_hidden_before, "hidden class"));
+        fprintf(file, "  java       %s %s there before: listed, not recorded\n",
+                SJ_COUNTED(summary->registry.jvm_hidden_before, "hidden class"),
+                summary->registry.jvm_hidden_before == 1 ? "was" : "were");
     }
     if (summary->jvm_unjoined) {
         fputs(

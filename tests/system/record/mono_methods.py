@@ -170,7 +170,7 @@ VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Joi
           "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Take(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
 # One step an exit: what stands in the brackets, and the result.
 FUNCTION_TXT = [
-    ("Npc:.ctor()", "0"),
+    ("Npc:.ctor()", "-"),
     ('Npc:Hit(30,"J\u00f6rg \\"\u20ac\\"")', "70"),
     ("Npc:Hit(-5,null)", "75"),
     ('Npc:Join("one","' + "x" * 64 + '...")', '"one' + "x" * 61 + '..."'),
