@@ -64,7 +64,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     (void)stack_address;
     (void)own_stack;
     (void)first_ticks;
-    thread->stream = sj_drain_next_stream(thread->process->shared);
+    thread->stream = sj_drain_next_stream(thread->process->shared, thread->tid);
     return thread->stream;
 }
 

@@ -47,7 +47,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
                             uint64_t first_ticks)
 {
     sj_thread_drain *thread = context;
-    const uint32_t stream = sj_drain_next_stream(thread->process->shared);
+    const uint32_t stream = sj_drain_next_stream(thread->process->shared, thread->tid);
     (void)stack_address;
     (void)own_stack;
     (void)first_ticks;

@@ -11,6 +11,7 @@
 
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -241,8 +242,8 @@ static void print_pruned(const tree_options *options, const tree_remainder *prun
     if (pruned->open_calls != 0) {
         snprintf(open, sizeof(open), " and %lld open", (long long)pruned->open_calls);
     }
-    printf("\nhidden: %lld paths (%lld calls%s, %s of self time);%c--all shows them\n",
-           (long long)pruned->paths, (long long)pruned->calls, open,
+    printf("\nhidden: %s (%s%s, %s of self time);%c--all shows them\n",
+           SJ_COUNTED(pruned->paths, "path"), SJ_COUNTED(pruned->calls, "call"), open,
            sj_format_duration(pruned->self_ns, text), options->narrow ? '\n' : ' ');
 }
 

@@ -4,6 +4,7 @@
 #include "collector-server/cli/text_width.h"
 #include "collector-server/query/mean_column.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,9 +197,9 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
         snprintf(open, sizeof(open), "; %lld more open at the end", (long long)summary->open);
     }
     const int64_t threads = sqlite3_column_int64(row, 7);
-    snprintf(text, sizeof(text), "%lld calls, %lld functions, %lld thread%s; %s%s%s",
-             (long long)summary->calls, (long long)summary->functions, (long long)threads,
-             threads == 1 ? "" : "s", losses, inexact, open);
+    snprintf(text, sizeof(text), "%s, %s, %s; %s%s%s", SJ_COUNTED(summary->calls, "call"),
+             SJ_COUNTED(summary->functions, "function"), SJ_COUNTED(threads, "thread"), losses,
+             inexact, open);
     fputs(lost != 0 ? colour(terminal, "\033[1;31m") : "", stdout);
     print_cut(text, terminal);
     printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");

@@ -1,6 +1,12 @@
+#include "agent/objfile/system_library.h"
 #include "agent/policy/selection.h"
 
 #include "tests/support/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static void test_default_takes_the_program_and_its_own_libraries(void **state)
 {
@@ -84,6 +90,33 @@ static void test_too_many_or_empty_globs_are_refused(void **state)
     sj_selection_free(&selection);
 }
 
+/* The file decides, not the text of the path by which it was loaded. */
+static void a_path_becomes_that_of_the_real_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sojourn-real-XXXXXX";
+    char path[PATH_MAX] = "/usr/bin/../lib/os-release";
+    char wanted[PATH_MAX];
+    sj_real_module_path(path);
+    assert_string_equal(path, "/usr/lib/os-release");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/libx.so", folder);
+    assert_int_equal(symlink("/usr/lib/os-release", path), 0);
+    snprintf(wanted, sizeof(wanted), "%s", path);
+    sj_real_module_path(path); /* a link out of the program's folder into the system's */
+    assert_string_equal(path, "/usr/lib/os-release");
+    assert_int_equal(unlink(wanted), 0);
+    assert_int_equal(close(creat(wanted, 0600)), 0);
+    snprintf(path, sizeof(path), "/usr/lib/../../%s/./libx.so", folder);
+    assert_true(sj_is_system_library(path));
+    sj_real_module_path(path);
+    assert_string_equal(path, wanted);
+    assert_int_equal(unlink(wanted), 0);
+    assert_int_equal(rmdir(folder), 0);
+    sj_real_module_path(path); /* gone: it stays */
+    assert_string_equal(path, wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_names_with_exclamation_marks_are_names),
         cmocka_unit_test(test_library_calls_make_another_selection),
         cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
+        cmocka_unit_test(a_path_becomes_that_of_the_real_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,13 @@ def wait_for(what, condition, seconds=PATIENCE_S):
         check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
         time.sleep(0.02)
     return value
+
+
+def function_lines(text):
+    """What the lines of a function.txt say, without their numbers, times and threads; each names a thread."""
+    lines = [re.fullmatch(r"\d+\[\d+,\d+\](.*) tid:[1-9]\d*( ~)?", line) for line in text.splitlines()]
+    check(None not in lines, f"not a line of function.txt, or without a thread: {text[:2000]}")
+    return [line[1] + (line[2] or "") for line in lines]
 
 
 def sample_text(name):
