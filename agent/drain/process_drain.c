@@ -460,7 +460,8 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
 
 sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
 {
-    sj_process_end end = {.ended_ticks = is_gone ? sj_clock_ticks() : 0};
+    process->ended_ticks = is_gone ? sj_clock_ticks() : 0;
+    sj_process_end end = {.ended_ticks = process->ended_ticks};
     if (!process->is_open && !process->is_bad) {
         SJ_TRY(open_arena(process));
     }

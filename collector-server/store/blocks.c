@@ -233,7 +233,7 @@ static sj_status store_block(block_run *run)
     }
     SJ_TRY(sj_store_note_timeline(run->store, run->state, run->stream->stream_id, &run->block,
                                   &run->summary, run->error));
-    if (header->kind == SJ_BLOCK_CALLS && (header->flags & SJ_BLOCK_LAST) != 0) {
+    if (header->kind == SJ_BLOCK_CALLS) {
         SJ_TRY(sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
                                         run->error));
     }

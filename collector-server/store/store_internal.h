@@ -188,7 +188,7 @@ SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, 
                                              const sj_block_header *header, size_t block_bytes,
                                              const sj_block_summary *summary, sj_error *error);
 
-/* sj_store_note_open_calls writes what is still open at the end of a stream. */
+/* sj_store_note_open_calls writes the calls of the block that are open at the end of its stream. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);

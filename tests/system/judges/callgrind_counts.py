@@ -33,8 +33,7 @@ def recorded(sojourn, name, command, stdin):
     rows = sojourn.sql(
         database,
         "SELECT f.offset AS offset, f.name AS name, f.size_bytes AS bytes, "
-        "coalesce((SELECT sum(calls) FROM function_stats AS s WHERE s.function_id = f.function_id), 0) "
-        "+ (SELECT count(*) FROM open_calls AS o WHERE o.function_id = f.function_id) AS calls "
+        "coalesce((SELECT sum(calls) FROM function_stats AS s WHERE s.function_id = f.function_id), 0) AS calls "
         "FROM functions AS f JOIN modules AS m USING (module_id) "
         f"WHERE m.path = '{os.path.realpath(command[0])}' AND NOT EXISTS (SELECT 1 FROM hook_plan_functions "
         "AS h WHERE h.function_id = f.function_id AND h.technique IN ('none', 'part'))",
