@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define SJ_CHANGES_NAME "changes"
-#define SJ_CHANGES_MAGIC UINT64_C(0x35474e4843534a53) /* "SJSCHNG5" */
+#define SJ_CHANGES_MAGIC UINT64_C(0x36474e4843534a53) /* "SJSCHNG6" */
 
 enum {
     SJ_CHANGE_RULES = 256, /* bits of a function: places among the policy's rules */
@@ -79,6 +79,7 @@ typedef struct sj_change_rule {
     _Atomic uint32_t is_between;           /* 1: for all of them, by marks of the command line */
     _Atomic uint64_t met;
     _Atomic uint64_t fired;
+    _Atomic uint64_t unfit; /* calls of methods whose type what is set is not of: unchanged */
 } sj_change_rule;
 
 typedef struct sj_changed_function {

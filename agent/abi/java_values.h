@@ -17,13 +17,14 @@ enum {
 };
 
 typedef enum sj_java_type {
-    SJ_JAVA_WHOLE = 0, /* byte, short, int, long */
+    SJ_JAVA_WHOLE = 0, /* byte, short, int */
     SJ_JAVA_BOOLEAN = 1,
     SJ_JAVA_CHARACTER = 2,
     SJ_JAVA_FLOAT = 3, /* numbers travel as longs: these as their bits */
     SJ_JAVA_DOUBLE = 4,
     SJ_JAVA_REFERENCE = 5,
-    SJ_JAVA_VOID = 6
+    SJ_JAVA_VOID = 6,
+    SJ_JAVA_LONG = 7
 } sj_java_type;
 
 typedef enum sj_java_native {

@@ -368,7 +368,8 @@ typedef struct sj_link_jvm_state {
     uint32_t is_traced; /* 1: calls are recorded by the JVM's tracing functions */
     uint32_t fixed;     /* hidden classes that it had, without probes for good */
     uint64_t total_ns;
-    uint64_t longest_ns; /* of a batch */
+    uint64_t longest_ns;    /* of a batch */
+    uint64_t virtual_calls; /* in virtual threads, so far: counted only */
 } sj_link_jvm_state;
 
 /* Where are a runtime's own tracing functions, in the library that follows? */

@@ -162,6 +162,8 @@ enum {
     SJ_PLAN_DISPATCH_BYTES = 32
 };
 
+enum { SJ_JUMP_TARGET_BELOW = 72, SJ_JUMP_REGISTERS = 31, SJ_JUMP_STORE_MAX_BYTES = 32 };
+
 /* One piece of generated code. Stubs are emitted in order into one area near the module. */
 typedef struct sj_plan_stub {
     uint32_t function;   /* index in function[]; the probes of the stub record its id */
@@ -194,7 +196,13 @@ typedef enum sj_plan_operation {
     SJ_OPERATION_TAIL_CALL = 13,
     /* d (zigzag): what follows stands for the instruction at this distance from the start of the
      * stub's function, and copies for what follows that; a stub begins with distance 0 */
-    SJ_OPERATION_PLACE = 14
+    SJ_OPERATION_PLACE = 14,
+    /* r, n, n bytes, p, target (zigzag module offset): probe: record an exit of the stub's function
+     * by the jump that follows, to an address that is known at run time. AArch64: it is in general
+     * register r, n and p are 0. x86-64: r is 0, and the bytes are code that stores the address
+     * SJ_JUMP_TARGET_BELOW bytes below the stack pointer; p, unless 0, is the position of a field
+     * relative to the byte behind it, which is set to lead to the target */
+    SJ_OPERATION_JUMP_LEAVE = 15
 } sj_plan_operation;
 
 typedef enum sj_patch_kind {

@@ -169,6 +169,20 @@ static bool is_callee_valid(const sj_plan_header *header, uint64_t callee)
            sj_plan_functions(header)[callee].source != SJ_SYMBOL_IMPORT;
 }
 
+static bool is_jump_leave_valid(sj_reader *operations, uint64_t *code_bytes)
+{
+    const bool has_register = sj_read_varint(operations) < SJ_JUMP_REGISTERS;
+    const uint64_t size = sj_read_varint(operations);
+    if (!has_register || size > SJ_JUMP_STORE_MAX_BYTES) {
+        return false;
+    }
+    (void)sj_reader_take(operations, (size_t)size);
+    const uint64_t field = sj_read_varint(operations);
+    (void)sj_read_zigzag(operations);
+    *code_bytes += size + SJ_PLAN_PROBE_BYTES;
+    return field == 0 || (size >= DISTANCE_BYTES && field <= size - DISTANCE_BYTES);
+}
+
 static bool is_operation_valid(const sj_plan_header *header, sj_reader *operations,
                                uint64_t *code_bytes)
 {
@@ -208,6 +222,8 @@ static bool is_operation_valid(const sj_plan_header *header, sj_reader *operatio
     case SJ_OPERATION_TAIL_CALL:
         *code_bytes += SJ_PLAN_PROBE_BYTES + SJ_PLAN_JUMP_BYTES;
         return is_callee_valid(header, sj_read_varint(operations));
+    case SJ_OPERATION_JUMP_LEAVE:
+        return is_jump_leave_valid(operations, code_bytes);
     case SJ_OPERATION_PLACE:
         (void)sj_read_zigzag(operations);
         return true;

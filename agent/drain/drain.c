@@ -24,7 +24,7 @@
 typedef struct added_process {
     struct added_process *next;
     uint64_t number;
-    pid_t pid;
+    sj_tracked_process tracked;
     char arena_name[SJ_ARENA_MARK_BYTES];
 } added_process;
 
@@ -79,16 +79,17 @@ static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
     return status;
 }
 
-static sj_status take_one(sj_drain *drain, const added_process *added)
+static sj_status take_one(sj_drain *drain, added_process *added)
 {
     for (size_t i = drain->process_count; i-- > 0;) {
-        if (drain->processes[i]->tracked.pid == added->pid) {
+        if (drain->processes[i]->tracked.pid == added->tracked.pid) {
+            drain->processes[i]->is_replaced = true;
             SJ_TRY(remove_process(drain, i, true));
         }
     }
     SJ_TRY(sj_array_reserve(&drain->processes, &drain->process_capacity, drain->process_count, 1,
                             sizeof(sj_process_drain *)));
-    SJ_TRY(sj_process_drain_new(&drain->shared, added->number, added->pid, added->arena_name,
+    SJ_TRY(sj_process_drain_new(&drain->shared, added->number, &added->tracked, added->arena_name,
                                 &drain->processes[drain->process_count]));
     drain->process_count++;
     return SJ_OK;
@@ -113,6 +114,8 @@ static sj_status take_added(sj_drain *drain)
         added_process *next = oldest->next;
         if (status == SJ_OK) {
             status = take_one(drain, oldest);
+        } else {
+            sj_tracked_process_close(&oldest->tracked);
         }
         free(oldest);
         oldest = next;
@@ -570,7 +573,7 @@ sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid, const char 
         return SJ_ENOMEM;
     }
     added->number = process;
-    added->pid = pid;
+    sj_tracked_process_open(pid, &added->tracked); /* it may have ended when it is taken */
     strncpy(added->arena_name, arena_name, sizeof(added->arena_name) - 1);
     pthread_mutex_lock(&drain->mutex);
     added->next = drain->added;
@@ -690,6 +693,7 @@ void sj_drain_free(sj_drain *drain)
     sj_overhead_governor_stop(drain->shared.governor);
     while (drain->added != NULL) {
         added_process *next = drain->added->next;
+        sj_tracked_process_close(&drain->added->tracked);
         free(drain->added);
         drain->added = next;
     }

@@ -30,16 +30,18 @@
 /* Waiting threads are woken when so many slots have come back. */
 enum { WOKEN_AFTER = 32 };
 
-sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number, pid_t pid,
-                               const char *arena_name, sj_process_drain **process)
+sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number,
+                               sj_tracked_process *tracked, const char *arena_name,
+                               sj_process_drain **process)
 {
     sj_process_drain *made = calloc(1, sizeof(*made));
     if (made == NULL) {
+        sj_tracked_process_close(tracked);
         return SJ_ENOMEM;
     }
     made->shared = shared;
     made->number = number;
-    sj_tracked_process_open(pid, &made->tracked);
+    made->tracked = *tracked;
     made->view.fd = -1;
     if (sj_unhooked_set_new(&made->freed) != SJ_OK) {
         sj_process_drain_free(made);
@@ -415,8 +417,9 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     const uint32_t state = atomic_load(&header->state);
     /* A process that replaced its program (exec) lost nothing by that. */
     const bool is_salvaged =
-        process->shared->options.salvage || (sj_tracked_process_has_ended(&process->tracked) &&
-                                             state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
+        process->shared->options.salvage ||
+        (!process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
+         state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
     uint64_t records = 0;
     process->is_finishing = true;
     SJ_TRY(sj_process_drain_poll(process, process->next_flush_ns, &records));
@@ -462,6 +465,8 @@ sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
 {
     process->ended_ticks = is_gone ? sj_clock_ticks() : 0;
     sj_process_end end = {.ended_ticks = process->ended_ticks};
+    end.has_status = !process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
+                     sj_tracked_process_find_status(&process->tracked, &end.wait_status);
     if (!process->is_open && !process->is_bad) {
         SJ_TRY(open_arena(process));
     }

@@ -33,13 +33,16 @@ typedef struct sj_process_drain {
     uint64_t next_end_look_ns;   /* for ended threads only, while slots are short */
     uint64_t seen_slot_requests; /* at the last one */
     uint32_t thread_count;       /* elements of `threads` that are there */
+    bool is_replaced;            /* by another program in the same process */
     uint64_t next_watch_ns;      /* for whether threads are on the processor */
     sj_thread_times *times;      /* NULL: that is not looked at */
     sj_call_timing *timing;      /* NULL: all calls are timed, whatever a policy says */
 } sj_process_drain;
 
-SJ_MUST_CHECK sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number, pid_t pid,
-                                             const char *arena_name, sj_process_drain **process);
+/* sj_process_drain_new takes `tracked` over, also when it fails. */
+SJ_MUST_CHECK sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number,
+                                             sj_tracked_process *tracked, const char *arena_name,
+                                             sj_process_drain **process);
 void sj_process_drain_free(sj_process_drain *process);
 
 /* sj_process_drain_poll reads what is ready and adds the number of records to `*records`.

@@ -1,9 +1,14 @@
 #include "agent/drain/tracked_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +51,60 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process)
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid)
 {
     return syscall(SYS_tgkill, process->pid, tid, 0) == 0 || errno != ESRCH;
+}
+
+/* Linux 6.13 and later; the headers of today's C libraries lack it. */
+typedef struct pidfd_info {
+    uint64_t mask;
+    uint64_t cgroup;
+    uint32_t ids[11];
+    int32_t exit_code;
+} pidfd_info;
+
+enum { PIDFD_HAS_EXIT = 1 << 3 };
+#define PIDFD_GET_EXIT _IOWR(0xff, 11, pidfd_info)
+_Static_assert(sizeof(pidfd_info) == 64, "the first version of the kernel's");
+
+/* Of a process that its parent has waited for. */
+static bool find_by_pidfd(int pidfd, int *wait_status)
+{
+    pidfd_info info = {.mask = PIDFD_HAS_EXIT};
+    if (pidfd < 0 || ioctl(pidfd, PIDFD_GET_EXIT, &info) != 0 ||
+        (info.mask & PIDFD_HAS_EXIT) == 0) {
+        return false;
+    }
+    *wait_status = info.exit_code;
+    return true;
+}
+
+/* Of one that it has not: the last field, behind the name and the state. */
+static bool find_in_proc(pid_t pid, int *wait_status)
+{
+    char path[64];
+    char text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    if (bytes <= 0) {
+        return false;
+    }
+    text[bytes] = '\0';
+    const char *state = strrchr(text, ')');
+    const char *last = strrchr(text, ' ');
+    if (state == NULL || last <= state + 2 || strchr("ZX", state[2]) == NULL) {
+        return false;
+    }
+    *wait_status = (int)strtol(last, NULL, 10);
+    return true;
+}
+
+bool sj_tracked_process_find_status(const sj_tracked_process *process, int *wait_status)
+{
+    return find_by_pidfd(process->pidfd, wait_status) || find_in_proc(process->pid, wait_status) ||
+           find_by_pidfd(process->pidfd, wait_status);
 }
 
 bool sj_tracked_process_is_replaced(const sj_tracked_process *process)

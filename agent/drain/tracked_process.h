@@ -29,6 +29,11 @@ bool sj_tracked_process_has_ended(const sj_tracked_process *process);
 /* sj_tracked_process_has_thread returns whether it has a living thread `tid`. */
 bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t tid);
 
+/* sj_tracked_process_find_status says how an ended process ended, as wait(2) gives it; the process
+ * need not be a child. False: that cannot be known any more (its parent has waited for it, and the
+ * kernel is older than 6.15). */
+bool sj_tracked_process_find_status(const sj_tracked_process *process, int *wait_status);
+
 /* sj_tracked_process_is_replaced returns whether the process runs another program (exec) than when
  * it began to be watched. */
 bool sj_tracked_process_is_replaced(const sj_tracked_process *process);

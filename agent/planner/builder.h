@@ -104,6 +104,11 @@ void sj_emit_place(sj_builder *builder, uint32_t at);
 void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool has_dead_flags);
 void sj_emit_enter(sj_builder *builder); /* the probe of the entry of the function at work */
 void sj_emit_tail_call(sj_builder *builder, uint32_t callee); /* a range of the module */
+/* The probe of an exit by a jump (SJ_OPERATION_JUMP_LEAVE): to what is in a register, or is stored
+ * by code with an optional field (0: none) that leads to a target. */
+void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register);
+void sj_emit_stored_jump_leave(sj_builder *builder, const uint8_t *bytes, uint8_t size,
+                               uint8_t field, int64_t target);
 void sj_emit_jump(sj_builder *builder, int64_t target);
 void sj_emit_label(sj_builder *builder, uint32_t label);
 void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub);

@@ -6,23 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct sj_plan_ahead {
     sj_planner_options options;
     char path[PATH_MAX];
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what is below */
-    bool is_joined;
+    pthread_cond_t ended;
+    bool has_ended;
 };
 
 /* What cannot be planned, or stored, is planned again by whoever asks, who reports why. */
 static void *plan_module(void *context)
 {
-    const sj_plan_ahead *ahead = context;
+    sj_plan_ahead *ahead = context;
     sj_plan plan;
     if (sj_plan_make(&ahead->options, &plan, NULL) == SJ_OK) {
         sj_plan_free(&plan);
     }
+    pthread_mutex_lock(&ahead->mutex);
+    ahead->has_ended = true;
+    pthread_cond_broadcast(&ahead->ended);
+    pthread_mutex_unlock(&ahead->mutex);
     return NULL;
 }
 
@@ -39,6 +45,11 @@ sj_status sj_plan_ahead_start(const sj_planner_options *options, sj_plan_ahead *
     snprintf(made->path, sizeof(made->path), "%s", options->module_path);
     made->options.module_path = made->path;
     pthread_mutex_init(&made->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -46,6 +57,7 @@ sj_status sj_plan_ahead_start(const sj_planner_options *options, sj_plan_ahead *
     const int problem = pthread_create(&made->thread, NULL, plan_module, made);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0) {
+        pthread_cond_destroy(&made->ended);
         pthread_mutex_destroy(&made->mutex);
         free(made);
         return SJ_ENOMEM;
@@ -54,27 +66,35 @@ sj_status sj_plan_ahead_start(const sj_planner_options *options, sj_plan_ahead *
     return SJ_OK;
 }
 
-static void wait_for_end(sj_plan_ahead *ahead)
+bool sj_plan_ahead_is_of(const sj_plan_ahead *ahead, const char *path)
 {
-    pthread_mutex_lock(&ahead->mutex);
-    if (!ahead->is_joined) {
-        pthread_join(ahead->thread, NULL);
-        ahead->is_joined = true;
-    }
-    pthread_mutex_unlock(&ahead->mutex);
+    return ahead != NULL && strcmp(ahead->path, path) == 0;
 }
 
-void sj_plan_ahead_wait(sj_plan_ahead *ahead, const char *path)
+bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms)
 {
-    if (ahead != NULL && strcmp(ahead->path, path) == 0) {
-        wait_for_end(ahead);
+    enum { MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += most_ms / MS_PER_S;
+    until.tv_nsec += (long)(most_ms % MS_PER_S) * NS_PER_MS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&ahead->mutex);
+    int problem = 0;
+    while (!ahead->has_ended && problem == 0) {
+        problem = pthread_cond_timedwait(&ahead->ended, &ahead->mutex, &until);
     }
+    const bool has_ended = ahead->has_ended;
+    pthread_mutex_unlock(&ahead->mutex);
+    return has_ended;
 }
 
 void sj_plan_ahead_free(sj_plan_ahead *ahead)
 {
     if (ahead != NULL) {
-        wait_for_end(ahead);
+        pthread_join(ahead->thread, NULL);
+        pthread_cond_destroy(&ahead->ended);
         pthread_mutex_destroy(&ahead->mutex);
         free(ahead);
     }

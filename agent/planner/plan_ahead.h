@@ -13,9 +13,12 @@ typedef struct sj_plan_ahead sj_plan_ahead;
 SJ_MUST_CHECK sj_status sj_plan_ahead_start(const sj_planner_options *options,
                                             sj_plan_ahead **ahead);
 
-/* sj_plan_ahead_wait returns when the module at `path` is planned, and at once when it is another
- * one; NULL is allowed. Blocking, any thread. */
-void sj_plan_ahead_wait(sj_plan_ahead *ahead, const char *path);
+/* sj_plan_ahead_is_of returns whether it plans the module at `path`; NULL is allowed. */
+bool sj_plan_ahead_is_of(const sj_plan_ahead *ahead, const char *path);
+
+/* sj_plan_ahead_wait waits for the plan, at most `most_ms`; returns whether it is made, or has
+ * failed. Blocking, any thread. */
+bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms);
 
 /* sj_plan_ahead_free waits for the plan; NULL is allowed. */
 void sj_plan_ahead_free(sj_plan_ahead *ahead);

@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* The two steps that take most of the time. */
 static sj_status plan_functions(const sj_planner_options *options, sj_builder *builder)
@@ -82,6 +83,20 @@ static bool load_cached(const sj_planner_options *options, char path[SJ_PLAN_PAT
     }
     sj_elf_close(&elf);
     return is_found;
+}
+
+bool sj_plan_is_cached(const sj_planner_options *options)
+{
+    sj_elf elf;
+    uint8_t hash[20];
+    char path[SJ_PLAN_PATH_BYTES];
+    if (options->cache_directory == NULL ||
+        sj_elf_open(options->module_path, &elf, NULL) != SJ_OK) {
+        return false;
+    }
+    const bool is_named = sj_cache_path(options, &elf, sj_identity_of(&elf, hash), path);
+    sj_elf_close(&elf);
+    return is_named && access(path, R_OK) == 0;
 }
 
 /* own_plan makes the plan writable: a mapped one becomes a copy. */

@@ -51,6 +51,10 @@ typedef struct sj_plan {
 SJ_MUST_CHECK sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan,
                                      sj_error *error);
 
+/* sj_plan_is_cached returns whether the cache has a plan of the module, which sj_plan_make would
+ * take if it turns out to be sound. */
+bool sj_plan_is_cached(const sj_planner_options *options);
+
 /* sj_plan_threads is how many threads can plan at once here: the processors that this process may
  * use, bounded. */
 uint32_t sj_plan_threads(void);

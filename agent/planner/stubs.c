@@ -99,6 +99,29 @@ static int64_t address_of(const sj_builder *builder, int64_t offset)
     return (int64_t)sj_module_address(builder->module, offset);
 }
 
+static void write_jump_leave(sj_builder *builder, uint32_t jump_register, const uint8_t *bytes,
+                             uint8_t size, uint8_t field, int64_t target)
+{
+    sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP_LEAVE);
+    sj_write_varint(&writer, jump_register);
+    sj_write_varint(&writer, size);
+    sj_write_bytes(&writer, bytes, size);
+    sj_write_varint(&writer, field);
+    sj_write_zigzag(&writer, field != 0 ? address_of(builder, target) : 0);
+    end_operation(builder, &writer, size + SJ_PLAN_PROBE_BYTES);
+}
+
+void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register)
+{
+    write_jump_leave(builder, jump_register, NULL, 0, 0, 0);
+}
+
+void sj_emit_stored_jump_leave(sj_builder *builder, const uint8_t *bytes, uint8_t size,
+                               uint8_t field, int64_t target)
+{
+    write_jump_leave(builder, 0, bytes, size, field, target);
+}
+
 void sj_emit_jump(sj_builder *builder, int64_t target)
 {
     sj_writer writer = begin_operation(builder, SJ_OPERATION_JUMP);

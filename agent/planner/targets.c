@@ -168,10 +168,23 @@ static sj_status find_targets(search *state)
     return module->follows_flags ? sj_find_dead_flags(module) : SJ_OK;
 }
 
+/* Code without symbols and unwind rules has to be read for the flags alone. Where it is most of a
+ * large text, that takes longer than all else, and finds data that read as if they used flags. */
+static bool is_mostly_unowned(const sj_module *module)
+{
+    enum { LARGE_BYTES = 32 << 20 };
+    uint64_t owned = 0;
+    for (size_t i = 0; i < module->range_count; i++) {
+        owned += module->ranges[i].size;
+    }
+    return module->text_bytes > owned + LARGE_BYTES && owned < module->text_bytes / 2;
+}
+
 sj_status sj_module_find_targets(sj_module *module)
 {
     search state = {.module = module};
-    module->follows_flags = module->machine->shows_flags && !module->is_go && !module->is_generated;
+    module->follows_flags = module->machine->shows_flags && !module->is_go &&
+                            !module->is_generated && !is_mostly_unowned(module);
     SJ_TRY(allocate_bits(module));
     const sj_status status = find_targets(&state);
     sj_links_free(&state.found);

@@ -1,4 +1,5 @@
 /* The part of a policy that is about values of arguments and results. */
+#include "agent/policy/change_obstacle.h"
 #include "agent/policy/policy_changes.h"
 #include "agent/policy/policy_reader.h"
 #include "agent/policy/value_signature.h"
@@ -242,6 +243,21 @@ static sj_status check_registers(sj_policy_reader *reader)
     return SJ_OK;
 }
 
+/* check_obeyed: some kind of function obeys the rule. */
+static sj_status check_obeyed(sj_policy_reader *reader)
+{
+    const sj_value_rule *rule = current_rule(reader);
+    const sj_change_obstacle java = sj_change_obstacle_find(rule, SJ_LINK_LANGUAGE_JVM);
+    if (java == SJ_CHANGE_POSSIBLE ||
+        sj_change_obstacle_find(rule, SJ_LINK_LANGUAGE_MONO) == SJ_CHANGE_POSSIBLE ||
+        sj_change_obstacle_find(rule, SJ_LINK_LANGUAGE_OBJC) == SJ_CHANGE_POSSIBLE) {
+        return SJ_OK;
+    }
+    return sj_policy_fail(reader, false, "no function obeys this: %s; and %s",
+                          sj_change_obstacle_texts[SJ_CHANGE_THROWS],
+                          sj_change_obstacle_texts[java]);
+}
+
 /* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
@@ -271,6 +287,7 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
     if (change != NULL) {
         sj_policy_enter(reader, "change", 0);
         SJ_TRY(sj_policy_read_change(reader, change));
+        SJ_TRY(check_obeyed(reader));
         sj_policy_leave(reader);
     }
     current_rule(reader)->stored = current_rule(reader)->descriptor;

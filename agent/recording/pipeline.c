@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum {
+    PLAN_WAIT_MS = 20000,
     DEFAULT_THREADS = 512,
     DEFAULT_BLOCK_MS = 2000,
     FUNCTION_TXT_FILES = 4,
@@ -292,6 +293,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
         .journal = &recording->journal,
         .plan_threads = threadless ? 1 : sj_plan_threads(),
         .ahead = recording->ahead,
+        .plan_wait_ms = threadless ? 0 : PLAN_WAIT_MS,
         .counts_calls = policy != NULL && policy->counts_calls};
     if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");

@@ -274,6 +274,7 @@ static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, doubl
     memset(place->conditions, 0, sizeof(place->conditions));
     atomic_store(&place->met, 0);
     atomic_store(&place->fired, 0);
+    atomic_store(&place->unfit, 0);
     atomic_store(&place->is_between, 0);
     if (rule != NULL) {
         fill_rule(place, rule, ns_per_tick);
@@ -334,6 +335,17 @@ void sj_changes_table_mark(sj_changes_table *table, const char *name, bool end)
 const char *sj_changes_table_program(const sj_changes_table *table)
 {
     return table->shared->program;
+}
+
+uint64_t sj_changes_table_unfit(const sj_changes_table *table, const char *name)
+{
+    uint64_t calls = 0;
+    for (size_t i = 0; i < table->rules->count; i++) {
+        calls += strcmp(table->rules->items[i].name, name) == 0
+                     ? atomic_load(&table->shared->rules[i].unfit)
+                     : 0;
+    }
+    return calls;
 }
 
 void sj_changes_table_beat(sj_changes_table *table)

@@ -42,6 +42,10 @@ void sj_changes_table_mark(sj_changes_table *table, const char *name, bool end);
 /* sj_changes_table_program borrows the path of the program whose processes it is about. */
 const char *sj_changes_table_program(const sj_changes_table *table);
 
+/* sj_changes_table_unfit returns how many calls of methods the rule of that name left as they were
+ * because what it sets is not of their type. */
+uint64_t sj_changes_table_unfit(const sj_changes_table *table, const char *name);
+
 /* sj_changes_table_beat says that the recorder is there: several times a second. */
 void sj_changes_table_beat(sj_changes_table *table);
 

@@ -2,6 +2,7 @@
 
 #include "agent/policy/thread_filter.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,6 +308,16 @@ void sj_function_rules_each_unchanging(const sj_function_rules *rules, void *con
         if (obstacle != SJ_CHANGE_POSSIBLE) {
             snprintf(text, sizeof(text), "rule '%s': %s", values->items[i].name,
                      sj_change_obstacle_texts[obstacle]);
+            visit(context, text);
+        }
+        const uint64_t unfit = rules->changes != NULL
+                                   ? sj_changes_table_unfit(rules->changes, values->items[i].name)
+                                   : 0;
+        if (unfit != 0) {
+            snprintf(text, sizeof(text),
+                     "rule '%s': what it sets is not of the methods' type, so %" PRIu64
+                     " calls stayed as they were; \"as\" names the type",
+                     values->items[i].name, unfit);
             visit(context, text);
         }
     }

@@ -15,6 +15,17 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MS_PER_S = 1000 };
+
+/* A program of a memfd, or one that was removed, has no path; its process is there. */
+static bool has_no_path(const sj_link_module *module, const char *path)
+{
+    static const char ending[] = " (deleted)";
+    const size_t length = strlen(path);
+    return module->is_main != 0 && length >= sizeof(ending) &&
+           strcmp(path + length - (sizeof(ending) - 1), ending) == 0;
+}
+
 static sj_registry_module *find_module(sj_registry *registry, const sj_link_module *module,
                                        const char *path, bool only_imports)
 {
@@ -23,7 +34,8 @@ static sj_registry_module *find_module(sj_registry *registry, const sj_link_modu
         if (entry->build_id_bytes == module->build_id_bytes &&
             memcmp(entry->build_id, module->build_id, module->build_id_bytes) == 0 &&
             entry->is_main == (module->is_main != 0) && entry->only_imports == only_imports &&
-            strcmp(entry->path, path) == 0) {
+            (strcmp(entry->path, path) == 0 ||
+             (entry->build_id_bytes != 0 && has_no_path(module, path)))) {
             return entry;
         }
     }
@@ -70,22 +82,59 @@ sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                      : SJ_OK;
 }
 
-static sj_status make_plan(const sj_registry *registry, const sj_plan_request *request,
-                           bool only_imports, sj_found_types *types, sj_plan *plan, sj_error *error)
+static const char *find_module_file(const sj_registry *registry, const sj_plan_request *request,
+                                    char found[PATH_MAX])
 {
-    char in_root[PATH_MAX];
+    const char *path = sj_registry_find_file(registry, request->path, found);
+    const pid_t pid = pid_of(registry, request->process);
+    if (pid != 0 && has_no_path(request->module, path)) {
+        snprintf(found, PATH_MAX, "/proc/%d/exe", (int)pid);
+        return found;
+    }
+    return path;
+}
+
+/* The plan into the cache is the same whatever is wanted of it. */
+static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_options *options)
+{
+    const sj_planner_options planner = {.module_path = options->path,
+                                        .map_file =
+                                            options->is_main ? options->selection->map_file : NULL,
+                                        .cache_directory = options->cache_directory,
+                                        .with_receivers = true,
+                                        .library_calls = options->selection->library_calls,
+                                        .only_imports = options->only_imports,
+                                        .threads = options->threads};
+    const uint32_t most_ms = registry->options.plan_wait_ms;
+    if (most_ms != 0) {
+        return sj_late_plans_wait(&registry->late_plans, registry->options.ahead, &planner,
+                                  most_ms);
+    }
+    return !sj_plan_ahead_is_of(registry->options.ahead, options->path) ||
+           sj_plan_ahead_wait(registry->options.ahead, UINT32_MAX);
+}
+
+static sj_status make_plan(sj_registry *registry, const sj_plan_request *request, bool only_imports,
+                           sj_found_types *types, sj_plan *plan, sj_error *error)
+{
+    char found[PATH_MAX];
     const sj_link_module *module = request->module;
-    const char *path = request->path;
     const sj_module_plan_options options = {.selection = registry->options.selection,
                                             .rules = registry->options.rules,
                                             .cache_directory = registry->options.cache_directory,
-                                            .path = sj_registry_find_file(registry, path, in_root),
+                                            .path = find_module_file(registry, request, found),
                                             .is_main = module->is_main != 0,
                                             .only_imports = only_imports,
                                             .threads = registry->options.plan_threads,
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
-    sj_plan_ahead_wait(registry->options.ahead, options.path);
+    if (!is_planned_in_time(registry, &options)) {
+        registry->counters.late_plans++;
+        return sj_fail(error, SJ_ELIMIT,
+                       "planning it takes longer than %u s, so the program went on without; the "
+                       "plan is kept for the next recording",
+                       registry->options.plan_wait_ms / MS_PER_S);
+    }
     return sj_module_plan_make(&options, plan, error);
 }
 

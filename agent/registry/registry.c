@@ -29,6 +29,7 @@ void sj_registry_free(sj_registry *registry)
         return;
     }
     pthread_mutex_destroy(&registry->mutex);
+    sj_late_plans_deinit(&registry->late_plans);
     free(registry->processes);
     for (size_t i = 0; i < registry->module_count; i++) {
         if (registry->modules[i].mapped_plan != NULL) {

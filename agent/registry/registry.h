@@ -30,7 +30,10 @@ typedef struct sj_registry_options {
     const char *sysroot;
     uint32_t plan_threads; /* see sj_planner_options */
     sj_plan_ahead *ahead;  /* of the program, into the same cache; borrowed; NULL: none */
-    bool counts_calls;     /* nothing in the programs records the methods of their runtimes */
+    /* How long a program waits for a plan, which is then made on another thread; 0: as long as it
+     * takes. The agent waits SJ_LINK_TIMEOUT_MS for any answer. */
+    uint32_t plan_wait_ms;
+    bool counts_calls; /* nothing in the programs records the methods of their runtimes */
 } sj_registry_options;
 
 enum { SJ_REGISTRY_SKIPS = 32 }; /* more than the reasons of sj_skip */
@@ -51,11 +54,13 @@ typedef struct sj_registry_counters {
     uint64_t poor_module_percent;      /* of its code that is in no known function */
     uint64_t hook_ns;                  /* CPU time that agents spent on modules */
     uint64_t plan_ns;
+    uint64_t late_plans;                    /* of plan_failures: took longer than plan_wait_ms */
     uint64_t plan_failures;                 /* wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
     char unrecorded_runtime[16];            /* the first whose methods are not recorded; "": none */
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
     uint32_t jvm_batches;
+    uint64_t jvm_virtual_calls; /* in virtual threads of the JVM that told last: counted only */
     uint32_t jvm_hidden_before; /* hidden classes without probes, in the JVM that was asked last */
     uint64_t jvm_total_ns;
     uint64_t jvm_longest_ns;     /* of a batch */

@@ -729,10 +729,11 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
     int bytes =
         snprintf(json, sizeof(json),
                  "{\"classes\": %" PRIu32 ", \"unanswered\": %" PRIu32 ", \"leaf_stubs\": %" PRIu32
-                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s, \"engine\": \"%s\"",
+                 ", \"native_wrappers\": %" PRIu32 ", \"known_jvm\": %s, \"engine\": \"%s\""
+                 ", \"virtual_calls\": %" PRIu64,
                  state->classes, state->unanswered, state->leaf_stubs, state->wrappers,
                  state->is_unknown == 0 ? "true" : "false",
-                 sj_runtime_jvm.engines[state->is_traced != 0 ? 1 : 0]);
+                 sj_runtime_jvm.engines[state->is_traced != 0 ? 1 : 0], state->virtual_calls);
     if (state->moment != SJ_JVM_ENDED) {
         bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes,
                           ", \"looked_at\": %" PRIu32 ", \"retransformed\": %" PRIu32
@@ -745,6 +746,7 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
     bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes, "}");
     pthread_mutex_lock(&registry->mutex);
     registry->counters.jvm_transformed_ns += state->total_ns;
+    registry->counters.jvm_virtual_calls = state->virtual_calls;
     if (state->moment == SJ_JVM_JOINED || state->moment == SJ_JVM_SELECTED) {
         registry->counters.jvm_hidden_before = state->fixed;
     }

@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 #define SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 
+#include "agent/registry/late_plans.h"
 #include "agent/registry/method_categories.h"
 #include "agent/registry/method_code.h"
 #include "agent/registry/method_names.h"
@@ -98,6 +99,7 @@ struct sj_registry {
     sj_registry_process *processes; /* number - 1 */
     size_t process_count;
     size_t process_capacity;
+    sj_late_plans late_plans;
     sj_registry_module *modules; /* number - 1 */
     size_t module_count;
     size_t module_capacity;

@@ -1,3 +1,4 @@
+#include "agent/policy/change_obstacle.h"
 #include "agent/policy/draft.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_set.h"
@@ -119,6 +120,24 @@ static void print_change(const sj_value_rule *rule)
     }
 }
 
+/* print_exceptions says of which methods a rule changes no calls. */
+static void print_exceptions(const sj_value_rule *rule)
+{
+    static const struct {
+        sj_link_language language;
+        const char *name;
+    } runtimes[] = {{SJ_LINK_LANGUAGE_OBJC, "native functions"},
+                    {SJ_LINK_LANGUAGE_MONO, "Mono methods"},
+                    {SJ_LINK_LANGUAGE_JVM, "Java methods"}};
+    for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+        const sj_change_obstacle obstacle = sj_change_obstacle_find(rule, runtimes[i].language);
+        if (obstacle != SJ_CHANGE_POSSIBLE) {
+            printf("  %-10s no calls of %s: %s\n", "", runtimes[i].name,
+                   sj_change_obstacle_texts[obstacle]);
+        }
+    }
+}
+
 static void print_values(const sj_value_rules *rules)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
@@ -154,6 +173,7 @@ static void print_values(const sj_value_rules *rules)
             print_change(rule);
         }
         putchar('\n');
+        print_exceptions(rule);
     }
     if (sj_value_rules_change(rules)) {
         printf("  %-10s only if changes.json of this machine allows it for the program\n",

@@ -172,7 +172,7 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_PARSED,
      .parse = parse_children,
      .help = "all: forked ones and programs run by them, too (default);\n"
-             "forked: only forked ones; none"},
+             "forked: only forked ones; none; what the program itself becomes (exec) is recorded"},
     {.name = "until-all-end",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.until_all_end),

@@ -515,6 +515,12 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 "without it to have them\n",
                 summary->registry.unrecorded_runtime);
     }
+    if (summary->registry.jvm_virtual_calls != 0) {
+        fprintf(file,
+                "sojourn: %llu calls of Java methods in virtual threads were counted only: such "
+                "threads are not followed\n",
+                (unsigned long long)summary->registry.jvm_virtual_calls);
+    }
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -630,6 +636,20 @@ static void json_reasons(FILE *file, const sj_recording_summary *summary)
         }
     }
     fputc('}', file);
+}
+
+static void json_left_alone(FILE *file, const sj_registry_counters *registry)
+{
+    if (registry->unrecorded_runtime[0] != '\0') {
+        fputs(",\n  \"unrecorded_runtime\": ", file);
+        sj_json_text(file, registry->unrecorded_runtime);
+    }
+    if (registry->plan_failures != 0) {
+        json_number(file, "unplanned_modules", registry->plan_failures);
+        json_number(file, "late_plans", registry->late_plans);
+        fputs(",\n  \"unplanned_module\": ", file);
+        sj_json_text(file, registry->plan_failure);
+    }
 }
 
 static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
@@ -749,10 +769,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
     }
-    if (summary->registry.unrecorded_runtime[0] != '\0') {
-        fputs(",\n  \"unrecorded_runtime\": ", file);
-        sj_json_text(file, summary->registry.unrecorded_runtime);
-    }
+    json_left_alone(file, &summary->registry);
     if (summary->unchanging[0] != '\0') {
         fputs(",\n  \"unchanging\": ", file);
         sj_json_text(file, summary->unchanging);

@@ -16,10 +16,20 @@ __attribute__((noinline)) unsigned long fate_mix(unsigned long value)
     return value * 2654435761u + (value >> 7);
 }
 
+/* A thread rests between pieces of work: a test shall not use the processor for as long as it
+ * lasts. */
+static void rest(unsigned long i)
+{
+    if (i % 20000 == 0) {
+        usleep(500);
+    }
+}
+
 static void *work(void *argument)
 {
     for (unsigned long i = 0;; i++) {
         total = fate_mix(total + i);
+        rest(i);
     }
     return argument;
 }
@@ -29,8 +39,10 @@ static void work_until(long microseconds)
     struct timespec start;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &start);
+    unsigned long i = 0;
     do {
         total = fate_mix(total);
+        rest(i++);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 <
              microseconds);

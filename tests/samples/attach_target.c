@@ -1,6 +1,9 @@
 /* A program to attach to: threads that compute and check themselves, threads that sleep in system
  * calls of many kinds, one that takes signals. It runs until its input ends, then prints how it
- * went: mistakes (must be 0) and how often each system call was interrupted. */
+ * went: mistakes (must be 0) and how often each system call was interrupted.
+ *
+ * The computing threads rest between pieces of work, so that a test does not use the processor for
+ * as long as it lasts; with SJ_LONG in the environment they never rest. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,9 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS = 3, ROUNDS = 200, FAR_MS = 600 };
+enum { WORKERS = 3, ROUNDS = 200, FAR_MS = 600, ROUNDS_A_PIECE = 32, REST_NS = 1000000 };
 
 static atomic_bool stop;
+static bool rests;
 static pthread_barrier_t started;
 static atomic_ulong work_done;
 static atomic_ulong mistakes;
@@ -51,11 +55,14 @@ static void *compute(void *argument)
 {
     const uint64_t seed = (uintptr_t)argument;
     const uint64_t expected = target_round(seed);
-    while (!atomic_load(&stop)) {
+    for (unsigned round = 1; !atomic_load(&stop); round++) {
         if (target_round(seed) != expected) {
             atomic_fetch_add(&mistakes, 1);
         }
         atomic_fetch_add(&work_done, 1);
+        if (rests && round % ROUNDS_A_PIECE == 0) {
+            nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+        }
     }
     return NULL;
 }
@@ -126,6 +133,7 @@ int main(int argc, char **argv)
     if (argc > 1 && setresuid(user, user, user) != 0) {
         return 2;
     }
+    rests = getenv("SJ_LONG") == NULL;
     sigemptyset(&ticking);
     sigaddset(&ticking, SIGALRM);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = target_on_tick, .sa_flags = SA_RESTART},

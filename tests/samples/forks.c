@@ -1,6 +1,8 @@
 /* Children that a process makes in ways of its own. forks WAY; the child calls in_child CALLS times
  * and ends with 4, the parent prints with what it has ended. In ways that libc's fork handlers do
- * not see, the parent calls in_parent CALLS times meanwhile. */
+ * not see, the parent calls in_parent CALLS times meanwhile. "run" runs the program itself in all
+ * ways, "become" in its own process: that calls leaf CALLS times. */
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -8,11 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CALLS = 1000, CHILD_STATUS = 4, PATIENCE_S = 60 };
+enum { CALLS = 1000, CHILD_STATUS = 4, RUN_FAILED = 99, PATIENCE_S = 60 };
 
 static sem_t is_held;
 static sem_t may_end;
@@ -26,6 +31,11 @@ __attribute__((noipa)) static long in_child(long number)
 __attribute__((noipa)) static long in_parent(long number)
 {
     return number * 5;
+}
+
+__attribute__((noipa)) static long leaf(long number)
+{
+    return number + 1;
 }
 
 /* Returns while the calling thread holds the loader's lock. */
@@ -131,6 +141,63 @@ static pid_t fork_by_instruction(void)
 #endif
 }
 
+/* What runs another program: this one, which then calls leaf. */
+static void run(const char *how, char **arguments)
+{
+    char *own[] = {arguments[0], "leaf", NULL};
+    char *environment[] = {"A=1", NULL};
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (strcmp(how, "fexecve") == 0) {
+        (void)fexecve(file, own, environment);
+    } else if (strcmp(how, "execveat") == 0) {
+        (void)execveat(file, "", own, environment, AT_EMPTY_PATH);
+    } else if (strcmp(how, "execveat-path") == 0) {
+        (void)execveat(AT_FDCWD, arguments[0], own, environment, 0);
+    } else if (strcmp(how, "syscall-execveat") == 0) {
+        (void)syscall(SYS_execveat, file, "", own, environment, AT_EMPTY_PATH);
+    } else if (strcmp(how, "syscall-execve") == 0) {
+        (void)syscall(SYS_execve, arguments[0], own, environment);
+    } else if (strcmp(how, "memfd") == 0) {
+        struct stat status;
+        const int memory = memfd_create("forks", 0);
+        (void)fstat(file, &status);
+        (void)sendfile(memory, file, NULL, (size_t)status.st_size);
+        (void)fexecve(memory, own, environment);
+    } else {
+        (void)execv(arguments[0], own);
+    }
+    _exit(RUN_FAILED);
+}
+
+/* The program that is run, with no trace of ours in its environment. */
+static int be_run(void)
+{
+    volatile long sum = 0;
+    for (char **entry = environ; *entry != NULL; entry++) {
+        if (strstr(*entry, "PRELOAD") != NULL || strstr(*entry, "SOJOURN") != NULL) {
+            return RUN_FAILED;
+        }
+    }
+    for (long i = 0; i < CALLS; i++) {
+        sum += leaf(i);
+    }
+    return CHILD_STATUS;
+}
+
+static void run_in_children(char **arguments)
+{
+    static const char *const hows[] = {
+        "fexecve",        "execveat", "execveat-path", "syscall-execveat",
+        "syscall-execve", "memfd",    "execve"};
+    for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            run(hows[i], arguments);
+        }
+        wait_for(child);
+    }
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "";
@@ -142,6 +209,12 @@ int main(int count, char **arguments)
         fork_unseen(fork_by_syscall);
     } else if (strcmp(way, "instruction") == 0) {
         fork_unseen(fork_by_instruction);
+    } else if (strcmp(way, "leaf") == 0) {
+        return be_run();
+    } else if (strcmp(way, "run") == 0) {
+        run_in_children(arguments);
+    } else if (strcmp(way, "become") == 0) {
+        run("execve", arguments);
     }
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Recursion a million levels deep (needs `ulimit -s unlimited` or its own big stack). */
+/* Recursion a million levels deep, or as many as the first argument says, on a big stack of its
+ * own. */
 #include "truth.h"
 
 #include <pthread.h>
@@ -14,18 +15,19 @@ SAMPLE int s_down(int n)
 
 static void *run(void *argument)
 {
+    const int levels = *(int *)argument;
     truth_lane(1);
-    (void)argument;
-    return s_down(1000000) == 1000000 ? NULL : "wrong";
+    return s_down(levels) == levels ? NULL : "wrong";
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    int levels = count > 1 ? atoi(arguments[1]) : 1000000;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, (size_t)1 << 30);
     pthread_t thread;
-    if (pthread_create(&thread, &attributes, run, NULL) != 0) {
+    if (pthread_create(&thread, &attributes, run, &levels) != 0) {
         return 2;
     }
     void *result = NULL;

@@ -16,7 +16,7 @@
 extern const char __executable_start[];
 extern const char etext[];
 
-enum { CALLS = 200, FRAMES = 40, TRAP_FLAG = 0x100, STACK_BYTES = 65536 };
+enum { CALLS = 80, FRAMES = 40, TRAP_FLAG = 0x100, STACK_BYTES = 65536 };
 
 static volatile long steps, outside, cut;
 static volatile int *page;
@@ -181,6 +181,47 @@ static void run_faults(void)
     printf(" %d\n", now.sa_handler == SIG_DFL);
 }
 
+static volatile sig_atomic_t is_over;
+
+static void end(int number)
+{
+    (void)number;
+    is_over = 1;
+}
+
+/* Whether the kernel knows a handler by its own address. */
+static int is_own(int number, const void *handler)
+{
+    struct {
+        const void *handler;
+        unsigned long flags;
+        const void *restorer;
+        unsigned long mask;
+    } action = {NULL, 0, NULL, 0};
+    syscall(SYS_rt_sigaction, number, NULL, &action, sizeof(action.mask));
+    return action.handler == handler;
+}
+
+/* Faults and steps until it is told to end; somebody attaches and leaves meanwhile. */
+static void run_until_told(void)
+{
+    long rounds = 0;
+    long failed = 0;
+    page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    signal(SIGTERM, end);
+    set_action(SIGTRAP, step, 0);
+    set_action(SIGSEGV, open_page, 0);
+    puts("ready");
+    fflush(stdout);
+    for (; !is_over; rounds++) {
+        mprotect((void *)(uintptr_t)page, 4096, PROT_NONE);
+        failed += load(page) != 0 || !lies_in(seen, load);
+        run_stepped();
+    }
+    printf("rounds %d, failed %ld, outside %d, own %d\n", rounds > 0, failed, outside * 20 > steps,
+           is_own(SIGTRAP, step) && is_own(SIGTERM, end));
+}
+
 int main(int count_of_arguments, char **arguments)
 {
     const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
@@ -200,6 +241,8 @@ int main(int count_of_arguments, char **arguments)
         set_raw(SIGTRAP);
         const long sum = run_stepped();
         printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);
+    } else if (strcmp(arguments[1], "attached") == 0) {
+        run_until_told();
     } else {
         run_faults();
     }

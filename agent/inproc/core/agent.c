@@ -263,9 +263,8 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     } else {
         /* Without these, modules loaded later and programs run are not recorded; all else is. */
         (void)!sj_modules_follow(on_modules);
-        if ((follow_children & SJ_FOLLOW_EXEC) != 0) {
-            (void)!sj_exec_follow(sojourn_agent_state.runtime_directory);
-        }
+        (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
+                              (follow_children & SJ_FOLLOW_EXEC) == 0);
         (void)!sj_filters_follow();
         if (sj_signals_follow() == SJ_OK) {
             sj_signals_adopt();

@@ -19,6 +19,13 @@ void sj_arch_init_entry(void);
 void sj_arch_exec_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_exec_resume;
 
+/* sj_arch_execveat_entry and sj_arch_fexecve_entry stand in front of the execveat in libc's
+ * functions of these names: call sj_exec_try_at, then go on where the resume words say. */
+void sj_arch_execveat_entry(void);
+void sj_arch_fexecve_entry(void);
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_execveat_resume;
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_fexecve_resume;
+
 /* sj_arch_prctl_entry and sj_arch_syscall_entry stand in front of the system call in libc's prctl
  * and syscall: call sj_filters_on_call with its number and first arguments, then go on at the call,
  * which follows at sj_arch_prctl_resume and sj_arch_syscall_resume, or behind it with EINVAL. */

@@ -142,11 +142,11 @@ static sj_unrecorded check_reach(const char *agent, const char *runtime)
     return runtime != NULL ? sj_exec_check_reach(runtime) : SJ_UNRECORDED_NONE;
 }
 
-sj_unrecorded sj_exec_check(const char *path, const char *agent, const char *runtime)
+sj_unrecorded sj_exec_check(int directory, const char *path, const char *agent, const char *runtime)
 {
     struct stat status;
     program_file program = {
-        .file = (int)sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)};
+        .file = (int)sj_sys_open_at(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)};
     sj_unrecorded found = SJ_UNRECORDED_UNKNOWN;
     if (program.file < 0) {
         return found;

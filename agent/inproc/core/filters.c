@@ -11,6 +11,7 @@
 #include "agent/inproc/core/filters.h"
 
 #include "agent/inproc/core/arch.h"
+#include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -50,7 +51,21 @@ static bool leave_for_strict_mode(void)
     return true;
 }
 
-bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third)
+/* Programs that are run by syscall(). */
+static void run_program(uint64_t number, uint64_t first, uint64_t second, uint64_t third,
+                        uint64_t fourth, uint64_t fifth)
+{
+    if (number == SYS_execve) {
+        sj_exec_try((const char *)(uintptr_t)first, (char *const *)(uintptr_t)second,
+                    (char *const *)(uintptr_t)third);
+    } else if (number == SYS_execveat) {
+        sj_exec_try_at((int)first, (const char *)(uintptr_t)second, (char *const *)(uintptr_t)third,
+                       (char *const *)(uintptr_t)fourth, (int)fifth);
+    }
+}
+
+bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third,
+                        uint64_t fourth, uint64_t fifth)
 {
     const bool is_prctl = number == SYS_prctl && first == PR_SET_SECCOMP;
     const bool is_strict = (is_prctl && second == SECCOMP_MODE_STRICT) ||
@@ -60,6 +75,7 @@ bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64
     if (!sj_recorder_is_armed()) {
         return true;
     }
+    run_program(number, first, second, third, fourth, fifth);
     if (is_strict) {
         return leave_for_strict_mode();
     }

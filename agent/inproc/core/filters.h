@@ -13,8 +13,10 @@
  * program's first thread is started. */
 SJ_MUST_CHECK sj_status sj_filters_follow(void);
 
-/* sj_filters_on_call is called by the gates in front of a system call of the program. False: the
- * call is not to be made, but answered with EINVAL. */
-bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third);
+/* sj_filters_on_call is called by the gates in front of a system call of the program, which may
+ * also be one that runs another program (exec.h). False: the call is not to be made, but answered
+ * with EINVAL. */
+bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64_t third,
+                        uint64_t fourth, uint64_t fifth);
 
 #endif

@@ -232,7 +232,8 @@ static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_j
                                      .is_traced = counters.is_traced ? 1 : 0,
                                      .fixed = figures->fixed,
                                      .total_ns = figures->total_ns,
-                                     .longest_ns = figures->longest_ns};
+                                     .longest_ns = figures->longest_ns,
+                                     .virtual_calls = counters.virtual_calls};
     SJ_TRY(sj_conversation_open_again(link));
     memcpy(sj_link_payload(link), &state, sizeof(state));
     SJ_TRY(sj_link_send(link, SJ_LINK_JVM_STATE, sizeof(state)));

@@ -216,7 +216,7 @@ void sj_signals_leave(void)
 
 void sj_signals_after_fork(void)
 {
-    if (atomic_load(&process) != 0) {
+    if (atomic_load(&process) != 0 && sj_recorder_may_call()) {
         atomic_store(&process, sj_sys_pid());
     }
 }

@@ -27,6 +27,7 @@ typedef enum sj_shared_part {
     SJ_SHARED_SECOND_RECEIVER,
     SJ_SHARED_TAIL_CALL,
     SJ_SHARED_TAIL_LEAVE, /* flags are free, as there */
+    SJ_SHARED_JUMP_LEAVE,
     /* of functions whose calls may be counted: */
     SJ_SHARED_COUNTED_ENTER,
     SJ_SHARED_COUNTED_LEAVE,
@@ -85,6 +86,11 @@ void sj_code_emit_shared(sj_code_emitter *emitter);
  * ends a dispatched call that has jumped here (emitter->thunk). */
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag);
 
+/* sj_code_emit_jump_leave does as sj_code_emit_probe for an exit by a jump to an address that is
+ * known at run time only (SJ_OPERATION_JUMP_LEAVE). The exit is marked as a tail call if the patch
+ * of a function's entry is there. */
+void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register);
+
 /* sj_arch_has_tail_call_entries: functions may have tail-call entries: not on aarch64, and not if
  * entries check for dispatched calls (emitter->thunk), or probes are inline. */
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter);
@@ -95,7 +101,7 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
 
 /* sj_code_emit_tail_call_alone emits the exit with this tag and a jump to a function that may be
  * patched without having a tail-call entry: its own probe records its entry. The exit is marked as
- * a tail call if the function is patched then (not on aarch64); the flags are not kept. */
+ * a tail call if the function is patched then; the flags are not kept. */
 void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
                                   const sj_tail_call_entry *entry);
 
@@ -156,6 +162,11 @@ void sj_arch_sync_code(uint64_t address, uint64_t bytes);
  * start of a function: bytes from `address` to it, or -1 when the function begins otherwise. Its
  * SJ_RETURN_ROOM_BYTES can be replaced. */
 int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
+
+/* sj_arch_find_later_system_call finds it in the first SJ_LATER_CALL_BYTES of a function, where all
+ * arguments are in their registers. */
+enum { SJ_LATER_CALL_BYTES = 128 };
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number);
 
 /* sj_arch_find_inner_call finds the instruction in front of the system call in libc's prctl (its
  * number is loaded there) or syscall (its sixth argument): bytes from `address` to it, or -1 when

@@ -394,6 +394,32 @@ static void emit_leave(const sj_application *application, sj_code_emitter *emitt
     sj_code_emit_probe(emitter, sj_record_make_tag(SJ_RECORD_LEAVE, id));
 }
 
+static void read_jump_leave(const sj_application *application, sj_reader *reader,
+                            sj_code_emitter *emitter, uint32_t index)
+{
+    const uint32_t jump_register = (uint32_t)sj_read_varint(reader);
+    const uint64_t size = sj_read_varint(reader);
+    const uint8_t *bytes = sj_reader_take(reader, (size_t)size);
+    const uint64_t field = sj_read_varint(reader);
+    const uint64_t target = read_target(application, reader);
+    const uint64_t end = field != 0 ? field + sizeof(int32_t) : 0;
+    if (reader->bad || bytes == NULL || end > size) {
+        reader->bad = true;
+        return;
+    }
+    if (application->heads != NULL) {
+        return;
+    }
+    emit_values(application, emitter, index, MOMENT_JUMP);
+    if (end != 0) {
+        sj_code_emit_relative(emitter, bytes, (uint32_t)end, (uint32_t)field, target);
+    }
+    sj_code_emit_bytes(emitter, bytes + end, (uint32_t)(size - end));
+    sj_code_emit_jump_leave(emitter,
+                            sj_record_make_tag(SJ_RECORD_LEAVE, sj_function_id(application, index)),
+                            jump_register);
+}
+
 /* begin_operation notes what the code of an operation stands for. */
 static void begin_operation(sj_application *application, sj_code_emitter *emitter,
                             sj_plan_operation operation)
@@ -404,6 +430,7 @@ static void begin_operation(sj_application *application, sj_code_emitter *emitte
         sj_code_begin_place(emitter, SJ_STUB_FIXED, application->place);
         break;
     case SJ_OPERATION_LEAVE:
+    case SJ_OPERATION_JUMP_LEAVE:
         begin_exit(application, emitter);
         application->has_left = true;
         break;
@@ -467,6 +494,9 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
         break;
     case SJ_OPERATION_TAIL_CALL:
         read_tail_call(application, reader, emitter, function);
+        break;
+    case SJ_OPERATION_JUMP_LEAVE:
+        read_jump_leave(application, reader, emitter, function);
         break;
     case SJ_OPERATION_DISPATCH:
         emit_values(application, emitter, function, MOMENT_ENTRY);

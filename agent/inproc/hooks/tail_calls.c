@@ -45,7 +45,9 @@ static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_
     }
     const sj_plan_patch *patch_at_entry =
         sj_plan_patches(plan) + function->first_patch + function->patch_count - 1;
-    return patch_at_entry->kind == SJ_PATCH_JUMP32 ? patch_at_entry : NULL;
+    return patch_at_entry->kind == SJ_PATCH_JUMP32 || patch_at_entry->kind == SJ_PATCH_BRANCH26
+               ? patch_at_entry
+               : NULL;
 }
 
 /* A function can have a tail-call entry. */

@@ -95,12 +95,13 @@ typedef enum sj_jvm_task {
 } sj_jvm_task;
 
 typedef struct sj_jvm_counters {
-    uint32_t classes;    /* rewritten */
-    uint32_t unanswered; /* the recorder did not answer: unchanged */
-    uint32_t led;        /* compiled wrappers of probes that were led to leaf stubs */
-    uint32_t unled;      /* those that were not as expected: native methods */
-    bool is_unknown;     /* the JVM is not one whose wrappers are known */
-    bool is_traced;      /* by its own tracing functions: `classes` have none */
+    uint32_t classes;       /* rewritten */
+    uint32_t unanswered;    /* the recorder did not answer: unchanged */
+    uint32_t led;           /* compiled wrappers of probes that were led to leaf stubs */
+    uint32_t unled;         /* those that were not as expected: native methods */
+    bool is_unknown;        /* the JVM is not one whose wrappers are known */
+    bool is_traced;         /* by its own tracing functions: `classes` have none */
+    uint64_t virtual_calls; /* in virtual threads: not recorded */
 } sj_jvm_counters;
 
 /* sj_jvm_start lets the probes record and watches for a JVM. Before a JVM is made. One thread at a

@@ -8,6 +8,7 @@
 #include "agent/inproc/jvm/leaf.h"
 
 #include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/jvm/vm_structs.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
@@ -37,7 +38,8 @@ bool sj_jvm_is_known_version(jvmtiEnv *jvmti)
 
 bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
 {
-    if (!sj_jvm_is_known_version(jvmti) || !sj_vm_structs_read(&offsets)) {
+    if (!sj_jvm_is_known_version(jvmti) || sj_virtual_threads_are_there() ||
+        !sj_vm_structs_read(&offsets)) {
         return false;
     }
     enter_method = (*env)->GetStaticMethodID(env, probe_class, "enter", "(I)V");

@@ -23,6 +23,7 @@
 #include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/tracer.h"
 #include "agent/inproc/jvm/values.h"
+#include "agent/inproc/jvm/virtual_threads.h"
 
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -90,6 +91,7 @@ static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
     sj_muted_make(sj_jvm.options.agent_state);
     sj_jvm.least_function = (uint32_t)lasting->kept; /* probes that stayed in hidden classes */
     sj_muted_add_below(sj_jvm.options.agent_state, sj_jvm.least_function);
+    sj_virtual_threads_find(env);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return false;
@@ -204,6 +206,7 @@ static void leave(JNIEnv *env, sj_jvm_figures *figures)
     if (!sj_jvm.is_traced) {
         leave_classes(jvmti, env, figures);
     }
+    sj_virtual_threads_forget(env);
     (void)(*jvmti)->DisposeEnvironment(jvmti);
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);

@@ -12,6 +12,7 @@
 #include "agent/inproc/jvm/threads.h"
 #include "agent/inproc/jvm/tracer.h"
 #include "agent/inproc/jvm/values.h"
+#include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
@@ -36,6 +37,7 @@ void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
 static bool start_to_rewrite(jvmtiEnv *jvmti, JNIEnv *env)
 {
     sj_muted_make(sj_jvm.options.agent_state);
+    sj_virtual_threads_find(env);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0) ||
         !sj_jvm_define_values(env)) {
@@ -195,5 +197,6 @@ void sj_jvm_get_counters(sj_jvm_counters *counters)
                                   .led = atomic_load(&sj_jvm.led),
                                   .unled = atomic_load(&sj_jvm.unled),
                                   .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0,
-                                  .is_traced = sj_jvm.is_traced};
+                                  .is_traced = sj_jvm.is_traced,
+                                  .virtual_calls = sj_virtual_threads_calls()};
 }

@@ -6,10 +6,15 @@
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/probe_record.h"
+#include "agent/inproc/jvm/virtual_threads.h"
 
-static inline void record(sj_record_kind kind, jint function, uint64_t stack)
+static inline void record(JNIEnv *env, sj_record_kind kind, jint function, uint64_t stack)
 {
-    if (!sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function)) {
+    if (sj_virtual_threads_run_here(env)) {
+        if (kind == SJ_RECORD_ENTER) {
+            sj_virtual_threads_count();
+        }
+    } else if (!sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function)) {
         const uint64_t ticks = sj_arch_ticks();
         const uint32_t tag = sj_record_make_tag(kind, (uint32_t)function);
         sj_jvm_put_record(sj_recorder_reserve(tag), ticks, tag, stack);
@@ -18,23 +23,20 @@ static inline void record(sj_record_kind kind, jint function, uint64_t stack)
 
 static void JNICALL enter(JNIEnv *env, jclass class, jint function)
 {
-    (void)env;
     (void)class;
-    record(SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
+    record(env, SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL leave(JNIEnv *env, jclass class, jint function)
 {
-    (void)env;
     (void)class;
-    record(SJ_RECORD_LEAVE, function, SJ_MANAGED_CALL);
+    record(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL unwind(JNIEnv *env, jclass class, jint function)
 {
-    (void)env;
     (void)class;
-    record(SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
+    record(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
 }
 
 static bool forget_exception(JNIEnv *env)

@@ -10,6 +10,7 @@
 #include "agent/inproc/jvm/management.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/natives.h"
+#include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/values.h"
@@ -29,9 +30,10 @@ typedef struct due_changes {
 static __thread due_changes due_here __attribute__((tls_model("initial-exec")));
 
 /* Whether records of a function are made: values of one that is muted would be another call's. */
-static bool records(jint function)
+static bool records(JNIEnv *env, jint function)
 {
-    return sj_recorder_is_armed() && !sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function);
+    return sj_recorder_is_armed() && !sj_virtual_threads_run_here(env) &&
+           !sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function);
 }
 
 static void begin(jint what)
@@ -78,7 +80,7 @@ static void JNICALL record_number(JNIEnv *env, jclass class, jlong number, jint 
     (void)env;
     (void)class;
     begin(what);
-    if (!records(function) || due_here.is_decided) {
+    if (!records(env, function) || due_here.is_decided) {
         return;
     }
     if (kind == SJ_VALUE_OBJECT) {
@@ -101,7 +103,7 @@ static void JNICALL record_object(JNIEnv *env, jclass class, jobject object, jin
     bool is_there = true;
     (void)class;
     begin(what);
-    if (!records(function) || due_here.is_decided || !sj_jvm_begin_use()) {
+    if (!records(env, function) || due_here.is_decided || !sj_jvm_begin_use()) {
         return;
     }
     if (sj_value_kind_of(descriptor) == SJ_VALUE_STRING) {
@@ -130,7 +132,7 @@ static void JNICALL record_thrown(JNIEnv *env, jclass class, jobject exception, 
 {
     (void)class;
     (void)what;
-    if (exception != NULL && records(function) && sj_jvm_begin_use()) {
+    if (exception != NULL && records(env, function) && sj_jvm_begin_use()) {
         record_thrown_class(env, exception, (uint32_t)function);
         sj_jvm_end_use();
     }
@@ -141,27 +143,31 @@ static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint func
     (void)env;
     (void)class;
     begin(what);
-    if (records(function)) {
+    if (records(env, function)) {
         judge((uint32_t)function, (uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR), 0);
     }
 }
 
-/* Whether what a rule sets is of the method's type. */
+/* Returns whether what a rule sets is of the method's type, and counts a call where it is not. */
 static bool fits(sj_java_type type, const sj_due_change *due)
 {
-    const uint32_t kind = sj_value_kind_of(due->target);
-    switch (type) {
-    case SJ_JAVA_VOID:
-        return true;
-    case SJ_JAVA_REFERENCE:
-        return !sj_value_is_real(kind) && due->bits == 0; /* null */
-    case SJ_JAVA_FLOAT:
-        return kind == SJ_VALUE_FLOAT;
-    case SJ_JAVA_DOUBLE:
-        return kind == SJ_VALUE_DOUBLE;
-    default:
-        return !sj_value_is_real(kind);
+    static const sj_changed_number numbers[] = {
+        [SJ_JAVA_WHOLE] = {.bytes = sizeof(jint), .most = UINT32_MAX},
+        [SJ_JAVA_BOOLEAN] = {.bytes = sizeof(jboolean), .most = 1},
+        [SJ_JAVA_CHARACTER] = {.bytes = sizeof(jchar), .most = UINT16_MAX},
+        [SJ_JAVA_FLOAT] = {.is_real = true, .bytes = sizeof(jfloat)},
+        [SJ_JAVA_DOUBLE] = {.is_real = true, .bytes = sizeof(jdouble)},
+        [SJ_JAVA_LONG] = {.bytes = sizeof(jlong), .most = UINT64_MAX}};
+    bool is_fit = true;
+    if (type == SJ_JAVA_REFERENCE) {
+        is_fit = !sj_value_is_real(sj_value_kind_of(due->target)) && due->bits == 0; /* null */
+    } else if (type != SJ_JAVA_VOID) {
+        is_fit = sj_recorder_change_fits(due, numbers[type]);
     }
+    if (!is_fit) {
+        sj_recorder_change_is_unfit(due);
+    }
+    return is_fit;
 }
 
 /* Gives the difference, so that an agent that has left, whose methods return 0, sets nothing. */
@@ -243,7 +249,7 @@ static void JNICALL record_cost(JNIEnv *env, jclass class, jint what, jint funct
     const bool is_entry = what == SJ_JAVA_AT_ENTRY;
     uint64_t bytes;
     (void)class;
-    if (!records(function)) {
+    if (!records(env, function)) {
         return;
     }
     if (sj_jvm_allocated(env, 0, &bytes)) {

@@ -124,34 +124,33 @@ void *sj_mono_parameter_type(void *signature, uint32_t number)
     return type;
 }
 
-/* Writes a number where a variable of an element type is. */
-static bool write_number(int32_t element, void *place, uint64_t bits)
+/* What a variable of an element type holds; no bytes: an object is not made of a number. */
+static sj_changed_number number_of(int32_t element)
 {
     switch (element) {
     case TYPE_BOOLEAN:
+        return (sj_changed_number){.bytes = 1, .most = 1};
     case TYPE_I1:
     case TYPE_U1:
-        memcpy(place, &bits, 1);
-        return true;
+        return (sj_changed_number){.bytes = 1, .most = UINT8_MAX};
     case TYPE_CHAR:
     case TYPE_I2:
     case TYPE_U2:
-        memcpy(place, &bits, 2);
-        return true;
+        return (sj_changed_number){.bytes = 2, .most = UINT16_MAX};
     case TYPE_I4:
     case TYPE_U4:
+        return (sj_changed_number){.bytes = 4, .most = UINT32_MAX};
     case TYPE_R4:
-        memcpy(place, &bits, 4);
-        return true;
+        return (sj_changed_number){.is_real = true, .bytes = 4};
+    case TYPE_R8:
+        return (sj_changed_number){.is_real = true, .bytes = 8};
     case TYPE_I8:
     case TYPE_U8:
-    case TYPE_R8:
     case TYPE_I:
     case TYPE_U:
-        memcpy(place, &bits, sizeof(bits));
-        return true;
+        return (sj_changed_number){.bytes = 8, .most = UINT64_MAX};
     default:
-        return false; /* an object is not made of a number */
+        return (sj_changed_number){0};
     }
 }
 
@@ -161,9 +160,15 @@ bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
         place = *(void *const *)place;
     }
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
-    const bool is_real = element == TYPE_R4 || element == TYPE_R8;
-    return place != NULL && is_real == sj_value_is_real(sj_value_kind_of(due->target)) &&
-           write_number(element, place, due->bits);
+    const sj_changed_number number = number_of(element);
+    if (number.bytes == 0 || !sj_recorder_change_fits(due, number)) {
+        sj_recorder_change_is_unfit(due);
+        return false;
+    }
+    if (place != NULL) {
+        memcpy(place, &due->bits, number.bytes);
+    }
+    return place != NULL;
 }
 
 /* Does what a rule wants of a call at its entry: this engine can set arguments only. */

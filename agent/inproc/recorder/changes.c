@@ -401,3 +401,28 @@ void sj_recorder_set_error(int32_t error)
         errno = error;
     }
 }
+
+bool sj_recorder_change_fits(const sj_due_change *due, sj_changed_number number)
+{
+    const uint32_t kind = sj_value_kind_of(due->target);
+    const bool is_negative = (int64_t)due->bits < 0;
+    if (number.is_real || sj_value_is_real(kind)) {
+        return number.is_real && sj_value_is_real(kind) &&
+               (number.bytes == sizeof(float)) == (kind == SJ_VALUE_FLOAT);
+    }
+    if (number.bytes == sizeof(uint64_t)) {
+        return true;
+    }
+    const bool is_short = kind == SJ_VALUE_INT || kind == SJ_VALUE_UINT || kind == SJ_VALUE_CHAR ||
+                          kind == SJ_VALUE_BOOL;
+    return is_short && (due->bits <= number.most ||
+                        (is_negative && number.most > 1 && 0 - due->bits <= number.most / 2 + 1));
+}
+
+void sj_recorder_change_is_unfit(const sj_due_change *due)
+{
+    if (sj_recorder_changes != NULL) {
+        atomic_fetch_add_explicit(&sj_recorder_changes->rules[due->rule].unfit, 1,
+                                  memory_order_relaxed);
+    }
+}

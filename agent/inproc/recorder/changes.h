@@ -44,6 +44,20 @@ bool sj_recorder_is_asked_caller(uint32_t function);
 bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
                        const sj_judged_call *call, sj_due_change *due);
 
+/* What a number can be that a rule sets. */
+typedef struct sj_changed_number {
+    bool is_real;
+    uint32_t bytes;
+    uint64_t most; /* of a whole number without a sign; what is smaller than 2 has no sign */
+} sj_changed_number;
+
+/* sj_recorder_change_fits returns whether what a rule sets is of a number's type: of 64 bits or
+ * fewer as the rule says, with or without a point, and no more than the type holds.
+ * sj_recorder_change_is_unfit counts a call that stays as it is because that is not so. Both are
+ * async-signal-safe. */
+bool sj_recorder_change_fits(const sj_due_change *due, sj_changed_number number);
+void sj_recorder_change_is_unfit(const sj_due_change *due);
+
 /* sj_recorder_is_idle: a value, narrowed to its kind, is asked for by rules that change calls
  * alone, and is none that one of them is about: it need not be recorded. Async-signal-safe. */
 bool sj_recorder_is_idle(uint32_t function, uint8_t descriptor, uint64_t bits);

@@ -115,6 +115,8 @@ static sj_java_type type_of(char type)
         return SJ_JAVA_REFERENCE;
     case 'V':
         return SJ_JAVA_VOID;
+    case 'J':
+        return SJ_JAVA_LONG;
     default:
         return SJ_JAVA_WHOLE;
     }
@@ -312,7 +314,8 @@ static void put_setting(const code_draft *draft, sj_be_output *output, char type
 
 static bool is_number(char type)
 {
-    return type != '\0' && type_of(type) <= SJ_JAVA_DOUBLE;
+    const sj_java_type is = type_of(type);
+    return type != '\0' && is != SJ_JAVA_REFERENCE && is != SJ_JAVA_VOID;
 }
 
 /* Nearest to the call, so that it measures little of what recording values takes. */

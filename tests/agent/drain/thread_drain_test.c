@@ -328,7 +328,9 @@ static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **stat
     sj_process_drain *process;
     f->shared.options.runtime_directory = f->arena.directory;
     f->shared.options.threadless = true;
-    assert_int_equal(sj_process_drain_new(&f->shared, 2, getpid(), "1.0.arena", &process), SJ_OK);
+    sj_tracked_process own;
+    sj_tracked_process_open(getpid(), &own);
+    assert_int_equal(sj_process_drain_new(&f->shared, 2, &own, "1.0.arena", &process), SJ_OK);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK + 16));
     put_counted_calls(f);
     put_shorts(f, 3);
@@ -350,7 +352,9 @@ static bool is_counted_after_a_change(fixture *f, bool may_count)
     f->shared.options.threadless = true;
     f->shared.options.may_count_calls = may_count;
     f->shared.options.policy = &exact;
-    assert_int_equal(sj_process_drain_new(&f->shared, 2, getpid(), "1.0.arena", &process), SJ_OK);
+    sj_tracked_process own;
+    sj_tracked_process_open(getpid(), &own);
+    assert_int_equal(sj_process_drain_new(&f->shared, 2, &own, "1.0.arena", &process), SJ_OK);
     call_often(f, process);
     assert_int_equal(sj_arena_view_counted(&f->arena.view)[FUNCTION], 0);
     f->shared.options.policy = &adaptive;

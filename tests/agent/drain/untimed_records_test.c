@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define STACK_LOW UINT64_C(0x7ffe00000000)
 #define STACK_HIGH UINT64_C(0x7ffe00800000)
@@ -175,12 +177,16 @@ static uint8_t *counted;
 
 static sj_call_timing *new_timing_with_probes(double probe_ticks)
 {
-    const sj_arena_view view = {
-        .base = arena, .max_threads = 1, .chunks_per_thread = 1, .has_counted = true};
+    const sj_arena_view view = {.fd = memfd_create("arena", MFD_CLOEXEC),
+                                .base = arena,
+                                .max_threads = 1,
+                                .chunks_per_thread = 1,
+                                .has_counted = true};
     assert_true(sj_arena_bytes(1, 1) <= sizeof(arena));
     memset(arena, 0, sizeof(arena));
     counted = sj_arena_view_counted(&view);
     sj_call_timing *timing = sj_call_timing_new(&view, 1.0, probe_ticks);
+    close(view.fd);
     assert_non_null(timing);
     return timing;
 }

@@ -143,6 +143,24 @@ static void put_copy(emitter *e, sj_reader *operations, uint8_t operation)
     }
 }
 
+static void put_stored_target(emitter *e, sj_reader *operations)
+{
+    (void)sj_read_varint(operations);
+    const uint64_t size = sj_read_varint(operations);
+    const uint8_t *bytes = sj_reader_take(operations, (size_t)size);
+    const uint64_t field = sj_read_varint(operations);
+    const uint64_t target = e->bias + (uint64_t)sj_read_zigzag(operations);
+    uint8_t *start = e->at;
+    if (bytes == NULL) {
+        e->bad = true;
+        return;
+    }
+    put(e, bytes, (size_t)size);
+    if (field != 0 && !e->bad) {
+        set_distance(e, start + field, start + field + sizeof(int32_t), target);
+    }
+}
+
 static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *operations)
 {
     const uint8_t operation = sj_read_u8(operations);
@@ -151,6 +169,10 @@ static void put_operation(emitter *e, const sj_plan_stub *stub, sj_reader *opera
         put_probe(e, &e->applied->entries[stub->function]);
         return;
     case SJ_OPERATION_LEAVE:
+        put_probe(e, &e->applied->exits[stub->function]);
+        return;
+    case SJ_OPERATION_JUMP_LEAVE:
+        put_stored_target(e, operations);
         put_probe(e, &e->applied->exits[stub->function]);
         return;
     case SJ_OPERATION_FREE_FLAGS:

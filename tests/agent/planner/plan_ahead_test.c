@@ -34,8 +34,9 @@ static void who_waits_finds_the_plan_in_the_cache(void **state)
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
     path[0] = '?'; /* its own copy is used */
     options.module_path = "/proc/self/exe";
-    sj_plan_ahead_wait(ahead, "/proc/self/exe");
-    sj_plan_ahead_wait(ahead, "/proc/self/exe"); /* once is enough */
+    assert_true(sj_plan_ahead_is_of(ahead, "/proc/self/exe"));
+    assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
+    assert_true(sj_plan_ahead_wait(ahead, 0)); /* once is enough */
     assert_int_equal(sj_plan_make(&options, &plan, NULL), SJ_OK);
     assert_true(plan.from_cache);
     options.cache_directory = NULL;
@@ -56,10 +57,10 @@ static void nobody_has_to_wait(void **state)
     assert_non_null(mkdtemp(folder));
     const sj_planner_options options = {.module_path = "/proc/self/exe", .cache_directory = folder};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
-    sj_plan_ahead_wait(ahead, "/another/program");
+    assert_false(sj_plan_ahead_is_of(ahead, "/another/program"));
     sj_plan_ahead_free(ahead); /* when it has ended */
     remove_cache(folder);
-    sj_plan_ahead_wait(NULL, "/proc/self/exe");
+    assert_false(sj_plan_ahead_is_of(NULL, "/proc/self/exe"));
     sj_plan_ahead_free(NULL);
 }
 
@@ -69,7 +70,7 @@ static void what_cannot_be_planned_is_left_to_who_asks(void **state)
     (void)state;
     const sj_planner_options options = {.module_path = "/no/such/program", .cache_directory = "."};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
-    sj_plan_ahead_wait(ahead, "/no/such/program");
+    assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
     sj_plan_ahead_free(ahead);
     char *long_path = malloc(100000);
     assert_non_null(long_path);

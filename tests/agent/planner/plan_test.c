@@ -304,6 +304,22 @@ static void flags_are_kept_where_they_are_read_only(void **state)
 }
 
 /* A library calls its own functions through its tables, too. */
+/* Browsers have hundreds of megabytes that are in no known function. */
+static void a_large_text_without_rules_is_not_read_for_the_flags(void **state)
+{
+    (void)state;
+    sj_plan plan = plan_of(PLANNER_SAMPLE_DIR "/large", NULL, NULL);
+    assert_true(find_function(&plan, "tiny_zero")->technique != SJ_TECHNIQUE_NONE);
+    for (uint32_t i = 0; i < plan.header->function_count; i++) {
+        uint32_t entries;
+        uint32_t exits;
+        const sj_plan_function *function = &sj_plan_functions(plan.header)[i];
+        count_free_flags(&plan, sj_plan_string(plan.header, function->name), &entries, &exits);
+        assert_int_equal(entries + exits, 0);
+    }
+    sj_plan_free(&plan);
+}
+
 static void flags_are_kept_behind_the_tables_of_a_library(void **state)
 {
     (void)state;
@@ -624,6 +640,7 @@ int main(void)
         cmocka_unit_test(rare_shapes_of_code_are_hooked),
         cmocka_unit_test(flags_are_kept_where_they_are_read_only),
         cmocka_unit_test(jumps_to_functions_are_tail_calls),
+        cmocka_unit_test(a_large_text_without_rules_is_not_read_for_the_flags),
         cmocka_unit_test(flags_are_kept_behind_the_tables_of_a_library),
         cmocka_unit_test(a_jump_of_one_byte_has_its_distance_behind_it),
         cmocka_unit_test(what_lies_is_left_alone_with_its_reason),

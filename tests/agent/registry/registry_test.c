@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A registry over a real spool in memory; the module that is planned is this test's program. */
@@ -165,6 +166,34 @@ static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
     assert_string_equal(again.plan_path, first.plan_path);
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_OK);
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_ENOTFOUND);
+}
+
+/* The plan goes on to be made, and whoever asks next has it. */
+static void a_program_does_not_wait_long_for_a_plan(void **state)
+{
+    fixture *f = *state;
+    char cache[128];
+    sj_plan_answer answer = {0};
+    sj_registry_counters counters;
+    const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
+    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
+    assert_int_equal(mkdir(cache, 0700), 0);
+    const sj_registry_options options = {.writer = f->writer,
+                                         .selection = &f->selection,
+                                         .runtime_directory = f->directory,
+                                         .cache_directory = cache,
+                                         .plan_wait_ms = 1};
+    for (unsigned round = 0; round < 2; round++) {
+        sj_registry_free(f->registry);
+        assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+        const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+        const sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+        assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer),
+                         round == 0 ? SJ_EUNSUPPORTED : SJ_OK);
+        sj_registry_get_counters(f->registry, &counters);
+        assert_int_equal(counters.late_plans, round == 0);
+        assert_int_equal(counters.plan_failures, round == 0);
+    }
 }
 
 static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
@@ -619,6 +648,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -68,9 +68,12 @@ says 1 2 'run/bad.json:2:2: unknown key "budgte"; did you mean "budget"' \
 printf '{"policy": 1, "values": [{"function": "net_*", "argument": 2, "as": "int", "change": {"set": -3, "delay": "2ms"}},
 {"function": "work", "result": true, "as": "double", "change": {"set": 0.5, "errno": 4}}]}' >run/changes.json
 for said in "net_\*(2:int): changes calls, set -3, delay 0.002 s$" "work(result:double): changes calls, set 0.5, errno 4$" \
-    "changes .*changes.json"; do
+    "no calls of Java methods: errno is not set" "changes .*changes.json"; do
     says 0 1 "$said" "$sojourn" policy check run/changes.json
 done
+printf '{"policy": 1, "values": [{"function": "A.b", "argument": 2, "as": "int", "change": {"throw": "A", "errno": 3}}]}' >run/bad.json
+says 1 2 'no function obeys this: only Java methods .*; and errno is not set' "$sojourn" policy check run/bad.json
+printf '{"policy": 1,\n "budgte": "3%%"}' >run/bad.json
 says 125 2 'run/bad.json:2:2: ' "$sojourn" record --policy run/bad.json -- true
 says 125 2 'a budget from "0.1%"' "$sojourn" record --budget 0% -- true
 says 0 1 "mode  *profile" "$sojourn" policy check default

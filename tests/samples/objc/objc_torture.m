@@ -347,8 +347,12 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, switcher, (void *)turn);
     }
     const int least_turns = strcmp(mode, "loop") == 0 ? TURNS : 0;
+    const char *rest_us = getenv("OBJC_REST_US"); /* between rounds, for a test that lasts */
     for (int i = 1; i < rounds || get(&turns) < least_turns; i++) {
         one_round();
+        if (rest_us != NULL) {
+            usleep((useconds_t)atoi(rest_us));
+        }
     }
     if (least_turns != 0) {
         __atomic_store_n(&rounds_done, 1, __ATOMIC_RELEASE);

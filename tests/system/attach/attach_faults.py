@@ -1,6 +1,6 @@
 """A process ends, crashes, loses its first thread or executes another program at any moment of an
 attach; two attach at once; a user without the right attaches. Each gets one clear sentence, and the
-process does what it does without Sojourn."""
+process does what it does without Sojourn. SJ_LONG=1 makes the rounds many."""
 import os
 import random
 import re
@@ -11,16 +11,15 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import Target, attach, check_same, code_bytes, copy_for_everybody, look
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
+                       tells_of_an_end)
+from sojourn_testing import IS_LONG, PATIENCE_S, check, main, wait_for
 
 # How each fate ends when nobody attaches.
 FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
          "leader": (6, "")}
 # Without an account, and of this run only: such a user gets a folder in /var/tmp.
 OTHER_USER = str(200000 + os.getpid())
-SENTENCES = ("has ended", "runs another program", "there is no process", "first thread of process",
-             "is ending", "cannot be traced or has ended")
 
 
 def meet_fate(sojourn, sample, fate, microseconds):
@@ -35,8 +34,7 @@ def meet_fate(sojourn, sample, fate, microseconds):
           f"{what}: the process ended with {process.returncode}, {output!r}")
     if summary is None:
         codes = (1, 3) if "ended" in done.stderr or "is ending" in done.stderr or "no process" in done.stderr else (1,)
-        check(done.returncode in codes and any(words in done.stderr for words in SENTENCES),
-              f"{what}: {done}")
+        check(done.returncode in codes and tells_of_an_end(done), f"{what}: {done}")
         return "refused"
     check(done.returncode == 0, f"{what}: {done}")
     # The other program calls nothing: a recorder that saw calls was attached to the first one. (One
@@ -133,13 +131,12 @@ def follow_advice(sojourn, other, program):
 def test(sojourn, arguments):
     fate, sample = arguments
     check(os.geteuid() == 0, "this test takes rights away and needs to be root")
-    is_long = bool(os.environ.get("SJ_LONG"))
     seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
     print(f"seed {seed}")
-    test_fates(sojourn, fate, random.Random(seed), 100 if is_long else 2)
+    test_fates(sojourn, fate, random.Random(seed), 100 if IS_LONG else 2)
     target = Target([sample]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
-    test_two_at_once(sojourn, target, 50 if is_long else 5)
+    test_two_at_once(sojourn, target, 50 if IS_LONG else 3)
     test_rights(sojourn, target)
     check_same(before, look(target.pid), code, code_bytes(target.pid), "at the end")
     status, output = target.finish()

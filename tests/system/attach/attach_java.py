@@ -2,7 +2,8 @@
 """Attaching to a running JVM, again and again: methods of classes that are loaded already and of later
 ones are recorded, policies are obeyed, and the program does what it would have done.
 
-attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM; ROUNDS: only so many
+attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM, each
+collector, the whole JDK compiled first; ROUNDS: only so many
 """
 import os
 import signal
@@ -10,8 +11,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, set_policy, start_attach
-from java_programs import Program, compile_java, jvm_reports
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from java_programs import Program, compile_java, compiled_first, jvm_reports
+from sojourn_testing import IS_LONG, PATIENCE_S, check, check_accounts, main
 
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
            WHERE f.name LIKE 'Attached%' GROUP BY 1, 2"""
@@ -180,18 +181,17 @@ def busy(sojourn, classes, times):
 
 
 def test(sojourn, arguments):
-    is_long = os.environ.get("SJ_LONG") == "1"
     classes = compile_java(sojourn, arguments[0], "Attached")
     if len(arguments) > 1:
         busy(sojourn, classes, int(arguments[1]))
         return
-    for mode in MODES if is_long else MODES[:1] + MODES[-1:]:
-        rounds(sojourn, classes, [mode])
+    for mode in MODES if IS_LONG else MODES[:1] + MODES[-1:]:
+        rounds(sojourn, classes, compiled_first("Attached", "Attached$Late") if mode == "-Xcomp" else [mode])
     policies(sojourn, classes)
     led_again(sojourn, classes)
     recorder_killed(sojourn, classes)
     initializer_runs(sojourn, arguments[0])
-    busy(sojourn, classes, 100 if is_long else 3)
+    busy(sojourn, classes, 100 if IS_LONG else 2)
 
 
 main(test)

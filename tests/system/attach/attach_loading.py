@@ -1,4 +1,5 @@
-"""A process whose threads load and unload libraries without a pause is attached to, again and again."""
+"""A process whose threads load and unload libraries without a pause is attached to, twice; SJ_LONG=1: ten
+times."""
 import os
 import shutil
 import subprocess
@@ -6,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import attach_until
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import IS_LONG, PATIENCE_S, check, main
 
 
 def test(sojourn, arguments):
@@ -15,7 +16,7 @@ def test(sojourn, arguments):
     process = subprocess.Popen([program, *copies], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                text=True)
     check(process.stdout.readline() == "loading\n", "the sample did not start")
-    for number in range(5):
+    for number in range(10 if IS_LONG else 2):
         database = sojourn.path(f"{number}.db")
         attach_until(sojourn, process.pid, database, lambda summary: summary["calls"] > 0)
     output, _ = process.communicate("\n", timeout=PATIENCE_S)

@@ -3,7 +3,7 @@
 which the C library has taken the agent's handler's address but not called it; in the agent, for a
 module that is being loaded; in the loader, whose lock whoever unloads the agent would wait for, or
 which will call the agent when it initialises a module. The process goes on as ever. What cannot be
-unloaded then stays and is reported, and goes the next time. attach_moments.py BUILD_FOLDER SAMPLE"""
+unloaded then stays and is reported, and goes the next time. attach_moments.py BUILD_FOLDER SAMPLE; SJ_LONG=1: 50 times, constructors at more moments"""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, attach, check_same, code_bytes, look, mapped_bytes, start_attach
-from sojourn_testing import PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main, wait_for
 
 
 class Moment:
@@ -213,14 +213,14 @@ def test_initialisation(sojourn, sample):
 
 def test(sojourn, arguments):
     sample = arguments[0]
-    for _ in range(50 if os.environ.get("SJ_LONG") else 1):
+    for _ in range(50 if IS_LONG else 1):
         for order in "fdu":
             test_fork(sojourn, sample, order)
         test_no_thread_to_use(sojourn, sample)
         test_list(sojourn, sample)
         test_loading(sojourn, sample)
         test_constructor(sojourn, sample)
-        for delay in (0, 1000, 2000, 4000):
+        for delay in (0, 1000, 2000, 4000) if IS_LONG else (0, 2000):
             test_late_constructor(sojourn, sample, delay)
         test_initialisation(sojourn, sample)
 

@@ -1,5 +1,5 @@
 """Programs that nobody here wrote are attached to and left at random times: their output and exit
-status are those of a run without Sojourn."""
+status are those of a run without Sojourn. SJ_LONG=1 makes them longer, and the rounds more."""
 import os
 import random
 import shutil
@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import run_attached, run_plain, until_met
-from sojourn_testing import check, main
+from sojourn_testing import IS_LONG, check, main
 
 PYTHON = """
 import collections, json, re, threading, zlib
@@ -32,7 +32,7 @@ print(sorted(out.items()))
 
 def test(sojourn, arguments):
     workloads = arguments[0]
-    scale = 5 if os.environ.get("SJ_LONG") else 1
+    scale = 10 if IS_LONG else 1
     seed = int(os.environ.get("SJ_SEED", "0")) or random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -44,22 +44,22 @@ def test(sojourn, arguments):
         statements = file.read()
 
     def lua(size):
-        return ["lua5.4", os.path.join(workloads, "lua.lua"), str(6 * size)], None
+        return ["lua5.4", os.path.join(workloads, "lua.lua"), str(3 * size)], None
 
     def python(size):
         with open(script, "w", encoding="utf-8") as file:
-            file.write(PYTHON.replace("ROUNDS", str(20 * size)))
+            file.write(PYTHON.replace("ROUNDS", str(10 * size)))
         return ["/usr/bin/python3", script], None
 
     def sqlite(size):
         with open(sql, "w", encoding="utf-8") as file:
             file.write(f"{statements}WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
-                       f"WHERE i < {1000000 * size}) SELECT sum(i * i % 7) FROM n;\n")
+                       f"WHERE i < {500000 * size}) SELECT sum(i * i % 7) FROM n;\n")
         return ["sqlite3", ":memory:"], sql
 
     def zstd(size):
         with open(noise, "wb") as file:
-            file.write(random.Random(1).randbytes((1 << 22) * size))
+            file.write(random.Random(1).randbytes((1 << 21) * size))
         return ["zstd", "-q", "-17", "-T2", "-c", noise], None
 
     for workload in (lua, python, sqlite, zstd):
@@ -71,7 +71,7 @@ def test(sojourn, arguments):
             print(f"{command[0]}, size {size}: {plain:.1f} s plain, {rounds} rounds, {calls} calls")
             return rounds, calls
 
-        until_met(attached_to, least_rounds=3)
+        until_met(attached_to, least_rounds=10 if IS_LONG else 2)
 
 
 main(test)

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import PATIENCE_S, check, main
 
 KILLS = 100 if os.environ.get("SJ_LONG") else 8
-LUA = ("local n = 0 for i = 1, 15000 do n = n + #tostring(i) end local t = {} for i = 1, 5000 do t[i] = i * 7 % 1000 end "
+LUA = ("local n = 0 for i = 1, 6000 do n = n + #tostring(i) end local t = {} for i = 1, 2000 do t[i] = i * 7 % 1000 end "
        "table.sort(t) print(n)")
 
 

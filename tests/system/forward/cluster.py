@@ -16,7 +16,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import SERVER_PATIENCE_S, Keeper, Node, lasting_port
 from cut_network import Network
-from forward import ASKED, EXACT, SUMS, Lab, answers, json_of, parameters_of, questions_of, rounded, same_rows
+from forward_questions import ASKED, parameters_of, questions_of, same_rows
+from lab_testing import EXACT, SUMS, Lab, answers, ends_of, json_of, rounded
 from forward_estimates import ESTIMATES, NEWEST, estimate
 from sojourn_testing import check, main, wait_for
 
@@ -158,7 +159,7 @@ def test(sojourn, arguments):
     seed = int(arguments[0]) if arguments else random.randrange(1 << 30)
     print(f"seed {seed}, {ROUNDS} rounds", flush=True)
     dice = random.Random(seed)
-    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ends = ends_of(sojourn)
     keeper = Keeper(sojourn.path("keeper"))
     ports = [[lasting_port(), lasting_port()] for _ in range(2)]
     nodes = [Node(sojourn.path(f"node{shard}{replica}"), more=configure(ports, keeper, shard, replica), tcp=port)

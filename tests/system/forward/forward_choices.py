@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
 from fleet_testing import free_port
-from forward import Lab, answers, check_equal
+from lab_testing import Lab, answers, check_equal, ends_of
 from served_pages import Pages
 from sojourn_testing import check, main, wait_for
 
@@ -104,7 +104,7 @@ def single_calls_stay(sojourn, node, lab):
 
 
 def test(sojourn, _arguments):
-    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ends = ends_of(sojourn)
     node = Node(sojourn.path("node"))
     labs = [Lab(sojourn, f"lab{number}.db", ends) for number in range(2)]
     try:

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
-from forward import Lab, check_equal, rounded, sums_agree
+from lab_testing import Lab, check_equal, ends_of, rounded, sums_agree
 from served_pages import Pages
 from sojourn_testing import check, main
 
@@ -106,7 +106,7 @@ def from_version_5(sojourn, node, lab):
 
 
 def test(sojourn, _):
-    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ends = ends_of(sojourn)
     node = Node(sojourn.path("node"))
     lab = Lab(sojourn, "lab.db", ends)
     for name in ("before", "after"):

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node
-from forward import Lab, check_equal
+from lab_testing import Lab, check_equal, ends_of
 from sojourn_testing import check, main, wait_for
 
 STEPS_BYTES = (6000, 60_000, 200_000, 600_000)  # what is left: too little for the first part, for the fifth, ...
@@ -28,7 +28,7 @@ def test(sojourn, _arguments):
     os.mkdir(disk)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
     filler = os.path.join(disk, "filler")
-    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ends = ends_of(sojourn)
     node = Node(os.path.join(disk, "node"))
     lab = Lab(sojourn, "lab.db", ends)
     refused = 0

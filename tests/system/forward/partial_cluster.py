@@ -17,7 +17,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from clickhouse_node import Node, lasting_port
-from forward import COMPARED, EXACT, Lab, answers, check_equal, rounded
+from lab_testing import COMPARED, EXACT, Lab, answers, check_equal, ends_of, rounded
 from served_pages import Pages
 from sojourn_testing import check, main, wait_for
 
@@ -193,7 +193,7 @@ def pages_follow_a_blink(sojourn, way, node, short):
 
 
 def test(sojourn, _arguments):
-    ends = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
+    ends = ends_of(sojourn)
     ports = [lasting_port(), lasting_port()]
     nodes = [Node(sojourn.path(f"node{shard}"), more=configure(ports, shard), tcp=port) for shard, port in enumerate(ports)]
     lab = Lab(sojourn, "lab.db", ends)

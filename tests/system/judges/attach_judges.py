@@ -5,7 +5,7 @@ sqlite3 shell over its long script, CPython's own tests, exceptions, threads, si
 They print and return what they do unattached, every byte of their code is as before, and gdb attaches
 before and after. A workload that ends before it is met is doubled. attach_judges.py BUILD_FOLDER
 [JUDGE...]; SJ_SEED=N repeats a run. With SJ_LONG=1 each workload is repeated for two minutes, CPython's
-tests in any order for fifteen."""
+tests in any order for fifteen; the workloads are larger."""
 import contextlib
 import os
 import random
@@ -79,7 +79,7 @@ def judge_server(sojourn, chance):
                                  f"http://127.0.0.1:{port}/middle.txt"],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         calls = rounds = 0
-        while rounds < (60 if IS_LONG else 3) or (calls <= 1000 and rounds < 600):
+        while rounds < (60 if IS_LONG else 2) or (calls <= 1000 and rounds < 600):
             time.sleep(chance.uniform(0, 0.1))
             done, summary = attach(sojourn, worker, sojourn.path("nginx.db"),
                                    ["--for", f"{chance.randrange(20, 80)}ms", "--libs"])
@@ -113,7 +113,7 @@ def judge_git(sojourn, chance):
                 "fsck": ["fsck", "--full", "--strict", "--no-progress"]}
     for name, words in commands.items() if IS_LONG else [("log", commands["log"])]:
         def workload(size, words=words):
-            commits = (3000 if IS_LONG else 200) * size
+            commits = (3000 if IS_LONG else 60) * size
             origin = sojourn.path(f"origin-{commits}.git")
             if not os.path.exists(origin):
                 subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
@@ -134,7 +134,7 @@ def judge_redis_server(sojourn, chance):
                 rounds.append(met)
                 yield
 
-        requests = str((3000 if IS_LONG else 300) * size)  # each of some twenty kinds
+        requests = str((3000 if IS_LONG else 100) * size)  # each of some twenty kinds
         plain = judge_redis.one_run(sojourn, sojourn.path(f"redis-plain-{size}"), requests, None)
         for run in range(3 if IS_LONG else 1):
             met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{size}-{run}"), requests, None,
@@ -170,7 +170,7 @@ def judge_cpython(sojourn, name, chance):
 def judge_samples(sojourn, chance):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     samples = os.path.join(build, "tests/samples/gcc-O2")
-    counts = {"throws": (2500, 20000), "life threads": (60, 60), "life storm": (500, 500)}
+    counts = {"throws": (1000, 20000), "life threads": (60, 60), "life storm": (500, 500)}
     modules = {"throws": ("throws", "libstdc++*", "libgcc_s*")}
     for name in counts if IS_LONG else ("throws", "life storm"):
         program, *part = name.split()
@@ -184,7 +184,7 @@ def judge_sqlite(sojourn, chance):
     def workload(size):
         script = sojourn.path("script.sql")
         with open(script, "w", encoding="utf-8") as file:
-            file.write(SCRIPT.format(rows=(200000 if IS_LONG else 5000) * size))
+            file.write(SCRIPT.format(rows=(200000 if IS_LONG else 3000) * size))
         return ["sqlite3", ":memory:"], script
 
     judge(sojourn, "sqlite3", workload, ("sqlite3", "libsqlite3*"), chance)

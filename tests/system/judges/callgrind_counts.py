@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Per-function call counts equal callgrind's, and entries equal exits, on real programs.
 
-callgrind_counts.py BUILD_FOLDER SUBJECTS_FOLDER: lua and sqlite3 as tests/bench/build_subjects made
-them, and the compiler proper of gcc, stripped as Debian has it. Functions are compared by address.
+callgrind_counts.py BUILD_FOLDER SUBJECTS_FOLDER: lua as tests/bench/build_subjects made it, and the compiler
+proper of gcc, stripped as Debian has it; SJ_LONG=1: sqlite3, too. Functions are compared by address.
 """
 import os
 import subprocess
@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import callgrind
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import IS_LONG, check, check_accounts, main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "..", "bench", "workloads")
@@ -109,8 +109,9 @@ def test(sojourn, arguments):
     subjects = os.path.abspath(arguments[0])
     one_subject(sojourn, "lua", [os.path.join(subjects, "lua"), os.path.join(WORKLOADS, "lua.lua"), "1"],
                 None)
-    one_subject(sojourn, "sqlite3", [os.path.join(subjects, "sqlite3"), ":memory:"],
-                os.path.join(WORKLOADS, "sqlite.sql"))
+    if IS_LONG:
+        one_subject(sojourn, "sqlite3", [os.path.join(subjects, "sqlite3"), ":memory:"],
+                    os.path.join(WORKLOADS, "sqlite.sql"))
     compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip()
     source = sojourn.path("add.c")
     with open(source, "w", encoding="ascii") as file:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """gdb, as Debian ships it: C++, stripped, with worker threads, and each error that it reports is an
 exception thrown through many of its frames. It reads symbols, debugs a program of its own and says
-the same with all of its functions hooked. judge_gdb.py BUILD_FOLDER"""
+the same with all of its functions hooked. judge_gdb.py BUILD_FOLDER; SJ_LONG=1: more errors, 20 times"""
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from judging import REPEATS, check_session, need, run_both
+from judging import IS_LONG, REPEATS, check_session, need, run_both
 from sojourn_testing import check, main
 
 ERRORS = ["print nosuch", "list nofunc", "print 1 +", "print (char)", "x/i nosuch", "info scope nowhere",
@@ -17,7 +17,7 @@ QUIET = ["set print thread-events off", "set confirm off",
 
 def one_round(sojourn):
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/gcc-O2")
-    words = [*QUIET, *ERRORS * 20, "info functions throw", "break main", "run 3", "backtrace", *ERRORS,
+    words = [*QUIET, *ERRORS * (20 if IS_LONG else 5), "info functions throw", "break main", "run 3", "backtrace", *ERRORS,
              "info line main", "continue", "print 6 * 7"]
     command = ["gdb", "-nx", "-batch", *(part for word in words for part in ("-ex", word)),
                os.path.join(samples, "throws")]

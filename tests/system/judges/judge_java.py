@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Java programs that others wrote, under full verification, with probes in every class that is not java.*: they
-do what they do without, and no class is refused. ant, with the JDK's compiler in its process. SJ_LONG=1: the
-JDK's compiler by itself, groovy, maven and tomcat under load, too, each with every collector, interpreted and
-compiled.
+do what they do without, and no class is refused. ant, with the JDK's compiler in its process, by the JVM's first
+compiler alone. SJ_LONG=1: the JDK's compiler by itself, groovy, maven and tomcat under load, too, each with every
+collector, interpreted and compiled by both compilers.
 
 judge_java.py BUILD_FOLDER [NAME [MODE]]    names: javac, ant, groovy, maven, tomcat; modes: options of java
 """
@@ -29,6 +29,7 @@ JAVA = ["java", "-Xverify:all"]
 FIRST_COMPILER = "-Xcomp -XX:TieredStopAtLevel=1"
 LARGE = ("ant", "tomcat")
 MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
+DEFAULT_MODE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 RUN_S = 4 * PATIENCE_S  # with -Xcomp the whole JDK is compiled first
 OPTIONS = ["--java-system", "java.*", "--mode", "profile", "--block-ms", "10000"]
@@ -197,7 +198,7 @@ JUDGES = {"javac": (javac, "/usr/bin/javac"), "ant": (ant, "/usr/share/java/ant.
 
 def test(sojourn, arguments):
     names = arguments[:1] or (list(JUDGES) if IS_LONG else ["ant"])
-    modes = (arguments[1:] or MODES) if IS_LONG else [" ".join(arguments[1:])]
+    modes = (arguments[1:] or MODES) if IS_LONG else [" ".join(arguments[1:]) or DEFAULT_MODE]
     for name in names:  # before hours are spent
         check(os.path.exists(JUDGES[name][1]),
               f"{name} is missing: run .ci/packages {'long' if IS_LONG else 'test'}")

@@ -124,7 +124,7 @@ def one_round(sojourn, requests):
 def test(sojourn, _):
     need("nginx", "ab")
     os.chmod(sojourn.folder, 0o755)
-    for requests in sizes("4000", "200000"):
+    for requests in sizes("1500", "200000"):
         one_round(sojourn, requests)
 
 

@@ -84,7 +84,7 @@ def answers(sojourn, folder, database, transactions):
 
 
 def test(sojourn, _):
-    for number, transactions in enumerate(sizes(60, 3000)):
+    for number, transactions in enumerate(sizes(20, 3000)):
         database = sojourn.path("postgres.db")
         plain = answers(sojourn, sojourn.path(f"plain{number}"), None, transactions)
         hooked = answers(sojourn, sojourn.path(f"hooked{number}"), database, transactions)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """CPython's own tests pass, fail and skip with all functions of the interpreter and of its extension
-modules hooked as they do without. judge_python.py BUILD_FOLDER [TEST...]; SJ_LONG=1 runs the broad
-list, and the short one 20 times over, in profile mode: the program is hooked the same way, and
-hundreds of millions of calls need not be stored.
+modules hooked as they do without. judge_python.py BUILD_FOLDER [TEST...]
+
+The default runs in two processes what differs for a tracer: exceptions and frames that suspend, calls of
+C by ctypes; threads, signals to threads, forks. SJ_LONG=1 runs the broad list, a process a test, and the
+short one 20 times over, in profile mode: the program is hooked the same way, and hundreds of millions of
+calls need not be stored.
 
 Some tests of CPython's depend on the machine's load, so a test whose outcome differs is asked again:
 what differs each time, against each unhooked run, is a change. A crash is never forgiven."""
@@ -18,6 +21,7 @@ from sojourn_testing import check, main
 
 PYTHON = "/usr/bin/python3.11"
 MODULES = ("python3.11", "*/lib-dynload/*.so")
+DEFAULT = ["test_exceptions test_coroutines test_ctypes", "test_thread test_threadsignals test_fork1"]
 SHORT = "test_exceptions test_generators test_thread test_threadsignals test_ctypes test_coroutines test_fork1 test_json"
 LONG = SHORT + (
     " test_threading test_signal test_subprocess test_faulthandler test_gc test_asyncio test_io"
@@ -35,7 +39,9 @@ LONG = SHORT + (
     " test_multiprocessing_spawn test_multiprocessing_main_handling"
 )
 # What waits for ever unhooked, too: a virtual machine cannot dial itself by AF_VSOCK.
-LEFT_OUT = {"test_socket": ["--ignore", "*VSOCK*"]}
+LEFT_OUT = {"test_socket": ["*VSOCK*"]}
+if not IS_LONG:  # tens of millions of calls of the same functions
+    LEFT_OUT["test_exceptions"] = ["*trashcan*", "*memory_error*"]
 RUNS = 3  # before a difference counts
 SKIPPED = re.compile(r"^(test\w* \([\w.]+\)).* \.\.\. .*?(skipped.*|expected failure)$")
 FAILED = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\w+ \([\w.]+\))")
@@ -56,7 +62,10 @@ def outcomes(text):
 
 
 def run(sojourn, test, wrapper):
-    command = [PYTHON, "-m", "test", "-v", "--timeout", "900", *LEFT_OUT.get(test, []), test]
+    """The outcomes of a test, or of several by one process, and how long they took."""
+    names = test.split()
+    left_out = [word for name in names for pattern in LEFT_OUT.get(name, []) for word in ("--ignore", pattern)]
+    command = [PYTHON, "-m", "test", "-v", "--timeout", "900", *left_out, *names]
     started = time.monotonic()
     done = subprocess.run([*wrapper, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, cwd=sojourn.folder, timeout=1800, check=False,
@@ -96,7 +105,7 @@ def test(sojourn, arguments):
     if arguments:
         names = arguments
     else:
-        names = (LONG if IS_LONG else SHORT).split() + SHORT.split() * (REPEATS - 1)
+        names = LONG.split() + SHORT.split() * (REPEATS - 1) if IS_LONG else DEFAULT
     idle = 0
     for number, name in enumerate(names):
         print(f"{number + 1} of {len(names)}", end=" ", flush=True)

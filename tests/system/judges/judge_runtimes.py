@@ -79,7 +79,7 @@ def test(sojourn, arguments):
     wanted = [each for each in RUNTIMES if not arguments or each[0] == arguments[0]]
     need("javac", *(name for name, _, _ in wanted))
     subprocess.run(["javac", "-d", sojourn.folder, os.path.join(PROGRAMS, "Judge.java")], check=True)
-    for size in sizes(3000, 100000):
+    for size in sizes(300, 100000):
         for name, command, modules in wanted:
             one_program(sojourn, name, command, modules, size)
     if IS_LONG and (not arguments or arguments[0] in ("perl", "perl_tests")):

@@ -19,6 +19,8 @@ def test_locked(sojourn, program):
     """Another thread holds the loader's lock as the program forks, for ever as its child sees it."""
     database = sojourn.path("locked.db")
     done, summary = sojourn.record([program, "locked"], database, ["--zombies", "heap", "--memory", "*"])
+    codes = sojourn.sql(database, "SELECT exit_code FROM processes WHERE how = 'forked'")
+    check(codes == [{"exit_code": 4}] or not tells_exits(), f"{codes}")
     check(done.stdout == b"4 0\n", f"the child: {done.stdout} {done.stderr.decode()}")
     check(calls_of(sojourn, database, "in_child") == CALLS and summary["lost_calls"] == 0, f"{summary}")
     found = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
@@ -42,7 +44,39 @@ def test_unseen(sojourn, program):
         check_accounts(sojourn, database)
 
 
+def tells_exits():
+    """Kernels before 6.15 do not tell of processes that their parent has waited for."""
+    return tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 15)
+
+
+def test_run(sojourn, program):
+    """Programs begun in every way join, see nothing of it, and end as they say."""
+    database = sojourn.path("run.db")
+    done, summary = sojourn.record([program, "run"], database)
+    said = done.stdout.decode().splitlines()
+    check(said == ["4 0"] * len(said) and len(said) == 7, f"{said} {done.stderr.decode()}")
+    check(calls_of(sojourn, database, "leaf") == CALLS * len(said) and not summary["unrecorded_programs"],
+          f"{calls_of(sojourn, database, 'leaf')} calls of leaf: {summary}")
+    codes = sojourn.sql(database, "SELECT how, exit_code, count(*) AS count FROM processes GROUP BY 1, 2")
+    known = sum(row["count"] for row in codes if row["how"] == "exec" and row["exit_code"] == 4)
+    check(all(row["exit_code"] in (None, 4 if row["how"] == "exec" else 0) for row in codes), f"{codes}")
+    check(known == len(said) or not tells_exits(), f"{codes}")
+
+
+def test_become(sojourn, program):
+    """What a wrapper becomes is recorded, whatever children are; what it runs beside is not."""
+    for children in ("none", "forked", "all"):
+        database = sojourn.path(f"become-{children}.db")
+        done, summary = sojourn.record(["sh", "-c", f"{program} leaf; exec {program} become"], database,
+                                       ["--children", children])
+        calls = calls_of(sojourn, database, "leaf")
+        check(done.returncode == 4 and calls == CALLS * (2 if children == "all" else 1),
+              f"{children}: {done.returncode}, {calls} calls: {summary}")
+
+
 def test(sojourn, arguments):
+    test_run(sojourn, arguments[0])
+    test_become(sojourn, arguments[0])
     test_locked(sojourn, arguments[0])
     test_unseen(sojourn, arguments[0])
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The recorded call trees of the samples equal what the samples print of their own calls.
 
-golden_trees.py BUILD_FOLDER [FILTER]: every sample of tests/samples as built by gcc and clang at -O0
-to -O3 (those whose path contains FILTER); the one that calls enough, once more with --clock adaptive.
+golden_trees.py BUILD_FOLDER [FILTER]: every sample of tests/samples as built by gcc and clang at -O0 and
+-O2, for AArch64 at -O0 or -O2 by each compiler (those whose path contains FILTER); the sample that calls
+enough, once more with --clock adaptive. SJ_LONG=1: every build, -O1 and -O3 too.
 """
 import collections
 import glob
@@ -10,7 +11,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import IS_LONG, check, check_accounts, main
 
 CALLS = "SELECT stream_id, depth, function_id, ending FROM calls ORDER BY call_id"
 SUMS = (
@@ -20,6 +21,8 @@ SUMS = (
     "FROM sessions"
 )
 SAMPLE = "SELECT function_id, name FROM functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
+# Each compiler at two levels, each machine, the samples of C++ on both machines, pointer authentication.
+DEFAULT = ("gcc-O0", "gcc-O2", "clang-O0", "clang-O2", "aarch64-gcc-O0", "aarch64-clang-O2", "aarch64-pac-O2")
 UNHOOKED = "SELECT name, reason FROM unhooked_functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
 
 
@@ -69,13 +72,14 @@ def recorded(sojourn, database):
 
 
 def one_sample(sojourn, program, *options):
+    words, own_options = of_sample(program)
     label = " ".join(["/".join(program.split("/")[-2:]), *options])
     truth = sojourn.path("truth")
     if os.path.exists(truth):
         os.unlink(truth)
     database = sojourn.path(label.replace("/", "-") + ".db")
     done, summary = sojourn.record(
-        [program], database, ["--block-ms", "10000", *options],
+        [program, *words], database, ["--block-ms", "10000", *own_options, *options],
         env=dict(sojourn.environment, TRUTH_FILE=truth),
     )
     check(done.returncode == 0, f"{label} ended with {done.returncode}: {done.stderr.decode()}")
@@ -97,11 +101,29 @@ def one_sample(sojourn, program, *options):
     return len(names), len(left_out)
 
 
+def folders(samples):
+    if IS_LONG:
+        return sorted(glob.glob(os.path.join(samples, "*-O?")))
+    return [os.path.join(samples, name) for name in DEFAULT]
+
+
+def is_compared(program):
+    """A million levels take long to compare: at two levels of optimisation, by default of one program a machine."""
+    return "s_deep" not in program or program.split("-O")[1][0] in "02" and (
+        IS_LONG or os.path.dirname(program).endswith(("/gcc-O2", "aarch64-clang-O2")))
+
+
+def of_sample(program):
+    """Words and options of a sample: by default the deep recursion is recorded alone, less deep where it is emulated."""
+    if IS_LONG or "s_deep" not in program:
+        return [], []
+    return ["100000"] if "aarch64" in program else [], ["--function", "s_*"]
+
+
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
-    # A million levels take long to compare: at two levels of optimisation only.
-    programs = sorted(glob.glob(os.path.join(build, "tests/samples/*-O?/s_*")))
-    programs = [name for name in programs if "s_deep" not in name or name.split("-O")[1][0] in "02"]
+    programs = [program for folder in folders(os.path.join(build, "tests/samples"))
+                for program in sorted(glob.glob(os.path.join(folder, "s_*"))) if is_compared(program)]
     if arguments:
         programs = [program for program in programs if arguments[0] in program]
     check(len(programs) > 0, "no samples found")

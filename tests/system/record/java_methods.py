@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Java: what a program counts of its own calls equals what was recorded, under every collector and
 compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
-hundred more runs together with --libs, and four with the whole JDK compiled and --libs.
+hundred more runs together with --libs, four with the whole JDK compiled and --libs; where methods are compiled
+before they run, those of the whole JDK.
 
 java_methods.py BUILD_FOLDER SAMPLES_FOLDER [FIRST COUNT]    FIRST, COUNT: only these of the hundred runs
 """
@@ -14,11 +15,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from java_programs import JAVAC, compiled_first
+from sojourn_testing import IS_LONG, PATIENCE_S, check, check_accounts, main
 
 ROUNDS, WORKERS = 3000, 3
 COLLECTORS = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC"]
 MODES = [*COLLECTORS, "-Xint", "-Xcomp"]
+OWN = ("Counted", "Counted$Item", "Faults")
 CALLS = (
     "SELECT name, ending, count(*) AS calls FROM calls JOIN functions USING (function_id) "
     "WHERE name LIKE 'Counted%' GROUP BY name, ending"
@@ -36,9 +39,9 @@ LOSSLESS = ["--block-ms", "10000"]
 COMPILED = ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileOnly=Counted,java/sojourn/Probe"]
 
 
-def compile_java(sojourn, source):
+def compile_java(sojourn, *sources):
     folder = sojourn.path("classes")
-    done = subprocess.run(["javac", "-d", folder, source], capture_output=True, text=True)
+    done = subprocess.run([*JAVAC, "-d", folder, *sources], capture_output=True, text=True)
     check(done.returncode == 0, f"javac failed: {done.stderr}")
     return folder
 
@@ -61,12 +64,18 @@ def check_counts(told, counts, label):
     check(counts["Counted.main(java.lang.String[])"] == {"returned": 1}, f"{label}: {counts}")
 
 
+def options_of(mode):
+    return compiled_first(*OWN) if mode == "-Xcomp" else [mode]
+
+
 def every_mode(sojourn, classes):
     for number, mode in enumerate(MODES):
         for libraries in ([], ["--libs"]) if number == 0 else ([],):
             database = sojourn.path(f"mode{number}{len(libraries)}.db")
+            # The second compiler's own functions, recorded, are most of a run.
+            short = ["-XX:TieredStopAtLevel=1"] if libraries and not IS_LONG else []
             done, _ = sojourn.record(
-                ["java", mode, "-Xverify:all", "-cp", classes, "Counted", str(ROUNDS), str(WORKERS)],
+                ["java", *options_of(mode), *short, "-Xverify:all", "-cp", classes, "Counted", str(ROUNDS), str(WORKERS)],
                 database, [*LOSSLESS, *libraries], text=True)
             check(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
             check(done.stderr == "", f"{mode}: the JVM says {done.stderr}")
@@ -160,9 +169,10 @@ def compiler(sojourn, samples):
     """All classes of the JDK's compiler have probes, and it compiles the same."""
     source = os.path.join(samples, "Shapes.java")
     plain, probed, database = (sojourn.path(name) for name in ("plain", "probed", "javac.db"))
-    subprocess.run(["javac", "-d", plain, source], check=True)
+    command = JAVAC if not IS_LONG else ["javac"]
+    subprocess.run([*command, "-d", plain, source], check=True)
     done, summary = sojourn.record(
-        ["javac", "-J-Xverify:all", "-d", probed, source], database,
+        [*command, "-J-Xverify:all", "-d", probed, source], database,
         [*LOSSLESS, "--java-system", "java.*"], text=True)
     check(done.returncode == 0, f"javac with probes: {done.stdout}{done.stderr}")
     for name in os.listdir(plain):
@@ -184,7 +194,7 @@ def faults(sojourn, classes):
     for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp")):
         database = sojourn.path(f"faults{number}.db")
         done, summary = sojourn.record(
-            ["java", mode, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,
+            ["java", *options_of(mode), "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,
             text=True)
         check(done.returncode == 3 and done.stdout == "done\n", f"{mode}: {done.stdout}{done.stderr}")
         check(summary["orphan_exits"] == 0 and summary["torn"] == 0, f"{mode}: {summary}")
@@ -213,16 +223,50 @@ def recorder_killed(sojourn, classes):
     check(recorder.stdout.read() == "late 42\n", "the program did not go on")
 
 
+# A JVM with virtual threads, as far as the agent can tell: JDK 17 has none, so the class is put into java.base.
+VIRTUAL = """package java.lang;
+public class VirtualThread extends Thread { public VirtualThread(Runnable run) { super(run); } }"""
+TURNS = """public class Turns {
+    static int leaf(int n) { return n + 1; }
+    static int work(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
+    public static void main(String[] words) throws Exception {
+        Thread thread = (Thread) Class.forName("java.lang.VirtualThread").getConstructor(Runnable.class)
+            .newInstance((Runnable) () -> System.out.println(work(100)));
+        thread.start();
+        thread.join();
+        System.out.println(work(10));
+    }
+}"""
+
+
+def virtual_threads(sojourn):
+    """Calls in virtual threads are counted only, and that is said; those of other threads are recorded."""
+    folder = sojourn.path("turns")
+    for path, text in (("java/lang/VirtualThread.java", VIRTUAL), ("Turns.java", TURNS)):
+        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+            file.write(text)
+    subprocess.run(["javac", "--patch-module", f"java.base={folder}", "-d", f"{folder}/base",
+                    f"{folder}/java/lang/VirtualThread.java"], check=True, capture_output=True, timeout=PATIENCE_S)
+    subprocess.run(["javac", "-d", f"{folder}/own", f"{folder}/Turns.java"], check=True, timeout=PATIENCE_S)
+    database = sojourn.path("turns.db")
+    done, _ = sojourn.record(["java", "--patch-module", f"java.base={folder}/base", "-cp", f"{folder}/own", "Turns"],
+                             database, LOSSLESS, text=True)
+    check((done.returncode, done.stdout) == (0, "5050\n55\n"), f"virtual threads: {done}")
+    check("102 calls of Java methods in virtual threads were counted only" in done.stderr, f"virtual threads: {done.stderr}")
+    found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS.replace("Counted%", "Turns.%"))}
+    check(found == {"Turns.leaf(int)": 10, "Turns.work(int)": 1, "Turns.main(java.lang.String[])": 1}, f"{found}")
+    check_accounts(sojourn, database)
+
+
 def test(sojourn, arguments):
     samples = arguments[0]
-    classes = compile_java(sojourn, os.path.join(samples, "Counted.java"))
+    classes = compile_java(sojourn, *(os.path.join(samples, f"{name}.java") for name in ("Counted", "Waits", "Faults")))
     if len(arguments) > 1:
         many_with_libraries(sojourn, classes, int(arguments[1]), int(arguments[2]))
         return
-    compile_java(sojourn, os.path.join(samples, "Waits.java"))
-    compile_java(sojourn, os.path.join(samples, "Faults.java"))
     every_mode(sojourn, classes)
-    if os.environ.get("SJ_LONG") == "1":
+    if IS_LONG:
         many_with_libraries(sojourn, classes, 0, 100)
         compiled_with_libraries(sojourn, classes)
     leaf_probes(sojourn, classes)
@@ -230,6 +274,7 @@ def test(sojourn, arguments):
     faults(sojourn, classes)
     compiler(sojourn, samples)
     recorder_killed(sojourn, classes)
+    virtual_threads(sojourn)
 
 
 main(test)

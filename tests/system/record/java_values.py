@@ -174,6 +174,19 @@ def what_is_not_possible_is_said(sojourn):
           f"errno: {done}")
 
 
+def types_are_checked(sojourn):
+    """What a rule sets is of the method's type, or no call is changed; how many were not is said."""
+    command = ["java", "-cp", sojourn.path("classes"), "Ruled"]
+    rules = [{"name": "wide", "function": "Ruled.open", "result": True, "as": "long", "change": {"set": 7}},
+             {"name": "whole", "function": "Ruled.scale", "argument": 1, "as": "float",
+              "change": {"argument": 2, "as": "long", "set": 7}}]
+    permit(sojourn, ["set", "return"])
+    done, _, database = record(sojourn, command, "unfit.db", write_policy(sojourn, rules))
+    check(done.stdout.splitlines() == PLAIN and not hits_of(sojourn, database), f"unfit: {done.stdout}")
+    for name in ("wide", "whole"):
+        check(f"rule '{name}': what it sets is not of the methods' type, so 1 calls stayed" in done.stderr, f"unfit: {done.stderr}")
+
+
 def without_memory_or_stack(sojourn, samples):
     """Overflows of the stack and of the heap, also within what records values, leave balanced calls."""
     classes = compile_java(sojourn, samples, "Faults")
@@ -273,6 +286,7 @@ def test(sojourn, arguments):
     values_are_in_function_txt(sojourn, samples)
     rules_change_calls(sojourn, samples)
     what_is_not_possible_is_said(sojourn)
+    types_are_checked(sojourn)
     without_memory_or_stack(sojourn, samples)
     a_full_ring_delays_no_safepoint(sojourn, samples)
     in_a_running_program(sojourn, samples)

@@ -1,12 +1,13 @@
 """What may go wrong beside a Mono program: exceptions through native frames, other profilers, a recorder
-that is slow, stopped or killed while it is asked about a method, and a program that is killed."""
+that is slow, stopped or killed while it is asked about a method, and a program that is killed. SJ_LONG=1: each
+engine with the runtime's own functions, killed at 50 moments."""
 import os
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, stop_all_threads, wait_for
+from sojourn_testing import IS_LONG, PATIENCE_S, check, check_accounts, children, main, stop_all_threads, wait_for
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
@@ -43,7 +44,8 @@ def same_and_as_told(sojourn, command, name, options=()):
 def exceptions_through_native_frames(sojourn):
     """In both engines, and with the functions of the runtime that unwind."""
     program = compile_sample(sojourn, "Natives.cs", "Natives.exe")
-    for options in ((), ("--libs",), ("--mono-engine", "in_place"), ("--mono-engine", "in_place", "--libs")):
+    engines = ((), ("--mono-engine", "in_place", "--libs"))
+    for options in (*engines, ("--libs",), ("--mono-engine", "in_place")) if IS_LONG else engines:
         database = same_and_as_told(sojourn, ["mono", program], f"natives{len(options)}.db", options)
         rows = sojourn.sql(database, """SELECT f.name, c.ending, count(*) AS calls FROM calls c
             JOIN functions f USING (function_id) WHERE f.name LIKE 'Natives:%' AND c.ending <> 'returned'

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Calls that end by a jump to another hooked function are shown as its callers; their stack frames
-end when that one's begins. tail_calls.py BUILD_FOLDER SAMPLE..."""
+end when that one's begins. tail_calls.py BUILD_FOLDER SAMPLE... FORMS FORMS_AARCH64"""
 import os
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from sojourn_testing import EMULATOR, PATIENCE_S, check, check_accounts, main
 
 ROUNDS = 20000
 CALLS = {"tail_start": 2 * ROUNDS, "tail_chain": ROUNDS, "tail_maybe": ROUNDS, "tail_to_loop": ROUNDS,
@@ -19,6 +21,15 @@ ORDER = (
     "physical_duration_ns FROM calls JOIN functions USING (function_id) ORDER BY call_id"
 )
 CALLEES = {"tail_end", "tail_loop"}
+# The functions of tail_forms.c that do not jump to `leaf`; two jump to what is not hooked.
+FORM_CALLEES = {"jump_near_at_once": "near_leaf", "jump_far": "far_leaf", "jump_if_far": "far_leaf",
+                "jump_to_mark": "marked_leaf", "jump_to_tiny": "tiny", "jump_with_carry": "carry_leaf",
+                "jump_if_with_carry": "carry_leaf", "through_mark": "marked_leaf", "through_tiny": "tiny",
+                "through_carry": "carry_leaf", "to_linkage_table": "library_leaf", "to_import": "library_leaf",
+                "packed": "packed_leaf", "jump_with_flags": "flag_leaf", "jump_if_with_flags": "flag_leaf",
+                "jump_to_signing": "signing_leaf", "through_flags": "flag_leaf", "through_x0": "leaf_of_x1"}
+UNHOOKED = {"to_unhooked", "through_unhooked"}
+FORM_NAME = re.compile("jump_|through_|to_|from_|packed$")
 
 
 def jumps(rows, program):
@@ -50,8 +61,24 @@ def record(sojourn, program, label, options=()):
     return done.stdout, counts, rows
 
 
+def test_forms(sojourn, program, rounds, forms):
+    """Every form of jump leads to its callee; what is called after a jump to unhooked code is none."""
+    emulator = EMULATOR if "aarch64" in program else []
+    plain = subprocess.run([*emulator, program], capture_output=True, check=True, timeout=PATIENCE_S)
+    output, counts, rows = record(sojourn, program, "all", ["--libs", "--exclude", "unhooked_leaf"])
+    check(output == plain.stdout, f"{program} said {output}, not {plain.stdout}")
+    names = {name for name in counts if FORM_NAME.match(name)} - {"packed_leaf"}
+    check(len(names) == forms, f"{program} has {len(names)} forms: {sorted(names)}")
+    found = {pair: calls for pair, calls in jumps(rows, program).items() if pair[0] in names}
+    wanted = {(name, FORM_CALLEES.get(name, "leaf")): rounds for name in names - UNHOOKED}
+    check(found == wanted, f"{program}: {set(found.items()) ^ set(wanted.items())}")
+
+
 def test(sojourn, arguments):
-    for program in arguments:
+    *programs, forms, emulated_forms = arguments
+    test_forms(sojourn, forms, 300, 31)
+    test_forms(sojourn, emulated_forms, 100, 20)
+    for program in programs:
         output, counts, rows = record(sojourn, program, "all")
         check(counts == CALLS, f"{program}: calls {counts}")
         found = jumps(rows, program)

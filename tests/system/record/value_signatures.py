@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Signatures in source order: of functions with generated signatures, mixed of whole and floating-point
 numbers, texts and structures, what each was given and returned is recorded as it prints it itself, by
-gcc and clang at -O0 to -O2; mistakes are one sentence.
+gcc and clang at -O0 and -O2; mistakes are one sentence.
 
-value_signatures.py BUILD_FOLDER (SJ_LONG=1: a thousand signatures; SJ_SEED: other ones)
+value_signatures.py BUILD_FOLDER (SJ_LONG=1: a thousand signatures, at -O1 too; SJ_SEED: other ones)
 """
 import os
 import random
@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main, wait_for
+from sojourn_testing import IS_LONG, check, check_accounts, main, wait_for
 
 # A recording has 256 rules about values, a function 16.
 FUNCTIONS, VALUES, POSITIONS = 16, 16, 15
 GENERAL, VECTORS, STACK_WORDS = 6, 8, 7
-ROUNDS = 11 if os.environ.get("SJ_LONG") == "1" else 2
+ROUNDS = 11 if IS_LONG else 2
 C_TYPES = {"int": "int", "uint": "unsigned", "long": "long", "ulong": "unsigned long",
            "char": "signed char", "bool": "bool", "hex": "unsigned long", "pointer": "void *",
            "float": "float", "double": "double", "str": "const char *", "struct": "large"}
@@ -190,7 +190,7 @@ def test(sojourn, arguments):
     check(all(compilers), f"compilers: {compilers}")
     count = values = 0
     for compiler in compilers:
-        for level in range(3):
+        for level in range(3) if IS_LONG else (0, 2):
             for _ in range(ROUNDS):
                 signatures = []
                 while len(signatures) < FUNCTIONS:

@@ -12,6 +12,15 @@ import time
 from sojourn_testing import PATIENCE_S, check, wait_for
 
 
+# What refuses an attach to a process that ends, or executes another program, meanwhile.
+ENDINGS = ("has ended", "runs another program", "there is no process", "first thread of process", "is ending",
+           "cannot be traced or has ended")
+
+
+def tells_of_an_end(done):
+    return any(sentence in done.stderr for sentence in ENDINGS)
+
+
 def work_of(process):
     """Rounds of work that a sample, or the program of a recorder, has done so far."""
     process.stdin.write("?")
@@ -214,8 +223,7 @@ class Met:
         done, summary = attach(sojourn, pid, database,
                                ["--for", f"{chance.randrange(5, 60)}ms", *options])
         if summary is None:
-            check(has_ended() or "ended" in done.stderr or "no process" in done.stderr,
-                  f"{what}: {done}")
+            check(has_ended() or tells_of_an_end(done), f"{what}: {done}")
         else:
             left = summary["left_bytes"]
             check(left == 0 or self.forks_threads and left % mapped_bytes(sojourn) == 0,

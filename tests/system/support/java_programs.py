@@ -3,18 +3,30 @@ import json
 import os
 import subprocess
 
-from sojourn_testing import PATIENCE_S, check, wait_for
+from sojourn_testing import IS_LONG, PATIENCE_S, check, wait_for
 
 INTERNAL_ASM = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
+
+
+# The compiler runs for a second: by the JVM's first compiler, which starts sooner, and on one thread.
+JAVAC = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"]
 
 
 def compile_java(sojourn, folder, *names, options=()):
     """Returns the folder of the class files."""
     classes = sojourn.path("classes")
     sources = [os.path.join(folder, f"{name}.java") for name in names]
-    done = subprocess.run(["javac", "-d", classes, *options, *sources], capture_output=True, text=True)
+    done = subprocess.run([*JAVAC, "-d", classes, *options, *sources], capture_output=True, text=True)
     check(done.returncode == 0, f"javac failed: {done.stderr}")
     return classes
+
+
+def compiled_first(*classes):
+    """Options of java that compile methods before they run: by default those of the classes and of the
+    probes, with SJ_LONG=1 those of the whole JDK."""
+    if IS_LONG:
+        return ["-Xcomp"]
+    return ["-Xcomp", "-XX:CompileCommand=quiet", f"-XX:CompileOnly={','.join([*classes, 'java/sojourn/Probe'])}"]
 
 
 def jvm_reports(sojourn, database, kind):

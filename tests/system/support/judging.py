@@ -6,10 +6,9 @@ import re
 import shutil
 import subprocess
 
-from sojourn_testing import Failure, check, check_accounts
+from sojourn_testing import IS_LONG, Failure, check, check_accounts
 
 LEAST_HOOKED = 0.95
-IS_LONG = bool(os.environ.get("SJ_LONG"))
 REPEATS = 20 if IS_LONG else 1
 
 os.environ["PATH"] += ":/usr/sbin:/sbin"

@@ -17,6 +17,9 @@ EMULATOR = ["env", "G_SLICE=always-malloc", "qemu-aarch64", "-U", "G_SLICE", "-L
 # Less than the TIMEOUT of system tests, so that a test says what it waits for.
 PATIENCE_S = 300
 
+# True if the long forms of the tests are asked for.
+IS_LONG = os.environ.get("SJ_LONG", "") not in ("", "0")
+
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples")
 
 

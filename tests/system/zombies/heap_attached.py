@@ -11,7 +11,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, until_met
+from attaching import (Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, tells_of_an_end,
+                       until_met)
 from heap_mistakes import FOUND, HEAP, MORE
 from sojourn_testing import PATIENCE_S, check, main
 
@@ -232,7 +233,7 @@ def watch_program(sojourn, command, database, policy, chance):
             done = sojourn.run(["attach", "-q", "-o", database, "--for", f"{chance.randrange(50, 400)}ms",
                                 *options, str(program.pid)], capture_output=True, text=True)
             rounds += done.returncode == 0
-            check(done.returncode == 0 or program.poll() is not None or "ended" in done.stderr, f"{done}")
+            check(done.returncode == 0 or program.poll() is not None or tells_of_an_end(done), f"{done}")
         output = program.communicate()[0]
     check(run_plain(["printf", "%s", output])[0][0] == expected[0] and program.returncode == expected[1],
           f"python3 ended with {program.returncode}: {output}")

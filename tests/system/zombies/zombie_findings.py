@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Findings of freed memory in the lab: one mistake in many sessions of three devices and two builds is
 one row; people resolve it and keep notes, also over HTTP; a device lets a process keep less; whoever is
-killed, no report is lost or comes twice. zombie_findings.py BUILD_FOLDER SAMPLES: 100 sessions with
-SJ_LONG=1."""
+killed, no report is lost or comes twice. zombie_findings.py BUILD_FOLDER SAMPLES: six sessions, each build on
+each device; 100 with SJ_LONG=1."""
 import json
 import os
 import shutil
@@ -17,10 +17,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attaching import Target
 from fleet_testing import Collector, Device, enrol, free_port
 from heap_attached import Heap
-from sojourn_testing import PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main, wait_for
 
 WATCH = ["--profile", "--exclude", "*", "--zombies", "heap"]
-SESSIONS = 100 if os.environ.get("SJ_LONG") == "1" else 12
+SESSIONS = 100 if IS_LONG else 6
 FINDING = "SELECT kind, used_in, freed_in, reports, sessions, devices, builds, state, note FROM zombie_findings"
 
 

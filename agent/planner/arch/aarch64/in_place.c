@@ -69,6 +69,31 @@ static void emit_moved(const function_work *work, const sj_code *code)
     }
 }
 
+/* The function that begins where a jump leads, or none. */
+static uint32_t callee_of(const sj_module *module, const sj_code *code)
+{
+    const uint32_t callee = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF
+                                ? sj_module_range_at(module, sj_code_target(code))
+                                : SJ_CODE_RANGE_NONE;
+    return callee != SJ_CODE_RANGE_NONE && module->ranges[callee].parent == callee &&
+                   sj_code_target(code) == module->ranges[callee].start
+               ? callee
+               : SJ_CODE_RANGE_NONE;
+}
+
+static void emit_leave(const function_work *work, const sj_code *code)
+{
+    enum { WORD_BR = 0xd61f0000, REGISTER_SHIFT = 5, REGISTER_MASK = 31 };
+    const uint32_t word = sj_word_read(bytes_of(work, code));
+    const uint32_t jump_register = word >> REGISTER_SHIFT & REGISTER_MASK;
+    if ((word & ~(uint32_t)(REGISTER_MASK << REGISTER_SHIFT)) == (uint32_t)WORD_BR &&
+        jump_register < SJ_JUMP_REGISTERS) {
+        sj_emit_jump_leave(work->builder, jump_register);
+    } else {
+        sj_emit_probe(work->builder, SJ_OPERATION_LEAVE, false);
+    }
+}
+
 /* Emits what follows where a site's branch is taken, or where it ends without one. */
 static void emit_taken(const function_work *work, const sj_code *code, sj_exit exit)
 {
@@ -77,7 +102,12 @@ static void emit_taken(const function_work *work, const sj_code *code, sj_exit e
         sj_emit_jump_stub(work->builder, work->behind_entry);
         return;
     }
-    sj_emit_probe(work->builder, SJ_OPERATION_LEAVE, false);
+    const uint32_t callee = callee_of(work->builder->module, code);
+    if (callee != SJ_CODE_RANGE_NONE) {
+        sj_emit_tail_call(work->builder, callee);
+        return;
+    }
+    emit_leave(work, code);
     if (code->kind == SJ_CODE_JUMP_IF) {
         sj_emit_jump(work->builder, sj_code_target(code));
     } else {

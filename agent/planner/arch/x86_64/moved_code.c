@@ -78,17 +78,106 @@ void sj_emit_to_label(sj_builder *builder, const sj_code *code, uint32_t label)
     sj_emit_copy_to_label(builder, bytes, size, (uint8_t)(size - sizeof(int32_t)), label);
 }
 
+enum {
+    JUMP_MAX_BYTES = 12,
+    REX = 0x40,
+    REX_W = 0x48,
+    REX_R = 0x44,
+    LOAD_RCX = 1 << MODRM_REG_SHIFT
+};
+
+/* Makes the load to rcx of what a jump through memory reads: 8B /1 in the place of FF /4, without
+ * the prefixes of jumps. Returns its length; the position of a displacement is raised by how much
+ * longer the load is. */
+static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8_t *field)
+{
+    uint8_t size = 0;
+    uint8_t at = 0;
+    uint8_t rex = REX_W;
+    for (; jump[at] != 0xff; at++) {
+        if ((jump[at] & 0xf0) == REX) {
+            rex = (uint8_t)((jump[at] | REX_W) & ~(REX_R & ~REX));
+        } else if (jump[at] != 0x3e && jump[at] != 0xf2) { /* notrack, bnd */
+            load[size++] = jump[at];
+        }
+    }
+    load[size++] = rex;
+    load[size++] = 0x8b;
+    *field = (uint8_t)(*field + size - (at + 1));
+    load[size++] = (uint8_t)((jump[at + 1] & ~(7 << MODRM_REG_SHIFT)) | LOAD_RCX);
+    for (at += 2; at < length; at++) {
+        load[size++] = jump[at];
+    }
+    return size;
+}
+
+/* Code that stores the address that a jump leads to where SJ_OPERATION_JUMP_LEAVE finds it. */
+typedef struct target_store {
+    uint8_t bytes[SJ_JUMP_STORE_MAX_BYTES];
+    uint8_t size;
+    uint8_t field; /* that leads to the jump's target; 0: none */
+} target_store;
+
+static void append(target_store *store, const uint8_t *bytes, uint8_t size)
+{
+    memcpy(store->bytes + store->size, bytes, size);
+    store->size = (uint8_t)(store->size + size);
+}
+
+static void store_register(target_store *store, const uint8_t *jump, uint8_t length)
+{
+    const uint8_t reg = (uint8_t)(jump[length - 1] & 7);
+    const bool is_high = length >= 3 && (jump[length - 3] & 0xf1) == 0x41;
+    const uint8_t move[] = {(uint8_t)(REX_W | (is_high ? REX_R : 0)), 0x89,
+                            (uint8_t)(0x44 | reg << MODRM_REG_SHIFT), 0x24, 0xb8};
+    append(store, move, sizeof(move));
+}
+
+static target_store store_target(const sj_module *module, const sj_code *exit)
+{
+    static const uint8_t keep_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb0};    /* mov %rcx, -80(%rsp) */
+    static const uint8_t store_rcx[] = {0x48, 0x89, 0x4c, 0x24, 0xb8};   /* mov %rcx, -72(%rsp) */
+    static const uint8_t restore_rcx[] = {0x48, 0x8b, 0x4c, 0x24, 0xb0}; /* mov -80(%rsp), %rcx */
+    static const uint8_t lea_rcx[] = {0x48, 0x8d, 0x0d, 0, 0, 0, 0};     /* lea target, %rcx */
+    _Static_assert(SJ_JUMP_TARGET_BELOW == 72, "store_rcx");
+    enum { LEA_FIELD = 3 };
+    const uint8_t *jump = module->text + exit->at;
+    const bool is_direct = exit->kind != SJ_CODE_JUMP_INDIRECT;
+    target_store store = {0};
+    if (!is_direct && (exit->flags & (SJ_CODE_MEMORY | SJ_CODE_RELATIVE)) == 0) {
+        store_register(&store, jump, exit->length);
+        return store;
+    }
+    append(&store, keep_rcx, sizeof(keep_rcx));
+    if (is_direct) {
+        store.field = (uint8_t)(store.size + LEA_FIELD);
+        append(&store, lea_rcx, sizeof(lea_rcx));
+    } else {
+        uint8_t field = exit->field;
+        uint8_t load[SJ_PATCH_MAX_BYTES + 1];
+        const uint8_t size = load_of(jump, exit->length, load, &field);
+        store.field = (exit->flags & SJ_CODE_RELATIVE) != 0 ? (uint8_t)(store.size + field) : 0;
+        append(&store, load, size);
+    }
+    append(&store, store_rcx, sizeof(store_rcx));
+    append(&store, restore_rcx, sizeof(restore_rcx));
+    return store;
+}
+
 /* The probe in front of an exit: a return, or a jump that is going to be taken. */
 static void emit_leave(sj_builder *builder, const sj_code *exit)
 {
     const sj_module *module = builder->module;
-    bool has_dead_flags = false;
     if (exit->kind == SJ_CODE_RETURN) {
-        has_dead_flags = module->ranges[builder->function].dead_flags_at_return;
-    } else if (exit->kind == SJ_CODE_JUMP || exit->kind == SJ_CODE_JUMP_IF) {
-        has_dead_flags = sj_flags_are_dead(module, sj_code_target(exit));
+        sj_emit_probe(builder, SJ_OPERATION_LEAVE,
+                      module->ranges[builder->function].dead_flags_at_return);
+    } else if (module->is_generated || exit->length > JUMP_MAX_BYTES) {
+        sj_emit_probe(builder, SJ_OPERATION_LEAVE, false);
+    } else {
+        const target_store store = store_target(module, exit);
+        sj_emit_stored_jump_leave(builder, store.bytes, store.size, store.field,
+                                  sj_code_target(exit));
     }
-    sj_emit_probe(builder, SJ_OPERATION_LEAVE, has_dead_flags);
 }
 
 /* The function that a jump to an offset calls, when the flags need not be kept until then; or

@@ -1,6 +1,7 @@
 /* A table of changes that is not whole is none: reading behind the end of its file would end the
  * program. */
 #include "agent/inproc/recorder/changes.h"
+#include "proto/block/value.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -48,10 +49,43 @@ static void half_a_table_is_none(void **state)
     free(changes);
 }
 
+/* What rules set, as kinds, and the numbers that it fits. */
+static void only_what_fits_is_set(void **state)
+{
+    static const sj_changed_number boolean = {.bytes = 1, .most = 1};
+    static const sj_changed_number small = {.bytes = 2, .most = UINT16_MAX};
+    static const sj_changed_number whole = {.bytes = 4, .most = UINT32_MAX};
+    static const sj_changed_number wide = {.bytes = 8, .most = UINT64_MAX};
+    static const sj_changed_number single = {.is_real = true, .bytes = 4};
+    static const sj_changed_number real = {.is_real = true, .bytes = 8};
+    static const struct {
+        sj_value_kind kind;
+        int64_t bits;
+        sj_changed_number number;
+        bool fits;
+    } cases[] = {{SJ_VALUE_BOOL, 1, boolean, true},        {SJ_VALUE_INT, 1, boolean, true},
+                 {SJ_VALUE_INT, 2, boolean, false},        {SJ_VALUE_INT, -1, boolean, false},
+                 {SJ_VALUE_LONG, 1, boolean, false},       {SJ_VALUE_INT, 65535, small, true},
+                 {SJ_VALUE_INT, 65536, small, false},      {SJ_VALUE_INT, -32768, small, true},
+                 {SJ_VALUE_INT, -32769, small, false},     {SJ_VALUE_INT, INT32_MIN, whole, true},
+                 {SJ_VALUE_UINT, UINT32_MAX, whole, true}, {SJ_VALUE_LONG, 1, whole, false},
+                 {SJ_VALUE_LONG, INT64_MIN, wide, true},   {SJ_VALUE_INT, -1, wide, true},
+                 {SJ_VALUE_FLOAT, 0, single, true},        {SJ_VALUE_DOUBLE, 0, single, false},
+                 {SJ_VALUE_DOUBLE, 0, real, true},         {SJ_VALUE_FLOAT, 0, real, false},
+                 {SJ_VALUE_INT, 0, real, false},           {SJ_VALUE_DOUBLE, 0, wide, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const sj_due_change due = {.target = sj_value_descriptor(1, cases[i].kind),
+                                   .bits = (uint64_t)cases[i].bits};
+        assert_int_equal(sj_recorder_change_fits(&due, cases[i].number), cases[i].fits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(half_a_table_is_none),
+        cmocka_unit_test(only_what_fits_is_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,32 +7,36 @@
 #include "agent/abi/stub_map.h"
 
 #include <stddef.h>
-#include <ucontext.h>
 
-enum { SJ_CONTEXT_LINK = 30 };
+/* The kernel's ucontext: words of it, and the bytes of the records. */
+enum {
+    SJ_CONTEXT_LINK = 184 / 8 + 30,
+    SJ_CONTEXT_SP = 432 / 8,
+    SJ_CONTEXT_PC = 440 / 8,
+    SJ_CONTEXT_RECORDS_AT = 464,
+    SJ_CONTEXT_RECORDS_BYTES = 4096
+};
 
 static inline sj_stub_state sj_context_get(const void *frame)
 {
-    const ucontext_t *context = frame;
-    return (sj_stub_state){.pc = context->uc_mcontext.pc,
-                           .sp = context->uc_mcontext.sp,
-                           .link = context->uc_mcontext.regs[SJ_CONTEXT_LINK]};
+    const uint64_t *words = frame;
+    return (sj_stub_state){
+        .pc = words[SJ_CONTEXT_PC], .sp = words[SJ_CONTEXT_SP], .link = words[SJ_CONTEXT_LINK]};
 }
 
 static inline void sj_context_set(void *frame, const sj_stub_state *state)
 {
-    ucontext_t *context = frame;
-    context->uc_mcontext.pc = state->pc;
-    context->uc_mcontext.sp = state->sp;
-    context->uc_mcontext.regs[SJ_CONTEXT_LINK] = state->link;
+    uint64_t *words = frame;
+    words[SJ_CONTEXT_PC] = state->pc;
+    words[SJ_CONTEXT_SP] = state->sp;
+    words[SJ_CONTEXT_LINK] = state->link;
 }
 
 /* sj_context_saved returns that room; NULL: the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {
-    ucontext_t *context = frame;
-    uint8_t *records = (uint8_t *)context->uc_mcontext.__reserved;
-    const size_t most = sizeof(context->uc_mcontext.__reserved);
+    uint8_t *records = (uint8_t *)frame + SJ_CONTEXT_RECORDS_AT;
+    const size_t most = SJ_CONTEXT_RECORDS_BYTES;
     struct {
         uint32_t magic;
         uint32_t bytes;

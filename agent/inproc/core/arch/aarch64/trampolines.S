@@ -59,6 +59,33 @@ sj_arch_exec_entry:
     br x16
     .size sj_arch_exec_entry, . - sj_arch_exec_entry
 
+/* In front of an execveat, whose arguments are where the kernel has them. */
+.macro EXECAT_ENTRY name, resume
+    .globl \name
+    .hidden \name
+    .type \name, %function
+    .p2align 4
+\name:
+    hint #38 /* bti jc */
+    stp x29, x30, [sp, #-64]!
+    mov x29, sp
+    stp x0, x1, [sp, #16]
+    stp x2, x3, [sp, #32]
+    str x4, [sp, #48]
+    bl sj_exec_try_at
+    ldp x0, x1, [sp, #16]
+    ldp x2, x3, [sp, #32]
+    ldr x4, [sp, #48]
+    ldp x29, x30, [sp], #64
+    mov x8, #281 /* execveat: the instruction that was replaced */
+    adrp x16, \resume
+    ldr x16, [x16, #:lo12:\resume]
+    br x16
+    .size \name, . - \name
+.endm
+    EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
+    EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
+
 /* Never led to: sj_arch_find_inner_call finds nothing here. */
     .globl sj_arch_prctl_entry
     .hidden sj_arch_prctl_entry
@@ -80,6 +107,18 @@ sj_arch_syscall_entry:
 sj_arch_exec_resume:
     .zero 8
     .size sj_arch_exec_resume, 8
+    .globl sj_arch_execveat_resume
+    .hidden sj_arch_execveat_resume
+    .type sj_arch_execveat_resume, %object
+sj_arch_execveat_resume:
+    .zero 8
+    .size sj_arch_execveat_resume, 8
+    .globl sj_arch_fexecve_resume
+    .hidden sj_arch_fexecve_resume
+    .type sj_arch_fexecve_resume, %object
+sj_arch_fexecve_resume:
+    .zero 8
+    .size sj_arch_fexecve_resume, 8
     .globl sj_arch_prctl_resume
     .hidden sj_arch_prctl_resume
     .type sj_arch_prctl_resume, %object

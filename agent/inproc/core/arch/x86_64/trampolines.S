@@ -52,6 +52,37 @@ sj_arch_exec_entry:
     jmp *sj_arch_exec_resume(%rip)
     .size sj_arch_exec_entry, . - sj_arch_exec_entry
 
+/* In front of an execveat, whose arguments are where the kernel has them. */
+.macro EXECAT_ENTRY name, resume
+    .globl \name
+    .hidden \name
+    .type \name, @function
+\name:
+    push %rbp
+    mov %rsp, %rbp
+    push %rdi
+    push %rsi
+    push %rdx
+    push %r10
+    push %r8
+    and $-16, %rsp
+    cld
+    mov %r10, %rcx
+    call sj_exec_try_at
+    lea -40(%rbp), %rsp
+    pop %r8
+    pop %r10
+    pop %rdx
+    pop %rsi
+    pop %rdi
+    pop %rbp
+    mov $322, %eax /* execveat: the instruction that was replaced */
+    jmp *\resume(%rip)
+    .size \name, . - \name
+.endm
+    EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
+    EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
+
 /* A function of the C ABI with the arguments of a constructor; %r11 is the record of the true
  * one. */
     .globl sj_arch_init_entry
@@ -88,6 +119,8 @@ sj_arch_init_entry:
     mov %rsp, %rbp
     and $-16, %rsp
     cld
+    mov %r8, %r9
+    mov %r10, %r8
     mov %rdx, %rcx
     mov %rsi, %rdx
     mov %rdi, %rsi
@@ -141,6 +174,18 @@ sj_arch_syscall_entry:
 sj_arch_exec_resume:
     .zero 8
     .size sj_arch_exec_resume, 8
+    .globl sj_arch_execveat_resume
+    .hidden sj_arch_execveat_resume
+    .type sj_arch_execveat_resume, @object
+sj_arch_execveat_resume:
+    .zero 8
+    .size sj_arch_execveat_resume, 8
+    .globl sj_arch_fexecve_resume
+    .hidden sj_arch_fexecve_resume
+    .type sj_arch_fexecve_resume, @object
+sj_arch_fexecve_resume:
+    .zero 8
+    .size sj_arch_fexecve_resume, 8
     .globl sj_arch_prctl_resume
     .hidden sj_arch_prctl_resume
     .type sj_arch_prctl_resume, @object

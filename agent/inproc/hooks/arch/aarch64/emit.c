@@ -206,15 +206,15 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     put_branch(emitter, cold_at, *at, 0);
 }
 
-static void emit_record(sj_code_emitter *emitter, uint32_t tag)
+static void emit_record(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     uint64_t *at = &emitter->at;
     EMIT(at, 0xd53be051); /* mrs x17, cntvct_el0 */
     emit_reserve(emitter, tag);
-    EMIT(at, 0x910083f0, /* add x16, sp, #32 */
-         0xb3503e11,     /* bfi x17, x16, #48, #16 */
-         0xf8008411,     /* str x17, [x0], #8 */
-         0xd350fe10);    /* lsr x16, x16, #16 */
+    EMIT(at, 0x910083f0 | mark << 10, /* add x16, sp, #32 */
+         0xb3503e11,                  /* bfi x17, x16, #48, #16 */
+         0xf8008411,                  /* str x17, [x0], #8 */
+         0xd350fe10);                 /* lsr x16, x16, #16 */
     put_tag(emitter, at, tag);
     EMIT(at, 0xb3607c30, /* bfi x16, x1, #32, #32 */
          0xc89ffc10);    /* stlr x16, [x0] */
@@ -261,8 +261,83 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
     if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER) {
         emit_dispatch_check(emitter);
     }
-    emit_record(emitter, tag);
+    emit_record(emitter, tag, 0);
     emit_restore(emitter);
+}
+
+/* A jump to what is not emitted yet if w0 is not `word`: where it stands, for land. w1 is lost. */
+static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
+{
+    uint64_t *at = &emitter->at;
+    put_tag(emitter, at, word);
+    EMIT(at, 0x4b010001); /* sub w1, w0, w1 */
+    *at += SJ_WORD_BYTES; /* cbnz w1 */
+    return *at - SJ_WORD_BYTES;
+}
+
+static void land(const sj_code_emitter *emitter, uint64_t jump)
+{
+    const uint32_t words = (uint32_t)((emitter->at - jump) / SJ_WORD_BYTES);
+    put_word(&jump, emitter->measuring, UINT32_C(0x35000001) | words << 5); /* cbnz w1 */
+}
+
+/* Steps over a landing instruction at x17. */
+static void emit_landing(sj_code_emitter *emitter, uint32_t word)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xb9400220); /* ldr w0, [x17] */
+    const uint64_t is_other = emit_unless(emitter, word);
+    EMIT(at, 0x91001231); /* add x17, x17, #4 */
+    land(emitter, is_other);
+}
+
+/* An exit by a jump to the address in x17, behind emit_save; both are recorded and restored. The
+ * text says whether the function there is hooked: its entry is a branch to a stub that begins with
+ * emit_save. */
+static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
+{
+    enum { WORD_PACIASP = 0xd503233f, SAVE_FIRST = 0xa9be47f0, SAVE_SECOND = 0xa90107e0 };
+    uint64_t *at = &emitter->at;
+    emit_landing(emitter, WORD_BTI_C);
+    emit_landing(emitter, WORD_PACIASP);
+    EMIT(at, 0xb9400220, /* ldr w0, [x17] */
+         0x531a7c01,     /* lsr w1, w0, #26 */
+         0x51001421);    /* sub w1, w1, #5 */
+    uint64_t failed[3] = {*at};
+    *at += SJ_WORD_BYTES; /* cbnz w1 */
+    EMIT(at, 0x93406400,  /* sbfx x0, x0, #0, #26 */
+         0x8b000a31,      /* add x17, x17, x0, lsl #2 */
+         0xb9400220);     /* ldr w0, [x17] */
+    failed[1] = emit_unless(emitter, SAVE_FIRST);
+    EMIT(at, 0xb9400620); /* ldr w0, [x17, #4] */
+    failed[2] = emit_unless(emitter, SAVE_SECOND);
+    emit_record(emitter, tag, SJ_STACK_TAIL_CALL);
+    uint64_t end = *at;
+    *at += SJ_WORD_BYTES; /* b */
+    for (unsigned i = 0; i < 3; i++) {
+        land(emitter, failed[i]);
+    }
+    emit_record(emitter, tag, 0);
+    put_branch(emitter, &end, *at, 0);
+    emit_restore(emitter);
+}
+
+void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register)
+{
+    enum { WORD_LOAD_X17 = 0xf94003f1, WORD_MOV_X17 = 0xaa0003f1 };
+    static const uint8_t saved_at[] = {16, 17, 0, 1}; /* emit_save */
+    uint64_t *at = &emitter->at;
+    if (emitter->counts_calls) {
+        emit_shared_probe(emitter, tag);
+        return;
+    }
+    emit_save(emitter);
+    uint32_t word = WORD_MOV_X17 | jump_register << 16;
+    for (uint32_t i = 0; i < sizeof(saved_at); i++) {
+        word = saved_at[i] == jump_register ? WORD_LOAD_X17 | i << 10 : word;
+    }
+    EMIT(at, word);
+    emit_jump_record(emitter, tag);
 }
 
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
@@ -281,8 +356,13 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
 void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
                                   const sj_tail_call_entry *entry)
 {
-    emitter->frees_flags = true;
-    sj_code_emit_probe(emitter, leave_tag);
+    if (emitter->counts_calls) {
+        sj_code_emit_probe(emitter, leave_tag);
+    } else {
+        emit_save(emitter);
+        put_address(emitter, 17, entry->start);
+        emit_jump_record(emitter, leave_tag);
+    }
     sj_code_emit_jump(emitter, entry->start);
 }
 
@@ -317,7 +397,7 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
         EMIT(at, 0xb3607c30,                           /* bfi x16, x1, #32, #32 */
              0xc89ffc10);                              /* stlr x16, [x0] */
     }
-    emit_record(emitter, sj_record_make_tag(SJ_RECORD_ENTER, function));
+    emit_record(emitter, sj_record_make_tag(SJ_RECORD_ENTER, function), 0);
     emit_restore(emitter);
 }
 
@@ -473,6 +553,16 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
     }
     const int32_t first = code[0] == WORD_BTI_C ? 1 : 0;
     return is_call(code + first, number) ? first * SJ_WORD_BYTES : -1;
+}
+
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
+{
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES; at += SJ_WORD_BYTES) {
+        if (sj_arch_find_system_call(address + (uint64_t)at, number) == 0) {
+            return at;
+        }
+    }
+    return -1;
 }
 
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)

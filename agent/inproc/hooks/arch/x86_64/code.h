@@ -2,6 +2,7 @@
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 
+#include "agent/abi/plan.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -131,6 +132,9 @@ void sj_code_emit_fetch(sj_code_emitter *emitter);
  * %rax is lost; the carry flag is clear then. */
 void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at);
 
+/* In the place of a mark: it lies where SJ_OPERATION_JUMP_LEAVE has the address jumped to. */
+enum { STORED_MARK = 0xff, TARGET_AT = (8 - SJ_JUMP_TARGET_BELOW) & 0xff };
+
 /* An entry or an exit with the clock; `mark` is added to the stack address. */
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark);
 
@@ -140,6 +144,9 @@ void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part);
 /* The two records of a tail call with one clock, and the return of SJ_SHARED_TAIL_CALL; behind
  * sj_code_emit_save. */
 void sj_code_emit_tail_call_records(sj_code_emitter *emitter);
+
+/* The part SJ_SHARED_JUMP_LEAVE. */
+void sj_code_emit_jump_leave_part(sj_code_emitter *emitter);
 
 /* The parts of functions whose calls may be counted. */
 void sj_code_emit_counted_parts(sj_code_emitter *emitter);

@@ -114,6 +114,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
     emitter->frees_flags = false;
     emit_part(emitter, SJ_SHARED_ENTER, true, RECEIVER_NONE);
     emit_part(emitter, SJ_SHARED_LEAVE, false, RECEIVER_NONE);
+    sj_code_emit_jump_leave_part(emitter);
     emit_part(emitter, SJ_SHARED_FIRST_RECEIVER, true, RECEIVER_FIRST);
     emit_part(emitter, SJ_SHARED_SECOND_RECEIVER, true, RECEIVER_SECOND);
 }
@@ -177,6 +178,19 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
     const sj_shared_part freeing =
         (counts ? SJ_SHARED_COUNTED_ENTER_FREE_FLAGS : SJ_SHARED_ENTER_FREE_FLAGS) + !enters;
     emit_call(emitter, tag, emitter->frees_flags ? freeing : keeping);
+}
+
+void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register)
+{
+    (void)jump_register;
+    const bool counts =
+        emitter->counts_calls && (tag & SJ_RECORD_FUNCTION_MASK) < SJ_SHORT_FUNCTIONS;
+    if (counts || emitter->is_inline) {
+        sj_code_emit_probe(emitter, tag);
+    } else {
+        emit_call(emitter, tag, SJ_SHARED_JUMP_LEAVE);
+    }
+    emitter->frees_flags = false;
 }
 
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
@@ -477,6 +491,16 @@ int32_t sj_arch_find_system_call(uint64_t address, uint32_t number)
                    code[6] == OPCODE_SYSCALL_HIGH
                ? at
                : -1;
+}
+
+int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
+{
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES; at++) {
+        if (sj_arch_find_system_call(address + (uint64_t)at, number) == 0) {
+            return at;
+        }
+    }
+    return -1;
 }
 
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)

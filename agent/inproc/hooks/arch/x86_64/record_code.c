@@ -198,12 +198,17 @@ void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
     if (enters) {
         sj_code_emit_fetch(emitter);
     }
-    EMIT(at, 0x89, 0x01);                                     /* mov %eax, (%rcx) */
-    EMIT(at, 0x66, 0x89, 0x51, 0x04);                         /* mov %dx, 4(%rcx) */
-    EMIT(at, 0x48, 0x8d, 0x54, 0x24, (uint8_t)(0x08 + mark)); /* lea 8(%rsp), %rdx */
-    EMIT(at, 0x48, 0x89, 0x51, 0x06);                         /* mov %rdx, 6(%rcx) */
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                         /* mov -8(%rsp), %eax */
-    EMIT(at, 0x89, 0x41, 0x0c);                               /* mov %eax, 12(%rcx) */
+    const bool is_stored = mark == STORED_MARK;
+    const uint8_t stack_at = (uint8_t)(0x08 + (is_stored ? 0 : mark));
+    EMIT(at, 0x89, 0x01);                       /* mov %eax, (%rcx) */
+    EMIT(at, 0x66, 0x89, 0x51, 0x04);           /* mov %dx, 4(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, stack_at); /* lea 8(%rsp), %rdx */
+    if (is_stored) {
+        EMIT(at, 0x48, 0x03, 0x54, 0x24, TARGET_AT); /* add mark, %rdx */
+    }
+    EMIT(at, 0x48, 0x89, 0x51, 0x06); /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);       /* mov %eax, 12(%rcx) */
     sj_code_emit_keep_place(emitter, at);
 }
 

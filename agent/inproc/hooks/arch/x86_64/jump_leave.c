@@ -1,0 +1,122 @@
+/* Design notes
+ *
+ * An exit by a jump through a register or memory, or to a function that may read the flags, ends
+ * its call as a tail call if the function jumped to is hooked at that moment. Functions are hooked
+ * and unhooked by changes of the text alone, so the text says it: the patch of an entry is a jump,
+ * which may lead to another one in an island, to a stub that begins with the probe of an entry. A
+ * call of code that uses the red zone, which such a probe begins like, is written by no compiler.
+ *
+ * What lies at the address would be executed next. Of what is behind the last 16 bytes of a page
+ * nothing is read, because the next page need not be there. */
+#include "agent/inproc/hooks/arch/x86_64/code.h"
+
+enum { MOST_CHECKS = 24 };
+
+typedef struct check {
+    sj_code_emitter *emitter;
+    uint64_t failed[MOST_CHECKS]; /* jumps to where the exit is not marked */
+    unsigned count;
+} check;
+
+static void fail_if(check *self, uint8_t condition)
+{
+    self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
+}
+
+static void emit_page_check(check *self)
+{
+    const sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &self->emitter->at;
+    EMIT(at, 0x89, 0xc8);                   /* mov %ecx, %eax */
+    EMIT(at, 0x25, 0xff, 0x0f, 0x00, 0x00); /* and $0xfff, %eax */
+    EMIT(at, 0x3d, 0xf0, 0x0f, 0x00, 0x00); /* cmp $0xff0, %eax */
+    fail_if(self, 0x87);                    /* ja */
+}
+
+/* Steps over endbr64. */
+static void emit_landing(check *self)
+{
+    const sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &self->emitter->at;
+    emit_page_check(self);
+    EMIT(at, 0x81, 0x39, 0xf3, 0x0f, 0x1e, 0xfa); /* cmpl $endbr64, (%rcx) */
+    EMIT(at, 0x75, 0x04);                         /* jne */
+    EMIT(at, 0x48, 0x83, 0xc1, 0x04);             /* add $4, %rcx */
+}
+
+/* Goes on from the linkage table's jump to what its slot holds. */
+static void emit_linkage(check *self)
+{
+    sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x80, 0x39, 0xf2);             /* cmpb $bnd, (%rcx) */
+    EMIT(at, 0x75, 0x03);                   /* jne */
+    EMIT(at, 0x48, 0xff, 0xc1);             /* inc %rcx */
+    EMIT(at, 0x66, 0x81, 0x39, 0xff, 0x25); /* cmpw $jmp *(%rip), (%rcx) */
+    const uint64_t is_other = emit_forward(emitter, at, 0x85);
+    EMIT(at, 0x48, 0x63, 0x41, 0x02);       /* movslq 2(%rcx), %rax */
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x01, 0x06); /* mov 6(%rcx,%rax), %rcx */
+    emit_landing(self);
+    land(emitter, is_other, *at);
+}
+
+/* Follows a short jump to an island, and the jump to a stub. */
+static void emit_jumps(check *self)
+{
+    sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x80, 0x39, OPCODE_JMP8); /* cmpb $jmp, (%rcx) */
+    const uint64_t is_long = emit_forward(emitter, at, 0x85);
+    EMIT(at, 0x48, 0x0f, 0xbe, 0x41, 0x01); /* movsbq 1(%rcx), %rax */
+    EMIT(at, 0x48, 0x8d, 0x4c, 0x01, 0x02); /* lea 2(%rcx,%rax), %rcx */
+    emit_page_check(self);
+    land(emitter, is_long, *at);
+    EMIT(at, 0x80, 0x39, OPCODE_JMP32);     /* cmpb $jmp, (%rcx) */
+    fail_if(self, 0x85);                    /* jne */
+    EMIT(at, 0x48, 0x63, 0x41, 0x01);       /* movslq 1(%rcx), %rax */
+    EMIT(at, 0x48, 0x8d, 0x4c, 0x01, 0x05); /* lea 5(%rcx,%rax), %rcx */
+    emit_page_check(self);
+}
+
+/* What a stub of an entry begins with: `movl $tag, -16(%rsp)` and a call, or the recording of
+ * values. */
+static void emit_stub_check(check *self)
+{
+    sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x81, 0x39, 0x48, 0x8d, 0xa4, 0x24); /* cmpl $lea, (%rcx) */
+    const uint64_t is_probe = emit_forward(emitter, at, 0x85);
+    EMIT(at, 0x81, 0x79, 0x04, 0x68, 0xff, 0xff, 0xff); /* cmpl $-152, 4(%rcx) */
+    fail_if(self, 0x85);                                /* jne */
+    EMIT(at, 0x80, 0x79, 0x08, 0x68);                   /* cmpb $push, 8(%rcx) */
+    fail_if(self, 0x85);                                /* jne */
+    const uint64_t has_values = emit_forward(emitter, at, 0x84);
+    land(emitter, is_probe, *at);
+    EMIT(at, 0x81, 0x39, 0xc7, 0x44, 0x24, 0xf0); /* cmpl $movl, (%rcx) */
+    fail_if(self, 0x85);                          /* jne */
+    EMIT(at, 0xf6, 0x41, 0x07, 0xc0);             /* testb $kind, 7(%rcx) */
+    fail_if(self, 0x85);                          /* jne */
+    EMIT(at, 0x80, 0x79, 0x08, 0xe8);             /* cmpb $call, 8(%rcx) */
+    fail_if(self, 0x85);                          /* jne */
+    land(emitter, has_values, *at);
+}
+
+void sj_code_emit_jump_leave_part(sj_code_emitter *emitter)
+{
+    check self = {.emitter = emitter};
+    uint64_t *at = &emitter->at;
+    sj_code_begin_part(emitter, SJ_SHARED_JUMP_LEAVE);
+    sj_code_emit_save(emitter);
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, TARGET_AT);                         /* mov target, %rcx */
+    EMIT(at, 0x48, 0xc7, 0x44, 0x24, TARGET_AT, 0x00, 0x00, 0x00, 0x00); /* movq $0, mark */
+    emit_landing(&self);
+    emit_linkage(&self);
+    emit_jumps(&self);
+    emit_stub_check(&self);
+    EMIT(at, 0xc6, 0x44, 0x24, TARGET_AT, SJ_STACK_TAIL_CALL); /* movb $1, mark */
+    for (unsigned i = 0; i < self.count; i++) {
+        land(emitter, self.failed[i], *at);
+    }
+    sj_code_emit_record(emitter, false, STORED_MARK);
+    sj_code_emit_restore(emitter, at);
+}

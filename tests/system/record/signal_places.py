@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Handlers of a recorded program see the program's own instructions: each single-stepped place of stubs
+and probes is one of the program's and can be unwound to main, faults can be mended, redirected and
+thrown, and attaching and leaving leaves the kernel the program's own handlers.
+signal_places.py BUILD_FOLDER SAMPLES"""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import attach, check_left, code_bytes
+from sojourn_testing import check, main
+
+STEPPED = ([], ["--profile"], ["--library-calls"])
+# Probes of counted calls try again where a handler's records came in between: not at each instruction.
+THROWN = (*STEPPED, ["--clock", "adaptive"])
+
+
+def run_plain(command):
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def test_recorded(sojourn, samples):
+    places = os.path.join(samples, "signal_places")
+    situations = [([places, word], modes) for word, modes in
+                  (("step", STEPPED), ("stack", STEPPED[:1]), ("raw", STEPPED[:1]), ("fault", THROWN[:1]))]
+    situations.append(([os.path.join(samples, "handlers_that_throw")], THROWN))
+    for command, all_options in situations:
+        plain = run_plain(command)
+        for options in all_options:
+            done, summary = sojourn.record(command, sojourn.path("places.db"), options)
+            check((done.returncode, done.stdout) == (plain.returncode, plain.stdout),
+                  f"{command} with {options}: {done} instead of {plain.stdout}")
+            check(summary["lost_calls"] == 0, f"{command} with {options}: {summary}")
+
+
+def test_counts(sojourn, samples):
+    """A fault that is mended or thrown from leaves the calls exact."""
+    database = sojourn.path("counts.db")
+    sojourn.record([os.path.join(samples, "handlers_that_throw")], database)
+    rows = sojourn.sql(database, "SELECT f.name, count(*) AS calls FROM calls JOIN functions AS f USING "
+                                 "(function_id) GROUP BY 1")
+    calls = {row["name"]: row["calls"] for row in rows}
+    check([calls[name] for name in ("load_first", "store_first", "divide_first", "by_call")] == [60, 30, 30, 30],
+          f"calls: {calls}")
+
+
+def test_freed(sojourn, samples):
+    """What used freed memory is the function whose instruction a stub has a copy of."""
+    database = sojourn.path("freed.db")
+    sojourn.record([os.path.join(samples, "short_use")], database, ["--zombies", "heap"])
+    found = sojourn.run(["zombies", "--csv", database], capture_output=True, text=True).stdout
+    check("count_uses" in found and "overflow_name" not in found, f"findings: {found}")
+
+
+def test_attached(sojourn, samples):
+    command = [os.path.join(samples, "signal_places"), "attached"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        check(process.stdout.readline() == b"ready\n", "it does not begin")
+        before = code_bytes(process.pid)
+        for number in range(2):
+            done, summary = attach(sojourn, process.pid, sojourn.path(f"attached{number}.db"), ["--for", "200ms"])
+            check(done.returncode == 0 and summary["calls"] > 0, f"attach {number}: {done} {summary}")
+        check_left(before, process.pid, "the program")
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read()
+        check(process.wait() == 0 and said == b"rounds 1, failed 0, outside 0, own 1\n", f"it said {said}")
+
+
+def test(sojourn, arguments):
+    test_recorded(sojourn, arguments[0])
+    test_counts(sojourn, arguments[0])
+    test_freed(sojourn, arguments[0])
+    test_attached(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)
