@@ -662,6 +662,7 @@ static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool
     if (left) {
         SJ_TRY(sj_call_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
     }
+    SJ_TRY(sj_call_stack_end_open(stream, assembler->last_ticks));
     return sj_call_stack_cut(stream, assembler->last_ticks, flags | SJ_BLOCK_LAST);
 }
 

@@ -452,6 +452,19 @@ sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
     return sj_call_stack_end_chain(stream, ticks, SJ_ENDING_UNWOUND);
 }
 
+sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks)
+{
+    while (stream->depth > 0) {
+        if (sj_call_stack_has_jumped(stream)) {
+            SJ_TRY(end_jumped(stream, ticks, SJ_ENDING_OPEN));
+        } else {
+            SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_OPEN));
+            stream->context->counters.left_open++;
+        }
+    }
+    return SJ_OK;
+}
+
 sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks)
 {
     SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_UNWOUND));

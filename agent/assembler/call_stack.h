@@ -135,6 +135,9 @@ SJ_MUST_CHECK sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack
  * one whose LEAVE says that an exception ended it. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
+/* sj_call_stack_end_open ends all calls, which are still open, at `ticks`, the end of what is
+ * recorded: their endings say so (SJ_ENDING_OPEN). SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function,
                                              uint64_t stack, uint64_t ticks, bool jumps);
 

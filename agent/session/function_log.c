@@ -417,6 +417,15 @@ static void leave(sj_function_log *log, log_stream *stream, size_t value_count, 
     free(call->name);
 }
 
+/* forget_innermost drops the innermost call, which the recording's end left open: it has not
+ * returned, so there is no line to write. */
+static void forget_innermost(log_stream *stream)
+{
+    if (stream->depth != 0) {
+        free(stream->open[--stream->depth].name);
+    }
+}
+
 /* move_down gives the room of events that were written to those that come. */
 static void move_down(log_stream *stream)
 {
@@ -454,11 +463,15 @@ static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_
             if (ending < block->ending_count && block->endings[ending].event == i) {
                 event.ending = (uint8_t)block->endings[ending++].ending;
             }
+            if (event.ending == SJ_ENDING_OPEN) {
+                forget_innermost(stream);
+                continue;
+            }
             leave(log, stream, value_count, &event);
         }
         stream->events[stream->count++] = event;
+        log->pending++;
     }
-    log->pending += count;
     stream->has_ended = (block->header.flags & SJ_BLOCK_LAST) != 0;
     return enter_heap(log, stream);
 }

@@ -87,7 +87,7 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
 }
 
-/* Calls without an end, in no row of a report. */
+/* Calls that were still open at the end of what was recorded. */
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                             int64_t *count, sj_error *error)
 {
@@ -194,7 +194,7 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
     }
     if (summary->open != 0) {
-        snprintf(open, sizeof(open), "; %lld more open at the end", (long long)summary->open);
+        snprintf(open, sizeof(open), "; %lld open at the end", (long long)summary->open);
     }
     const int64_t threads = sqlite3_column_int64(row, 7);
     snprintf(text, sizeof(text), "%s, %s, %s; %s%s%s", SJ_COUNTED(summary->calls, "call"),

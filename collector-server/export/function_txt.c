@@ -183,8 +183,8 @@ static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stre
                              line_stream *stream)
 {
     static const char calls_sql[] =
-        "SELECT c.call_id, f.name, c.start_ns, c.end_ns, c.depth, c.ending, c.flags FROM calls AS "
-        "c "
+        "SELECT c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
+        " c.ending, c.flags FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
     if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {

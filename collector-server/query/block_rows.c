@@ -113,7 +113,7 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     rows->depths[row] = builder->base_depth + (uint32_t)builder->top;
     rows->parents[row] = builder->top != 0 ? builder->stack[builder->top - 1] : SJ_ROW_NO_PARENT;
     rows->indexes[row] = builder->first_index + row;
-    rows->endings[row] = SJ_ENDING_OPEN;
+    rows->endings[row] = SJ_NOT_ENDED;
     rows->flags[row] = __builtin_expect(builder->doubtful_entry, 0)
                            ? (uint8_t)enter_doubtful(builder, builder->block->functions[symbol - 1])
                            : 0;

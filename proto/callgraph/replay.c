@@ -572,7 +572,7 @@ static void finish_outline(replay *run)
                                     .start_ticks = graph->stack[top].start,
                                     .function = run->block->functions[symbol - 1],
                                     .depth = run->base + (uint32_t)top - 1,
-                                    .ending = SJ_ENDING_OPEN};
+                                    .ending = SJ_NOT_ENDED};
     }
     const uint64_t longest = sj_outline_longest(&graph->outline);
     run->max_duration = longest > run->max_duration ? longest : run->max_duration;

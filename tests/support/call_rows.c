@@ -107,7 +107,7 @@ static void push_row(row_walk *walk, const sj_stack_frame *frame)
     rows->function[row] = frame->function;
     rows->depth[row] = walk->depth;
     rows->flags[row] = (uint8_t)frame->flags;
-    rows->ending[row] = SJ_ENDING_OPEN;
+    rows->ending[row] = SJ_NOT_ENDED;
     walk->reader->stack[walk->depth] = *frame;
     walk->reader->stack_row[walk->depth++] = (uint32_t)row;
 }

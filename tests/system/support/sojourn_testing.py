@@ -171,6 +171,14 @@ def check_accounts(sojourn, database):
             f"WHERE session_id = {row['session_id']} AND reason <> 'orphan'",
         )[0]["calls"]
         check(gaps == row["device_lost_calls"], f"gaps count {gaps} calls: {row}")
+    check_sums(sojourn, database)
+
+
+def check_sums(sojourn, database):
+    """Calls, call paths and functions agree, and no time counts twice."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "contradictions.sql"), encoding="utf-8") as file:
+        rows = sojourn.sql(database, file.read())
+    check(not rows, f"{len(rows)} sums contradict others: {rows[:3]}")
 
 
 def main(test):
