@@ -176,9 +176,13 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
                           uint64_t returns_to)
 {
     const uint64_t handler = atomic_load(&actions[signal % SIGNALS][gate].handler);
+    /* Somebody else may call the gate, who has asked the kernel for the program's handler: there is
+     * no frame of the kernel's then. */
+    if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return) {
+        return handler;
+    }
     sj_saved_context *saved = sj_context_saved(context);
-    /* Somebody else may call the gate, who has asked the kernel for the program's handler. */
-    if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return || saved == NULL) {
+    if (saved == NULL) {
         return handler;
     }
     sj_stub_state state = sj_context_get(context);

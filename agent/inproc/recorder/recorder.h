@@ -89,7 +89,8 @@ SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *nam
 void sj_recorder_set_state(sj_arena_state state);
 
 /* sj_recorder_end marks the arena as ended by a normal exit, and the threads that had ended before:
- * their open calls ended by pthread_exit or cancellation. Called once, at exit. */
+ * their open calls ended by pthread_exit or cancellation. It notes the calling thread's name.
+ * Called once, at exit. */
 void sj_recorder_end(void);
 
 /* sj_recorder_disarm stops recording for good: threads run on at full speed, their records are
