@@ -608,6 +608,17 @@ static void take_mark(sj_call_filter *filter, const sj_record *record, uint64_t 
                       whole_ticks(filter->now_ticks, ticks48), filter->thread);
 }
 
+/* take_unwound: calls below a stack address have ended, after dropped records for example. */
+static void take_unwound(sj_call_filter *filter, uint64_t stack, uint64_t ticks48)
+{
+    if (stack < filter->stack_low || stack >= filter->stack_high) {
+        return;
+    }
+    while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
+        end_call(filter, ticks48, false);
+    }
+}
+
 static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
 {
     const uint32_t note = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
@@ -620,6 +631,9 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
     }
     pass_held(filter, ticks48, 0); /* a note's place is among calls that were passed on */
     put(filter, record);
+    if (note == SJ_NOTE_UNWOUND) {
+        take_unwound(filter, sj_record_stack(record), ticks48);
+    }
     if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
         take_mark(filter, record, ticks48);
     }

@@ -41,22 +41,12 @@ static sj_status push_key_frame(sj_store *store, int64_t stream_id, const sj_blo
     return SJ_OK;
 }
 
-/* How the call that leaves at `event` ended; `*next` is the ending looked at next. */
-static uint32_t ending_at(const sj_block *block, size_t event, size_t *next)
-{
-    if (*next < block->ending_count && block->endings[*next].event == event) {
-        return block->endings[(*next)++].ending;
-    }
-    return SJ_ENDING_RETURNED;
-}
-
 /* Replays the block; gaps count in the numbers of the calls after them, and flag those open. */
 static sj_status replay(const sj_block *block, open_stack *stack)
 {
     sj_call_trust trust = sj_call_trust_of(&block->header);
     uint64_t call_index = block->header.first_call;
     size_t gap = 0;
-    size_t ending = 0;
     for (size_t i = 0; i <= block->header.event_count; ++i) {
         for (; gap < block->gap_count && block->gaps[gap].before_event <= i; ++gap) {
             call_index += block->gaps[gap].calls;
@@ -72,11 +62,10 @@ static sj_status replay(const sj_block *block, open_stack *stack)
             SJ_TRY(push(stack, (sj_stack_frame){.call_index = call_index++,
                                                 .start_ticks = block->ticks[i],
                                                 .function = function,
-                                                .flags = sj_call_trust_enter(&trust, function)}));
+                                                .flags = sj_call_trust_enter(&trust)}));
         } else if (stack->count > 0) {
             stack->count--;
-            sj_call_trust_leave(&trust, (uint32_t)stack->count,
-                                stack->frames[stack->count].function, ending_at(block, i, &ending));
+            sj_call_trust_leave(&trust, (uint32_t)stack->count);
         }
     }
     for (size_t i = 0; i < stack->count; ++i) {

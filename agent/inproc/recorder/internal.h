@@ -96,8 +96,15 @@ uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known);
  */
 bool sj_recorder_wait(sj_recorder_thread *self);
 
-/* sj_recorder_count_window counts and zeroes the discarded records of the thread. */
+/* sj_recorder_count_window counts and zeroes the discarded records of the thread, except for the
+ * entries of calls that are open: it keeps those, as many as half of the window holds. */
 void sj_recorder_count_window(sj_recorder_thread *self);
+
+/* sj_recorder_put_open writes at `address`, behind the notes about dropped records (`has_dropped`:
+ * there are some), what is known of the open calls; returns the end. Empties the window of kept
+ * entries. */
+uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
+                              bool has_dropped);
 
 /* sj_recorder_arm_window points the cursor into the thread's discard window; false when it has no
  * room (a probe was interrupted on its last record): the current record is dropped alone. */
