@@ -164,6 +164,15 @@ static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t d
 }
 
 /* sj_recorder_put writes a whole record. */
-void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag);
+static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
+{
+    volatile uint8_t *record = (volatile uint8_t *)address;
+    *(volatile uint32_t *)record = (uint32_t)ticks;
+    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
+    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
+    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
+}
 
 #endif

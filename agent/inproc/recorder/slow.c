@@ -21,17 +21,6 @@
 
 enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
-void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
-{
-    volatile uint8_t *record = (volatile uint8_t *)address;
-    *(volatile uint32_t *)record = (uint32_t)ticks;
-    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
-    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
-    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
-    /* A tag other than 0 means a complete record. */
-    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
-}
-
 /* Counts a record of a thread that has no slot. */
 static void count_refused(uint32_t tag)
 {

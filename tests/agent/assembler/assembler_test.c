@@ -500,35 +500,6 @@ static void test_calls_entered_above_unknown_calls_are_uncertain(void **state)
     close_story(&told);
 }
 
-/* A second call of a function at the address of one that ended in a gap returns. */
-static void test_a_second_call_at_the_same_place_does_not_vouch_for_callers(void **state)
-{
-    (void)state;
-    story told = open_story();
-    open_with(&told, 0);
-    enter(&told, 1, TOP - 100);
-    enter(&told, 2, TOP - 200);
-    enter(&told, 3, TOP - 300);
-    note(&told, SJ_NOTE_DROPPED_CALLS, 2); /* 3 and 2 end; 4 begins at 2's place and calls 3 */
-    note(&told, SJ_NOTE_DROPPED_EVENTS, 4);
-    leave(&told, 3, TOP - 300);
-    enter(&told, 5, TOP - 300);
-    assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
-    enter(&told, 6, TOP - 400);
-    finish(&told, false);
-    sj_block_decoder *decoder;
-    sj_block block;
-    assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
-    const stored_block *second = &told.store.blocks[1];
-    const sj_slice bytes = {.data = second->data, .size = second->size};
-    assert_int_equal(sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block), SJ_OK);
-    assert_int_equal(block.header.uncertain_depth, 2);
-    assert_int_equal(block.frames[2].function, 5);
-    assert_int_equal(block.frames[2].flags, SJ_CALL_UNCERTAIN_DEPTH);
-    sj_block_decoder_free(decoder);
-    close_story(&told);
-}
-
 static void test_a_suspended_stack_learns_of_a_gap_when_it_goes_on(void **state)
 {
     (void)state;
@@ -803,7 +774,6 @@ int main(void)
         cmocka_unit_test(test_a_clock_that_goes_back_keeps_the_order_of_records),
         cmocka_unit_test(test_dropped_records_are_numbered_and_truncate_what_ended_among_them),
         cmocka_unit_test(test_calls_entered_above_unknown_calls_are_uncertain),
-        cmocka_unit_test(test_a_second_call_at_the_same_place_does_not_vouch_for_callers),
         cmocka_unit_test(test_a_suspended_stack_learns_of_a_gap_when_it_goes_on),
         cmocka_unit_test(test_waiting_flags_open_calls_and_loses_nothing),
         cmocka_unit_test(test_notes_of_unwinding_marks_and_pauses),
