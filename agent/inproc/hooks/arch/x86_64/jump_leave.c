@@ -23,6 +23,15 @@ static void fail_if(check *self, uint8_t condition)
     self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
 }
 
+/* A call by a null pointer faults at its own address, as without a probe. */
+static void emit_null_check(check *self)
+{
+    const sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &self->emitter->at;
+    EMIT(at, 0x48, 0x81, 0xf9, 0x00, 0x00, 0x01, 0x00); /* cmp $65536, %rcx */
+    fail_if(self, 0x82);                                /* jb */
+}
+
 static void emit_page_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -109,6 +118,7 @@ void sj_code_emit_jump_leave_part(sj_code_emitter *emitter)
     sj_code_emit_save(emitter);
     EMIT(at, 0x48, 0x8b, 0x4c, 0x24, TARGET_AT);                         /* mov target, %rcx */
     EMIT(at, 0x48, 0xc7, 0x44, 0x24, TARGET_AT, 0x00, 0x00, 0x00, 0x00); /* movq $0, mark */
+    emit_null_check(&self);
     emit_landing(&self);
     emit_linkage(&self);
     emit_jumps(&self);
