@@ -51,6 +51,7 @@ typedef struct sj_call_stack {
     uint64_t gap_serial; /* of the thread's gaps, the last one noted here */
     uint64_t last_ticks; /* of its last event or gap */
     sj_call_trust trust;
+    uint32_t uncertain_before; /* trust.uncertain_depth before the last gap of dropped records */
 
     sj_call_costs costs;
     sj_late_values late;
@@ -112,6 +113,11 @@ SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ti
 
 /* sj_call_stack_gap notes that something is missing here. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
+
+/* sj_call_stack_know notes that the open calls are complete in spite of the last gap: those that it
+ * ended have ended, and those that began in it have been entered, late. They count as open across
+ * the gap. Begins a block, whose header says so. */
+SJ_MUST_CHECK sj_status sj_call_stack_know(sj_call_stack *stream);
 
 /* sj_call_stack_make_value_room cuts the block when it has no room for so many values with so many
  * bytes of texts; before the event that they belong to. sj_call_stack_value adds a value, of the
@@ -203,7 +209,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, 
                          .start_ticks = ticks,
                          .stack = stack,
                          .function = function,
-                         .flags = sj_call_trust_enter(&stream->trust, function)};
+                         .flags = sj_call_trust_enter(&stream->trust)};
     stream->last_ticks = ticks;
     return SJ_OK;
 }
@@ -231,7 +237,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream,
 }
 
 /* Ends the innermost call by its LEAVE; the block has room for one more event. */
-static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
 {
     const sj_stack_frame *frame = &stream->frames[--stream->depth];
     const uint32_t depth = stream->depth;
@@ -243,7 +249,7 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_e
     if (depth <= stream->stored_depth) {
         stream->stored_depth = depth > 0 ? depth - 1 : 0; /* the caller's callee time changed */
     }
-    sj_call_trust_leave(&stream->trust, depth, frame->function, ending);
+    sj_call_trust_leave(&stream->trust, depth);
 }
 
 /* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns, or `jumps`, when
@@ -271,7 +277,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream,
         SJ_TRY(sj_call_stack_grow(stream));
     }
     stream->context->counters.returned++;
-    sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
+    sj_call_stack_pop(stream, ticks);
     return sj_call_stack_has_jumped(stream)
                ? sj_call_stack_end_chain(stream, ticks, SJ_ENDING_RETURNED)
                : SJ_OK;

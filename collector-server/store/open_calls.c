@@ -82,7 +82,7 @@ static sj_status enter(const sj_block *block, size_t event, uint64_t call_index,
     return push(stack, (sj_stack_frame){.call_index = call_index,
                                         .start_ticks = block->ticks[event],
                                         .function = function,
-                                        .flags = sj_call_trust_enter(trust, function)});
+                                        .flags = sj_call_trust_enter(trust)});
 }
 
 /* Takes the innermost call off the stack; lists it if it ended as open. */
@@ -95,8 +95,7 @@ static sj_status leave(uint32_t ending, sj_call_trust *trust, open_stack *stack,
         SJ_TRY(list_innermost(stack, trust, list));
     }
     stack->count--;
-    sj_call_trust_leave(trust, (uint32_t)stack->count, stack->frames[stack->count].function,
-                        ending);
+    sj_call_trust_leave(trust, (uint32_t)stack->count);
     return SJ_OK;
 }
 
@@ -106,7 +105,6 @@ static sj_status replay(const sj_block *block, open_stack *stack, open_list *lis
     sj_call_trust trust = sj_call_trust_of(&block->header);
     uint64_t call_index = block->header.first_call;
     size_t gap = 0;
-    size_t ending = 0;
     for (size_t i = 0; i <= block->header.event_count; ++i) {
         for (; gap < block->gap_count && block->gaps[gap].before_event <= i; ++gap) {
             call_index += block->gaps[gap].calls;
