@@ -104,7 +104,7 @@ static sj_status replay(const sj_block *block, open_stack *stack, open_list *lis
 {
     sj_call_trust trust = sj_call_trust_of(&block->header);
     uint64_t call_index = block->header.first_call;
-    size_t gap = 0;
+    size_t gap = 0, ending = 0;
     for (size_t i = 0; i <= block->header.event_count; ++i) {
         for (; gap < block->gap_count && block->gaps[gap].before_event <= i; ++gap) {
             call_index += block->gaps[gap].calls;
