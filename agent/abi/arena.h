@@ -133,8 +133,10 @@ typedef struct sj_thread_slot {
     /* What the thread has allocated and freed since the counting began, by sj_slot_memory, and one
      * more; 0: nobody counts. Written by the thread itself, each time. */
     _Atomic uint64_t memory[SJ_SLOT_MEMORY];
+    /* comm at the end of recording, of the thread that ended it by exit; "": not known. */
+    char last_name[16];
     uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
-                     8 * SJ_SLOT_MEMORY];
+                     8 * SJ_SLOT_MEMORY - 16];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");

@@ -422,6 +422,7 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
          state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
     uint64_t records = 0;
     process->is_finishing = true;
+    process->is_gone = is_gone;
     SJ_TRY(sj_process_drain_poll(process, process->next_flush_ns, &records));
     SJ_TRY(sj_open_calls_report_remaining(process));
     for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {

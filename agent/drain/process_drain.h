@@ -24,6 +24,7 @@ typedef struct sj_process_drain {
     bool is_confined; /* by seccomp: its agent makes no system calls any more */
     bool is_bad;      /* its arena is invalid and is never read */
     bool is_finishing;
+    bool is_gone; /* finishing, and dead: its number may be that of another process */
     sj_arena_view view;
     sj_thread_drain **threads; /* by slot */
     uint64_t next_flush_ns;

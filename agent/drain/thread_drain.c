@@ -221,9 +221,9 @@ static bool is_wanted(const sj_drain_shared *shared, const char *name)
                                          : sj_thread_is_wanted(shared->options.policy, name);
 }
 
-/* is_name_due: names are looked at rarely, unless a policy goes by them: most threads name
- * themselves once, at their start. What a process is called that has ended is not known, and one
- * that looks at itself must not end by a system call that its filter forbids. */
+/* is_name_due: names are looked at rarely, unless a policy goes by them or the recording ends: most
+ * threads name themselves once, at their start. What a process is called that has ended is not
+ * known, and one that looks at itself must not end by a system call that its filter forbids. */
 static bool is_name_due(sj_thread_drain *thread)
 {
     const sj_process_drain *process = thread->process;
@@ -231,7 +231,8 @@ static bool is_name_due(sj_thread_drain *thread)
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     if (process->shared->options.salvage ||
         (process->is_confined && process->tracked.pid == getpid()) ||
-        (now_ns < thread->next_name_ns && (policy == NULL || !asks_of_names(policy)))) {
+        (now_ns < thread->next_name_ns && !process->is_finishing &&
+         (policy == NULL || !asks_of_names(policy)))) {
         return false;
     }
     thread->name_pause_ns = thread->name_pause_ns == 0 ? NAME_PAUSE_MIN_NS : thread->name_pause_ns;
@@ -242,18 +243,36 @@ static bool is_name_due(sj_thread_drain *thread)
     return true;
 }
 
-void sj_thread_drain_follow_name(sj_thread_drain *thread)
+/* read_last_name reads the name that the agent noted at exit; false: it noted none. */
+static bool read_last_name(const sj_thread_drain *thread, char name[SJ_THREAD_NAME_BYTES])
+{
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
+    memcpy(name, slot->last_name, sizeof(slot->last_name));
+    name[sizeof(slot->last_name)] = '\0';
+    return name[0] != '\0';
+}
+
+/* find_name finds the thread's present name, or its last one; false: unknown, or not due. */
+static bool find_name(sj_thread_drain *thread, char name[SJ_THREAD_NAME_BYTES])
 {
     const sj_tracked_process *tracked = &thread->process->tracked;
+    return thread->process->is_gone
+               ? read_last_name(thread, name)
+               : is_name_due(thread) && sj_thread_read_name(tracked->pid, thread->tid, name);
+}
+
+void sj_thread_drain_follow_name(sj_thread_drain *thread)
+{
+    const sj_process_drain *process = thread->process;
     char name[sizeof(thread->name)];
-    if (!is_name_due(thread) || !sj_thread_read_name(tracked->pid, thread->tid, name) ||
-        strcmp(name, thread->name) == 0 ||
+    if (!find_name(thread, name) || strcmp(name, thread->name) == 0 ||
         /* The first thread gets the name of a program that it begins. */
-        (thread->tid == (uint32_t)tracked->pid && sj_tracked_process_is_replaced(tracked))) {
+        (!process->is_gone && thread->tid == (uint32_t)process->tracked.pid &&
+         sj_tracked_process_is_replaced(&process->tracked))) {
         return;
     }
     memcpy(thread->name, name, sizeof(name));
-    sj_call_filter_drop_all(&thread->reader.filter, !is_wanted(thread->process->shared, name));
+    sj_call_filter_drop_all(&thread->reader.filter, !is_wanted(process->shared, name));
     /* A failure shows at the next frame of the thread, which says the same again. */
     (void)!(thread->is_announced ? send_thread(thread) : SJ_OK);
 }

@@ -37,7 +37,8 @@ SJ_MUST_CHECK sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t 
 void sj_thread_drain_free(sj_thread_drain *thread);
 
 /* sj_thread_drain_follow_name looks from time to time, and each time where a policy chooses threads
- * by name, whether the thread has another name now, and whether it is wanted under that. */
+ * by name, whether the thread has another name now, and whether it is wanted under that. It also
+ * looks when the process finishes; of one that is gone it takes the name noted in the arena. */
 void sj_thread_drain_follow_name(sj_thread_drain *thread);
 /* sj_thread_drain_announce sends the thread's frame, also again. */
 SJ_MUST_CHECK sj_status sj_thread_drain_announce(sj_thread_drain *thread);

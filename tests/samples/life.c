@@ -264,6 +264,13 @@ static void on_trap(int number, siginfo_t *info, void *context)
     life_in_handler(number);
 }
 
+/* Without SA_SIGINFO: the other registers are none of the handler's arguments. */
+static void repair_by_number(int number)
+{
+    life_in_handler(number);
+    mprotect(guarded, 4096, PROT_READ | PROT_WRITE);
+}
+
 KEPT static long life_overflow(long depth)
 {
     volatile char room[4096];
@@ -312,6 +319,11 @@ static int part_signals(void)
         set_handler(SIGTRAP, on_trap, round % 2 == 0 ? SA_ONSTACK : 0);
         life_trap();
         set_handler(SIGUSR1, on_trap, SA_ONSTACK);
+        raise(SIGUSR1);
+        signal(SIGSEGV, repair_by_number);
+        mprotect(guarded, 4096, PROT_NONE);
+        life_touch();
+        signal(SIGUSR1, repair_by_number);
         raise(SIGUSR1);
     }
     printf("signals: %d handled, %ld steps\n", (int)handled, atomic_load(&steps));

@@ -1,6 +1,8 @@
 /* What handlers of a program see of the places that they interrupt. Each word runs one situation
  * and prints what is the same in every run. */
 #include <execinfo.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -157,8 +159,34 @@ static void count(int number, siginfo_t *info, void *context)
     steps += leaf(0);
 }
 
+static long (*volatile callee)(long);
+static sigjmp_buf behind_null;
+
+__attribute__((optimize("optimize-sibling-calls"))) NOINLINE long call_at_end(long x)
+{
+    return callee(x + 1);
+}
+
+static void leave_null(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    seen = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    seen_address = (uintptr_t)info->si_addr;
+    siglongjmp(behind_null, 1);
+}
+
+static void run_null_call(void)
+{
+    set_action(SIGSEGV, leave_null, 0);
+    if (sigsetjmp(behind_null, 1) == 0) {
+        call_at_end(1);
+    }
+    printf("null: place %d, address %d\n", seen == 0, seen_address == 0);
+}
+
 static void run_faults(void)
 {
+    run_null_call();
     page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     set_action(SIGSEGV, open_page, SA_ONSTACK);
     const int loaded = load(page);
@@ -189,8 +217,8 @@ static void end(int number)
     is_over = 1;
 }
 
-/* Whether the kernel knows a handler by its own address. */
-static int is_own(int number, const void *handler)
+/* The handler that the kernel knows of. */
+static const void *find_handler(int number)
 {
     struct {
         const void *handler;
@@ -199,7 +227,42 @@ static int is_own(int number, const void *handler)
         unsigned long mask;
     } action = {NULL, 0, NULL, 0};
     syscall(SYS_rt_sigaction, number, NULL, &action, sizeof(action.mask));
-    return action.handler == handler;
+    return action.handler;
+}
+
+static int is_own(int number, const void *handler)
+{
+    return find_handler(number) == handler;
+}
+
+/* Two handlers by turns: what the kernel knows of each stays the same. */
+static void run_turns(void)
+{
+    const void *first[2] = {NULL, NULL};
+    int changed = 0;
+    for (int i = 0; i < 40; i++) {
+        set_action(SIGUSR1, i % 2 == 0 ? count : open_page, 0);
+        const void *handler = find_handler(SIGUSR1);
+        if (i < 2) {
+            first[i] = handler;
+        }
+        changed += handler != first[i % 2];
+    }
+    printf("turns: changed %d, same %d\n", changed, first[0] == first[1]);
+}
+
+/* Changes a handler all the time; counts what sigaction does not say. */
+static void *change_handlers(void *unused)
+{
+    long failed = 0;
+    (void)unused;
+    for (int i = 0; !is_over; i++) {
+        struct sigaction now;
+        set_action(SIGUSR2, i % 2 == 0 ? count : open_page, 0);
+        sigaction(SIGUSR2, NULL, &now);
+        failed += now.sa_sigaction != (i % 2 == 0 ? count : open_page);
+    }
+    return (void *)failed; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* Faults and steps until it is told to end; somebody attaches and leaves meanwhile. */
@@ -207,10 +270,13 @@ static void run_until_told(void)
 {
     long rounds = 0;
     long failed = 0;
+    pthread_t changer;
+    void *unlike = NULL;
     page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     signal(SIGTERM, end);
     set_action(SIGTRAP, step, 0);
     set_action(SIGSEGV, open_page, 0);
+    pthread_create(&changer, NULL, change_handlers, NULL);
     puts("ready");
     fflush(stdout);
     for (; !is_over; rounds++) {
@@ -218,8 +284,9 @@ static void run_until_told(void)
         failed += load(page) != 0 || !lies_in(seen, load);
         run_stepped();
     }
-    printf("rounds %d, failed %ld, outside %d, own %d\n", rounds > 0, failed, outside * 20 > steps,
-           is_own(SIGTRAP, step) && is_own(SIGTERM, end));
+    pthread_join(changer, &unlike);
+    printf("rounds %d, failed %ld, outside %d, own %d, unlike %ld\n", rounds > 0, failed,
+           outside * 20 > steps, is_own(SIGTRAP, step) && is_own(SIGTERM, end), (long)unlike);
 }
 
 int main(int count_of_arguments, char **arguments)
@@ -241,6 +308,8 @@ int main(int count_of_arguments, char **arguments)
         set_raw(SIGTRAP);
         const long sum = run_stepped();
         printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);
+    } else if (strcmp(arguments[1], "turns") == 0) {
+        run_turns();
     } else if (strcmp(arguments[1], "attached") == 0) {
         run_until_told();
     } else {

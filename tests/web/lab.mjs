@@ -15,7 +15,7 @@ const environment = (name) => {
     assert.ok(value, `${name} is not set: run these tests with ctest -L web`);
     return value;
 };
-const isLong = process.env.SJ_LONG === "1";
+export const isLong = process.env.SJ_LONG === "1";
 const PATIENCE_MS = Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000);
 
 export const bin = environment("SJ_BIN");
@@ -85,7 +85,7 @@ export async function start(what = `ipc://${output}/s.ipc`) {
     format = await loadFormat();
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
-        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
         args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu"],
     });
 }
@@ -214,7 +214,7 @@ export async function checkLooks(page, name) {
         for (const colorScheme of isLong ? ["light", "dark"] : themes) {
             await page.emulateMedia({ colorScheme });
             const found = await page.evaluate(async (only) => {
-                const { violations } = await window.axe.run(only ? { runOnly: ["color-contrast"] } : {});
+                const { violations } = await window.axe.run({ resultTypes: ["violations"], ...(only ? { runOnly: ["color-contrast"] } : {}) });
                 return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)].join("\n"));
             }, colorScheme === "dark");
             assert.deepEqual(found, [], `${name}, ${size}, ${colorScheme}`);

@@ -177,7 +177,7 @@ test("peers that begin a handshake and stop keep nobody out for long", async () 
 test("a browser asks for the password and shows the dashboard", async () => {
     const { chromium } = require("playwright-core");
     const browser = await chromium.launch({
-        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
+        executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
         args: ["--no-sandbox", "--disable-gpu"],
     });
     try {

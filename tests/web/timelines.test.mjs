@@ -1,8 +1,10 @@
 // Sessions of several devices on one timeline: where they lie is counted again from single calls and clocks.
+// SJ_LONG=1: three times as many places of a mark's line are pointed at.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, sql, start, stop, texts,
+    base, change, checkPanel, clean, comesTo, foreign, format, isLong, openPage, openTwin, problems, record, rowsOf,
+    sql, start, stop, texts,
 } from "./lab.mjs";
 
 const PHONE = 1; // session_id
@@ -159,8 +161,17 @@ test("sessions are aligned by a mark or by their beginnings; one without the mar
     await page.context().close();
 });
 
-const image = (page) =>
-    page.locator(".timeline canvas").evaluate((canvas) => Array.from(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)));
+// The pixels of the canvas. They travel as runs of equal ones: millions of numbers would take seconds of CPU.
+async function image(page) {
+    const runs = await page.locator(".timeline canvas").evaluate((canvas) => {
+        const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        const ends = [...pixels.keys()].filter((at) => pixels[at] !== pixels[at + 1]);
+        return ends.map((end) => [pixels[end], end + 1]);
+    });
+    const pixels = new Uint32Array(runs.at(-1)[1]);
+    runs.forEach(([pixel, end], index) => pixels.fill(pixel, index > 0 ? runs[index - 1][1] : 0, end));
+    return pixels;
+}
 
 test("a mark's line goes through the tracks of its session only, wherever those are pinned", async () => {
     const [{ id }] = await sql(`SELECT stream_id AS id FROM streams s JOIN threads t USING (thread_id) WHERE s.session_id = ${TABLET} AND NOT t.is_main`);
@@ -182,9 +193,12 @@ test("a mark's line goes through the tracks of its session only, wherever those 
         (min(first_enter_ns) + max(last_leave_ns)) / 2, 'app' FROM streams WHERE session_id = ${TABLET}`);
     await page.reload();
     const wide = await page.locator(".timeline canvas").evaluate((canvas) => canvas.width);
-    const differing = async () => (await look()).flatMap((pixel, at) => (pixel !== without[at] && at / wide > 36 ? [at] : []));
-    await comesTo(async () => (await differing()).length > 50, true);
-    const spots = (await differing()).filter((_, index) => index % 9 === 0);
+    let differing = [];
+    await comesTo(async () => {
+        differing = [...(await look()).entries()].flatMap(([at, pixel]) => (pixel !== without[at] && at / wide > 36 ? [at] : []));
+        return differing.length > 50;
+    }, true);
+    const spots = differing.filter((_, index) => index % (isLong ? 9 : 27) === 0);
     for (const at of spots) {
         await page.locator(".timeline canvas").hover({ position: { x: at % wide, y: Math.floor(at / wide) } });
         await comesTo(async () => (await page.locator(".timeline > p").textContent()).split(" · ")[0], "tablet");

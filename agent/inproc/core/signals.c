@@ -72,10 +72,25 @@ static uint32_t gate_of(uint64_t handler)
                : (uint32_t)SJ_SIGNAL_GATES;
 }
 
+/* The gate that has the action's handler already, else the next one: a thread that has come to a
+ * gate, but not to its handler yet, finds its own as long as the program has few of them. */
+static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
+{
+    for (uint32_t gate = 0; gate < SJ_SIGNAL_GATES; gate++) {
+        const program_action *kept = &actions[signal][gate];
+        if (atomic_load(&kept->handler) == action->handler &&
+            atomic_load(&kept->restorer) == action->restorer &&
+            atomic_load(&kept->has_restorer) == (action->flags & RESTORER_FLAG)) {
+            return gate;
+        }
+    }
+    return atomic_fetch_add(&next_gate[signal], 1) % SJ_SIGNAL_GATES;
+}
+
 /* Changes an action of the program's into that which the kernel is told. */
 static void put_gate(uint64_t signal, kernel_action *action)
 {
-    const uint32_t gate = atomic_fetch_add(&next_gate[signal], 1) % SJ_SIGNAL_GATES;
+    const uint32_t gate = choose_gate(signal, action);
     program_action *kept = &actions[signal][gate];
     atomic_store(&kept->restorer, action->restorer);
     atomic_store(&kept->has_restorer, action->flags & RESTORER_FLAG);
@@ -106,6 +121,22 @@ static bool puts_gates(void)
     return of != 0 && sj_recorder_may_call() && sj_sys_pid() == of;
 }
 
+/* Gives the kernel the program's action back, if it has a gate. An action that another thread
+ * installs meanwhile is kept instead. */
+static void remove_gate(uint64_t signal)
+{
+    kernel_action gate;
+    kernel_action replaced;
+    if (set_action(signal, NULL, &gate) != 0) {
+        return;
+    }
+    kernel_action action = gate;
+    if (take_gate(signal, &action) && set_action(signal, &action, &replaced) == 0 &&
+        replaced.handler != gate.handler) {
+        (void)set_action(signal, &replaced, NULL);
+    }
+}
+
 long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t set_bytes)
 {
     kernel_action changed;
@@ -125,6 +156,10 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     if (result == 0 && old != NULL) {
         (void)take_gate(signal, old);
     }
+    /* sj_signals_leave came between: a tracer stopped this thread in front of the call. */
+    if (given == &changed && atomic_load(&process) == 0) {
+        remove_gate(signal);
+    }
     return result;
 }
 
@@ -141,9 +176,13 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
                           uint64_t returns_to)
 {
     const uint64_t handler = atomic_load(&actions[signal % SIGNALS][gate].handler);
+    /* Somebody else may call the gate, who has asked the kernel for the program's handler: there is
+     * no frame of the kernel's then. */
+    if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return) {
+        return handler;
+    }
     sj_saved_context *saved = sj_context_saved(context);
-    /* Somebody else may call the gate, who has asked the kernel for the program's handler. */
-    if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return || saved == NULL) {
+    if (saved == NULL) {
         return handler;
     }
     sj_stub_state state = sj_context_get(context);
@@ -184,8 +223,7 @@ static void adopt(uint64_t signal)
     while (is_handler(found.handler) && gate_of(found.handler) == SJ_SIGNAL_GATES) {
         kernel_action gate = found;
         put_gate(signal, &gate);
-        if (set_action(signal, &gate, &replaced) != 0 || replaced.handler == found.handler ||
-            gate_of(replaced.handler) != SJ_SIGNAL_GATES) {
+        if (set_action(signal, &gate, &replaced) != 0 || replaced.handler == found.handler) {
             return;
         }
         (void)set_action(signal, &replaced, NULL);
@@ -207,10 +245,7 @@ void sj_signals_leave(void)
 {
     atomic_store(&process, 0);
     for (uint64_t signal = 1; signal < SIGNALS && is_hooked; signal++) {
-        kernel_action action;
-        if (set_action(signal, NULL, &action) == 0 && take_gate(signal, &action)) {
-            (void)set_action(signal, &action, NULL);
-        }
+        remove_gate(signal);
     }
 }
 

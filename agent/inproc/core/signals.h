@@ -27,7 +27,8 @@ void sj_signals_leave(void);
 void sj_signals_after_fork(void);
 
 /* Called by the assembly (arch/<machine>/signals.S). sj_signals_enter returns the handler behind
- * gate number `gate`, for which it prepares the context; `returns_to` is where it will return.
+ * gate number `gate`, for which it prepares the context; `returns_to` is where it will return. Both
+ * pointers are read only if that is sj_arch_signal_return: they are the kernel's frame's then.
  * sj_signals_return prepares the context that the thread goes on with. sj_signals_change is the
  * system call rt_sigaction. All are async-signal-safe. */
 uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t gate,

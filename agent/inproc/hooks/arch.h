@@ -34,6 +34,8 @@ typedef enum sj_shared_part {
     SJ_SHARED_COUNTED_ENTER_FREE_FLAGS,
     SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS,
     SJ_SHARED_COUNTED_TAIL_CALL, /* likewise */
+    SJ_SHARED_COUNTED_TAIL_LEAVE,
+    SJ_SHARED_COUNTED_JUMP_LEAVE,
     SJ_SHARED_PARTS
 } sj_shared_part;
 
@@ -88,7 +90,7 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag);
 
 /* sj_code_emit_jump_leave does as sj_code_emit_probe for an exit by a jump to an address that is
  * known at run time only (SJ_OPERATION_JUMP_LEAVE). The exit is marked as a tail call if the patch
- * of a function's entry is there. */
+ * of a function's entry is there, with and without counted calls. */
 void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register);
 
 /* sj_arch_has_tail_call_entries: functions may have tail-call entries: not on aarch64, and not if

@@ -141,6 +141,7 @@ static void fill_slot(sj_thread_slot *slot)
     slot->start_ticks = sj_arch_ticks();
     for (size_t i = 0; i < sizeof(slot->name); i++) {
         slot->name[i] = '\0';
+        slot->last_name[i] = '\0';
     }
     if (sj_recorder_begin_calls()) {
         slot->tid = sj_sys_tid();

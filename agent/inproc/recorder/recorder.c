@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #define CALLS_END_NS UINT64_C(1000000000)
@@ -269,12 +270,22 @@ static void record_ended_threads(void)
     }
 }
 
+/* The name of another thread could only be read with a descriptor, which a fork could inherit. */
+static void record_own_name(void)
+{
+    sj_thread_slot *slot = sj_recorder_self.slot;
+    if (slot != NULL) {
+        (void)SJ_SYS(SYS_prctl, PR_GET_NAME, slot->last_name, 0, 0, 0, 0);
+    }
+}
+
 void sj_recorder_end(void)
 {
     if (sj_recorder.arena != NULL && !sj_recorder_is_forked() && sj_recorder_may_call()) {
         record_ended_threads();
+        record_own_name();
     }
-    /* Pairs with the consumer's load of the state: has_exited is set before it. */
+    /* Pairs with the consumer's load of the state: has_exited and last_name are set before. */
     sj_recorder_set_state(SJ_ARENA_ENDED);
 }
 

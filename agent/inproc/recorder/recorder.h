@@ -63,6 +63,7 @@ typedef struct sj_recorder_thread {
     sj_recorder_counting counting;
     uint64_t refused_ticks;       /* when the file system had no memory for it; 0: it had */
     bool has_window;              /* its discard window has memory */
+    uint64_t slow_at;             /* frame of the slow path that runs; 0: none, or not known */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
 } sj_recorder_thread;
 
@@ -88,7 +89,8 @@ SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *nam
 void sj_recorder_set_state(sj_arena_state state);
 
 /* sj_recorder_end marks the arena as ended by a normal exit, and the threads that had ended before:
- * their open calls ended by pthread_exit or cancellation. Called once, at exit. */
+ * their open calls ended by pthread_exit or cancellation. It notes the calling thread's name.
+ * Called once, at exit. */
 void sj_recorder_end(void);
 
 /* sj_recorder_disarm stops recording for good: threads run on at full speed, their records are

@@ -19,6 +19,8 @@
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
+#include <signal.h>
+
 enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
 void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
@@ -290,13 +292,32 @@ static void drop_one(sj_recorder_thread *self, uint32_t tag)
     }
 }
 
+/* True if a signal handler left the slow path by longjmp: a handler that runs above it lies further
+ * down its stack, or on an alternate one. */
+static bool has_left_slow_path(const sj_recorder_thread *self, uint64_t here)
+{
+    stack_t alternate;
+    return self->slow_at != 0 && here >= self->slow_at && self->slot != NULL &&
+           self->has_own_stack && self->slow_at > self->slot->stack_low &&
+           here < self->slot->stack_high && sj_recorder_may_call() &&
+           SJ_SYS(SYS_sigaltstack, NULL, &alternate, 0, 0, 0, 0) == 0 &&
+           (alternate.ss_flags & SS_ONSTACK) == 0;
+}
+
 uint64_t sj_recorder_slow(uint32_t tag)
 {
     sj_recorder_thread *self = &sj_recorder_self;
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     if (self->busy != 0) {
-        return drop_nested(self, tag);
+        if (!has_left_slow_path(self, here)) {
+            return drop_nested(self, tag);
+        }
+        if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
+            self->mode = SJ_MODE_NEW;
+        }
     }
     self->busy = 1;
+    self->slow_at = here;
     atomic_signal_fence(memory_order_seq_cst);
     notice_fork(self);
     /* While a fork is under way every probe takes the slow path, to find out which side it is on.
@@ -321,6 +342,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
         self->parked = self->cursor;
         self->cursor = 0;
     }
+    self->slow_at = 0;
     atomic_signal_fence(memory_order_seq_cst);
     self->busy = 0;
     return address;

@@ -91,6 +91,9 @@ static bool wait_for_chunk(sj_recorder_thread *self)
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
+    if (lends) {
+        self->slow_at = 0; /* a handler may leave, and the thread is not busy then */
+    }
     set_busy(self, !lends);
     const bool found = wait_for(self, has_free_chunk);
     set_busy(self, 1);

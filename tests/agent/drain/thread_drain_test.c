@@ -221,6 +221,25 @@ static void a_name_that_a_thread_gets_later_is_told(void **state)
     sj_tracked_process_close(&f->process.tracked);
 }
 
+static void the_last_name_of_a_thread_is_told(void **state)
+{
+    fixture *f = *state;
+    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    sj_tracked_process_open(getpid(), &f->process.tracked);
+    assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
+    f->drained->next_name_ns = UINT64_MAX;
+    check_name(f, "worker", "fake");
+    f->process.is_finishing = true; /* the program goes on, the recording ends */
+    check_name(f, "at the end", "at the end");
+    f->process.is_gone = true;
+    check_name(f, "stranger", "at the end");
+    sj_thread_slot *slot = sj_arena_view_slot(&f->process.view, 0);
+    memcpy(slot->last_name, "sixteen letters!", sizeof(slot->last_name));
+    sj_thread_drain_follow_name(f->drained);
+    assert_string_equal(f->drained->name, "sixteen letters!");
+    sj_tracked_process_close(&f->process.tracked);
+}
+
 /* A flush counts them among the events that are in no block. */
 static void nor_are_they_counted_twice(void **state)
 {
@@ -644,6 +663,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_of_refused_blocks_are_not_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(nor_are_they_counted_twice, set_up, tear_down),

@@ -62,11 +62,16 @@ KEPT static int ask_warmth(Egg *egg)
     return [egg warmth] + 2;
 }
 
-/* Owners come and go, for as long as a budget needs to be noticed. */
-static void retain_and_release(void)
+enum {
+    FEW_TIMES = 1000000,
+    TIMES = 20000000, /* for as long as a budget needs to be noticed */
+};
+
+/* Owners come and go. */
+static void retain_and_release(long times)
 {
     Egg *egg = make_egg();
-    for (long i = 0; i < 20000000; i++) {
+    for (long i = 0; i < times; i++) {
         [egg retain];
         [egg release];
     }
@@ -118,7 +123,9 @@ KEPT static int use_one_of_many(void)
 static int obey(const char *word)
 {
     if (strcmp(word, "retain") == 0) {
-        retain_and_release();
+        retain_and_release(TIMES);
+    } else if (strcmp(word, "few") == 0) {
+        retain_and_release(FEW_TIMES);
     } else if (strcmp(word, "many") == 0) {
         printf("%d\n", use_one_of_many());
     } else if (strcmp(word, "rise") == 0) {

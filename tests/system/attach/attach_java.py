@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, set_policy, start_attach
-from java_programs import Program, compile_java, compiled_first, jvm_reports
+from java_programs import Program, compiled_first, jvm_reports, sample_classes
 from sojourn_testing import IS_LONG, PATIENCE_S, check, check_accounts, main
 
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
@@ -150,7 +150,7 @@ def recorder_killed(sojourn, classes):
 
 def initializer_runs(sojourn, samples):
     """While the initializer of a hidden class runs, which returns to the agent, that is not unloaded."""
-    program = Program(compile_java(sojourn, samples, "Slow", "HiddenSlow"), ["-Xverify:all"], name="Slow")
+    program = Program(sample_classes(sojourn), ["-Xverify:all"], name="Slow")
     recorder = start_attach(sojourn, program.pid, sojourn.path("slow.db"), ["--java-class", "Slow"])
     program.tell("begin")
     leave(recorder)
@@ -181,7 +181,7 @@ def busy(sojourn, classes, times):
 
 
 def test(sojourn, arguments):
-    classes = compile_java(sojourn, arguments[0], "Attached")
+    classes = sample_classes(sojourn)
     if len(arguments) > 1:
         busy(sojourn, classes, int(arguments[1]))
         return

@@ -101,6 +101,16 @@ def printed_calls(output):
     return calls
 
 
+def take_durations(sojourn, database, calls):
+    """A call is slow by its recorded duration: under load others are, too, than those that sleep."""
+    rows = sojourn.sql(database, "SELECT duration_ns >= 25000000 AS slow FROM calls JOIN functions USING (function_id) "
+                                 "WHERE name = 'cond_work' ORDER BY start_ns")
+    check(len(rows) == len(calls), f"{len(rows)} recorded calls of {len(calls)}")
+    for call, row in zip(calls, rows):
+        check(row["slow"] or not call["slow"], f"{call} sleeps, which its duration does not have")
+        call["slow"] = bool(row["slow"])
+
+
 def test_kept(sojourn, program):
     named = [({**rule, "name": f"rule{i}"}, is_met) for i, (rule, is_met) in enumerate(rules())]
     signature = {"function": "cond_work", "signature": SIGNATURE, "name": "whole",
@@ -108,6 +118,7 @@ def test_kept(sojourn, program):
     database, output = record(sojourn, program, [rule for rule, _ in named])
     calls = printed_calls(output)
     check(len(calls) == 80, f"{len(calls)} calls")
+    take_durations(sojourn, database, calls)
     for rule, is_met in named:
         met = [call for call in calls if is_met(call)]
         of = "errno" if "errno" in rule else "result" if "result" in rule else "number"

@@ -88,10 +88,8 @@ def between_marks(sojourn, built):
 
 
 def java_and_cxx(sojourn, samples, built):
-    folder, database = sojourn.path("classes"), sojourn.path("java.db")
-    subprocess.run(["javac", "-d", folder, os.path.join(samples, "java", "Shapes.java")], check=True,
-                   timeout=PATIENCE_S)
-    sojourn.record(["java", "-cp", folder, "Shapes"], database)
+    database = sojourn.path("java.db")
+    sojourn.record(["java", "-cp", os.path.join(built, "java"), "Shapes"], database)
     classes = counted(report(sojourn, database, "--coverage=class"))
     check(classes.get("Shapes$Outer$Inner") == (2, 2), f"Java's classes {classes}")
     check(all(there >= entry for there, entry in classes.values()), f"Java's classes {classes}")

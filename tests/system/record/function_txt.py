@@ -85,10 +85,7 @@ def every_runtime(sojourn, samples, built):
                        check=True, timeout=PATIENCE_S)
         options = [part for rule in values for part in ("--value", rule)]
         lines = the_same_as_exported(sojourn, ["mono", program], name, options, name == "counts")
-    folder = sojourn.path("classes")
-    subprocess.run(["javac", "-d", folder, os.path.join(samples, "java", "Shapes.java")], check=True,
-                   timeout=PATIENCE_S)
-    the_same_as_exported(sojourn, ["java", "-cp", folder, "Shapes"], "java", is_threaded=True)
+    the_same_as_exported(sojourn, ["java", "-cp", os.path.join(built, "java"), "Shapes"], "java", is_threaded=True)
 
 
 FAILING = sample_text("record/failing.c")

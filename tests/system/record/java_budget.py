@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy
-from java_programs import Program, compile_java, jvm_reports
+from java_programs import Program, jvm_reports, sample_classes
 from sojourn_testing import PATIENCE_S, Failure, check, check_accounts, children, main, wait_for
 
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, ANY_CHILD = 17, 0x4206, 0x4207, 0x40000000
@@ -136,7 +136,7 @@ def muted(sojourn, classes):
 
 
 def test(sojourn, arguments):
-    classes = compile_java(sojourn, arguments[0], "Attached", "Standing", "StandingPart")
+    classes = sample_classes(sojourn)
     over_budget(sojourn, classes)
     muted(sojourn, classes)
     refused = sojourn.run(["record", "-q", "-o", sojourn.path("refused.db"), "--budget", "1%", "--java-engine",

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy, start_attach, wait_until_recorded
-from java_programs import INTERNAL_ASM, Program, compile_java, compiled_first, jvm_reports
+from java_programs import INTERNAL_ASM, Program, compile_java, compiled_first, jvm_reports, sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 LOSSLESS = ["--block-ms", "10000"]
@@ -75,9 +75,8 @@ def lines(sojourn, samples):
     check(f"Loaders.java:{rows['Loaders$Square.area()']['line']}" in told, f"the report says\n{told}")
 
 
-def lines_that_run(sojourn, samples):
+def lines_that_run(sojourn, samples, classes):
     """Lines of methods, and which ran, interpreted and compiled; the sample says what has to be."""
-    classes = compile_java(sojourn, samples, "Lines")
     with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
         source = list(enumerate(file.read().splitlines(), 1))
     wanted = {number: int(line.endswith("// runs")) for number, line in source
@@ -318,9 +317,8 @@ def ended(sojourn, database):
     return {(row["name"], row["ending"]): row["calls"] for row in rows}
 
 
-def old_class_files(sojourn, samples):
+def old_class_files(sojourn, classes):
     """Subroutines (jsr, ret), and constructors that throw before the other constructor was called."""
-    classes = compile_java(sojourn, samples, "Old", options=[INTERNAL_ASM])
     for mode, options in (("-Xint", ["-Xint"]), ("-Xcomp", compiled_first("Old", "Old$Early", "Old$Parent", "Made"))):
         database = sojourn.path(f"old{mode}.db")
         done, _ = sojourn.record(["java", INTERNAL_ASM, *options, "-Xverify:all", "-cp", classes, "Old"], database, LOSSLESS,
@@ -334,9 +332,8 @@ def old_class_files(sojourn, samples):
         check_accounts(sojourn, database)
 
 
-def redefined(sojourn, samples):
+def redefined(sojourn, classes):
     """Another agent gives a class other code, and then the first again: each time its functions end."""
-    classes = compile_java(sojourn, samples, "Redefined")
     manifest, jar, database = sojourn.path("redefines.txt"), sojourn.path("redefines.jar"), sojourn.path("redefined.db")
     with open(manifest, "w", encoding="ascii") as file:
         file.write("Premain-Class: Redefined\nCan-Redefine-Classes: true\n")
@@ -364,16 +361,15 @@ def recorder_killed_while_classes_load(sojourn, classes):
 
 
 def test(sojourn, arguments):
-    compile_java(sojourn, arguments[0], "Rewriter", options=[INTERNAL_ASM])
-    classes = compile_java(sojourn, arguments[0], "Loaders", "Plugin", "Attached", "Hidden", "HiddenPart")
+    classes = sample_classes(sojourn)
     loaders(sojourn, classes)
     lines(sojourn, arguments[0])
-    lines_that_run(sojourn, arguments[0])
+    lines_that_run(sojourn, arguments[0], classes)
     choices(sojourn, classes)
     any_names(sojourn, classes)
-    old_class_files(sojourn, arguments[0])
+    old_class_files(sojourn, classes)
     no_room(sojourn)
-    redefined(sojourn, arguments[0])
+    redefined(sojourn, classes)
     hidden(sojourn, classes)
     hidden_when_attached(sojourn, classes)
     hidden_wanted_later(sojourn, classes)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sojourn.jar in a Java program, alone and under recordings of all three modes.
 
-java_commands.py BUILD_FOLDER SAMPLES_FOLDER
+java_commands.py BUILD_FOLDER
 """
 import json
 import os
@@ -9,18 +9,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from java_programs import sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.session_id = {} AND s.calls > 0 AND f.name LIKE 'Commanded.%'"""
 WARM = "w\u00e4rm up \U0001f600"
-
-
-def build(sojourn, samples, jar):
-    folder = sojourn.path("classes")
-    subprocess.run(["javac", "-cp", jar, "-d", folder, os.path.join(samples, "Commanded.java")], check=True,
-                   timeout=PATIENCE_S)
-    return ["java", "-cp", f"{folder}:{jar}", "Commanded"]
 
 
 def counts(sojourn, database, session=1):
@@ -71,9 +65,9 @@ def slow_frames_are_seen(sojourn, command):
         check(not seen or 40e6 <= fired[0]["value"] < PATIENCE_S * 1e9, f"not the frame's time: {fired}")
 
 
-def test(sojourn, arguments):
+def test(sojourn, _):
     jar = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "sojourn.jar")
-    command = build(sojourn, arguments[0], jar)
+    command = ["java", "-cp", f"{sample_classes(sojourn)}:{jar}", "Commanded"]
     alone = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     check(alone.stderr == "" and alone.stdout.strip().isdigit(), f"alone it said {alone}")
     stop_start_and_marks(sojourn, command, alone.stdout)

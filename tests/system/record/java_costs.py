@@ -8,7 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from java_programs import compile_java
+from java_programs import sample_classes
 from sojourn_testing import check, check_accounts, main
 
 MEASURED = ["burn", "allocate", "refuse", "again", "waiting"]
@@ -47,7 +47,7 @@ def threads_have_theirs(sojourn, database, lines, mode):
 
 
 def test(sojourn, arguments):
-    classes = compile_java(sojourn, arguments[0], "Costs")
+    classes = sample_classes(sojourn)
     options = [part for name in MEASURED for part in ("--cpu-time", f"Costs.{name}")]
     for mode in ("-Xmixed", "-Xint"):
         database = sojourn.path(f"costs{mode}.db")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from java_programs import Program, compile_java, jvm_reports
+from java_programs import Program, jvm_reports, sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = "SELECT name, count(*) AS n FROM calls JOIN functions USING (function_id) GROUP BY name"
@@ -95,7 +95,7 @@ def without_a_destination(sojourn, classes):
 
 
 def test(sojourn, arguments):
-    classes = compile_java(sojourn, arguments[0], "Counted", "Attached")
+    classes = sample_classes(sojourn)
     by_agentpath(sojourn, classes)
     by_jcmd(sojourn, classes)
     without_a_destination(sojourn, classes)

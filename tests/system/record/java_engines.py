@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy, start_attach
-from java_programs import Program, compile_java, compiled_first, jvm_reports
+from java_programs import Program, compiled_first, jvm_reports, sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 TRACED = ["--java-engine", "runtime"]
@@ -204,8 +204,7 @@ def in_a_running_program(sojourn, classes):
 
 def test(sojourn, arguments):
     is_long = os.environ.get("SJ_LONG") == "1"
-    classes = compile_java(sojourn, arguments[0], "Counted", "Shapes", "Kinds", "Lines", "Loaders", "Plugin", "Faults",
-                           "Attached", "Safepoint")
+    classes = sample_classes(sojourn)
     same_entries(sojourn, classes, is_long)
     compiled(sojourn, classes, is_long)
     faults(sojourn, classes)

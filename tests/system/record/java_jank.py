@@ -2,7 +2,7 @@
 """A Java program whose event thread is held up: in direct mode, with no collector and no second process, the
 seconds around the stall lie in a file while it lasts, which names the guilty call, the locks and the pauses.
 
-java_jank.py BUILD_FOLDER SAMPLES_FOLDER
+java_jank.py BUILD_FOLDER
 """
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from java_programs import Program, compile_java
+from java_programs import Program, sample_classes
 from sojourn_testing import PATIENCE_S, Failure, check, check_accounts, children, main, wait_for
 
 POLICY = {"policy": 1, "mode": "flight", "flight": {"before": "1m", "after": "100ms", "memory": "8M"},
@@ -132,9 +132,8 @@ def under_a_recorder(sojourn, command):
     check("Jank.paint()" in told and "Jank.compact(" in told, f"told:\n{told}")
 
 
-def while_the_call_lasts(sojourn, samples):
+def while_the_call_lasts(sojourn, classes):
     """A named method that is late: the trigger fires at its deadline, not when it ends, and once."""
-    classes = compile_java(sojourn, samples, "Attached")
     database = sojourn.path("late.db")
     triggers = [{"on": "jank", "function": "Attached.held()", "longer_than": "100ms", "pause": "0s", "do": ["mark"]}]
     program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, "--policy",
@@ -155,12 +154,10 @@ def while_the_call_lasts(sojourn, samples):
     check_accounts(sojourn, database)
 
 
-def test(sojourn, arguments):
-    while_the_call_lasts(sojourn, arguments[0])
+def test(sojourn, _):
     jar = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "sojourn.jar")
-    classes = sojourn.path("classes")
-    subprocess.run(["javac", "-cp", jar, "-d", classes, os.path.join(arguments[0], "Jank.java")], check=True,
-                   timeout=PATIENCE_S)
+    classes = sample_classes(sojourn)
+    while_the_call_lasts(sojourn, classes)
     runtime = sojourn.path("run")
     os.makedirs(runtime, mode=0o700)
     sojourn.environment["XDG_RUNTIME_DIR"] = runtime

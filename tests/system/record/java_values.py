@@ -2,7 +2,7 @@
 """Java: values of named methods stand in function.txt, interpreted and compiled; rules set arguments and
 results, leave calls out and throw instead of them, as rule_hits tells; what they cannot do is said.
 
-java_values.py BUILD_FOLDER SAMPLES_FOLDER
+java_values.py BUILD_FOLDER
 """
 import json
 import os
@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import start_attach
-from java_programs import Program, compile_java
+from java_programs import Program, sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
 
 INTERPRETED = ["-Xint"]
@@ -83,8 +83,7 @@ def record(sojourn, command, name, options):
     return done, summary, database
 
 
-def values_are_in_function_txt(sojourn, samples):
-    classes = compile_java(sojourn, samples, "Kinds")
+def values_are_in_function_txt(sojourn, classes):
     alone = subprocess.run(["java", "-cp", classes, "Kinds"], capture_output=True, text=True, check=True).stdout
     options = [part for rule in VALUES for part in ("--value", rule)]
     for mode in (INTERPRETED, COMPILED):
@@ -125,8 +124,7 @@ def hits_of(sojourn, database):
                                  "ORDER BY call_id, position DESC")
 
 
-def rules_change_calls(sojourn, samples):
-    classes = compile_java(sojourn, samples, "Ruled")
+def rules_change_calls(sojourn, classes):
     alone = subprocess.run(["java", "-cp", classes, "Ruled"], capture_output=True, text=True, check=True).stdout
     check(alone.splitlines() == PLAIN, f"alone it says {alone}")
     permit(sojourn, ["set", "return", "throw"])
@@ -187,9 +185,8 @@ def types_are_checked(sojourn):
         check(f"rule '{name}': what it sets is not of the methods' type, so 1 calls stayed" in done.stderr, f"unfit: {done.stderr}")
 
 
-def without_memory_or_stack(sojourn, samples):
+def without_memory_or_stack(sojourn, classes):
     """Overflows of the stack and of the heap, also within what records values, leave balanced calls."""
-    classes = compile_java(sojourn, samples, "Faults")
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
                for part in ("--value", rule)]
     for mode in (MIXED, INTERPRETED):
@@ -238,16 +235,14 @@ def collected_while_they_wait(sojourn, classes, number):
     return sojourn.sql(database, "SELECT lost_calls FROM sessions")[0]["lost_calls"]
 
 
-def a_full_ring_delays_no_safepoint(sojourn, samples):
-    classes = compile_java(sojourn, samples, "Safepoint")
+def a_full_ring_delays_no_safepoint(sojourn, classes):
     # On a machine that stood still for ten seconds calls are lost, which shows nothing.
     check(any(collected_while_they_wait(sojourn, classes, number) == 0 for number in range(4)),
           "each collection waited for threads that wait for room")
 
 
-def in_a_running_program(sojourn, samples):
+def in_a_running_program(sojourn, classes):
     """Attached to, and left while its threads run what has values, again and again."""
-    classes = compile_java(sojourn, samples, "Attached")
     permit(sojourn, ["return"])
     program = Program(classes, arguments=["busy"])
     rule = {"name": "early", "function": "Attached.early", "argument": 1, "as": "int",
@@ -280,16 +275,16 @@ def in_a_running_program(sojourn, samples):
     program.finish()
 
 
-def test(sojourn, arguments):
-    samples = arguments[0]
+def test(sojourn, _):
+    classes = sample_classes(sojourn)
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
-    values_are_in_function_txt(sojourn, samples)
-    rules_change_calls(sojourn, samples)
+    values_are_in_function_txt(sojourn, classes)
+    rules_change_calls(sojourn, classes)
     what_is_not_possible_is_said(sojourn)
     types_are_checked(sojourn)
-    without_memory_or_stack(sojourn, samples)
-    a_full_ring_delays_no_safepoint(sojourn, samples)
-    in_a_running_program(sojourn, samples)
+    without_memory_or_stack(sojourn, classes)
+    a_full_ring_delays_no_safepoint(sojourn, classes)
+    in_a_running_program(sojourn, classes)
 
 
 main(test)

@@ -24,7 +24,8 @@ def run_plain(command):
 def test_recorded(sojourn, samples):
     places = os.path.join(samples, "signal_places")
     situations = [([places, word], modes) for word, modes in
-                  (("step", STEPPED), ("stack", STEPPED[:1]), ("raw", STEPPED[:1]), ("fault", THROWN[:1]))]
+                  (("step", STEPPED), ("stack", STEPPED[:1]), ("raw", STEPPED[:1]), ("turns", STEPPED[:1]),
+                                               ("fault", THROWN[:1]))]
     situations.append(([os.path.join(samples, "handlers_that_throw")], THROWN))
     for command, all_options in situations:
         plain = run_plain(command)
@@ -65,7 +66,7 @@ def test_attached(sojourn, samples):
         check_left(before, process.pid, "the program")
         process.send_signal(signal.SIGTERM)
         said = process.stdout.read()
-        check(process.wait() == 0 and said == b"rounds 1, failed 0, outside 0, own 1\n", f"it said {said}")
+        check(process.wait() == 0 and said == b"rounds 1, failed 0, outside 0, own 1, unlike 0\n", f"it said {said}")
 
 
 def test(sojourn, arguments):

@@ -4,7 +4,7 @@ gcc's and clang's DWARF 4 and 5, with and without type units, compressed, beside
 debug file, gives the types of all units. A package of another build is not used and one that is damaged
 does no harm; the report says so.
 
-split_packages.py BUILD_FOLDER (SJ_LONG=1: more damaged packages)
+split_packages.py BUILD_FOLDER (SJ_LONG=1: more damaged packages, and of both compilers each)
 """
 import glob
 import os
@@ -15,10 +15,10 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main, sample_text
+from sojourn_testing import IS_LONG, check, main, sample_text
 from value_types import record
 
-DAMAGED = 15 if os.environ.get("SJ_LONG") == "1" else 2
+DAMAGED = 15 if IS_LONG else 2
 HEAD = sample_text("values/split_head.h")
 # The second unit has a base address of its own and locations that change; both use `place`.
 FIRST = HEAD + sample_text("values/split_first.c")
@@ -201,19 +201,21 @@ def test_damaged(sojourn, compilers):
     """Whatever the package is, the program is recorded; where nothing can be read of it that is said."""
     folder = sojourn.path("package")
     numbers = random.Random(int(os.environ.get("SJ_SEED", "5")))
-    for compiler in compilers:
-        for tool, options in (("dwp", ["-gdwarf-4"]), ("llvm-dwp-14", ["-gdwarf-4", "-fdebug-types-section"]), ("own", ["-gdwarf-5"])):
+    forms = (("dwp", ["-gdwarf-4"]), ("llvm-dwp-14", ["-gdwarf-4", "-fdebug-types-section"]), ("own", ["-gdwarf-5"]))
+    for number, compiler in enumerate(compilers):
+        # By default each form of one compiler: what reads a package does not know who wrote it.
+        for tool, options in forms if IS_LONG else forms[number::len(compilers)]:
             program, files = build(folder, compiler, options)
             package = make_package(tool, files, folder)
             whole, index = index_of(package)
-            for number in range(3 * DAMAGED):
+            for turn in range(3 * DAMAGED):
                 data = bytearray(whole)
                 # all over the file, in the index, or cut
-                places = range(len(data)) if number % 3 != 1 else range(index, min(index + 128, len(data)))
+                places = range(len(data)) if turn % 3 != 1 else range(index, min(index + 128, len(data)))
                 for _ in range(numbers.randint(1, 20)):
                     data[numbers.choice(places)] = numbers.randrange(256)
                 with open(package, "wb") as file:
-                    file.write(data[:numbers.randrange(len(data))] if number % 3 == 2 else data)
+                    file.write(data[:numbers.randrange(len(data))] if turn % 3 == 2 else data)
                 typed(sojourn, program)
             version, cut, rows = bytearray(whole), whole[:len(whole) // 3], bytearray(whole)
             version[index] = 3

@@ -2,23 +2,19 @@
 """Types from debug data: of functions with generated signatures, all arguments and the result are
 recorded as they print them themselves: numbers of all sizes, texts, enumerations, structures field by
 field, in registers and on the stack, by gcc and clang at -O0 and -O2. What a compiler removed or moved
-is unknown, never another value. C++ and Rust texts; DWARF 4, 5, split, compressed, in a file of its
-own, of another build, damaged.
+is unknown, never another value.
 
 value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures at -O0 to -O3; SJ_SEED: other ones)
 """
-import glob
-import itertools
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main, sample_text
-
+from sojourn_testing import check, main, sample_text
+from value_testing import record
 FUNCTIONS = 130 if os.environ.get("SJ_LONG") == "1" else 14
 STACK_WORDS = 7 # that arguments are recorded of
 MOST_NAMED = 15 # values of arguments that a function can have
@@ -179,39 +175,6 @@ class Signature:
                 named.add(name)
         return named
 
-def shown(value):
-    return f"{value:.17g}" if isinstance(value, float) else str(value)
-
-
-def plain_name(name):
-    """A generated function's, also of clones and methods."""
-    generated = re.search(r"generated_\d+", name)
-    return generated.group() if generated else name.split(".")[0]
-
-
-def record(sojourn, program, patterns, *options, environment=None):
-    """Returns what ended, and the values: function, number of its call, name, value."""
-    database = sojourn.path("types.db")
-    for suffix in ("", "-wal", "-shm"):
-        if os.path.exists(database + suffix):
-            os.unlink(database + suffix)
-    rules = [part for pattern in patterns for part in ("--value", pattern)]
-    done, _ = sojourn.record([program], database, ["--block-ms", "10000", *rules, *options], text=True)
-    check(done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr}")
-    check_accounts(sojourn, database)
-    numbers, found, calls = {}, [], set()
-    for row in sojourn.sql(database, """
-            SELECT f.name, a.call_id, coalesce(t.name, '') AS value_name, a.value, a.position
-            FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)
-            LEFT JOIN value_types AS t ON t.session_id = a.session_id AND t.function_id = f.function_id
-              AND t.position = a.position ORDER BY a.call_id, a.position"""):
-        name = plain_name(row["name"])
-        of = numbers.setdefault(name, {})
-        number = of.setdefault(row["call_id"], len(of) + 1)
-        calls.add((name, number))
-        found.append((name, number, row["value_name"] if row["position"] else "result", shown(row["value"])))
-    return done, found, database
-
 
 def one_program(sojourn, compiler, level, numbers):
     is_emulated = "aarch64" in compiler
@@ -284,42 +247,6 @@ def test_crowded(sojourn):
     check({row[2]: row[3] for row in found} == {**{name: str(number) for number, name in enumerate("abcdef", 1)}, "last": "8"}, f"{found}")
 
 
-PLAIN = sample_text("values/plain.c")
-EXPECTED = [("open_file", 1, "result", "8"), ("open_file", 1, "path", "/etc/passwd"),
-            ("open_file", 1, "flags", "7"), ("open_file", 1, "share", "0.5")]
-
-
-def test_forms(sojourn, compilers):
-    """The forms that debug data come in."""
-    source, program = sojourn.path("plain.c"), sojourn.path("plain")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(PLAIN)
-    for compiler in compilers:
-        for options in (["-gdwarf-4"], ["-gdwarf-5"], ["-g", "-gsplit-dwarf"], ["-g", "-gz=zlib"],
-                        ["-g", "-O2", "-flto"] if "clang" not in compiler else ["-g", "-O2"]):
-            subprocess.run([compiler, *options, source, "-o", program], check=True, cwd=sojourn.path(""))
-            _, found, _ = record(sojourn, program, ["open_file"])
-            check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
-    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
-    debug = program + ".debug"
-    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
-    subprocess.run(["strip", "--strip-debug", program], check=True)
-    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
-    _, found, _ = record(sojourn, program, ["open_file"])
-    check(sorted(found) == sorted(EXPECTED), f"separate file: {found}")
-    other = sojourn.path("other.c")
-    with open(other, "w", encoding="utf-8") as file:
-        file.write(PLAIN.replace("int flags, double share", "double share, int flags"))
-    subprocess.run(["gcc", "-g", "-O1", "-w", other, "-o", sojourn.path("other")], check=True)
-    subprocess.run(["objcopy", "--only-keep-debug", sojourn.path("other"), debug], check=True)
-    done, found, _ = record(sojourn, program, ["open_file"])
-    check(not found and "no debug data about 1 of 1 functions" in done.stderr,
-          f"debug data of another build: {found}, {done.stderr}")
-    done, found, _ = record(sojourn, program, ["open_file(path:str, flags:int, share:double) -> int"])
-    check([row[3] for row in sorted(found)] and {row[3] for row in found} == {row[3] for row in EXPECTED},
-          f"signature without debug data: {found}")
-
-
 PARTS = sample_text("values/parts.c")
 
 
@@ -334,227 +261,12 @@ def test_parts(sojourn):
     check("no debug data" not in done.stderr, f"{done.stderr}")
 
 
-def split_files(sojourn):
-    return sorted(glob.glob(sojourn.path("*.dwo")))
-
-
-def test_split(sojourn, compilers):
-    """Of split debug data: both versions, compressed; files that are missing, of another build, or damaged."""
-    source, program = sojourn.path("plain.c"), sojourn.path("plain")
-    numbers = random.Random(11)
-    other = PLAIN.replace("int flags, double share", "double share, int flags")
-    for compiler in compilers:
-        for options in (["-gdwarf-4", "-gsplit-dwarf"], ["-gdwarf-5", "-gsplit-dwarf"],
-                        ["-gdwarf-5", "-gsplit-dwarf", "-gz=zlib"]):
-            for old in split_files(sojourn):
-                os.unlink(old)
-            built = []
-            for text in (other, PLAIN):
-                with open(source, "w", encoding="utf-8") as file:
-                    file.write(text)
-                subprocess.run([compiler, *options, "-w", source, "-o", program], check=True, cwd=sojourn.path(""))
-                check(len(split_files(sojourn)) == 1, f"{compiler} {options}: {split_files(sojourn)}")
-                with open(split_files(sojourn)[0], "rb") as file:
-                    built.append(file.read())
-            _, found, _ = record(sojourn, program, ["open_file"])
-            check(sorted(found) == sorted(EXPECTED), f"{compiler} {options}: {found}")
-            dwo = split_files(sojourn)[0]
-            for _ in range(100 if os.environ.get("SJ_LONG") == "1" else 1):
-                damaged = bytearray(built[1])
-                for _ in range(numbers.randint(1, 20)):
-                    damaged[numbers.randrange(len(damaged))] = numbers.randrange(256)
-                with open(dwo, "wb") as file:
-                    file.write(damaged[:numbers.randrange(len(damaged))] if numbers.random() < 0.2 else damaged)
-                record(sojourn, program, ["open_file"])
-            for content in (built[0], b"", None):
-                os.unlink(dwo)
-                if content is not None:
-                    with open(dwo, "wb") as file:
-                        file.write(content)
-                done, found, _ = record(sojourn, program, ["open_file"])
-                check(not found and "no debug data about 1 of 1 functions" in done.stderr,
-                      f"{compiler} {options}, {'another file' if content else content}: {found}, {done.stderr}")
-                if content is None:
-                    with open(dwo, "wb") as file:
-                        file.write(b"")
-            os.unlink(dwo)
-
-
-def sections(program, name):
-    for line in subprocess.run(["readelf", "-SW", program], check=True, capture_output=True, text=True).stdout.splitlines():
-        parts = re.sub(r"\[\s*\d+\]", "", line).split()
-        if parts and parts[0] == name:
-            return int(parts[3], 16), int(parts[4], 16)
-    raise AssertionError(name)
-
-
-def test_damaged(sojourn):
-    """Whatever the debug data are, the program is recorded."""
-    source, program, damaged = sojourn.path("plain.c"), sojourn.path("plain"), sojourn.path("damaged")
-    numbers = random.Random(7)
-    subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
-    with open(program, "rb") as file:
-        whole = file.read()
-    places = [sections(program, name) for name in (".debug_info", ".debug_abbrev", ".debug_loclists")]
-    for _ in range(200 if os.environ.get("SJ_LONG") == "1" else 6):
-        data = bytearray(whole)
-        for _ in range(numbers.randint(1, 12)):
-            start, size = numbers.choice(places)
-            data[start + numbers.randrange(size)] = numbers.randrange(256)
-        with open(damaged, "wb") as file:
-            file.write(data)
-        os.chmod(damaged, 0o755)
-        record(sojourn, damaged, ["open_file"])
-
-
-def test_endless(sojourn):
-    """Types of 64 members, each of 64, and so on, which nobody could look at one by one: soon it is said
-    that nothing is known of their values, and of those behind them. Compilers cannot, either: they are
-    given pointers, which are made another name of the type that they point to."""
-    assembly, program = sojourn.path("endless.s"), sojourn.path("endless")
-    members = ", ".join(f"*m{i}" for i in range(64))
-    for language, kind in (("c", "struct"), ("c", "union"), ("c++", "struct")):
-        text = f"{kind} S0 {{ int of; }};\n" + "".join(
-            f"{kind} S{i} {{ {kind} S{i - 1} {members}; }};\n" for i in range(1, 9))
-        text += f"""int deep(int before, {kind} S8 *many, int behind)
-{{
-    return many ? before : behind;
-}}
-int main(void)
-{{
-    return deep(1, 0, 2) - 2;
-}}
-"""
-        subprocess.run(["gcc", "-x", language, "-g", "-O0", "-S", "-dA", "-", "-o", assembly], check=True,
-                       input=text, text=True)
-        with open(assembly, encoding="utf-8") as file:
-            pointers = re.compile(r"0xf(\s.*DW_TAG_pointer_type)") # 0x16: a typedef
-            changed, count = pointers.subn(r"0x16\1", file.read())
-        check(count == 1, f"{count} abbreviations of pointers")
-        with open(assembly, "w", encoding="utf-8") as file:
-            file.write(changed)
-        subprocess.run(["gcc", assembly, "-o", program], check=True)
-        _, _, database = record(sojourn, program, ["deep*"])
-        states = {row["name"]: row["state"] for row in sojourn.sql(database, "SELECT name, state FROM value_types")}
-        check(states == {"before": "recorded", "many": "unknown", "behind": "unknown", "": "recorded"},
-              f"{language} {kind}: {states}")
-
-
-CXX = sample_text("values/types.cpp")
-
-
-def test_cxx(sojourn):
-    source, program = sojourn.path("types.cpp"), sojourn.path("types_cxx")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(CXX)
-    for compiler, level in itertools.product(("g++", "aarch64-linux-gnu-g++"), ("-O0", "-O2")):
-        subprocess.run([compiler, "-std=c++17", "-g", level, source, "-o", program], check=True)
-        _, found, database = record(sojourn, program, ["take*", "place*", "made*", "Counter::add*"])
-        values = {(row[0].split("(")[0] + (" again" if row[1] == 2 else ""), row[2]): row[3] for row in found}
-        for name, value_name, value in (
-                ("take", "text", "by reference, and longer than what it holds itself"), ("take", "copy", "copied"),
-                ("take", "view", "een"), ("take", "last", "-4"), ("place", "number", "41"), ("place", "last", "77"),
-                ("place", "return.a", "41"), ("place", "return.b", "77"), ("place", "return.c", "11"),
-                ("made", "number", "20"), ("made", "result", "x" * 20), ("made again", "result", "x" * 9),
-                ("Counter::add", "by", "-3"), ("Counter::add", "share", "1.5"), ("Counter::add", "result", "3")):
-            words = name.split("::")[-1].split()
-            found_value = next((v for (n, vn), v in values.items() if vn == value_name and all(word in n for word in words)), None)
-            # qemu-user has no system call that reads safely: of texts of the heap nothing is known.
-            is_unreadable = compiler != "g++" and len(value) > 15 and found_value == "None"
-            check(found_value == value or is_unreadable, f"{compiler} {level} {name} {value_name}: {found_value}, all: {values}")
-        states = {row["name"]: row["state"] for row in sojourn.sql(database, "SELECT name, state FROM value_types")}
-        check(states["owner"] == "unsupported", f"{states}")
-
-
-BEHIND = sample_text("values/behind.cpp")
-
-
-def test_behind(sojourn):
-    """What parameters lead to: fields of structures, with those of their bases, lengths of vectors. Where the
-    memory ends, or is not there at all, so do the values, and nothing else happens."""
-    source, program = sojourn.path("behind.cpp"), sojourn.path("behind")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(BEHIND)
-    for compiler in ("g++", "clang++"):
-        for level in ("-O0", "-O2"):
-            subprocess.run([compiler, "-std=c++17", "-w", "-g", level, source, "-o", program], check=True)
-            _, found, _ = record(sojourn, program, ["by_pointer", "by_reference", "by_address", "at_end"])
-            values = {}
-            for name, number, value_name, value in found:
-                values.setdefault((name, number), {})[value_name] = value
-            for number, a in ((1, "41"), (2, "42")):
-                of = values["by_pointer", number]
-                expected = {"from->low": "-7", "from->of": "GREEN", "from->both.a": a, "from->both.b": "0.5", "behind": str(number)}
-                check({name: of.get(name) for name in expected} == expected, f"{compiler} {level}: {of}")
-                check("from->text" in of and "from->last" not in of, f"{compiler} {level}: {of}")
-            none = values["by_pointer", 3]
-            check(none["behind"] == "3" and none["result"] == "-1" and not [name for name in none if ">" in name],
-                  f"{compiler} {level}: null: {none}")
-            of = values["by_reference", 1]
-            check((of["from.a"], of["from.b"], of["numbers.size()"], of["result"]) == ("6", "-1.25", "3", "9"), f"{compiler} {level}: {of}")
-            of = values["by_address", 1]
-            check((of["copies.size()"], of["result"]) == ("2", "2"), f"{compiler} {level}: {of}")
-            first, second = values["at_end", 1], values["at_end", 2]
-            check(first["from->a"] == "9" and "from->b" not in first, f"{compiler} {level}: the end of memory: {first}")
-            check(not [name for name in second if ">" in name] and second["result"] == "0", f"{compiler} {level}: {second}")
-
-
-RETURNED = sample_text("values/returned.cpp")
-
-
-def test_returned(sojourn):
-    """What results lead to, and fields of classes that are returned in registers or by the address of an object."""
-    source, program = sojourn.path("returned.cpp"), sojourn.path("returned")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(RETURNED)
-    for compiler in ("g++", "clang++", "aarch64-linux-gnu-g++", "clang++ --target=aarch64-linux-gnu"):
-        for level in ("-O0", "-O2"):
-            subprocess.run([*compiler.split(), "-std=c++17", "-w", "-g", level, source, "-o", program], check=True)
-            _, found, _ = record(sojourn, program, ["found", "same", "kept", "mixed", "many", "wrong"])
-            values = {}
-            for name, number, value_name, value in found:
-                values.setdefault((name, number), {})[value_name] = value
-            for call, expected in ((("found", 1), {"return->key": "4", "return->share": "0.25", "key": "4"}),
-                                   (("found", 2), {"result": "0x0", "key": "5"}), (("same", 1), {"return.key": "4"}),
-                                   (("kept", 1), {"return.count": "3"}), (("wrong", 1), {"result": "0x8"}),
-                                   (("mixed", 1), {"return.level": "-3", "return.x": "0.5", "return.y": "-2"}),
-                                   (("many", 1), {"return.size()": "6"})):
-                of = values[call]
-                check({name: of.get(name) for name in expected} == expected, f"{compiler} {level} {call}: {of}")
-            for call in (("found", 2), ("wrong", 1)):
-                check("return->key" not in values[call], f"{compiler} {level}: {values[call]}")
-
-
-RUST = sample_text("values/types.rs")
-
-
-def test_rust(sojourn):
-    source, program = sojourn.path("types.rs"), sojourn.path("types_rust")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(RUST)
-    for level in ("0", "2"):
-        subprocess.run(["rustc", "-g", "-C", f"opt-level={level}", source, "-o", program], check=True)
-        _, found, _ = record(sojourn, program, ["greet", "sum"])
-        values = {row[2]: row[3] for row in found if row[0] == "sum"}
-        check((values["numbers.length"], values["factor"], values["result"]) == ("2", "2", "10"), f"-O{level}: {values}")
-        values = {row[2]: row[3] for row in found if row[0] == "greet"}
-        check(values == {"name": "Ferris", "count": "9", "share": "0.25", "result": "0"}, f"-O{level}: {values}")
-
-
 def test(sojourn, arguments):
     compilers = [shutil.which("gcc"), shutil.which("clang") or shutil.which("clang-14")]
     check(all(compilers), f"compilers: {compilers}")
     test_generated(sojourn, compilers)
     test_crowded(sojourn)
-    test_forms(sojourn, compilers)
     test_parts(sojourn)
-    test_split(sojourn, compilers)
-    test_damaged(sojourn)
-    test_endless(sojourn)
-    test_cxx(sojourn)
-    test_behind(sojourn)
-    test_returned(sojourn)
-    test_rust(sojourn)
 
 
 if __name__ == "__main__":

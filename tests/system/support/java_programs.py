@@ -1,6 +1,7 @@
-"""What the tests of Java share: compiling the samples, and the one that is attached to."""
+"""What the tests of Java share: the compiled samples, and the one that is attached to."""
 import json
 import os
+import shutil
 import subprocess
 
 from sojourn_testing import IS_LONG, PATIENCE_S, check, wait_for
@@ -12,11 +13,17 @@ INTERNAL_ASM = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAM
 JAVAC = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"]
 
 
-def compile_java(sojourn, folder, *names, options=()):
-    """Returns the folder of the class files."""
+def sample_classes(sojourn):
+    """Returns a folder of the test's own with the class files of all samples, as the build made them."""
+    built = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "java")
+    return shutil.copytree(built, sojourn.path("classes"), dirs_exist_ok=True)
+
+
+def compile_java(sojourn, folder, *names):
+    """Compiles what the test wrote; returns the folder of the class files."""
     classes = sojourn.path("classes")
     sources = [os.path.join(folder, f"{name}.java") for name in names]
-    done = subprocess.run([*JAVAC, "-d", classes, *options, *sources], capture_output=True, text=True)
+    done = subprocess.run([*JAVAC, "-d", classes, *sources], capture_output=True, text=True)
     check(done.returncode == 0, f"javac failed: {done.stderr}")
     return classes
 

@@ -36,11 +36,11 @@ def test_budget(sojourn, folder):
 
 def test_history_budget(sojourn, folder):
     """Retains and releases that a history is kept of cost several times as much."""
-    command = [os.path.join(folder, "guarded"), "retain"]
+    program = os.path.join(folder, "guarded")
     zombies = {"objc": {"history": True}}
-    _, _, kept = record(sojourn, command, "no-history-budget", {"zombies": zombies})
+    _, _, kept = record(sojourn, [program, "few"], "no-history-budget", {"zombies": zombies})
     check(kept["history_pauses"] == 0, f"{kept}")
-    done, _, kept = record(sojourn, command, "history-budget", {"budget": "1%", "zombies": zombies})
+    done, _, kept = record(sojourn, [program, "retain"], "history-budget", {"budget": "1%", "zombies": zombies})
     check(done.returncode == 0 and kept["history_pauses"] >= 1, f"{kept}")
 
 

@@ -1,5 +1,6 @@
 /* Probes of functions whose calls are counted: what they record is what probes with clocks record,
  * in order and to the address, with handlers in between and tail calls; registers are kept. */
+#include "agent/abi/plan.h"
 #include "agent/drain/untimed_records.h"
 #if defined(__aarch64__)
 #include "tests/agent/inproc/recorder/aarch64/call_checked.h"
@@ -22,6 +23,8 @@ enum {
     LEAF = 9,
     HIGH = 70000, /* no short record names it */
     IN_HANDLER = 11,
+    JUMPER = 12, /* jumps to the callee by its address */
+    LEAVER = 13, /* likewise to code that is not hooked */
     CHUNKS = 60,
     PAGES = 8 * 4096,
     COLD = 4 * 4096,
@@ -40,6 +43,9 @@ typedef struct functions {
     probe_function high;   /* likewise */
     probe_function leaf;
     probe_function in_handler;
+    probe_function jumper;
+    probe_function leaver;
+    probe_function high_jumper; /* no short record names it */
 } functions;
 
 static functions made;
@@ -75,6 +81,29 @@ static probe_function make_caller(sj_code_emitter *emitter, uint32_t function,
     return (probe_function)(uintptr_t)start;
 }
 
+/* Its exit learns at run time what it jumps to. */
+static probe_function make_jumper(sj_code_emitter *emitter, uint32_t function, uint64_t target)
+{
+    enum { JUMP_REGISTER = 9 };
+    const uint64_t start = emitter->at;
+    sj_code_emit_probe(emitter, function);
+#if defined(__aarch64__)
+    static const uint8_t load[] = {0x49, 0, 0, 0x58,  /* ldr x9, .+8 */
+                                   0x03, 0, 0, 0x14}; /* b .+12 */
+    sj_code_emit_bytes(emitter, load, sizeof(load));
+    sj_code_emit_bytes(emitter, (const uint8_t *)&target, sizeof(target));
+#else
+    static const uint8_t load[] = {0x48, 0xb8}; /* mov $target, %rax */
+    static const uint8_t store[] = {0x48, 0x89, 0x44, 0x24, (uint8_t)-SJ_JUMP_TARGET_BELOW};
+    sj_code_emit_bytes(emitter, load, sizeof(load));
+    sj_code_emit_bytes(emitter, (const uint8_t *)&target, sizeof(target));
+    sj_code_emit_bytes(emitter, store, sizeof(store)); /* mov %rax, below(%rsp) */
+#endif
+    sj_code_emit_jump_leave(emitter, leave_tag(function), JUMP_REGISTER);
+    sj_code_emit_jump(emitter, target);
+    return (probe_function)(uintptr_t)start;
+}
+
 static void make_functions(void)
 {
     static const uint8_t original[HEAD_BYTES] = {0};
@@ -100,6 +129,11 @@ static void make_functions(void)
     made.high = make_caller(&emitter, HIGH, &entry, tail_entry);
     made.leaf = make_leaf(&emitter, LEAF, true);
     made.in_handler = make_leaf(&emitter, IN_HANDLER, false);
+    made.jumper = make_jumper(&emitter, JUMPER, entry.start);
+    made.high_jumper = make_jumper(&emitter, HIGH + 1, entry.start);
+    const uint64_t unhooked = emitter.at;
+    sj_code_emit_bytes(&emitter, return_code, sizeof(return_code));
+    made.leaver = make_jumper(&emitter, LEAVER, unhooked);
     CHECK(emitter.at < start + COLD && emitter.cold_at < start + HEAD && !emitter.too_far);
     sj_arch_sync_code(start, PAGES);
 }
@@ -115,7 +149,7 @@ static void start(const char *directory, uint32_t chunks, bool is_counted)
     CHECK(arena != NULL);
     uint8_t *counted = arena + sj_arena_counted_offset(2, chunks);
     memset(counted + CALLER, is_counted, LEAF + 1 - CALLER);
-    counted[IN_HANDLER] = is_counted;
+    memset(counted + IN_HANDLER, is_counted, LEAVER + 1 - IN_HANDLER);
     make_functions();
 }
 
@@ -171,8 +205,9 @@ static void run_program(void)
         random = random * 1103515245 + 12345;
         const uint32_t draw = random >> 16;
         const size_t deep = draw % 64 == 0 ? draw * 7 % DEEP_BYTES : draw % 96;
-        const probe_function choices[] = {made.caller, made.leaf, made.caller, made.high};
-        call_at(choices[draw / 64 % 4], deep);
+        const probe_function choices[] = {made.caller, made.leaf, made.jumper, made.high,
+                                          made.caller, made.leaf, made.leaver, made.high_jumper};
+        call_at(choices[draw / 64 % 8], deep);
     }
 }
 
@@ -201,6 +236,13 @@ typedef struct event {
     uint64_t stack;
 } event;
 
+/* Who jumps says so, and nobody else. */
+static bool jumps(uint32_t tag)
+{
+    return tag == leave_tag(CALLER) || tag == leave_tag(HIGH) || tag == leave_tag(JUMPER) ||
+           tag == leave_tag(HIGH + 1);
+}
+
 static size_t list_events(event *events, size_t most)
 {
     size_t count = 0;
@@ -220,7 +262,7 @@ static size_t list_events(event *events, size_t most)
             check_handler_record(&handlers, stack);
             continue;
         }
-        CHECK(count < most);
+        CHECK(count < most && (tail != 0) == jumps(tag));
         events[count++] = (event){.tag = tag, .stack = stack | tail};
     }
     const uint64_t dropped = atomic_load(&arena_slot(arena, 0)->dropped_events) +

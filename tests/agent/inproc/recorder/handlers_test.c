@@ -202,6 +202,55 @@ static void test_handlers_of_a_waiting_thread_find_room(void **state)
     assert_int_equal(run_in_child(overfill_in_handlers_of_a_waiting_thread), 0);
 }
 
+static sigjmp_buf behind_wait;
+
+static void leave_wait(int number)
+{
+    (void)number;
+    siglongjmp(behind_wait, 1);
+}
+
+static void *interrupt_once(void *target)
+{
+    const pid_t tid = *(const pid_t *)target;
+    const sj_arena_header *header = (const sj_arena_header *)arena;
+    while (atomic_load(&header->drain_waiters) == 0) {
+        usleep(100);
+    }
+    CHECK(syscall(SYS_tgkill, getpid(), tid, SIGUSR1) == 0);
+    return NULL;
+}
+
+/* Buffers of two chunks have none to spare: the thread waits in its slow path. */
+static void record_behind_longjmp(const char *directory)
+{
+    pthread_t other;
+    const pid_t tid = (pid_t)syscall(SYS_gettid);
+    struct sigaction action = {.sa_handler = leave_wait};
+    sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_WAIT);
+    welcome.wait_ms = 60000;
+    start(directory, welcome);
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    CHECK(pthread_create(&other, NULL, interrupt_once, (void *)&tid) == 0);
+    if (sigsetjmp(behind_wait, 1) == 0) {
+        call_times(3 * SJ_CHUNK_RECORDS);
+        CHECK(!"the handler returned");
+    }
+    pthread_join(other, NULL);
+    drain_thread(arena, 0, true, &drained);
+    const uint64_t before = drained.enters + drained.leaves;
+    call_times(100);
+    drain_thread(arena, 0, false, &drained);
+    CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) == 0);
+    CHECK(drained.enters + drained.leaves - before == 200);
+}
+
+static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(record_behind_longjmp), 0);
+}
+
 #if defined(__x86_64__)
 
 static sigjmp_buf behind_fault;
@@ -260,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_a_signal_handler_never_waits),
         cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),
         cmocka_unit_test(test_handlers_of_a_waiting_thread_find_room),
+        cmocka_unit_test(test_a_handler_may_leave_a_waiting_thread_by_longjmp),
 #if defined(__x86_64__)
         cmocka_unit_test(test_a_handler_of_an_own_fault_waits),
 #endif

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -466,6 +467,24 @@ static void start_only_once(const char *directory)
 }
 
 /* Whether anything in the arena's file takes memory, `from` here on. */
+static void note_last_name(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    CHECK(prctl(PR_SET_NAME, "first") == 0);
+    call_times(1);
+    const sj_thread_slot *slot = arena_slot(arena, 0);
+    CHECK(prctl(PR_SET_NAME, "last") == 0);
+    CHECK(slot->last_name[0] == '\0');
+    sj_recorder_end();
+    CHECK(strcmp(slot->name, "first") == 0 && strcmp(slot->last_name, "last") == 0);
+}
+
+static void test_the_thread_that_ends_the_program_notes_its_name(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(note_last_name), 0);
+}
+
 static bool has_data(const char *directory, uint64_t from)
 {
     char path[128];
@@ -619,6 +638,7 @@ int main(void)
         cmocka_unit_test(test_a_forked_child_records_into_its_own_arena),
         cmocka_unit_test(test_a_child_without_handlers_disarms_itself),
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
+        cmocka_unit_test(test_the_thread_that_ends_the_program_notes_its_name),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),
         cmocka_unit_test(test_values_that_no_rule_is_about_are_idle),

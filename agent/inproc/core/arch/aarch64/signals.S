@@ -1,8 +1,14 @@
 /* Signals on AArch64: gates in front of the program's handlers, and the way back from these. */
     .text
 
-/* Eight gates of 16 bytes. In: w0 signal, x1 siginfo, x2 context, x30 return address. The program's
- * handler gets the same. */
+/* The kernel's frame: siginfo, then the context. */
+#define CONTEXT 128
+#define CONTEXT_REGISTERS 184
+#define CONTEXT_PC 440
+
+/* Eight gates of 16 bytes. In: w0 signal, x30 return address, and at the stack pointer the kernel's
+ * frame. x1 and x2 hold its siginfo and context with SA_SIGINFO only, else what the interrupted code
+ * had there. The program's handler gets the same. */
     .globl sj_arch_signal_gates
     .hidden sj_arch_signal_gates
     .type sj_arch_signal_gates, %function
@@ -25,6 +31,8 @@ sj_arch_signal_gates:
     .cfi_rel_offset 30, 8
     stp x0, x1, [sp, #16]
     str x2, [sp, #32]
+    add x1, sp, #48
+    add x2, x1, #CONTEXT
     mov x4, x30
     bl sj_signals_enter
     mov x16, x0
@@ -43,11 +51,6 @@ sj_arch_signal_gates:
 .macro KEPT number, offset
     .cfi_escape 0x10, \number, 3, 0x8f, (\offset & 0x7f) | 0x80, \offset >> 7
 .endm
-
-#define CONTEXT 128
-#define CONTEXT_REGISTERS 184
-#define CONTEXT_SP 432
-#define CONTEXT_PC 440
 
 /* The restorer, which a handler returns to. Unwinders look at the instruction in front of a return
  * address. */

@@ -25,6 +25,8 @@ _Static_assert(SJ_OPEN_SAMPLES == 1 << SJ_MOST_SAMPLES_BIT, "a bit says that the
 _Static_assert(SJ_SHORT_REACH_BYTES == 1 << SJ_REACH_BIT, "reach");
 _Static_assert(SJ_SHORT_FILLER >> 16 == SJ_ENTER_MARK, "a short entry");
 _Static_assert((SJ_SHORT_FILLER | 1 << SJ_SHORT_EXIT_BIT) >> 16 == SJ_LEAVE_MARK, "a short exit");
+_Static_assert(SJ_SHORT_TAIL_CALL >> 16 == SJ_TAIL_MARK, "a short exit by a tail call");
+_Static_assert(SJ_STACK_TAIL_CALL == 1 << (SJ_TAIL_BIT - 32), "a tail call");
 _Static_assert(SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS == 1 << SJ_LEAVE_BIT, "an exit");
 _Static_assert(SJ_STACK_UNTIMED == 1 << (SJ_UNTIMED_BIT - 32), "no clock");
 
@@ -33,6 +35,7 @@ enum { SHARED_ALIGNMENT = 64 };
 extern const uint8_t sj_record_code[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_enter[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_leave[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_tail[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_whole[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_receiver[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_words[] __attribute__((visibility("hidden")));
@@ -55,6 +58,8 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
     const uint64_t moved = emitter->at - (uint64_t)(uintptr_t)sj_record_code;
     emitter->shared[SJ_SHARED_COUNTED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_enter + moved;
     emitter->shared[SJ_SHARED_COUNTED_LEAVE] = (uint64_t)(uintptr_t)sj_record_code_leave + moved;
+    emitter->shared[SJ_SHARED_COUNTED_TAIL_LEAVE] =
+        (uint64_t)(uintptr_t)sj_record_code_tail + moved;
     emitter->shared[SJ_SHARED_ENTER] = (uint64_t)(uintptr_t)sj_record_code_whole + moved;
     emitter->shared[SJ_SHARED_FIRST_RECEIVER] =
         (uint64_t)(uintptr_t)sj_record_code_receiver + moved;

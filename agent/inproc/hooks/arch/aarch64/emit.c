@@ -39,6 +39,10 @@ enum {
     WORD_MOVK_W1 = 0x72a00001,
     WORD_MOVZ_W16 = 0x52800010,
     WORD_MOVK_W16 = 0x72a00010,
+    WORD_SAVE_FIRST = 0xa9be47f0,
+    WORD_SAVE_SECOND = 0xa90107e0,
+    WORD_SAVE_FOR_CALL = 0xa9bc7bf0,
+    WORD_MOVK_X16_HIGH = 0xf2c00010, /* bits 32 to 47 */
     CONDITION_ALWAYS = 14
 };
 
@@ -169,9 +173,9 @@ static void emit_reserve(sj_code_emitter *emitter, uint32_t tag)
 
 static void emit_save(sj_code_emitter *emitter)
 {
-    EMIT(&emitter->at, 0xa9be47f0); /* stp x16, x17, [sp, #-32]! */
+    EMIT(&emitter->at, WORD_SAVE_FIRST); /* stp x16, x17, [sp, #-32]! */
     sj_code_note_stack(emitter, &emitter->at, SAVED_BYTES);
-    EMIT(&emitter->at, 0xa90107e0); /* stp x0, x1, [sp, #16] */
+    EMIT(&emitter->at, WORD_SAVE_SECOND); /* stp x0, x1, [sp, #16] */
 }
 
 static void emit_restore(sj_code_emitter *emitter)
@@ -226,29 +230,45 @@ uint32_t sj_arch_thread_offset(void)
 }
 
 /* A call of a shared part, which gets `passed` in x16. */
-static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint32_t passed)
+static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint64_t passed)
 {
     uint64_t *at = &emitter->at;
-    EMIT(at, 0xa9bc7bf0); /* stp x16, x30, [sp, #-64]! */
+    EMIT(at, WORD_SAVE_FOR_CALL); /* stp x16, x30, [sp, #-64]! */
     sj_code_note_stack(emitter, at, SHARED_FRAME_BYTES);
-    EMIT(at, WORD_MOVZ_W16 | (passed & 0xffff) << 5);
-    if (passed >> 16 != 0) {
-        EMIT(at, WORD_MOVK_W16 | (passed >> 16) << 5);
+    const uint32_t low = (uint32_t)passed;
+    const uint32_t high = (uint32_t)(passed >> 32);
+    EMIT(at, WORD_MOVZ_W16 | (low & 0xffff) << 5);
+    if (low >> 16 != 0) {
+        EMIT(at, WORD_MOVK_W16 | (low >> 16) << 5);
+    }
+    if (high != 0) {
+        EMIT(at, WORD_MOVK_X16_HIGH | high << 5);
     }
     put_branch(emitter, at, emitter->shared[part], UINT32_C(0x80000000)); /* bl part */
     EMIT(at, 0xa8c47bf0); /* ldp x16, x30, [sp], #64 */
     sj_code_note_stack(emitter, at, 0);
 }
 
-static void emit_shared_probe(sj_code_emitter *emitter, uint32_t tag)
+/* An exit; `mark` is SJ_STACK_TAIL_CALL or 0. */
+static void emit_shared_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
     if (function >= SJ_SHORT_FUNCTIONS) {
-        emit_shared_call(emitter, SJ_SHARED_ENTER, tag);
-        return;
+        emit_shared_call(emitter, SJ_SHARED_ENTER, (uint64_t)mark << 32 | tag);
+    } else {
+        emit_shared_call(
+            emitter, mark != 0 ? SJ_SHARED_COUNTED_TAIL_LEAVE : SJ_SHARED_COUNTED_LEAVE, function);
     }
-    const bool enters = tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER;
-    emit_shared_call(emitter, enters ? SJ_SHARED_COUNTED_ENTER : SJ_SHARED_COUNTED_LEAVE, function);
+}
+
+static void emit_shared_probe(sj_code_emitter *emitter, uint32_t tag)
+{
+    if (tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE) {
+        emit_shared_leave(emitter, tag, 0);
+    } else {
+        emit_shared_call(emitter,
+                         tag < SJ_SHORT_FUNCTIONS ? SJ_SHARED_COUNTED_ENTER : SJ_SHARED_ENTER, tag);
+    }
 }
 
 void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
@@ -291,12 +311,24 @@ static void emit_landing(sj_code_emitter *emitter, uint32_t word)
     land(emitter, is_other);
 }
 
+/* The end of an exit, behind emit_save; `mark` is SJ_STACK_TAIL_CALL or 0. */
+static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
+{
+    if (emitter->counts_calls) {
+        emit_restore(emitter);
+        emit_shared_leave(emitter, tag, mark);
+    } else {
+        emit_record(emitter, tag, mark);
+        emit_restore(emitter);
+    }
+}
+
 /* An exit by a jump to the address in x17, behind emit_save; both are recorded and restored. The
  * text says whether the function there is hooked: its entry is a branch to a stub that begins with
- * emit_save. */
+ * emit_save or emit_shared_call. */
 static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 {
-    enum { WORD_PACIASP = 0xd503233f, SAVE_FIRST = 0xa9be47f0, SAVE_SECOND = 0xa90107e0 };
+    enum { WORD_PACIASP = 0xd503233f };
     uint64_t *at = &emitter->at;
     emit_landing(emitter, WORD_BTI_C);
     emit_landing(emitter, WORD_PACIASP);
@@ -308,18 +340,23 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
     EMIT(at, 0x93406400,  /* sbfx x0, x0, #0, #26 */
          0x8b000a31,      /* add x17, x17, x0, lsl #2 */
          0xb9400220);     /* ldr w0, [x17] */
-    failed[1] = emit_unless(emitter, SAVE_FIRST);
+    const uint64_t is_no_call = emit_unless(emitter, WORD_SAVE_FOR_CALL);
+    uint64_t is_call = *at;
+    *at += SJ_WORD_BYTES; /* b */
+    land(emitter, is_no_call);
+    failed[1] = emit_unless(emitter, WORD_SAVE_FIRST);
     EMIT(at, 0xb9400620); /* ldr w0, [x17, #4] */
-    failed[2] = emit_unless(emitter, SAVE_SECOND);
-    emit_record(emitter, tag, SJ_STACK_TAIL_CALL);
+    failed[2] = emit_unless(emitter, WORD_SAVE_SECOND);
+    put_branch(emitter, &is_call, *at, 0);
+    emit_jump_end(emitter, tag, SJ_STACK_TAIL_CALL);
     uint64_t end = *at;
     *at += SJ_WORD_BYTES; /* b */
     for (unsigned i = 0; i < 3; i++) {
         land(emitter, failed[i]);
     }
-    emit_record(emitter, tag, 0);
+    sj_code_note_stack(emitter, at, SAVED_BYTES);
+    emit_jump_end(emitter, tag, 0);
     put_branch(emitter, &end, *at, 0);
-    emit_restore(emitter);
 }
 
 void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register)
@@ -327,10 +364,6 @@ void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t ju
     enum { WORD_LOAD_X17 = 0xf94003f1, WORD_MOV_X17 = 0xaa0003f1 };
     static const uint8_t saved_at[] = {16, 17, 0, 1}; /* emit_save */
     uint64_t *at = &emitter->at;
-    if (emitter->counts_calls) {
-        emit_shared_probe(emitter, tag);
-        return;
-    }
     emit_save(emitter);
     uint32_t word = WORD_MOV_X17 | jump_register << 16;
     for (uint32_t i = 0; i < sizeof(saved_at); i++) {
@@ -356,13 +389,9 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
 void sj_code_emit_tail_call_alone(sj_code_emitter *emitter, uint32_t leave_tag,
                                   const sj_tail_call_entry *entry)
 {
-    if (emitter->counts_calls) {
-        sj_code_emit_probe(emitter, leave_tag);
-    } else {
-        emit_save(emitter);
-        put_address(emitter, 17, entry->start);
-        emit_jump_record(emitter, leave_tag);
-    }
+    emit_save(emitter);
+    put_address(emitter, 17, entry->start);
+    emit_jump_record(emitter, leave_tag);
     sj_code_emit_jump(emitter, entry->start);
 }
 

@@ -110,10 +110,25 @@
     b \counted
     .endm
 
+/* The same by a tail call: the frame keeps its place, so that the chain is timed to its end. */
+    .macro sample_tail counted, timed
+    ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+1:  compare_sample
+    tbnz x0, #63, \counted
+    cbz x0, \timed
+    sub w2, w2, #1
+    str w2, [x17, #SJ_OWN_OPEN_SAMPLES]
+    cbnz w2, 1b
+    b \counted
+    .endm
+
 /* The tag of a whole record from the function. */
     .macro make_tag kind
-    .ifc \kind, leave
+    .ifnc \kind, enter
     orr x16, x16, #(1 << SJ_LEAVE_BIT)
+    .endif
+    .ifc \kind, tail
+    orr x16, x16, #(1 << SJ_TAIL_BIT)
     .endif
     .endm
 
@@ -210,8 +225,11 @@ sj_record_code:
     counted_part enter, SJ_ENTER_MARK
     .p2align 6
     counted_part leave, SJ_LEAVE_MARK
+    .p2align 6
+    counted_part tail, SJ_TAIL_MARK
 
-/* A record with the tag in w16, and SJ_UNTIMED_BIT if it is one without a clock. */
+/* A record with the tag in w16, and SJ_UNTIMED_BIT if it is one without a clock; SJ_TAIL_BIT marks
+ * an exit as a tail call. */
     .p2align 6
     .globl sj_record_code_whole
     .hidden sj_record_code_whole

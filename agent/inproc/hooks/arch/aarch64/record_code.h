@@ -16,8 +16,10 @@
 #define SJ_REACH_BIT 13       /* SJ_SHORT_REACH_BYTES */
 #define SJ_ENTER_MARK 0xa000  /* upper half of SJ_SHORT_FILLER */
 #define SJ_LEAVE_MARK 0xb000  /* the same of an exit */
+#define SJ_TAIL_MARK 0xf000   /* and by a tail call: of SJ_SHORT_TAIL_CALL */
 #define SJ_LEAVE_BIT 30       /* of a tag */
-#define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, above a tag */
+#define SJ_TAIL_BIT 32        /* SJ_STACK_TAIL_CALL, above a tag */
+#define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, likewise */
 
 #define SJ_FRAME_BYTES 64
 

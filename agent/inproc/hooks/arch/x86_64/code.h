@@ -148,6 +148,9 @@ void sj_code_emit_tail_call_records(sj_code_emitter *emitter);
 /* The part SJ_SHARED_JUMP_LEAVE. */
 void sj_code_emit_jump_leave_part(sj_code_emitter *emitter);
 
+/* The part SJ_SHARED_COUNTED_JUMP_LEAVE, behind the exits that it goes on to. */
+void sj_code_emit_counted_jump_leave_part(sj_code_emitter *emitter);
+
 /* The parts of functions whose calls may be counted. */
 void sj_code_emit_counted_parts(sj_code_emitter *emitter);
 

@@ -15,6 +15,7 @@ enum {
 /* A part that is written, and where its rare ways go on. */
 typedef struct counted_part {
     bool enters;
+    uint8_t mark;   /* added to the stack address: 0, or SJ_STACK_TAIL_CALL */
     uint64_t timed; /* behind the saving of %rdx: the record with a clock */
 } counted_part;
 
@@ -163,7 +164,8 @@ static uint64_t emit_find_sample(sj_code_emitter *emitter)
     return is_found;
 }
 
-/* The exit of a call that is timed, if it is the innermost of those; others have ended. */
+/* The exit of a call that is timed, if it is the innermost of those; others have ended. By a tail
+ * call the frame keeps its place, so that the chain is timed to its end. */
 static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
 {
     uint64_t *at = &emitter->cold_at;
@@ -171,8 +173,10 @@ static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, 
     const uint64_t is_found = emit_find_sample(emitter);
     emit_jump_back(emitter, counted);
     land(emitter, is_found, *at);
-    EMIT(at, 0xff, 0xca);                                        /* dec %edx */
-    EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    if (part->mark != SJ_STACK_TAIL_CALL) {
+        EMIT(at, 0xff, 0xca);                                        /* dec %edx */
+        EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
+    }
     emit_jump_to_timed(emitter, part);
 }
 
@@ -189,8 +193,10 @@ static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, ui
 
 /* The end of a probe that could not be short: a whole record without a clock. `full_field`: a jump
  * by one that has reserved no place in the chunk. */
-static uint64_t emit_untimed_record(sj_code_emitter *emitter, uint64_t full_field)
+static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part *part,
+                                    uint64_t full_field)
 {
+    const uint8_t stack_at = (uint8_t)(8 + SJ_STACK_UNTIMED + part->mark);
     uint64_t *at = &emitter->at;
     const uint64_t start = *at;
     sj_code_emit_save_third(emitter, at);
@@ -202,10 +208,10 @@ static uint64_t emit_untimed_record(sj_code_emitter *emitter, uint64_t full_fiel
     sj_code_emit_slow_call(emitter);
     EMIT(cold_at, OPCODE_JMP32);
     put_displacement(emitter, cold_at, *at);
-    EMIT(at, 0x48, 0x8d, 0x54, 0x24, 8 + SJ_STACK_UNTIMED); /* lea 10(%rsp), %rdx */
-    EMIT(at, 0x48, 0x89, 0x51, 0x06);                       /* mov %rdx, 6(%rcx) */
-    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);                       /* mov -8(%rsp), %eax */
-    EMIT(at, 0x89, 0x41, 0x0c);                             /* mov %eax, 12(%rcx) */
+    EMIT(at, 0x48, 0x8d, 0x54, 0x24, stack_at); /* lea 10(%rsp), %rdx; or 11 */
+    EMIT(at, 0x48, 0x89, 0x51, 0x06);           /* mov %rdx, 6(%rcx) */
+    EMIT(at, 0x8b, 0x44, 0x24, 0xf8);           /* mov -8(%rsp), %eax */
+    EMIT(at, 0x89, 0x41, 0x0c);                 /* mov %eax, 12(%rcx) */
     sj_code_emit_keep_place(emitter, at);
     sj_code_emit_restore(emitter, at);
     return start;
@@ -261,11 +267,22 @@ static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t byt
     put_displacement(emitter, at, target);
 }
 
-/* A probe of a function whose calls may be counted: a short record in most of them. */
-static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters)
+/* What makes a short record of a tag and the bits of the stack. */
+static uint32_t short_mark(bool enters, uint8_t stack_mark)
 {
-    const uint32_t mark =
-        enters ? SJ_SHORT_FILLER : (SJ_SHORT_FILLER | UINT32_C(1) << SJ_SHORT_EXIT_BIT) - LEAVE_TAG;
+    if (enters) {
+        return SJ_SHORT_FILLER;
+    }
+    return (stack_mark == SJ_STACK_TAIL_CALL ? SJ_SHORT_TAIL_CALL
+                                             : SJ_SHORT_FILLER | UINT32_C(1) << SJ_SHORT_EXIT_BIT) -
+           LEAVE_TAG;
+}
+
+/* A probe of a function whose calls may be counted: a short record in most of them. `stack_mark`:
+ * of an exit, SJ_STACK_TAIL_CALL or 0. */
+static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters,
+                              uint8_t stack_mark)
+{
     uint64_t *at = &emitter->at;
     sj_code_begin_part(emitter, shared_part);
     sj_code_emit_save_two(emitter);
@@ -276,16 +293,16 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     const uint64_t counted = *at;
     const uint64_t is_full = emit_short_try(emitter, SJ_SHORT_BYTES);
     const uint64_t is_overtaken = emit_reach_check(emitter);
-    emit_tagged_stack_bits(emitter, mark);
+    emit_tagged_stack_bits(emitter, short_mark(enters, stack_mark));
     EMIT(at, 0x89, 0x01); /* mov %eax, (%rcx) */
     sj_code_emit_give_back_two(emitter, at);
     EMIT(at, 0xc3); /* ret */
     land(emitter, is_timed, *at);
     sj_code_emit_save_third(emitter, at);
-    const counted_part part = {.enters = enters, .timed = *at};
-    sj_code_emit_record(emitter, enters, 0);
+    const counted_part part = {.enters = enters, .mark = stack_mark, .timed = *at};
+    sj_code_emit_record(emitter, enters, stack_mark);
     sj_code_emit_restore(emitter, at);
-    const uint64_t untimed = emit_untimed_record(emitter, is_full);
+    const uint64_t untimed = emit_untimed_record(emitter, &part, is_full);
     emit_overtaken(emitter, is_overtaken, SJ_SHORT_BYTES, untimed);
     emit_sampling(emitter, &part, sample, counted);
     emit_far(emitter, &part, is_far, untimed);
@@ -342,10 +359,12 @@ static void emit_counted_tail_call_part(sj_code_emitter *emitter)
 void sj_code_emit_counted_parts(sj_code_emitter *emitter)
 {
     emitter->frees_flags = true;
-    emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER_FREE_FLAGS, true);
-    emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS, false);
+    emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER_FREE_FLAGS, true, 0);
+    emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE_FREE_FLAGS, false, 0);
     emit_counted_tail_call_part(emitter);
     emitter->frees_flags = false;
-    emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER, true);
-    emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE, false);
+    emit_counted_part(emitter, SJ_SHARED_COUNTED_ENTER, true, 0);
+    emit_counted_part(emitter, SJ_SHARED_COUNTED_LEAVE, false, 0);
+    emit_counted_part(emitter, SJ_SHARED_COUNTED_TAIL_LEAVE, false, SJ_STACK_TAIL_CALL);
+    sj_code_emit_counted_jump_leave_part(emitter);
 }

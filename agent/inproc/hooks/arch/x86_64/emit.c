@@ -185,10 +185,10 @@ void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t ju
     (void)jump_register;
     const bool counts =
         emitter->counts_calls && (tag & SJ_RECORD_FUNCTION_MASK) < SJ_SHORT_FUNCTIONS;
-    if (counts || emitter->is_inline) {
+    if (emitter->is_inline) {
         sj_code_emit_probe(emitter, tag);
     } else {
-        emit_call(emitter, tag, SJ_SHARED_JUMP_LEAVE);
+        emit_call(emitter, tag, counts ? SJ_SHARED_COUNTED_JUMP_LEAVE : SJ_SHARED_JUMP_LEAVE);
     }
     emitter->frees_flags = false;
 }

@@ -23,6 +23,15 @@ static void fail_if(check *self, uint8_t condition)
     self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
 }
 
+/* A call by a null pointer faults at its own address, as without a probe. */
+static void emit_null_check(check *self)
+{
+    const sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &self->emitter->at;
+    EMIT(at, 0x48, 0x81, 0xf9, 0x00, 0x00, 0x01, 0x00); /* cmp $65536, %rcx */
+    fail_if(self, 0x82);                                /* jb */
+}
+
 static void emit_page_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -101,22 +110,55 @@ static void emit_stub_check(check *self)
     land(emitter, has_values, *at);
 }
 
+/* Where what follows is executed, the function jumped to is hooked. The mark is 0. */
+static void emit_checks(check *self)
+{
+    const sj_code_emitter *emitter = self->emitter;
+    uint64_t *at = &self->emitter->at;
+    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, TARGET_AT);                         /* mov target, %rcx */
+    EMIT(at, 0x48, 0xc7, 0x44, 0x24, TARGET_AT, 0x00, 0x00, 0x00, 0x00); /* movq $0, mark */
+    emit_null_check(self);
+    emit_landing(self);
+    emit_linkage(self);
+    emit_jumps(self);
+    emit_stub_check(self);
+}
+
+static void land_failed(const check *self)
+{
+    for (unsigned i = 0; i < self->count; i++) {
+        land(self->emitter, self->failed[i], self->emitter->at);
+    }
+}
+
+static void emit_go_on(sj_code_emitter *emitter, sj_shared_part part)
+{
+    uint64_t *at = &emitter->at;
+    sj_code_emit_give_back(emitter, at);
+    EMIT(at, OPCODE_JMP32);
+    put_displacement(emitter, at, emitter->shared[part]);
+}
+
+void sj_code_emit_counted_jump_leave_part(sj_code_emitter *emitter)
+{
+    check self = {.emitter = emitter};
+    sj_code_begin_part(emitter, SJ_SHARED_COUNTED_JUMP_LEAVE);
+    sj_code_emit_save(emitter);
+    emit_checks(&self);
+    emit_go_on(emitter, SJ_SHARED_COUNTED_TAIL_LEAVE);
+    land_failed(&self);
+    emit_go_on(emitter, SJ_SHARED_COUNTED_LEAVE);
+}
+
 void sj_code_emit_jump_leave_part(sj_code_emitter *emitter)
 {
     check self = {.emitter = emitter};
     uint64_t *at = &emitter->at;
     sj_code_begin_part(emitter, SJ_SHARED_JUMP_LEAVE);
     sj_code_emit_save(emitter);
-    EMIT(at, 0x48, 0x8b, 0x4c, 0x24, TARGET_AT);                         /* mov target, %rcx */
-    EMIT(at, 0x48, 0xc7, 0x44, 0x24, TARGET_AT, 0x00, 0x00, 0x00, 0x00); /* movq $0, mark */
-    emit_landing(&self);
-    emit_linkage(&self);
-    emit_jumps(&self);
-    emit_stub_check(&self);
+    emit_checks(&self);
     EMIT(at, 0xc6, 0x44, 0x24, TARGET_AT, SJ_STACK_TAIL_CALL); /* movb $1, mark */
-    for (unsigned i = 0; i < self.count; i++) {
-        land(emitter, self.failed[i], *at);
-    }
+    land_failed(&self);
     sj_code_emit_record(emitter, false, STORED_MARK);
     sj_code_emit_restore(emitter, at);
 }
