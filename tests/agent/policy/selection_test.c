@@ -75,6 +75,26 @@ static void test_library_calls_make_another_selection(void **state)
     assert_false(sj_selection_same(&without, &with_calls));
 }
 
+static void test_what_has_no_source_is_of_no_source_that_is_wanted(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_wants_source(&selection, NULL));
+    assert_int_equal(sj_selection_add(selection.sources_excluded, &selection.sources_excluded_count,
+                                      "*test*", NULL),
+                     SJ_OK);
+    assert_true(sj_selection_wants_source(&selection, NULL));
+    assert_true(sj_selection_wants_source(&selection, "src/main.c"));
+    assert_false(sj_selection_wants_source(&selection, "src/test_main.c"));
+    assert_int_equal(sj_selection_add(selection.sources, &selection.source_count, "src/*", NULL),
+                     SJ_OK);
+    assert_false(sj_selection_wants_source(&selection, NULL));
+    assert_true(sj_selection_wants_source(&selection, "src/main.c"));
+    assert_false(sj_selection_wants_source(&selection, "src/test_main.c"));
+    assert_false(sj_selection_wants_source(&selection, "other/main.c"));
+    sj_selection_free(&selection);
+}
+
 static void test_too_many_or_empty_globs_are_refused(void **state)
 {
     sj_selection selection = {0};
@@ -126,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_function_globs),
         cmocka_unit_test(test_names_with_exclamation_marks_are_names),
         cmocka_unit_test(test_library_calls_make_another_selection),
+        cmocka_unit_test(test_what_has_no_source_is_of_no_source_that_is_wanted),
         cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
         cmocka_unit_test(a_path_becomes_that_of_the_real_file),
     };
