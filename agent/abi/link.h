@@ -206,9 +206,9 @@ typedef struct sj_link_container {
     uint32_t path_bytes; /* path follows, not terminated */
 } sj_link_container;
 
-enum { SJ_LINK_CONTAINER_TOKENS = 400000, SJ_LINK_CONTAINER_VALUES = 1500 };
+enum { SJ_LINK_CONTAINER_TOKENS = 400000 };
 
-enum { SJ_LINK_METHOD_VALUES = 4 };
+enum { SJ_LINK_METHOD_VALUES = 8 };
 
 /* Which arguments and results of a method are recorded. */
 typedef struct sj_link_method_values {
@@ -221,10 +221,19 @@ typedef struct sj_link_container_added {
     uint32_t first_function; /* that of token 1; the others follow it in the order of tokens */
     uint32_t count;          /* of tokens, at most SJ_LINK_CONTAINER_TOKENS; (count + 7) / 8 bytes
                                 follow, a bit each from the lowest on: 1 wanted */
-    uint32_t value_count; /* at most SJ_LINK_CONTAINER_VALUES sj_link_method_values behind those, by
-                             rising token */
-    uint32_t has_lines;   /* 1: it is to report which instructions of its methods ran */
+    uint32_t value_count;    /* sj_link_method_values behind those, by rising token, at most
+                                sj_link_container_values of them */
+    uint32_t has_lines;      /* 1: it is to report which instructions of its methods ran */
 } sj_link_container_added;
+
+/* sj_link_container_values returns for how many methods of a container with `count` tokens (at most
+ * SJ_LINK_CONTAINER_TOKENS) an answer has room to say which values are recorded. */
+static inline uint32_t sj_link_container_values(uint32_t count)
+{
+    const uint32_t used =
+        sizeof(sj_link_packet) + sizeof(sj_link_container_added) + (count + 7) / 8;
+    return (SJ_LINK_MAX_BYTES - used) / (uint32_t)sizeof(sj_link_method_values);
+}
 
 /* Which instructions of methods ran. `word_count` words follow: a function, how many offsets in its
  * code, and these, each. */

@@ -110,7 +110,10 @@ typedef enum sj_note {
     SJ_NOTE_MARK_END = 5,
     SJ_NOTE_UNWOUND = 6,   /* argument: stack address; every activation below it has ended */
     SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off: activations are unknown in between */
-    SJ_NOTE_REQUEST = 8    /* argument: sj_request, of the program to the recorder */
+    SJ_NOTE_REQUEST = 8,   /* argument: sj_request, of the program to the recorder */
+    /* After SJ_NOTE_DROPPED_EVENTS, an SJ_NOTE_UNWOUND, and the entries of calls that began among
+     * the dropped records and are open: the open calls of the thread's own stack are complete. */
+    SJ_NOTE_STACK_KNOWN = 9
 } sj_note;
 
 typedef enum sj_request {

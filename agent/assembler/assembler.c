@@ -126,6 +126,7 @@ static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
     if (stream->gap_serial == assembler->gap_serial) {
         return SJ_OK;
     }
+    const bool is_only_gap = stream->gap_serial + 1 == assembler->gap_serial;
     stream->gap_serial = assembler->gap_serial;
     if (stream->depth == 0) {
         return SJ_OK;
@@ -133,7 +134,10 @@ static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
     sj_gap gap = assembler->last_gap;
     gap.calls = 0; /* counted where the thread was */
     gap.events = 0;
-    return sj_call_stack_gap(stream, &gap);
+    SJ_TRY(sj_call_stack_gap(stream, &gap));
+    /* What is known of the last gap says nothing about the gaps before it. */
+    stream->uncertain_before = is_only_gap ? stream->uncertain_before : UINT32_MAX;
+    return SJ_OK;
 }
 
 static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
@@ -286,6 +290,15 @@ static sj_status take_unwound_note(sj_assembler *assembler, uint64_t stack, uint
     return sj_call_stack_skip(stream, stack, false, ticks);
 }
 
+static sj_status take_known_note(sj_assembler *assembler)
+{
+    sj_call_stack *stream = assembler->own;
+    if (stream == NULL || stream->gap_serial != assembler->gap_serial) {
+        return SJ_OK; /* the gap is not noted there yet */
+    }
+    return sj_call_stack_know(stream);
+}
+
 static sj_status take_recording_note(sj_assembler *assembler, bool on, uint64_t ticks)
 {
     if (!on) {
@@ -332,6 +345,8 @@ static sj_status take_note(sj_assembler *assembler, const timed_record *record)
         return SJ_OK;
     case SJ_NOTE_UNWOUND:
         return take_unwound_note(assembler, argument, record->ticks);
+    case SJ_NOTE_STACK_KNOWN:
+        return take_known_note(assembler);
     case SJ_NOTE_REQUEST: /* not of the assembler's business */
         return SJ_OK;
     case SJ_NOTE_RECORDING:
@@ -662,6 +677,7 @@ static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool
     if (left) {
         SJ_TRY(sj_call_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
     }
+    SJ_TRY(sj_call_stack_end_open(stream, assembler->last_ticks));
     return sj_call_stack_cut(stream, assembler->last_ticks, flags | SJ_BLOCK_LAST);
 }
 

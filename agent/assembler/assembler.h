@@ -123,9 +123,10 @@ void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules
  * stacks that were stored apart there are stored again. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_assembler_renew(sj_assembler *assembler);
 
-/* sj_assembler_end cuts the last blocks: the thread ended. Calls still open stay open in the
- * end state (`open`, for a killed process) or are ended as unwound when `orderly` says that the
- * thread left its stack for good (pthread_exit) -- never invented otherwise. `flags` are
+/* sj_assembler_end cuts the last blocks: the thread, or its recording, ended at `now_ticks`. Open
+ * calls of the thread's own stack end as unwound if `orderly` says that the thread left its stack
+ * for good (pthread_exit). All other open calls are counted up to `now_ticks` and end as open
+ * (SJ_ENDING_OPEN): their process ended by exit() or a signal, or they run on. `flags` are
  * sj_block_flag to set on the last blocks. */
 SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool orderly,
                                          unsigned flags);
@@ -133,7 +134,7 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
 /* Nothing vanishes. After flush or end these hold exactly:
  *   records = calls - preopened + returned + jumped + thrown + overtaken + interrupted +
  *             inherited_exits + orphan_exits + notes + value_records + bad_records
- *   events + refused_events = calls + returned + landed + unwound + truncated
+ *   events + refused_events = calls + returned + landed + unwound + truncated + left_open
  *   events = sum of event_count over the CALLS blocks that the sink took
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
  * first_event; first_call + call_count + lost_calls the next first_call. */
@@ -151,6 +152,7 @@ typedef struct sj_assembler_counters {
     uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
                              or after its exit, or that has no hooks; exits that are excused */
     uint64_t truncated;   /* the same as `unwound`, after a gap */
+    uint64_t left_open;   /* ended by sj_assembler_end only */
     uint64_t inherited_exits; /* of calls that the parent had entered when it forked the process:
                                  nothing is missing */
     uint64_t orphan_exits;

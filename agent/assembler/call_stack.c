@@ -128,7 +128,6 @@ static sj_status store_deep_frames(sj_call_stack *stream, uint64_t ticks)
 
 static sj_status begin_block(sj_call_stack *stream)
 {
-    stream->trust.truncated_function = 0; /* a reader of the next block does not know it */
     stream->event_count = 0;
     stream->ending_count = 0;
     stream->thrown_count = 0;
@@ -233,7 +232,22 @@ sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
     if (stream->gap_count >= MAX_GAPS && stream->event_count > 0) {
         SJ_TRY(sj_call_stack_cut(stream, gap->start_ticks, 0));
     }
+    if (gap->reason == SJ_GAP_RING_FULL) {
+        stream->uncertain_before = stream->trust.uncertain_depth;
+    }
     return add_gap(stream, gap);
+}
+
+sj_status sj_call_stack_know(sj_call_stack *stream)
+{
+    sj_call_trust *trust = &stream->trust;
+    if (trust->uncertain_depth <= stream->uncertain_before ||
+        (stream->event_count == 0 && stream->header.lost_events == 0)) {
+        return SJ_OK; /* nothing to tell, or no block to tell it with: see sj_call_stack_cut */
+    }
+    trust->uncertain_depth = stream->uncertain_before;
+    trust->gap_depth = stream->depth;
+    return sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
 /* keep_text copies the text of a value, as far as the block has room. */
@@ -376,7 +390,7 @@ static sj_status end_innermost(sj_call_stack *stream, uint64_t ticks, sj_ending 
         stream->endings[stream->ending_count++] =
             (sj_block_ending){.event = stream->event_count, .ending = ending};
     }
-    sj_call_stack_pop(stream, ticks, ending);
+    sj_call_stack_pop(stream, ticks);
     return SJ_OK;
 }
 
@@ -450,6 +464,19 @@ sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
     SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_UNWOUND));
     stream->context->counters.unwound++;
     return sj_call_stack_end_chain(stream, ticks, SJ_ENDING_UNWOUND);
+}
+
+sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks)
+{
+    while (stream->depth > 0) {
+        if (sj_call_stack_has_jumped(stream)) {
+            SJ_TRY(end_jumped(stream, ticks, SJ_ENDING_OPEN));
+        } else {
+            SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_OPEN));
+            stream->context->counters.left_open++;
+        }
+    }
+    return SJ_OK;
 }
 
 sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks)

@@ -51,6 +51,7 @@ typedef struct sj_call_stack {
     uint64_t gap_serial; /* of the thread's gaps, the last one noted here */
     uint64_t last_ticks; /* of its last event or gap */
     sj_call_trust trust;
+    uint32_t uncertain_before; /* trust.uncertain_depth before the last gap of dropped records */
 
     sj_call_costs costs;
     sj_late_values late;
@@ -113,6 +114,11 @@ SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ti
 /* sj_call_stack_gap notes that something is missing here. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
 
+/* sj_call_stack_know notes that the open calls are complete in spite of the last gap: those that it
+ * ended have ended, and those that began in it have been entered, late. They count as open across
+ * the gap. Begins a block, whose header says so. */
+SJ_MUST_CHECK sj_status sj_call_stack_know(sj_call_stack *stream);
+
 /* sj_call_stack_make_value_room cuts the block when it has no room for so many values with so many
  * bytes of texts; before the event that they belong to. sj_call_stack_value adds a value, of the
  * call that was entered or left last; a text that has no room in the block is cut. */
@@ -135,6 +141,9 @@ SJ_MUST_CHECK sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack
  * one whose LEAVE says that an exception ended it. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
+/* sj_call_stack_end_open ends all calls, which are still open, at `ticks`, the end of what is
+ * recorded: their endings say so (SJ_ENDING_OPEN). SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function,
                                              uint64_t stack, uint64_t ticks, bool jumps);
 
@@ -200,7 +209,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, 
                          .start_ticks = ticks,
                          .stack = stack,
                          .function = function,
-                         .flags = sj_call_trust_enter(&stream->trust, function)};
+                         .flags = sj_call_trust_enter(&stream->trust)};
     stream->last_ticks = ticks;
     return SJ_OK;
 }
@@ -228,7 +237,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream,
 }
 
 /* Ends the innermost call by its LEAVE; the block has room for one more event. */
-static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
 {
     const sj_stack_frame *frame = &stream->frames[--stream->depth];
     const uint32_t depth = stream->depth;
@@ -240,7 +249,7 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks, sj_e
     if (depth <= stream->stored_depth) {
         stream->stored_depth = depth > 0 ? depth - 1 : 0; /* the caller's callee time changed */
     }
-    sj_call_trust_leave(&stream->trust, depth, frame->function, ending);
+    sj_call_trust_leave(&stream->trust, depth);
 }
 
 /* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns, or `jumps`, when
@@ -268,7 +277,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream,
         SJ_TRY(sj_call_stack_grow(stream));
     }
     stream->context->counters.returned++;
-    sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
+    sj_call_stack_pop(stream, ticks);
     return sj_call_stack_has_jumped(stream)
                ? sj_call_stack_end_chain(stream, ticks, SJ_ENDING_RETURNED)
                : SJ_OK;

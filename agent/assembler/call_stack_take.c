@@ -192,8 +192,7 @@ static bool is_ordinary(const sj_call_stack *stream, const sj_record_run *run, u
         stream->depth == 0 ||
         (stream->frames[0].stack - run->stack_low < run->stack_span &&
          stream->frames[stream->depth - 1].stack - run->stack_low < run->stack_span);
-    return lies_within && stream->trust.uncertain_depth == 0 &&
-           stream->trust.truncated_function == 0 && !sj_call_stack_has_jumped(stream) &&
+    return lies_within && stream->trust.uncertain_depth == 0 && !sj_call_stack_has_jumped(stream) &&
            run->now_ticks - last_ticks <= TICKS48_MASK / 2;
 }
 

@@ -126,7 +126,7 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
     }
     stream->context->counters.returned++;
     stream->returned_call = stream->frames[stream->depth - 1].call_index;
-    sj_call_stack_pop(stream, ticks, SJ_ENDING_RETURNED);
+    sj_call_stack_pop(stream, ticks);
     return SJ_OK;
 }
 
@@ -166,8 +166,7 @@ size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj
 {
     const size_t room = stream->event_capacity - stream->event_count;
     if (room == 0 || sj_managed_pending(stream) != 0 || sj_call_stack_has_jumped(stream) ||
-        stream->trust.uncertain_depth != 0 || stream->trust.truncated_function != 0 ||
-        run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
+        stream->trust.uncertain_depth != 0 || run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
         return 0;
     }
     const uint32_t least = sj_call_stack_ordinary_depth(stream);

@@ -4,6 +4,7 @@
 #include "agent/daemon/collector_client.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/host/directories.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static void check_catalogue(json_t *checks)
     json_t *apps = NULL;
     sj_error error = {0};
     const bool ok = sj_apps_load(&apps, &error) == SJ_OK;
-    snprintf(found, sizeof(found), "%zu apps", json_array_size(apps));
+    snprintf(found, sizeof(found), "%s", SJ_COUNTED(json_array_size(apps), "app"));
     sj_doctor_add(checks, "catalogue", ok, ok ? found : error.text, "correct this file");
     json_decref(apps);
 }

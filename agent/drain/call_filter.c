@@ -8,21 +8,15 @@
 #include <stdlib.h>
 
 enum { OUTPUT_RECORDS = 4096 /* least room */ };
-
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
                                uint64_t now_ticks);
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
 
-static bool is_of_kind(const sj_record *record, sj_record_kind kind)
-{
-    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == (uint32_t)kind;
-}
-
 static bool is_value(const sj_record *record)
 {
-    return is_of_kind(record, SJ_RECORD_VALUE);
+    return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
 }
 
 /* whole_ticks extends a time of records that were made by `now_ticks`. */
@@ -65,7 +59,7 @@ static sj_status feed_late(sj_call_filter *filter, const sj_record *records, siz
     for (size_t i = 0; i < count && filter->late_records > 0; i++) {
         uint32_t function = sj_record_tag(&records[i]);
         filter->late_records--;
-        if (is_of_kind(&records[i], SJ_RECORD_ENTER) &&
+        if (sj_record_calls(sj_record_tag(&records[i])) != 0 &&
             sj_unhooked_set_is_free(filter->freed, function, filter->seen_changes)) {
             SJ_TRY(feed_filtered(filter, records + fed, i + 1 - fed, now_ticks));
             SJ_TRY(record_open(filter, is_same, &function, now_ticks));
@@ -305,6 +299,14 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
     }
 }
 
+/* end_below removes the calls below a stack address, whose exits were not seen. */
+static void end_below(sj_call_filter *filter, uint64_t stack, uint64_t now48)
+{
+    while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
+        end_call(filter, now48, false);
+    }
+}
+
 static bool has_jumped(const sj_call_filter *filter)
 {
     return filter->depth > 0 && filter->calls[filter->depth - 1].has_left;
@@ -418,9 +420,8 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
         land(filter);
     }
     stack = is_managed ? managed_address(filter) : stack;
-    while (!is_managed && !is_jumped_to && filter->depth > 0 &&
-           filter->calls[filter->depth - 1].stack <= stack) {
-        end_call(filter, ticks48, false);
+    if (!is_managed && !is_jumped_to) {
+        end_below(filter, stack + 1, ticks48);
     }
     sj_filtered_call *call = room_for_call(filter);
     if (call == NULL) {
@@ -506,12 +507,10 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
         }
         stack = filter->calls[depth - 1].stack;
     }
-    while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
-        end_call(filter, ticks48, false);
-    }
+    end_below(filter, stack, ticks48);
     sj_filtered_call *call = filter->depth > 0 ? &filter->calls[filter->depth - 1] : NULL;
     if (call == NULL || call->stack != stack || call->function != function) {
-        put_with_values(filter, record); /* the assembler counts it */
+        put_with_values(filter, record);
         return;
     }
     pass_held(filter, ticks48, filter->minimum_ticks);
@@ -530,6 +529,7 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
 
 static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48)
 {
+    const uint64_t now = whole_ticks(filter->now_ticks, ticks48);
     if (filter->triggers == NULL) {
         return;
     }
@@ -539,14 +539,12 @@ static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48
         sj_triggers_pause(filter->triggers, what == SJ_REQUEST_STOP);
         break;
     case SJ_REQUEST_DUMP:
-        sj_triggers_event(filter->triggers, SJ_TRIGGER_APP, "", 0,
-                          whole_ticks(filter->now_ticks, ticks48), filter->thread);
+        sj_triggers_event(filter->triggers, SJ_TRIGGER_APP, "", 0, now, filter->thread);
         break;
     case SJ_REQUEST_VSYNC:
         if (filter->last_tick != 0) {
             sj_triggers_event(filter->triggers, SJ_TRIGGER_JANK, "",
-                              age(ticks48, filter->last_tick),
-                              whole_ticks(filter->now_ticks, ticks48), filter->thread);
+                              age(ticks48, filter->last_tick), now, filter->thread);
         }
         filter->last_tick = ticks48;
         break;
@@ -555,9 +553,8 @@ static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48
         break;
     case SJ_REQUEST_WAIT:
         if (filter->woke != 0) {
-            sj_triggers_loop(filter->triggers, filter->thread_name, age(ticks48, filter->woke),
-                             whole_ticks(filter->now_ticks, ticks48), filter->thread,
-                             &filter->judged);
+            sj_triggers_loop(filter->triggers, filter->thread_name, age(ticks48, filter->woke), now,
+                             filter->thread, &filter->judged);
         }
         filter->woke = 0;
         filter->judged = 0;
@@ -620,6 +617,9 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
     }
     pass_held(filter, ticks48, 0); /* a note's place is among calls that were passed on */
     put(filter, record);
+    if (note == SJ_NOTE_UNWOUND && sj_record_stack(record) < filter->stack_high) {
+        end_below(filter, sj_record_stack(record), ticks48); /* none is below another stack */
+    }
     if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
         take_mark(filter, record, ticks48);
     }

@@ -33,15 +33,22 @@ typedef struct sj_drain_shared {
     uint64_t window_end_ns; /* a window after the first record; 0: not known */
 } sj_drain_shared;
 
-/* sj_drain_next_thread and sj_drain_next_stream take the next number of the session. */
+/* sj_drain_next_thread takes the next number of the session. */
 static inline uint64_t sj_drain_next_thread(const sj_drain_shared *shared)
 {
     return atomic_fetch_add(&shared->journal->next_thread, 1) + 1;
 }
 
-static inline uint32_t sj_drain_next_stream(const sj_drain_shared *shared)
+/* sj_drain_next_stream takes the next number of the session for a stream of the thread `tid`, and
+ * tells the live function.txt, if there is one. */
+static inline uint32_t sj_drain_next_stream(const sj_drain_shared *shared, uint32_t tid)
 {
-    return atomic_fetch_add(&shared->journal->next_stream, 1) + 1;
+    const uint32_t stream = atomic_fetch_add(&shared->journal->next_stream, 1) + 1;
+    sj_function_log *log = sj_frame_writer_function_log(shared->options.writer);
+    if (log != NULL) {
+        sj_function_log_stream(log, stream, (int32_t)tid);
+    }
+    return stream;
 }
 
 #endif

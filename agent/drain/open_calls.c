@@ -64,7 +64,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     (void)stack_address;
     (void)own_stack;
     (void)first_ticks;
-    thread->stream = sj_drain_next_stream(thread->process->shared);
+    thread->stream = sj_drain_next_stream(thread->process->shared, thread->tid);
     return thread->stream;
 }
 
@@ -105,7 +105,8 @@ static sj_status send_thread(const silent_thread *thread, uint64_t ended_ticks)
 static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, size_t count)
 {
     sj_drain_shared *shared = thread->process->shared;
-    const uint64_t now_ticks = sj_clock_ticks();
+    const uint64_t gone_ticks = thread->process->ended_ticks;
+    const uint64_t now_ticks = gone_ticks != 0 ? gone_ticks : sj_clock_ticks();
     const bool has_ended = !sj_tracked_process_has_ended(&thread->process->tracked) &&
                            !sj_tracked_process_has_thread(&thread->process->tracked, thread->tid);
     const sj_assembler_options options = {.session =

@@ -464,7 +464,8 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
 
 sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
 {
-    sj_process_end end = {.ended_ticks = is_gone ? sj_clock_ticks() : 0};
+    process->ended_ticks = is_gone ? sj_clock_ticks() : 0;
+    sj_process_end end = {.ended_ticks = process->ended_ticks};
     end.has_status = !process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
                      sj_tracked_process_find_status(&process->tracked, &end.wait_status);
     if (!process->is_open && !process->is_bad) {

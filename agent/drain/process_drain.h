@@ -29,6 +29,7 @@ typedef struct sj_process_drain {
     sj_thread_drain **threads; /* by slot */
     uint64_t next_flush_ns;
     uint64_t flushed_ticks;      /* what happened before is in blocks */
+    uint64_t ended_ticks;        /* when its end was seen; 0: it runs */
     uint64_t next_look_ns;       /* for ended threads and the open chunks */
     uint64_t next_end_look_ns;   /* for ended threads only, while slots are short */
     uint64_t seen_slot_requests; /* at the last one */

@@ -47,7 +47,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
                             uint64_t first_ticks)
 {
     sj_thread_drain *thread = context;
-    const uint32_t stream = sj_drain_next_stream(thread->process->shared);
+    const uint32_t stream = sj_drain_next_stream(thread->process->shared, thread->tid);
     (void)stack_address;
     (void)own_stack;
     (void)first_ticks;
@@ -517,7 +517,8 @@ static sj_status report_unreported(sj_thread_drain *thread, uint64_t now_ticks)
 
 sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned block_flags)
 {
-    const uint64_t now_ticks = sj_clock_ticks();
+    const uint64_t gone_ticks = thread->process->ended_ticks;
+    const uint64_t now_ticks = gone_ticks != 0 ? gone_ticks : sj_clock_ticks();
     SJ_TRY(end_watch(thread));
     SJ_TRY(sj_chunk_reader_settle_times(&thread->reader));
     SJ_TRY(sj_call_filter_end(&thread->reader.filter, now_ticks));

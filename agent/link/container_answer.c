@@ -1,6 +1,7 @@
 #include "agent/link/container_answer.h"
 
 #include "agent/host/clock.h"
+#include "agent/objfile/system_library.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -8,8 +9,7 @@
 #include <sys/socket.h>
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_container_added) +
-                       (SJ_LINK_CONTAINER_TOKENS + 7) / 8 +
-                       SJ_LINK_CONTAINER_VALUES * sizeof(sj_link_method_values) <=
+                       (SJ_LINK_CONTAINER_TOKENS + 7) / 8 <=
                    SJ_LINK_MAX_BYTES,
                "an answer fits one packet");
 
@@ -47,6 +47,7 @@ static sj_status read_container(sj_reader *reader, sj_link_container *container,
     }
     memcpy(path, text, container->path_bytes);
     path[container->path_bytes] = '\0';
+    sj_real_module_path(path);
     return SJ_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "agent/link/container_answer.h"
 #include "agent/link/memory_file.h"
 #include "agent/link/stall.h"
+#include "agent/objfile/system_library.h"
 #include "agent/registry/method_group.h"
 #include "agent/runtimes/runtime.h"
 
@@ -105,8 +106,8 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 
-/* read_module takes the structure and the path behind it. */
-static sj_status read_module(sj_reader *reader, sj_link_module *module, char *path, size_t capacity)
+/* read_module takes the structure and the path behind it, which becomes that of the real file. */
+static sj_status read_module(sj_reader *reader, sj_link_module *module, char path[PATH_MAX])
 {
     const uint8_t *bytes = sj_reader_take(reader, sizeof(*module));
     if (bytes == NULL) {
@@ -114,13 +115,14 @@ static sj_status read_module(sj_reader *reader, sj_link_module *module, char *pa
     }
     memcpy(module, bytes, sizeof(*module));
     const uint8_t *text = sj_reader_take(reader, module->path_bytes);
-    if (text == NULL || module->path_bytes >= capacity ||
+    if (text == NULL || module->path_bytes >= PATH_MAX ||
         module->build_id_bytes > SJ_BUILD_ID_MAX_BYTES ||
         memchr(text, '\0', module->path_bytes) != NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(path, text, module->path_bytes);
     path[module->path_bytes] = '\0';
+    sj_real_module_path(path);
     return SJ_OK;
 }
 
@@ -177,7 +179,7 @@ static sj_status answer_module(sj_link_server *server, link_client *client, sj_r
     sj_link_module module;
     char path[PATH_MAX];
     sj_plan_answer planned = {0};
-    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    SJ_TRY(read_module(reader, &module, path));
     const sj_plan_request request = {
         .process = client->process, .module = &module, .path = path, .now_ticks = sj_clock_ticks()};
     if (planner_of(type)(server->options.registry, &request, &planned) != SJ_OK) {
@@ -313,7 +315,7 @@ static sj_status answer_unloaded(sj_link_server *server, link_client *client, sj
 {
     sj_link_module module;
     char path[PATH_MAX];
-    SJ_TRY(read_module(reader, &module, path, sizeof(path)));
+    SJ_TRY(read_module(reader, &module, path));
     const sj_status status = sj_registry_unloaded(server->options.registry, client->process,
                                                   module.bias, sj_clock_ticks());
     /* Modules that were never planned have no mapping. */

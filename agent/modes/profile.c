@@ -240,6 +240,7 @@ static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_si
 {
     uint8_t *raw = NULL;
     size_t size = 0;
+    SJ_TRY(sj_callgraph_settle(profiler->graph));
     SJ_TRY(sj_profile_encode(profiler->graph, &raw, &size));
     profiler->sums.raw_bytes = (uint32_t)size;
     const sj_status status = compress(raw, size, packed, packed_size);

@@ -1,6 +1,7 @@
 #include "agent/objfile/system_library.h"
 
-#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool sj_is_system_library(const char *path)
@@ -12,4 +13,31 @@ bool sj_is_system_library(const char *path)
         }
     }
     return false;
+}
+
+/* True if no part of a path is ".", ".." or empty. */
+static bool is_plain(const char *path)
+{
+    return strstr(path, "//") == NULL && strstr(path, "/./") == NULL &&
+           strstr(path, "/../") == NULL;
+}
+
+void sj_real_module_path(char path[PATH_MAX])
+{
+    char real[PATH_MAX];
+    char folder[PATH_MAX];
+    char named[PATH_MAX];
+    const char *name = strrchr(path, '/');
+    if (name == NULL || realpath(path, real) == NULL) {
+        return;
+    }
+    const bool is_system = sj_is_system_library(real);
+    if (is_plain(path) && sj_is_system_library(path) == is_system) {
+        return;
+    }
+    snprintf(named, sizeof(named), "%.*s/", (int)(name - path), path);
+    const bool fits = realpath(named, folder) != NULL &&
+                      snprintf(named, sizeof(named), "%s%s", folder, name) < PATH_MAX;
+    const bool keeps_name = fits && sj_is_system_library(named) == is_system;
+    snprintf(path, PATH_MAX, "%s", keeps_name ? named : real);
 }

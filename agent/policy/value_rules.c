@@ -160,6 +160,19 @@ sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule
     return managed;
 }
 
+sj_rule_set sj_value_rules_within(const sj_value_rules *rules, const sj_rule_set *matched,
+                                  uint32_t parameters)
+{
+    sj_rule_set within = {0};
+    SJ_EACH_RULE (i, matched) {
+        const sj_value_rule *rule = &rules->items[i];
+        if (rule->changes || sj_value_position(rule->descriptor) <= parameters) {
+            sj_rule_set_add(&within, i);
+        }
+    }
+    return within;
+}
+
 sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched)
 {
     sj_rule_set fresh = {0};

@@ -134,6 +134,11 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
  * memory. */
 sj_rule_set sj_value_rules_of_managed(const sj_value_rules *rules, const sj_rule_set *matched);
 
+/* sj_value_rules_within leaves out those of the matched rules that only record an argument behind
+ * the last of `parameters` parameters. */
+sj_rule_set sj_value_rules_within(const sj_value_rules *rules, const sj_rule_set *matched,
+                                  uint32_t parameters);
+
 /* sj_value_rules_fresh_of leaves of matched rules those that no plan has been looked at for. */
 sj_rule_set sj_value_rules_fresh_of(const sj_value_rules *rules, const sj_rule_set *matched);
 

@@ -5,6 +5,7 @@
 #include "agent/runtimes/runtime.h"
 #include "agent/session/module_frames.h"
 #include "proto/base/array.h"
+#include "proto/block/call_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +30,22 @@ typedef struct container_draft {
     size_t value_capacity;
 } container_draft;
 
-/* list_managed leaves out what is about the memory of native functions: lengths of texts. The CPU
- * time of a call is SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
+/* list_managed gives a method the places of its values, as far as there is room. It leaves out
+ * lengths of texts, which native functions have in memory. The CPU time of a call is
+ * SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
 static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
                          const sj_rule_set *counted, uint8_t descriptors[SJ_LINK_METHOD_VALUES])
 {
     uint8_t places[SJ_PLACES_PER_FUNCTION];
     const size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
     size_t used = 0;
+    memset(descriptors, 0, SJ_LINK_METHOD_VALUES);
     places[0] = SJ_PLACE_CPU_ENTRY;
     sj_value_rules_list(rules, matched, places, first, SJ_PLACES_PER_FUNCTION);
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         if (used == SJ_LINK_METHOD_VALUES) {
             places[i] = 0;
-        } else if (!sj_place_is_limit(places[i])) {
+        } else if (places[i] != 0 && !sj_place_is_limit(places[i])) {
             descriptors[used++] = places[i];
         }
     }
@@ -54,11 +57,13 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
     const sj_rule_set named = sj_value_rules_match(rules, name);
-    const sj_rule_set matched = sj_value_rules_of_managed(rules, &named);
+    const sj_rule_set possible = sj_value_rules_of_managed(rules, &named);
+    const sj_rule_set matched =
+        sj_value_rules_within(rules, &possible, sj_call_text_parameters(name));
     if (!draft->is_known) {
         sj_value_rules_count_managed(rules, &named);
     }
-    if (sj_rule_set_is_empty(&matched) || draft->value_count == SJ_LINK_CONTAINER_VALUES) {
+    if (sj_rule_set_is_empty(&matched)) {
         return SJ_OK;
     }
     SJ_TRY(sj_array_reserve(&draft->values, &draft->value_capacity, draft->value_count, 1,
@@ -69,6 +74,20 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     const sj_rule_set fresh = sj_value_rules_fresh_of(rules, &matched);
     list_managed(rules, &matched, draft->is_known ? &fresh : &matched, values->descriptors);
     return SJ_OK;
+}
+
+/* limit_values leaves out the methods whose values an answer has no room for, and counts them. */
+static void limit_values(container_draft *draft)
+{
+    sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
+    const size_t most = sj_link_container_values((uint32_t)draft->count);
+    for (size_t i = most; i < draft->value_count; i++) {
+        const sj_plan_function *function = &draft->functions[draft->values[i].token - 1];
+        const sj_rule_set named = sj_value_rules_match(rules, draft->strings + function->name);
+        const sj_rule_set lost = sj_value_rules_of_managed(rules, &named);
+        sj_value_rules_count_crowded_types(rules, &lost);
+    }
+    draft->value_count = draft->value_count < most ? draft->value_count : most;
 }
 
 /* A name that cannot be split is of no class that a filter could name. */
@@ -167,6 +186,7 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
         return SJ_ENOMEM;
     }
     SJ_TRY(runtime->read_container(file, id, take_method, draft));
+    limit_values(draft);
     return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
 }
 

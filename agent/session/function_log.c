@@ -22,7 +22,7 @@
 enum {
     PENDING_MAX = 4 * 1024 * 1024,
     NAME_BYTES = 4096,
-    END_BYTES = 3, /* of a line: " ~" of estimates */
+    END_BYTES = 32, /* of a line: its thread, and " ~" of estimates */
     LINE_BYTES = 64 + 2 * NAME_BYTES
 };
 
@@ -44,6 +44,7 @@ typedef struct open_call {
 
 typedef struct log_stream {
     uint64_t next_event; /* number of the one after the last block */
+    int32_t tid;         /* of its thread; 0: not known */
     open_call *open;
     size_t depth, open_capacity;
     line_event *events; /* from `first` on */
@@ -226,6 +227,16 @@ static sj_status find_stream(sj_function_log *log, uint32_t number, log_stream *
     return SJ_OK;
 }
 
+void sj_function_log_stream(sj_function_log *log, uint32_t stream, int32_t tid)
+{
+    log_stream *known = NULL;
+    pthread_mutex_lock(&log->mutex);
+    if (find_stream(log, stream, &known) == SJ_OK) {
+        known->tid = tid;
+    }
+    pthread_mutex_unlock(&log->mutex);
+}
+
 static sj_status push_open(log_stream *stream, const open_call *call)
 {
     SJ_TRY(sj_array_reserve(&stream->open, &stream->open_capacity, stream->depth, 1,
@@ -406,6 +417,15 @@ static void leave(sj_function_log *log, log_stream *stream, size_t value_count, 
     free(call->name);
 }
 
+/* forget_innermost drops the innermost call, which the recording's end left open: it has not
+ * returned, so there is no line to write. */
+static void forget_innermost(log_stream *stream)
+{
+    if (stream->depth != 0) {
+        free(stream->open[--stream->depth].name);
+    }
+}
+
 /* move_down gives the room of events that were written to those that come. */
 static void move_down(log_stream *stream)
 {
@@ -443,11 +463,15 @@ static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_
             if (ending < block->ending_count && block->endings[ending].event == i) {
                 event.ending = (uint8_t)block->endings[ending++].ending;
             }
+            if (event.ending == SJ_ENDING_OPEN) {
+                forget_innermost(stream);
+                continue;
+            }
             leave(log, stream, value_count, &event);
         }
         stream->events[stream->count++] = event;
+        log->pending++;
     }
-    log->pending += count;
     stream->has_ended = (block->header.flags & SJ_BLOCK_LAST) != 0;
     return enter_heap(log, stream);
 }
@@ -482,9 +506,10 @@ static char *add_text(char *to, const char *text, size_t bytes)
     return to + bytes;
 }
 
-static void write_line(sj_function_log *log, const line_event *event)
+static void write_line(sj_function_log *log, const line_event *event, int32_t tid)
 {
-    static const char *const results[] = {"0", "!", "0", "?"};
+    static const char *const results[] = {SJ_CALL_TEXT_UNRECORDED, "!", SJ_CALL_TEXT_UNRECORDED,
+                                          "?"};
     const char *name = event->texts != NULL ? event->texts : name_of(log, event->function);
     const char *result = event->texts != NULL && event->is_leave != 0
                              ? event->texts + strlen(event->texts) + 1
@@ -503,6 +528,8 @@ static void write_line(sj_function_log *log, const line_event *event)
         sj_cut_text_add(&shown, "ret:");
         sj_cut_text_add(&shown, result);
     }
+    shown.capacity += END_BYTES;
+    sj_call_text_thread(tid, &shown);
     to += shown.used;
     to = add_text(to, event->is_estimate ? " ~\n" : "\n", event->is_estimate ? 3 : 1);
     sj_function_log_file_write(&log->file, log->line, (size_t)(to - log->line));
@@ -528,7 +555,7 @@ static void write_until(sj_function_log *log, uint64_t ticks)
     while (log->heap_count != 0 && next_ticks(log->heap[0]) < ticks) {
         log_stream *stream = log->heap[0];
         line_event *event = &stream->events[stream->first++];
-        write_line(log, event);
+        write_line(log, event, stream->tid);
         free(event->texts);
         log->pending--;
         if (stream->first == stream->count) {

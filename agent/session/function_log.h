@@ -1,8 +1,8 @@
 /* The live function.txt: a line for each entry and exit of a recording, while it goes on, as the
  * exporter of that name writes them from the store (collector-server/export/function_txt.c):
  *
- *   N[SECONDS,NANOSECONDS]enter:NAME
- *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT, or RESULT errno:NUMBER
+ *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
+ *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID, or RESULT errno:NUMBER tid:TID
  *
  * Lines come in the order of time across threads. What a block holds waits until blocks of all
  * threads have come for its time: a second or two. A block that the spool refused has no lines.
@@ -40,6 +40,11 @@ SJ_MUST_CHECK sj_status sj_function_log_open(const sj_function_log_options *opti
  * without symbol the name is `module` and the offset. */
 void sj_function_log_name(sj_function_log *log, uint32_t function, const char *symbol,
                           const char *module, uint64_t offset);
+
+/* sj_function_log_stream says which thread a stream belongs to, before its first block. Lines of
+ * other streams name no thread. Does not block for long; if memory runs out, lines lack the thread.
+ */
+void sj_function_log_stream(sj_function_log *log, uint32_t stream, int32_t tid);
 
 /* sj_function_log_block takes the events of a block that was stored. Blocks of a stream come in
  * their order. */

@@ -8,6 +8,7 @@
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -232,7 +233,7 @@ static int read_result(const bench_options *options, bench_result *result)
 static void print_text(const bench_options *options, const bench_result *result)
 {
     const char *none_lost = result->lost_calls == 0 ? ", none lost" : "";
-    printf("%lld runs -> %s, name %s\n", (long long)result->count, options->output, options->name);
+    printf("%s -> %s, name %s\n", SJ_COUNTED(result->count, "run"), options->output, options->name);
     print_spread("time", &result->time, result->count);
     print_spread("CPU", &result->cpu, result->count);
     if (result->least_calls == result->most_calls) {
@@ -242,8 +243,8 @@ static void print_text(const bench_options *options, const bench_result *result)
                (long long)result->most_calls, none_lost);
     }
     if (result->lost_calls != 0) {
-        printf("  lost   %lld calls: `sojourn sql --query loss` says where\n",
-               (long long)result->lost_calls);
+        printf("  lost   %s: `sojourn sql --query loss` says where\n",
+               SJ_COUNTED(result->lost_calls, "call"));
     }
     printf("next: the same with another build and --name, then\n"
            "  sojourn diff name:%s name:OTHER %s\n",

@@ -4,6 +4,7 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/compare.h"
+#include "proto/base/units.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,8 +27,8 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     const double ratio = sqlite3_column_double(whole, 1);
     const int count_a = sqlite3_column_int(whole, 5);
     const int count_b = sqlite3_column_int(whole, 6);
-    printf("A: %s (%d session%s)  B: %s (%d session%s)\n", request->a, count_a,
-           count_a == 1 ? "" : "s", request->b, count_b, count_b == 1 ? "" : "s");
+    printf("A: %s (%s)  B: %s (%s)\n", request->a, SJ_COUNTED(count_a, "session"), request->b,
+           SJ_COUNTED(count_b, "session"));
     static const char *const what[] = {[SJ_COMPARE_TIME] = "Everything",
                                        [SJ_COMPARE_CPU] = "CPU time of measured calls",
                                        [SJ_COMPARE_ALLOCATED] = "Bytes of measured calls"};

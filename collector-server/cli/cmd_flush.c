@@ -3,6 +3,7 @@
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/spool_flush.h"
 #include "collector-server/cli/work_progress.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -26,10 +27,10 @@ static int flush_all(const char *root, const char *to, int64_t wait_ms, bool as_
         return written != SJ_EXIT_OK || totals.kept == 0 ? written : SJ_EXIT_FAILED;
     }
     if (totals.salvaged != 0) {
-        printf("%u sessions finished whose recorder was killed\n", totals.salvaged);
+        printf("%s finished whose recorder was killed\n", SJ_COUNTED(totals.salvaged, "session"));
     }
-    printf("%u sessions delivered, %u kept, %u being recorded\n", totals.delivered, totals.kept,
-           totals.in_use);
+    printf("%s delivered, %u kept, %u being recorded\n", SJ_COUNTED(totals.delivered, "session"),
+           totals.kept, totals.in_use);
     return totals.kept == 0 ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
 

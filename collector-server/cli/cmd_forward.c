@@ -10,6 +10,7 @@
 #include "collector-server/forward/forwarder.h"
 #include "collector-server/query/session_set.h"
 #include "collector-server/store/database.h"
+#include "proto/base/units.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -216,7 +217,8 @@ static int send_owed(const forward_request *request, const char *url)
         (void)sj_json_output(&sj_command_forward, json_pack("{ss ss sI}", "action", "send", "url",
                                                             url, "sessions", (json_int_t)given));
     } else if (failed == NULL || given != 0) {
-        printf("%llu sessions were sent to %s\n", (unsigned long long)given, url);
+        printf("%s %s sent to %s\n", SJ_COUNTED(given, "session"), given == 1 ? "was" : "were",
+               url);
     }
     return failed == NULL ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &failed->error);
 }
@@ -250,10 +252,9 @@ static int show_status(forward_request *request, const char *url)
                       (json_int_t)account.bytes, "owed", (json_int_t)account.owed, "not_ready",
                       (json_int_t)account.unready, "lab", account.lab, "engine", line));
     }
-    printf("%llu sessions there (%llu rows, %llu bytes as sent), %llu owed, %llu not ready; "
-           "this is lab %s\n%s\n",
-           (unsigned long long)account.forwarded, (unsigned long long)account.rows,
-           (unsigned long long)account.bytes, (unsigned long long)account.owed,
+    printf("%s there (%s, %s as sent), %llu owed, %llu not ready; this is lab %s\n%s\n",
+           SJ_COUNTED(account.forwarded, "session"), SJ_COUNTED(account.rows, "row"),
+           SJ_COUNTED(account.bytes, "byte"), (unsigned long long)account.owed,
            (unsigned long long)account.unready, account.lab, line);
     return SJ_EXIT_OK;
 }
@@ -359,7 +360,7 @@ static int fetch(forward_request *request, const char *url, char **sets, int cou
                                        "sessions", (json_int_t)fetched, "output",
                                        sj_json_clean_string(request->output), "engine", line));
     } else if (status == SJ_OK) {
-        printf("%zu sessions, sums only -> %s\n%s\n", fetched, request->output, line);
+        printf("%s, sums only -> %s\n%s\n", SJ_COUNTED(fetched, "session"), request->output, line);
     }
     sj_forward_clickhouse.close(target);
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_forward, &error);

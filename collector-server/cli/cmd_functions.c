@@ -7,6 +7,7 @@
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static void print_coverage(sj_text_coverage coverage)
 
 static void print_totals(const function_totals *totals)
 {
-    printf("\n%llu functions, %llu hookable (%.2f %%)\n", (unsigned long long)totals->functions,
+    printf("\n%s, %llu hookable (%.2f %%)\n", SJ_COUNTED(totals->functions, "function"),
            (unsigned long long)totals->hookable,
            totals->functions != 0 ? 100.0 * (double)totals->hookable / (double)totals->functions
                                   : 0);

@@ -10,6 +10,7 @@
 #include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,9 +251,10 @@ static void report_moved(const session_request *request, int64_t session_id,
                             (json_int_t)moved->bytes));
         return;
     }
-    printf("session %lld: %llu blocks (%llu bytes) %s\n", (long long)session_id,
-           (unsigned long long)moved->blocks, (unsigned long long)moved->bytes,
-           into_files ? "are in files now" : "are in the database again");
+    printf("session %lld: %s (%s) %s %s\n", (long long)session_id,
+           SJ_COUNTED(moved->blocks, "block"), SJ_COUNTED(moved->bytes, "byte"),
+           moved->blocks == 1 ? "is" : "are",
+           into_files ? "in files now" : "in the database again");
 }
 
 static int run_move(session_request *request)

@@ -5,6 +5,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/maintenance/symbols.h"
 #include "collector-server/store/database.h"
+#include "proto/base/units.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -49,8 +50,9 @@ static void add_file(symbols_run *run, const char *path)
             list_file(run->listed, path, &added);
             return;
         }
-        printf("%s: %lld functions named, %lld with file and line, %lld inlined\n", path,
-               (long long)added.named, (long long)added.lined, (long long)added.inlined);
+        printf("%s: %s named, %lld with file and line, %lld inlined\n", path,
+               SJ_COUNTED(added.named, "function"), (long long)added.lined,
+               (long long)added.inlined);
     } else if (!run->listing || (status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED)) {
         run->exit_code =
             sj_command_error(&sj_command_symbols, sj_exit_code(status), "%s: %s", path, error.text);

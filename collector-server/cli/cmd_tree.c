@@ -11,6 +11,7 @@
 
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,20 +60,20 @@ typedef struct tree_remainder {
     bool has_estimates; /* among the paths that are shown */
 } tree_remainder;
 
-/* Calls that have ended, and how many are open. Of a path without either no end is known: its calls
- * are still open (a session that is being recorded, a profile), or their end was lost; of a part of
- * a session, it was entered before. */
-static const char *format_calls(const tree_options *options, int64_t ended, int64_t open,
+/* The calls that are counted, and how many of them were open at the end. Of a path without either
+ * no end is known: its calls are still open (a session that is being recorded, a profile), or their
+ * end was lost; of a part of a session, it was entered before. */
+static const char *format_calls(const tree_options *options, int64_t counted, int64_t open,
                                 char text[CALLS_TEXT_BYTES])
 {
-    if (open == 0 && ended == 0) {
+    if (open == 0 && counted == 0) {
         snprintf(text, CALLS_TEXT_BYTES, options->choice.selection != NULL ? "earlier" : "no end");
     } else if (open == 0) {
-        snprintf(text, CALLS_TEXT_BYTES, "%lld", (long long)ended);
-    } else if (ended == 0) {
+        snprintf(text, CALLS_TEXT_BYTES, "%lld", (long long)counted);
+    } else if (counted <= open) {
         snprintf(text, CALLS_TEXT_BYTES, "%lld open", (long long)open);
     } else {
-        snprintf(text, CALLS_TEXT_BYTES, "%lld+%lld open", (long long)ended, (long long)open);
+        snprintf(text, CALLS_TEXT_BYTES, "%lld, %lld open", (long long)counted, (long long)open);
     }
     return text;
 }
@@ -239,10 +240,10 @@ static void print_pruned(const tree_options *options, const tree_remainder *prun
         return;
     }
     if (pruned->open_calls != 0) {
-        snprintf(open, sizeof(open), " and %lld open", (long long)pruned->open_calls);
+        snprintf(open, sizeof(open), ", %lld open", (long long)pruned->open_calls);
     }
-    printf("\nhidden: %lld paths (%lld calls%s, %s of self time);%c--all shows them\n",
-           (long long)pruned->paths, (long long)pruned->calls, open,
+    printf("\nhidden: %s (%s%s, %s of self time);%c--all shows them\n",
+           SJ_COUNTED(pruned->paths, "path"), SJ_COUNTED(pruned->calls, "call"), open,
            sj_format_duration(pruned->self_ns, text), options->narrow ? '\n' : ' ');
 }
 

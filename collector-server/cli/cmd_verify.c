@@ -7,6 +7,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
+#include "proto/base/units.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -115,18 +116,20 @@ static int look_at_sessions(verify_request *request, sj_store *store)
         return written != SJ_EXIT_OK || verified.bad_blocks + verified.other == 0 ? written
                                                                                   : SJ_EXIT_FAILED;
     }
-    printf("%llu sessions, %llu blocks: ", (unsigned long long)verified.sessions,
-           (unsigned long long)verified.blocks);
+    printf("%s, %s: ", SJ_COUNTED(verified.sessions, "session"),
+           SJ_COUNTED(verified.blocks, "block"));
     if (verified.freed_blocks != 0) {
-        printf("%llu marked blocks can be read again, ", (unsigned long long)verified.freed_blocks);
+        printf("%s can be read again, ", SJ_COUNTED(verified.freed_blocks, "marked block"));
     }
     if (verified.bad_blocks + verified.other == 0) {
         printf("sound\n");
         return SJ_EXIT_OK;
     }
-    printf("%llu blocks cannot be read%s, %llu other findings\n",
-           (unsigned long long)verified.bad_blocks, request->only_look ? "" : " and are left out",
-           (unsigned long long)verified.other);
+    printf("%s cannot be read%s, %s\n", SJ_COUNTED(verified.bad_blocks, "block"),
+           request->only_look         ? ""
+           : verified.bad_blocks == 1 ? " and is left out"
+                                      : " and are left out",
+           SJ_COUNTED(verified.other, "other finding"));
     return SJ_EXIT_FAILED;
 }
 
@@ -155,7 +158,7 @@ static int verify_database(verify_request *request)
     }
     const sj_status status = rebuild_sessions(request, store, &error);
     if (request->rebuild != NULL && status == SJ_OK && !request->as_json) {
-        printf("%zu sessions: aggregates rebuilt\n", request->session_count);
+        printf("%s: aggregates rebuilt\n", SJ_COUNTED(request->session_count, "session"));
     }
     const int exit_code = status == SJ_OK ? look_at_sessions(request, store)
                                           : sj_command_failed(&sj_command_verify, &error);

@@ -7,6 +7,7 @@
 #include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/zombie_change.h"
+#include "proto/base/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -293,8 +294,7 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
     const char *thread = clean(row, 4, &texts[3]);
     const char *method = clean(row, 11, &texts[4]);
     const int64_t reports = sqlite3_column_int64(row, 2);
-    printf("%s, %s, %lld report%s\n", kind, clean(row, 1, &texts[5]), (long long)reports,
-           reports == 1 ? "" : "s");
+    printf("%s, %s, %s\n", kind, clean(row, 1, &texts[5]), SJ_COUNTED(reports, "report"));
     if (class[0] != '\0' && strcmp(kind, "message_to_freed") != 0) {
         printf("%s%s%s of %s, a block of %lld bytes, in thread \"%s\", session %lld\n", access,
                method[0] != '\0' ? "call of " : "", method, class,

@@ -5,6 +5,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_options.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -69,10 +70,10 @@ static void print_answer(const char *pid, const json_t *answer)
            json_string_value(json_object_get(answer, "mode")));
     if (json_integer_value(json_object_get(answer, "processes")) != 0) {
         printf(
-            "; %lld functions hooked, %lld unhooked (%lld processes), paused %s",
-            json_integer_value(json_object_get(answer, "hooked")),
+            "; %s hooked, %lld unhooked (%s), paused %s",
+            SJ_COUNTED(json_integer_value(json_object_get(answer, "hooked")), "function"),
             json_integer_value(json_object_get(answer, "freed")),
-            json_integer_value(json_object_get(answer, "processes")),
+            SJ_COUNTED(json_integer_value(json_object_get(answer, "processes")), "process"),
             sj_format_duration(json_integer_value(json_object_get(answer, "stopped_ns")), paused));
     }
     putchar('\n');

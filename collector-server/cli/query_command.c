@@ -5,6 +5,7 @@
 #include "collector-server/cli/session_doubts.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -121,9 +122,9 @@ void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64
         sqlite3_bind_int64(row, 1, session_id);
     }
     if (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) != 0) {
-        fprintf(stderr, "sojourn %s: warning: %lld calls of session %lld %s are left out here\n",
-                command->name, (long long)sqlite3_column_int64(row, 0), (long long)session_id,
-                sqlite3_column_int(row, 1) != 0 ? recorded : copied);
+        fprintf(stderr, "sojourn %s: warning: %s of session %lld %s are left out here\n",
+                command->name, SJ_COUNTED(sqlite3_column_int64(row, 0), "call"),
+                (long long)session_id, sqlite3_column_int(row, 1) != 0 ? recorded : copied);
     }
     sqlite3_finalize(row);
 }

@@ -4,6 +4,7 @@
 #include "collector-server/cli/text_width.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 #include "proto/block/block.h"
 
 #include <stdio.h>
@@ -385,7 +386,7 @@ static void print_gaps(replay *self, int64_t until_ns)
         print_figures(self, "!", sqlite3_column_int64(self->gaps, 0),
                       sj_format_duration(sqlite3_column_int64(self->gaps, 1), text),
                       sqlite3_column_int64(self->gaps, 4));
-        printf("gap: %lld calls lost (%s)%s\n", (long long)sqlite3_column_int64(self->gaps, 2),
+        printf("gap: %s lost (%s)%s\n", SJ_COUNTED(sqlite3_column_int64(self->gaps, 2), "call"),
                (const char *)sqlite3_column_text(self->gaps, 3),
                self->terminal->colour ? "\033[0m" : "");
         step(self, &self->gaps);

@@ -4,6 +4,7 @@
 #include "collector-server/cli/text_width.h"
 #include "collector-server/query/mean_column.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,7 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
 }
 
-/* Calls without an end, in no row of a report. */
+/* Calls that were still open at the end of what was recorded. */
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                             int64_t *count, sj_error *error)
 {
@@ -193,12 +194,12 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
     }
     if (summary->open != 0) {
-        snprintf(open, sizeof(open), "; %lld more open at the end", (long long)summary->open);
+        snprintf(open, sizeof(open), "; %lld open at the end", (long long)summary->open);
     }
     const int64_t threads = sqlite3_column_int64(row, 7);
-    snprintf(text, sizeof(text), "%lld calls, %lld functions, %lld thread%s; %s%s%s",
-             (long long)summary->calls, (long long)summary->functions, (long long)threads,
-             threads == 1 ? "" : "s", losses, inexact, open);
+    snprintf(text, sizeof(text), "%s, %s, %s; %s%s%s", SJ_COUNTED(summary->calls, "call"),
+             SJ_COUNTED(summary->functions, "function"), SJ_COUNTED(threads, "thread"), losses,
+             inexact, open);
     fputs(lost != 0 ? colour(terminal, "\033[1;31m") : "", stdout);
     print_cut(text, terminal);
     printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");

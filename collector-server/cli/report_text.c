@@ -7,6 +7,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,10 +51,9 @@ static void report_wait(sj_report_text *text, const sj_recording_progress *progr
     char *line = NULL;
     text->is_wait_reported = true;
     clear_line(text);
-    if (asprintf(&line, "sojourn: waiting for %s to take %llu frame%s (%llu bytes)%s%s\n",
-                 text->target, (unsigned long long)progress->spool.pending_frames,
-                 progress->spool.pending_frames == 1 ? "" : "s",
-                 (unsigned long long)progress->spool.pending_bytes,
+    if (asprintf(&line, "sojourn: waiting for %s to take %s (%s)%s%s\n", text->target,
+                 SJ_COUNTED(progress->spool.pending_frames, "frame"),
+                 SJ_COUNTED(progress->spool.pending_bytes, "byte"),
                  progress->uplink.message[0] != '\0' ? ": " : "", progress->uplink.message) < 0) {
         return;
     }
@@ -111,7 +111,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
 {
     sj_report_text *text = context;
     char calls[32];
-    char bytes[32];
+    char bytes[SJ_BYTES_TEXT_BYTES];
     if (progress->phase == SJ_PHASE_WAITING_FOR_COLLECTOR) {
         show_wait(text, progress);
         return;
@@ -123,12 +123,12 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     if (text->quiet || !text->has_terminal) {
         return;
     }
-    fprintf(stderr, "\r\033[Ksojourn: %.1f s  %s calls  %llu threads  %sB%s",
+    fprintf(stderr, "\r\033[Ksojourn: %.1f s, %s call%s, %s, %s%s",
             (double)progress->elapsed_ns / 1e9,
             format_amount(calls, sizeof(calls), progress->drain.calls),
-            (unsigned long long)progress->drain.threads,
-            format_amount(bytes, sizeof(bytes), progress->writer.bytes),
-            progress->drain.lost_events != 0 ? "  (losing some)" : "");
+            progress->drain.calls == 1 ? "" : "s", SJ_COUNTED(progress->drain.threads, "thread"),
+            sj_format_bytes((int64_t)progress->writer.bytes, bytes),
+            progress->drain.lost_events != 0 ? " (losing some)" : "");
     if (progress->writer.reached_max_bytes) {
         fputs("  (size limit reached: not recording)", stderr);
     }
@@ -168,8 +168,7 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fprintf(file, "  code       %llu %% of the code of %s is in no known function",
             (unsigned long long)registry->poor_module_percent, registry->poor_module);
     if (registry->poor_modules > 1) {
-        fprintf(file, ", and much of %llu other modules",
-                (unsigned long long)registry->poor_modules - 1);
+        fprintf(file, ", and much of %s", SJ_COUNTED(registry->poor_modules - 1, "other module"));
     }
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
@@ -214,11 +213,11 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     if (budget->unhooked == 0 && budget->failures == 0 && budget->overhead_percent <= 0) {
         return;
     }
-    fprintf(file, "  budget     about %.2f %% spent, %llu functions unhooked, %llu hooked again",
-            budget->overhead_percent, (unsigned long long)budget->unhooked,
+    fprintf(file, "  budget     about %.2f %% spent, %s unhooked, %llu hooked again",
+            budget->overhead_percent, SJ_COUNTED(budget->unhooked, "function"),
             (unsigned long long)budget->rehooked);
     if (budget->failures != 0) {
-        fprintf(file, ", %llu times refused", (unsigned long long)budget->failures);
+        fprintf(file, ", refused %s", SJ_COUNTED(budget->failures, "time"));
     }
     fputc('\n', file);
 }
@@ -249,8 +248,8 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
                 (unsigned long long)of_handlers);
     }
     if (drain->dropped_events != of_handlers) {
-        fprintf(file, "sojourn: %llu events found a full buffer; %s\n",
-                (unsigned long long)(drain->dropped_events - of_handlers),
+        fprintf(file, "sojourn: %s found a full buffer; %s\n",
+                SJ_COUNTED(drain->dropped_events - of_handlers, "event"),
                 text->drops ? "--when-full block lets the program wait for room"
                             : "a longer --block-ms lets the program wait, fewer functions or "
                               "--mode profile make less to take (not in signal handlers, nor "
@@ -271,23 +270,22 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    fprintf(file, "%s%llu calls, %llu events; marked as gaps\n",
-            text->quiet ? "sojourn: lost " : "  lost       ",
-            (unsigned long long)summary->lost_calls, (unsigned long long)summary->lost_events);
+    fprintf(file, "%s%s, %s; marked as gaps\n", text->quiet ? "sojourn: lost " : "  lost       ",
+            SJ_COUNTED(summary->lost_calls, "call"), SJ_COUNTED(summary->lost_events, "event"));
     if (summary->drain.refused_pages != 0) {
         fprintf(file,
-                "sojourn: shared memory was full: %llu events and %llu threads found no room; "
+                "sojourn: shared memory was full: %s and %s found no room; "
                 "enlarge /dev/shm (docker run --shm-size=1g) or point XDG_RUNTIME_DIR at a larger "
                 "tmpfs\n",
-                (unsigned long long)summary->drain.dropped_events,
-                (unsigned long long)summary->drain.refused_threads);
+                SJ_COUNTED(summary->drain.dropped_events, "event"),
+                SJ_COUNTED(summary->drain.refused_threads, "thread"));
         return;
     }
     if (summary->drain.refused_threads != 0) {
         fprintf(file,
-                "sojourn: %llu threads found no place among those that are recorded at once; a "
+                "sojourn: %s found no place among those that are recorded at once; a "
                 "larger --threads makes room\n",
-                (unsigned long long)summary->drain.refused_threads);
+                SJ_COUNTED(summary->drain.refused_threads, "thread"));
     }
     report_drops(file, text, &summary->drain);
 }
@@ -351,16 +349,15 @@ static void report_calls(FILE *file, const sj_report_text *text,
 {
     time_text texts[2];
     const uint64_t stored = summary->writer.block_calls;
-    fprintf(file, "  calls      %llu by %llu thread%s of %llu process%s in %s",
-            (unsigned long long)summary->calls, (unsigned long long)summary->drain.threads,
-            summary->drain.threads == 1 ? "" : "s", (unsigned long long)summary->registry.processes,
-            summary->registry.processes == 1 ? "" : "es",
+    fprintf(file, "  calls      %llu by %s of %s in %s", (unsigned long long)summary->calls,
+            SJ_COUNTED(summary->drain.threads, "thread"),
+            SJ_COUNTED(summary->registry.processes, "process"),
             format_time(summary->elapsed_ns, &texts[0]));
     if (summary->traced_cpu_ns != 0) {
         fprintf(file, " (%s CPU)", format_time(summary->traced_cpu_ns, &texts[1]));
     }
     if (stored != 0) {
-        fprintf(file, "; %llu bytes sent, %.2f per call", (unsigned long long)summary->writer.bytes,
+        fprintf(file, "; %s sent, %.2f per call", SJ_COUNTED(summary->writer.bytes, "byte"),
                 (double)summary->writer.bytes / (double)stored);
     }
     fputc('\n', file);
@@ -381,8 +378,8 @@ static void report_function_log(FILE *file, const sj_report_text *text,
     if (log->lines != 0 && !text->quiet) {
         fprintf(file, "  lines      %llu in function.txt", (unsigned long long)log->lines);
         if (log->removed_files != 0) {
-            fprintf(file, "; %llu older files were removed (--function-txt-files)",
-                    (unsigned long long)log->removed_files);
+            fprintf(file, "; removed %s (--function-txt-files)",
+                    SJ_COUNTED(log->removed_files, "older file"));
         }
         fputc('\n', file);
     }
@@ -390,8 +387,8 @@ static void report_function_log(FILE *file, const sj_report_text *text,
         fprintf(file, "sojourn: function.txt is incomplete: %s\n", strerror(log->failure));
     }
     if (log->unwritten_lines != 0) {
-        fprintf(file, "sojourn: function.txt lacks %llu lines: out of memory\n",
-                (unsigned long long)log->unwritten_lines);
+        fprintf(file, "sojourn: function.txt lacks %s: out of memory\n",
+                SJ_COUNTED(log->unwritten_lines, "line"));
     }
 }
 
@@ -407,20 +404,20 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
             format_time(attach->prepare_ns, &texts[0]), format_time(attach->stopped_ns, &texts[1]),
             format_time(summary->detach.stopped_ns, &texts[2]));
     if (summary->open_calls != 0) {
-        fprintf(file, "  open       %u calls were open when recording began\n",
-                summary->open_calls);
+        fprintf(file, "  open       %s %s open when recording began\n",
+                SJ_COUNTED(summary->open_calls, "call"), summary->open_calls == 1 ? "was" : "were");
     }
     if (summary->registry.jvm_batches != 0) {
-        fprintf(file,
-                "  java       %u loaded classes transformed again in %u batches: %s, the "
-                "longest %s\n",
-                summary->registry.jvm_retransformed, summary->registry.jvm_batches,
+        fprintf(file, "  java       %s transformed again in %s: %s, the longest %s\n",
+                SJ_COUNTED(summary->registry.jvm_retransformed, "loaded class"),
+                SJ_COUNTED(summary->registry.jvm_batches, "batch"),
                 format_time(summary->registry.jvm_total_ns, &texts[0]),
                 format_time(summary->registry.jvm_longest_ns, &texts[1]));
     }
     if (summary->registry.jvm_hidden_before != 0) {
-        fprintf(file, "  java       %u hidden classes were there before: listed, not recorded\n",
-                summary->registry.jvm_hidden_before);
+        fprintf(file, "  java       %s %s there before: listed, not recorded\n",
+                SJ_COUNTED(summary->registry.jvm_hidden_before, "hidden class"),
+                summary->registry.jvm_hidden_before == 1 ? "was" : "were");
     }
     if (summary->jvm_unjoined) {
         fputs(
@@ -471,9 +468,8 @@ static void report_left(FILE *file, const sj_recording_summary *summary)
     if (count == 0) {
         return;
     }
-    fprintf(file,
-            "sojourn: %u process%s of the program %s on and %s not recorded any more: ", count,
-            count == 1 ? "" : "es", count == 1 ? "goes" : "go", count == 1 ? "is" : "are");
+    fprintf(file, "sojourn: %s of the program %s on and %s not recorded any more: ",
+            SJ_COUNTED(count, "process"), count == 1 ? "goes" : "go", count == 1 ? "is" : "are");
     for (uint32_t i = 0; i < count && i < SJ_LEFT_NAMED; i++) {
         fprintf(file, "%s%s (%d)", i != 0 ? ", " : "", summary->left[i].name,
                 (int)summary->left[i].pid);

@@ -3,6 +3,7 @@
 #include "agent/host/clock.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/work_progress.h"
+#include "proto/base/units.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -161,10 +162,10 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
         return sj_command_error(runner->command, SJ_EXIT_FAILED, "cannot write the result");
     }
     if (outcome.truncated) {
-        fprintf(stderr, "sojourn sql: cut after %lld rows (--limit)\n", (long long)outcome.rows);
+        fprintf(stderr, "sojourn sql: cut after %s (--limit)\n", SJ_COUNTED(outcome.rows, "row"));
     }
     if (runner->timing) {
-        fprintf(stderr, "%lld rows in %.3f s\n", (long long)outcome.rows,
+        fprintf(stderr, "%s in %.3f s\n", SJ_COUNTED(outcome.rows, "row"),
                 (double)((int64_t)sj_clock_ns(CLOCK_MONOTONIC) - runner->started_ns) / 1e9);
     }
     return SJ_EXIT_OK;

@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
+#include "proto/base/units.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static void print_text(const json_t *findings)
                sj_function_name_fit(json_string_value(json_object_get(finding, "used_in")), 0,
                                     used_in));
     }
-    printf("%zu new findings of freed memory\n", json_array_size(findings));
+    printf("%s of freed memory\n", SJ_COUNTED(json_array_size(findings), "new finding"));
 }
 
 static sj_status read_findings(sqlite3_stmt *statement, json_t *findings)

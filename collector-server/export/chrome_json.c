@@ -38,8 +38,11 @@ static void write_event(event_list *events, sqlite3_stmt *row,
     const bool ended = sqlite3_column_type(row, 2) != SQLITE_NULL;
     fprintf(output, ",\"ph\":\"%c\",\"pid\":%lld,\"tid\":%lld", ended ? 'X' : 'B',
             (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 4));
-    if ((sqlite3_column_int64(row, 7) & SJ_CALL_UNTIMED) != 0) {
-        fputs(",\"cat\":\"estimate\"", output);
+    const bool is_estimate = (sqlite3_column_int64(row, 7) & SJ_CALL_UNTIMED) != 0;
+    const bool is_open = sqlite3_column_int64(row, 8) != 0;
+    if (is_estimate || is_open) {
+        fprintf(output, ",\"cat\":\"%s%s%s\"", is_estimate ? "estimate" : "",
+                is_estimate && is_open ? "," : "", is_open ? "open" : "");
     }
     write_us(output, "ts", sqlite3_column_int64(row, 1));
     if (ended) {
@@ -87,8 +90,8 @@ static sj_status write_calls(sqlite3 *database, int64_t session_id, event_list *
 {
     static const char sql[] =
         "SELECT f.name, c.start_ns, c.duration_ns, coalesce(p.pid, ?1), "
-        "coalesce(nullif(t.tid, 0), c.stream_id), c.function_id, c.call_id, c.flags FROM calls AS "
-        "c "
+        "coalesce(nullif(t.tid, 0), c.stream_id), c.function_id, c.call_id, c.flags,"
+        " c.ending = 'open' FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
         "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "

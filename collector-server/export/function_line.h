@@ -28,9 +28,8 @@ void sj_function_values_close(sj_function_values *values);
 
 /* sj_function_line_make writes the texts of a call. `name` is the function's, NULL: unknown;
  * `ending` as in `calls`. The name has values in the place of types where they were recorded. The
- * result is the recorded one, "0" when there is none (void, or nobody asked), "!" when an exception
- * or a jump ended the call, "?" when its end was lost; errno stands behind it where it was
- * recorded.
+ * result is the recorded one, "-" when none was recorded, "!" when an exception or a jump ended the
+ * call, "?" when its end was lost; errno stands behind it where it was recorded.
  */
 void sj_function_line_make(const sj_function_values *values, int64_t call_id, const char *name,
                            const char *ending, sj_function_line *line);

@@ -1,15 +1,15 @@
 /* function.txt: one line for each entry and exit, of all threads in the order of time:
  *
- *   N[SECONDS,NANOSECONDS]enter:NAME
- *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT
+ *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
+ *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID
  *
  * N counts the lines of the session from 1; the time is real time. NAME has the arguments in
- * brackets, values where they were recorded, else types. RESULT is the recorded result; 0 of a
- * function that returns nothing or whose result nobody asked for; ! when an exception or a jump
- * ended the call; ? when its end was lost; " errno:N" stands behind it where errno was recorded. A
- * call that is still open has no exit. " ~" stands at the end of lines whose time is an estimate,
- * as no clock was read at the call's entry. Line ends and other control characters in texts become
- * spaces.
+ * brackets, values where they were recorded, else types. RESULT is the recorded result; - when
+ * none was recorded; ! when an exception or a jump ended the call; ? when its end was lost;
+ * " errno:N" stands behind it where errno was recorded. TID is the number that the kernel gave the
+ * thread; a line whose thread is not known has none. A call that is still open has no exit. " ~"
+ * stands at the end of lines whose time is an estimate, as no clock was read at the call's entry.
+ * Line ends and other control characters in texts become spaces.
  *
  * Design notes. Within a stream calls come by call id, which is the order of entry, and an exit is
  * due before the next call that is not deeper. Each stream is read by a statement of its own; a
@@ -25,6 +25,8 @@
 
 #define NS_PER_S INT64_C(1000000000)
 #define ESTIMATE " ~"
+
+enum { THREAD_BYTES = 40 };
 
 typedef struct open_call {
     char *name; /* and, behind its end, the result; owned */
@@ -49,6 +51,7 @@ typedef struct line_stream {
     open_call *open;
     size_t count, capacity;
     int64_t next_ns; /* of its next line */
+    int64_t tid;     /* of its thread; 0: not known */
 } line_stream;
 
 typedef struct line_writer {
@@ -89,6 +92,14 @@ static void write_start(line_writer *writer, int64_t at_ns, const char *what, co
             (long long)(real_ns / NS_PER_S), (long long)(real_ns % NS_PER_S), what, name);
 }
 
+static void write_end(line_writer *writer, const line_stream *stream, bool is_estimate)
+{
+    char text[THREAD_BYTES];
+    sj_cut_text thread = sj_cut_text_init(text, sizeof(text));
+    sj_call_text_thread(stream->tid, &thread);
+    fprintf(writer->output, "%s%s\n", text, is_estimate ? ESTIMATE : "");
+}
+
 static sj_status open_next(line_writer *writer, line_stream *stream)
 {
     sj_function_line line;
@@ -99,7 +110,7 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
     const bool is_estimate =
         (sqlite3_column_int64(stream->calls, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0;
     write_start(writer, stream->next_ns, "enter", line.name);
-    fputs(is_estimate ? ESTIMATE "\n" : "\n", writer->output);
+    write_end(writer, stream, is_estimate);
     SJ_TRY(sj_array_reserve(&stream->open, &stream->capacity, stream->count, 1,
                             sizeof(*stream->open)));
     const size_t name_bytes = strlen(line.name) + 1;
@@ -125,8 +136,8 @@ static void close_next(line_writer *writer, line_stream *stream)
 {
     const open_call *call = &stream->open[--stream->count];
     write_start(writer, stream->next_ns, "leave", call->name);
-    fprintf(writer->output, "ret:%s%s\n", call->name + strlen(call->name) + 1,
-            call->is_estimate ? ESTIMATE : "");
+    fprintf(writer->output, "ret:%s", call->name + strlen(call->name) + 1);
+    write_end(writer, stream, call->is_estimate);
     free(call->name);
 }
 
@@ -172,8 +183,8 @@ static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stre
                              line_stream *stream)
 {
     static const char calls_sql[] =
-        "SELECT c.call_id, f.name, c.start_ns, c.end_ns, c.depth, c.ending, c.flags FROM calls AS "
-        "c "
+        "SELECT c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
+        " c.ending, c.flags FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
     if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {
@@ -211,7 +222,9 @@ static int64_t ask(sqlite3 *database, const char *sql, int64_t session_id, int64
 static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer *writer,
                               line_stream *streams, size_t count)
 {
-    static const char sql[] = "SELECT stream_id FROM streams WHERE session_id = ?1 ORDER BY 1";
+    static const char sql[] = "SELECT s.stream_id, coalesce(t.tid, 0) FROM streams AS s "
+                              "LEFT JOIN threads AS t ON t.thread_id = s.thread_id "
+                              "WHERE s.session_id = ?1 ORDER BY 1";
     sqlite3_stmt *row = NULL;
     size_t opened = 0;
     sj_status status =
@@ -219,6 +232,7 @@ static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer
     sqlite3_bind_int64(row, 1, session_id);
     while (status == SJ_OK && opened < count && sqlite3_step(row) == SQLITE_ROW) {
         line_stream *stream = &streams[opened++];
+        stream->tid = sqlite3_column_int64(row, 1);
         status = open_stream(database, session_id, sqlite3_column_int64(row, 0), stream);
         if (status == SJ_OK && find_next(stream)) {
             writer->heap[writer->heap_count++] = stream;
@@ -266,7 +280,8 @@ static sj_status write_function_txt(sqlite3 *database, int64_t session_id, FILE 
 
 const sj_exporter sj_exporter_function_txt = {
     .name = "function.txt",
-    .summary = "one line for each entry and exit: N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT",
+    .summary =
+        "one line for each entry and exit: N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID",
     .lists_calls = true,
     .write = write_function_txt,
 };

@@ -1,6 +1,7 @@
 #include "collector-server/http/database_pool.h"
 
 #include "collector-server/query/tick_scale.h"
+#include "collector-server/store/database.h"
 #include "proto/callgraph/histogram.h"
 
 #include <pthread.h>
@@ -69,7 +70,7 @@ static sj_status check_schema(sqlite3 *database, const char *path, sj_error *err
 {
     static const char probe[] = "SELECT count(*) FROM sessions, function_stats, call_paths WHERE 0";
     if (sqlite3_exec(database, probe, NULL, NULL, NULL) == SQLITE_OK) {
-        return SJ_OK;
+        return sj_database_check(database, path, error);
     }
     const int code = sqlite3_errcode(database) & 0xff;
     if (code == SQLITE_NOTADB || code == SQLITE_ERROR || code == SQLITE_CORRUPT) {

@@ -95,12 +95,12 @@ static void note_doubt(row_builder *builder)
     const sj_call_trust *trust = &builder->trust;
     const uint32_t flagged = sj_call_trust_flagged(trust);
     builder->doubtful_depth = flagged > trust->uncertain_depth ? flagged : trust->uncertain_depth;
-    builder->doubtful_entry = trust->uncertain_depth != 0 || trust->truncated_function != 0;
+    builder->doubtful_entry = trust->uncertain_depth != 0;
 }
 
-static uint32_t enter_doubtful(row_builder *builder, uint32_t function)
+static uint32_t enter_doubtful(row_builder *builder)
 {
-    const uint32_t flags = sj_call_trust_enter(&builder->trust, function);
+    const uint32_t flags = sj_call_trust_enter(&builder->trust);
     note_doubt(builder);
     return flags;
 }
@@ -113,10 +113,9 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     rows->depths[row] = builder->base_depth + (uint32_t)builder->top;
     rows->parents[row] = builder->top != 0 ? builder->stack[builder->top - 1] : SJ_ROW_NO_PARENT;
     rows->indexes[row] = builder->first_index + row;
-    rows->endings[row] = SJ_ENDING_OPEN;
-    rows->flags[row] = __builtin_expect(builder->doubtful_entry, 0)
-                           ? (uint8_t)enter_doubtful(builder, builder->block->functions[symbol - 1])
-                           : 0;
+    rows->endings[row] = SJ_NOT_ENDED;
+    rows->flags[row] =
+        __builtin_expect(builder->doubtful_entry, 0) ? (uint8_t)enter_doubtful(builder) : 0;
     if (times) {
         rows->starts[row] = builder->block->ticks[event];
         rows->selves[row] = 0;
@@ -130,19 +129,14 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
 }
 
 /* The flags of the innermost open call, which ends now; it may be one of the key-frame. */
-static void leave_doubtful(row_builder *builder, uint32_t ending)
+static void leave_doubtful(row_builder *builder)
 {
     const uint32_t index = builder->base_depth + (uint32_t)builder->top - 1;
-    uint32_t function = 0;
     if (builder->top != 0) {
         const uint32_t row = builder->stack[builder->top - 1];
         builder->rows->flags[row] |= (uint8_t)sj_call_trust_flags(&builder->trust, index);
-        function = builder->block->functions[builder->rows->symbols[row]];
-    } else if (index >= builder->block->header.stack_frames &&
-               index - builder->block->header.stack_frames < builder->block->frame_count) {
-        function = builder->block->frames[index - builder->block->header.stack_frames].function;
     }
-    sj_call_trust_leave(&builder->trust, index, function, ending);
+    sj_call_trust_leave(&builder->trust, index);
     note_doubt(builder);
 }
 
@@ -155,7 +149,7 @@ static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bo
     if (__builtin_expect(builder->base_depth + builder->top <= builder->doubtful_depth ||
                              builder->doubtful_entry || ending == SJ_ENDING_TRUNCATED,
                          0)) {
-        leave_doubtful(builder, ending);
+        leave_doubtful(builder);
     }
     if (builder->top == 0) {
         --builder->base_depth;

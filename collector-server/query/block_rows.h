@@ -7,6 +7,7 @@
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_ROWS_H
 
 #include "proto/block/block.h"
+#include "proto/callgraph/outline.h"
 
 #define SJ_ROW_NO_PARENT UINT32_MAX /* the caller is no row of the block: see `parents` */
 
@@ -26,7 +27,7 @@ typedef struct sj_block_rows {
     uint32_t *parents; /* row of the caller; SJ_ROW_NO_PARENT: frame `depth - 1` of the calls open
                           at the start of the block, or none when depth is 0 */
     uint64_t *indexes; /* number of the call in its stream; gaps within the block skip numbers */
-    uint8_t *endings;  /* sj_ending */
+    uint8_t *endings;  /* sj_ending, or SJ_NOT_ENDED */
     uint8_t *flags;    /* sj_call_flag */
     /* what jumped to the call (a tail call), and what its stack frame returns to; not set unless
      * has_tail_calls: then no call was entered so, and frames return to the callers */
@@ -45,7 +46,7 @@ typedef struct sj_block_rows {
 
 static inline bool sj_row_ended(const sj_block_rows *rows, size_t row)
 {
-    return rows->endings[row] != SJ_ENDING_OPEN;
+    return rows->endings[row] != SJ_NOT_ENDED;
 }
 
 void sj_block_rows_deinit(sj_block_rows *rows); /* safe on a zeroed one */

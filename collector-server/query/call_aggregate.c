@@ -202,7 +202,7 @@ static void add_late(void *context, size_t position, const sj_deferred_exit *lea
     aggregate_cursor *cursor = context;
     const sj_open_sum *call = &cursor->carried[cursor->first_open + position];
     sj_function_sum *sum = &cursor->sums[call->function].sum;
-    if (leave->ending != SJ_ENDING_OPEN && sum->open != 0) {
+    if (sum->open != 0) {
         sum->min_ticks = sum->calls == 0 ? UINT64_MAX : sum->min_ticks;
         sj_function_sum_add(sum, leave->end_ticks - call->start_ticks, leave->self_ticks,
                             !cursor->nested[cursor->first_open + position]);

@@ -86,6 +86,15 @@ static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
                                    : SJ_CALLS_NO_VALUE;
 }
 
+/* A call without callees has no other self time than its duration, however both are rounded. */
+static int64_t self_ns(const sj_calls_row *at, size_t row)
+{
+    const sj_block_rows *rows = &at->scan->rows;
+    return rows->selves[row] == rows->ends[row] - rows->starts[row]
+               ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
+               : sj_ticks_to_ns(&at->scan->session.scale, rows->selves[row]);
+}
+
 int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
 {
     const sj_block_scan *scan = at->scan;
@@ -115,8 +124,7 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
         return sj_row_ended(rows, row) ? sj_calls_end_ns(at, row) - sj_calls_start_ns(at, row)
                                        : SJ_CALLS_NO_VALUE;
     case SJ_CALLS_SELF_NS:
-        return sj_row_ended(rows, row) ? sj_ticks_to_ns(&scan->session.scale, rows->selves[row])
-                                       : SJ_CALLS_NO_VALUE;
+        return sj_row_ended(rows, row) ? self_ns(at, row) : SJ_CALLS_NO_VALUE;
     case SJ_CALLS_ENDING:
         return rows->endings[row];
     case SJ_CALLS_FLAGS:

@@ -682,7 +682,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
 
 static void give_ending(sqlite3_context *context, int64_t ending)
 {
-    static const char *const names[] = {"returned", "unwound", "open", "truncated"};
+    static const char *const names[] = {"returned", "unwound", "open",
+                                        "truncated", [SJ_NOT_ENDED] = "open"};
     if (ending >= 0 && ending < (int64_t)(sizeof(names) / sizeof(names[0]))) {
         sqlite3_result_text(context, names[ending], -1, SQLITE_STATIC);
     }

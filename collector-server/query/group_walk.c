@@ -303,8 +303,16 @@ typedef struct ended_call {
     uint32_t entry;
     size_t above; /* calls of the block around it */
     int64_t start_ns;
-    uint64_t end, self; /* ticks */
+    uint64_t end, self; /* ticks; `self` may be ALL_OF_IT */
 } ended_call;
+
+/* In the place of a self time: the call made no calls, so it is the duration, however rounded. */
+#define ALL_OF_IT UINT64_MAX
+
+static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)
+{
+    return child != 0 ? duration - child : ALL_OF_IT;
+}
 
 /* Adds a call that ended; false: `status` says why it cannot be. */
 static ALWAYS_INLINE bool add_ended(block_walk *at, const ended_call call, bool picks)
@@ -320,9 +328,10 @@ static ALWAYS_INLINE bool add_ended(block_walk *at, const ended_call call, bool 
     if (__builtin_expect(number == 0, 0)) {
         return false;
     }
-    at->status =
-        sj_call_groups_add(&walk->groups, number - 1, duration_ns,
-                           sj_ticks_to_ns(&session->scale, call.self), walk->asked.histogram);
+    at->status = sj_call_groups_add(
+        &walk->groups, number - 1, duration_ns,
+        call.self == ALL_OF_IT ? duration_ns : sj_ticks_to_ns(&session->scale, call.self),
+        walk->asked.histogram);
     return at->status == SJ_OK;
 }
 
@@ -357,7 +366,7 @@ static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
             }
             const sj_walked_call *left = &stack[--top];
             call = (ended_call){left->entry, top, left->start_ns, now,
-                                now - left->start - left->child};
+                                self_of(now - left->start, left->child)};
             asked = left->is_asked;
             if (top != 0) {
                 stack[top - 1].child += now - left->start;
@@ -381,10 +390,10 @@ static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
                 continue;
             }
             call.end = block.ticks[++event]; /* it calls nothing */
-            call.self = call.end - now;
+            call.self = ALL_OF_IT;
             ++row;
             if (top != 0) {
-                stack[top - 1].child += call.self;
+                stack[top - 1].child += call.end - now;
             }
         }
         if ((!picks || (asked && ends_as_asked(at, event))) && !add_ended(at, call, picks)) {
@@ -406,18 +415,26 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
 {
     sj_walked_call *call = &((sj_group_walk *)context)->stack[position];
     call->end = leave->end_ticks;
-    call->self = leave->self_ticks;
+    call->self =
+        self_of(leave->end_ticks - call->start, leave->end_ticks - call->start - leave->self_ticks);
     call->ending = (uint8_t)leave->ending;
+}
+
+/* True if the question asks for calls with this ending. A call without an end is open, too. */
+static bool is_asked_ending(const sj_group_question *asked, int ending)
+{
+    return asked->ending == SJ_ANY_ENDING || asked->ending == ending ||
+           (asked->ending == SJ_ENDING_OPEN && ending == SJ_NOT_ENDED);
 }
 
 /* Adds a call that is open at the end of the block, and may have ended in a later one. */
 static bool add_open(block_walk *at, const sj_walked_call *call, size_t above)
 {
     const sj_group_question *asked = &at->walk->asked;
-    if (!call->is_asked || (asked->ending != SJ_ANY_ENDING && asked->ending != call->ending)) {
+    if (!call->is_asked || !is_asked_ending(asked, call->ending)) {
         return true;
     }
-    if (call->ending != SJ_ENDING_OPEN) {
+    if (call->ending != SJ_NOT_ENDED) {
         return add_ended(
             at, (ended_call){call->entry, above, call->start_ns, call->end, call->self}, true);
     }
@@ -439,7 +456,7 @@ static int add_all_open(block_walk *at, size_t top)
     sj_lost_calls lost = {0};
     for (size_t i = 0; i < top; ++i) {
         sj_walked_call *call = &walk->stack[i];
-        call->ending = SJ_ENDING_OPEN;
+        call->ending = SJ_NOT_ENDED;
         walk->open_indexes[i] =
             block->header.first_call + call->row + sj_lost_calls_before(&lost, block, call->row);
     }

@@ -57,7 +57,7 @@ static int fill_rows(sj_block_scan *scan, const outline_rows *outline)
         rows->ends[i] = call->start_ticks + call->duration_ticks;
         rows->selves[i] = call->self_ticks;
         rows->lefts[i] = 0;
-        if (call->ending == SJ_ENDING_OPEN) {
+        if (call->ending == SJ_NOT_ENDED) {
             rows->open[rows->open_count++] = i;
         }
     }

@@ -4,7 +4,7 @@
  * The first two read the table call_paths. call_tree orders siblings by total time, most first, and
  * shows each path's share of the whole. flame lays paths out for drawing: siblings by function
  * name, `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are
- * those that had not ended when their streams did; their time is not known, so `calls` lacks them.
+ * those that had not ended when their streams did; `calls` has them if their end is known.
  * Paths that were folded because they were rare have lost what was above their caller: call_tree
  * gives them below roots named "caller (rare paths)", flame as time of the paths above.
  * All three take, after the session, a selection: a JSON array of [stream_id, from_ns, to_ns], the
@@ -86,9 +86,10 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         "p.allocated_bytes, p.frees, p.freed_bytes, p.allocated_self_bytes FROM call_paths AS p "
         "LEFT JOIN functions AS f ON f.function_id = p.function_id "
         "WHERE p.session_id = ?1 ORDER BY p.path_id";
-    static const char frames_sql[] =
-        "SELECT call_id, physical_parent_id, function_id, physical_duration_ns FROM calls "
-        "WHERE session_id = ?1 ORDER BY call_id";
+    static const char frames_sql[] = "SELECT call_id, physical_parent_id, function_id, "
+                                     "physical_duration_ns, ending = 'open' FROM "
+                                     "calls "
+                                     "WHERE session_id = ?1 ORDER BY call_id";
     static const char name_sql[] =
         "SELECT iif(?2, name || ' (rare paths)', name) FROM functions WHERE function_id = ?1";
     static const char open_sql[] =
@@ -209,9 +210,8 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
             return SQLITE_NOMEM;
         }
         const uint32_t row = open->frames[open->depth - 1].row;
-        if (sqlite3_column_type(calls, 3) == SQLITE_NULL) {
-            cursor->tree.rows[row].open_calls++;
-        } else {
+        cursor->tree.rows[row].open_calls += sqlite3_column_int64(calls, 4);
+        if (sqlite3_column_type(calls, 3) != SQLITE_NULL) {
             sj_tree_rows_count(&cursor->tree, row, parent, sqlite3_column_int64(calls, 3));
         }
     }

@@ -146,9 +146,9 @@ static int add_row(const window_walk *walk, size_t row)
         sj_tree_rows_count(walk->tree, path, caller,
                            sj_scan_ns(&scan->session, rows->ends[row]) -
                                sj_scan_ns(&scan->session, rows->starts[row]));
-    } else {
-        walk->tree->rows[path].open_calls++;
     }
+    const uint8_t ending = rows->endings[row];
+    walk->tree->rows[path].open_calls += ending == SJ_ENDING_OPEN || ending == SJ_NOT_ENDED;
     return SQLITE_OK;
 }
 

@@ -174,6 +174,7 @@ static sj_status put_graph(flush_run *run)
         state->is_renumbered = false;
     }
     size_t count = 0;
+    SJ_TRY(sj_callgraph_settle(state->graph));
     const uint32_t *dirty = sj_callgraph_dirty(state->graph, &count);
     for (size_t i = 0; i < count; ++i) {
         SJ_TRY(put_node(run, dirty[i]));

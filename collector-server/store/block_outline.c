@@ -51,7 +51,7 @@ static void write_calls(sj_writer *writer, const sj_outline *outline, const sj_b
         index = call->call_index;
         start = call->start_ticks;
         depth = call->depth;
-        if (call->ending == SJ_ENDING_OPEN) {
+        if (call->ending == SJ_NOT_ENDED) {
             sj_write_varint(writer, 0);
             continue;
         }
@@ -91,7 +91,7 @@ static void read_end(sj_reader *reader, uint64_t unit, uint64_t floor_ticks, sj_
 {
     const uint64_t over = sj_read_varint(reader);
     if (over == 0) {
-        call->ending = SJ_ENDING_OPEN;
+        call->ending = SJ_NOT_ENDED;
         return;
     }
     const uint64_t self = sj_read_varint(reader);

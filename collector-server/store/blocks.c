@@ -233,7 +233,7 @@ static sj_status store_block(block_run *run)
     }
     SJ_TRY(sj_store_note_timeline(run->store, run->state, run->stream->stream_id, &run->block,
                                   &run->summary, run->error));
-    if (header->kind == SJ_BLOCK_CALLS && (header->flags & SJ_BLOCK_LAST) != 0) {
+    if (header->kind == SJ_BLOCK_CALLS) {
         SJ_TRY(sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
                                         run->error));
     }
@@ -264,6 +264,7 @@ static sj_status replay_block(block_run *run)
     sj_store *store = run->store;
     sj_session_state *state = run->state;
     sj_stack_context stack = {.store = store,
+                              .state = state,
                               .stream_id = run->stream != NULL ? run->stream->stream_id : 0};
     state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
     bool is_held = sj_store_may_hold_graph(store, state);
@@ -273,12 +274,14 @@ static sj_status replay_block(block_run *run)
     } else if (status != SJ_OK) {
         return status;
     }
+    sj_block united;
+    SJ_TRY(sj_store_unite_functions(store, state, &run->block, &united));
     if (is_held) {
-        status = sj_callgraph_apply(state->graph, &run->block, sj_store_stack_frames, &stack,
-                                    &run->summary);
+        status =
+            sj_callgraph_apply(state->graph, &united, sj_store_stack_frames, &stack, &run->summary);
     }
     if (is_held && status == SJ_OK) {
-        status = sj_call_estimates_add(&state->estimates, &run->block);
+        status = sj_call_estimates_add(&state->estimates, &united);
     }
     if (status == SJ_ELIMIT) { /* too many call paths: likewise */
         sj_store_invalidate(state);

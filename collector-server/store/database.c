@@ -177,7 +177,7 @@ static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *e
     return migrate(database, path, version, error);
 }
 
-static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)
+sj_status sj_database_check(sqlite3 *database, const char *path, sj_error *error)
 {
     int64_t version = 0;
     SJ_TRY(identify(database, path, &version, error));
@@ -189,6 +189,12 @@ static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *e
                        "%s has schema version %lld; `sojourn verify` brings it up to version %d",
                        path, (long long)version, (int)MIGRATIONS);
     }
+    return SJ_OK;
+}
+
+static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)
+{
+    SJ_TRY(sj_database_check(database, path, error));
     /* large sorts go to files: in memory, an ORDER BY over 149 million calls took all of 23 GB */
     return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=FILE",
                error);

@@ -28,6 +28,11 @@ typedef enum sj_database_mode {
 SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
                                          sqlite3 **database, sj_error *error);
 
+/* sj_database_check returns whether an open connection shows a store of this build's schema.
+ * SJ_ENOTFOUND: the file is empty; SJ_ECORRUPT: it is not a Sojourn store; SJ_EVERSION: it was
+ * written by a newer Sojourn, or an older one; SJ_EIO. `path` is for the message. */
+SJ_MUST_CHECK sj_status sj_database_check(sqlite3 *database, const char *path, sj_error *error);
+
 /* sj_database_set_patience makes a connection wait for locks that others hold, up to five seconds,
  * and look twice a millisecond: SQLite's own waiting sleeps longer and longer, and would miss the
  * pauses that a removal makes for those who are sending. Not patient: it fails at once. */

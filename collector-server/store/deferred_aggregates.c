@@ -52,9 +52,11 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t bl
                                 : sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, &block);
     }
     if (status == SJ_OK && block.header.kind == SJ_BLOCK_CALLS) {
-        sj_stack_context stack = {.store = store, .stream_id = stream->stream_id};
-        status = sj_callgraph_apply(state->graph, &block, sj_store_stack_frames, &stack, &summary);
-        status = status == SJ_OK ? sj_call_estimates_add(&state->estimates, &block) : status;
+        sj_stack_context stack = {.store = store, .state = state, .stream_id = stream->stream_id};
+        sj_block united;
+        SJ_TRY(sj_store_unite_functions(store, state, &block, &united));
+        status = sj_callgraph_apply(state->graph, &united, sj_store_stack_frames, &stack, &summary);
+        status = status == SJ_OK ? sj_call_estimates_add(&state->estimates, &united) : status;
         if (status == SJ_ELIMIT) {
             sj_fail(error, status, "it has more than %u call paths", (unsigned)state->most_paths);
         }

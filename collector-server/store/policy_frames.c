@@ -172,6 +172,9 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
         status = sj_session_load_graph(&store->sql, state, error);
     }
     if (status == SJ_OK) {
+        status = sj_store_unite_nodes(state, nodes, count);
+    }
+    if (status == SJ_OK) {
         status = sj_callgraph_merge(state->graph, nodes, count);
         if (status == SJ_ELIMIT || status == SJ_ENOMEM) { /* half of it is in */
             sj_fail(error, status, "a profile cannot be added: %s",

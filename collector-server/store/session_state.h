@@ -103,11 +103,13 @@ typedef struct sj_session_state {
     sj_module_range *modules; /* by rising first_function */
     size_t module_count, module_capacity;
     bool modules_loaded;
-    sj_callgraph *graph;   /* NULL: not loaded */
-    uint32_t most_paths;   /* that it may have */
-    uint32_t stored_nodes; /* nodes below this number have rows */
-    uint32_t folded_to;    /* as many were left when paths were folded last; 0: none were */
-    bool is_renumbered;    /* rows of call paths bear numbers of before a folding */
+    size_t united_modules;     /* so many were there when it was seen whether one */
+    bool has_repeated_modules; /* came again, with other numbers of its functions */
+    sj_callgraph *graph;       /* NULL: not loaded */
+    uint32_t most_paths;       /* that it may have */
+    uint32_t stored_nodes;     /* nodes below this number have rows */
+    uint32_t folded_to;        /* as many were left when paths were folded last; 0: none were */
+    bool is_renumbered;        /* rows of call paths bear numbers of before a folding */
     sj_node_shadow *shadows;
     size_t shadow_count, shadow_capacity;
     sj_function_totals *functions;

@@ -36,5 +36,5 @@ sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_r
         wanted = first;
         stack_reference = block.header.stack_reference;
     }
-    return SJ_OK;
+    return stack->state != NULL ? sj_store_unite_frames(stack->state, frames, count) : SJ_OK;
 }

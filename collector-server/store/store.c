@@ -90,6 +90,8 @@ void sj_store_close(sj_store *store)
     sqlite3_close(store->database);
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);
+    free(store->united_functions);
+    free(store->united_frames);
     sj_callgraph_free(store->scratch_graph);
     free(store->sessions);
     free(store->scratch);

@@ -36,6 +36,10 @@ struct sj_sink {
     sj_block_files *files, *stack_files;         /* a stack is read while its block is in use */
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
+    uint32_t *united_functions; /* of the block at hand: united_functions.c */
+    size_t united_function_capacity;
+    sj_stack_frame *united_frames;
+    size_t united_frame_capacity;
     sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
@@ -188,7 +192,17 @@ SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, 
                                              const sj_block_header *header, size_t block_bytes,
                                              const sj_block_summary *summary, sj_error *error);
 
-/* sj_store_note_open_calls writes what is still open at the end of a stream. */
+/* sj_store_unite_functions gives `*united`, a block whose functions have one number each, for the
+ * aggregates; it borrows from `block` and the store until the next block. sj_store_unite_frames and
+ * sj_store_unite_nodes change such numbers in place. All need the session's modules. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state,
+                                                 const sj_block *block, sj_block *united);
+SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,
+                                              size_t count);
+SJ_MUST_CHECK sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_node *nodes,
+                                             size_t count);
+
+/* sj_store_note_open_calls writes the calls of the block that are open at the end of its stream. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
@@ -208,7 +222,8 @@ SJ_MUST_CHECK sj_status sj_store_note_timeline_paths(sj_store *store, const sj_s
 /* sj_store_stack_frames is the sj_stack_lookup of the store; `context` is an sj_stack_context. */
 typedef struct sj_stack_context {
     sj_store *store;
-    int64_t stream_id; /* 0: the stream is not stored yet */
+    sj_session_state *state; /* NULL: functions keep the numbers that the device gave */
+    int64_t stream_id;       /* 0: the stream is not stored yet */
 } sj_stack_context;
 
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,

@@ -1,6 +1,7 @@
 #include "proto/base/units.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,4 +50,28 @@ bool sj_size_parse(const char *text, uint64_t *bytes)
     }
     *bytes = number << shift;
     return true;
+}
+
+static bool ends_in(const char *noun, const char *end)
+{
+    const size_t bytes = strlen(noun);
+    const size_t end_bytes = strlen(end);
+    return bytes >= end_bytes && strcmp(noun + bytes - end_bytes, end) == 0;
+}
+
+const char *sj_counted_text(uint64_t count, const char *noun, char text[SJ_COUNTED_BYTES])
+{
+    const size_t bytes = strlen(noun);
+    const bool is_hissing = ends_in(noun, "s") || ends_in(noun, "x") || ends_in(noun, "ch");
+    const bool has_y = bytes >= 2 && noun[bytes - 1] == 'y' && !strchr("aeiou", noun[bytes - 2]);
+    if (count == 1) {
+        snprintf(text, SJ_COUNTED_BYTES, "1 %s", noun);
+    } else if (has_y) {
+        snprintf(text, SJ_COUNTED_BYTES, "%llu %.*sies", (unsigned long long)count, (int)bytes - 1,
+                 noun);
+    } else {
+        snprintf(text, SJ_COUNTED_BYTES, "%llu %s%s", (unsigned long long)count, noun,
+                 is_hissing ? "es" : "s");
+    }
+    return text;
 }

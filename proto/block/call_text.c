@@ -110,6 +110,20 @@ static size_t type_bytes(const char *types)
     return bytes;
 }
 
+uint32_t sj_call_text_parameters(const char *name)
+{
+    const char *types = strchr(name, '(');
+    uint32_t count = 0;
+    if (types == NULL || strchr(types + 1, '(') != NULL) {
+        return SJ_VALUE_LAST_POSITION;
+    }
+    for (types++; *types != ')' && *types != '\0'; count++) {
+        types += type_bytes(types);
+        types += *types == ',' ? 1 : 0;
+    }
+    return count;
+}
+
 void sj_call_text_name(const char *name, const sj_call_arguments *arguments, sj_cut_text *to)
 {
     const char *open = strrchr(name, '(');
@@ -138,7 +152,16 @@ void sj_call_text_result(sj_ending ending, const char *recorded, sj_cut_text *to
     } else if (ending == SJ_ENDING_TRUNCATED) {
         sj_cut_text_add(to, "?");
     } else {
-        sj_cut_text_add(to, recorded != NULL ? recorded : "0");
+        sj_cut_text_add(to, recorded != NULL ? recorded : SJ_CALL_TEXT_UNRECORDED);
+    }
+}
+
+void sj_call_text_thread(int64_t tid, sj_cut_text *to)
+{
+    char text[40];
+    if (tid != 0) {
+        snprintf(text, sizeof(text), " tid:%lld", (long long)tid);
+        sj_cut_text_add(to, text);
     }
 }
 

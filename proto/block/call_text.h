@@ -5,6 +5,9 @@
 
 #include "proto/block/block.h"
 
+/* What function.txt has in the place of a result that was not recorded. */
+#define SJ_CALL_TEXT_UNRECORDED "-"
+
 enum {
     SJ_CALL_TEXT_NAME = 4096,
     SJ_CALL_TEXT_RESULT = 1024,
@@ -53,10 +56,18 @@ void sj_call_text_value(const sj_block_value *value, sj_cut_text *to);
  * where they are known; one without brackets gets some. */
 void sj_call_text_name(const char *name, const sj_call_arguments *arguments, sj_cut_text *to);
 
-/* sj_call_text_result writes what stands behind "ret:": `recorded` (NULL: none), 0 when there is
- * none, ! when an exception or a jump ended the call, with its type where `recorded` has it, ? when
- * its end was lost. */
+/* sj_call_text_parameters returns how many types stand in the brackets of a method's name. It
+ * returns SJ_VALUE_LAST_POSITION if the name does not say: it has no brackets, or brackets in
+ * brackets. */
+uint32_t sj_call_text_parameters(const char *name);
+
+/* sj_call_text_result writes what stands behind "ret:": `recorded`, or - when no result was
+ * recorded (NULL). It writes ! when an exception or a jump ended the call, with its type where
+ * `recorded` has it, and ? when the call's end was lost. */
 void sj_call_text_result(sj_ending ending, const char *recorded, sj_cut_text *to);
+
+/* sj_call_text_thread adds the thread at the end of a line: " tid:4711"; nothing if `tid` is 0. */
+void sj_call_text_thread(int64_t tid, sj_cut_text *to);
 
 /* sj_call_text_errno adds what stands behind a result where errno was recorded: " errno:2". */
 void sj_call_text_errno(int64_t number, sj_cut_text *to);

@@ -9,8 +9,9 @@
  *   SJ_CALL_BEFORE_RECORDING: the call was open when recording began. The header has no depth for
  *   it: the calls of later key-frames carry the flag themselves.
  *   SJ_CALL_UNCERTAIN_DEPTH: the call was entered while calls below it were not known to have
- *   outlived a gap. They are known again when one of them returns, or when a call that the gap had
- *   truncated is entered again next at the same depth (its caller is evidently still there).
+ *   outlived a gap. A call that returns proves nothing of its callers: another call of its
+ *   function may have begun at the same address. They are known again when all of them have ended,
+ *   or when a block begins whose header says so.
  *
  * Freestanding; one thread per object. */
 #ifndef SJ_PROTO_BLOCK_CALL_TRUST_H
@@ -23,7 +24,6 @@ typedef struct sj_call_trust {
     uint32_t waited_depth;
     uint32_t uncertain_depth;
     uint32_t before_depth;
-    uint32_t truncated_function; /* of the last event, when that was a truncated LEAVE; else 0 */
 } sj_call_trust;
 
 static inline sj_call_trust sj_call_trust_of(const sj_block_header *header)
@@ -36,7 +36,6 @@ static inline sj_call_trust sj_call_trust_of(const sj_block_header *header)
 /* sj_call_trust_gap notes a gap while `depth` calls are open. */
 static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint32_t depth)
 {
-    trust->truncated_function = 0;
     if (reason == SJ_GAP_WAITED) {
         trust->waited_depth = depth;
         return;
@@ -68,22 +67,17 @@ static inline uint32_t sj_call_trust_flags(const sj_call_trust *trust, uint32_t 
            (index < trust->before_depth ? (uint32_t)SJ_CALL_BEFORE_RECORDING : 0u);
 }
 
-/* sj_call_trust_enter notes an entry and returns the flags that the new call starts with. */
-static inline uint32_t sj_call_trust_enter(sj_call_trust *trust, uint32_t function)
+/* sj_call_trust_enter returns the flags that a new call starts with. */
+static inline uint32_t sj_call_trust_enter(const sj_call_trust *trust)
 {
-    if (function == trust->truncated_function) {
-        trust->uncertain_depth = 0;
-    }
-    trust->truncated_function = 0;
     return trust->uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
 /* sj_call_trust_leave notes that the open call number `index`, the innermost, ended. */
-static inline void sj_call_trust_leave(sj_call_trust *trust, uint32_t index, uint32_t function,
-                                       uint32_t ending)
+static inline void sj_call_trust_leave(sj_call_trust *trust, uint32_t index)
 {
     if (index < trust->uncertain_depth) {
-        trust->uncertain_depth = ending == SJ_ENDING_RETURNED ? 0 : index;
+        trust->uncertain_depth = index;
     }
     if (index < trust->gap_depth) {
         trust->gap_depth = index;
@@ -94,7 +88,6 @@ static inline void sj_call_trust_leave(sj_call_trust *trust, uint32_t index, uin
     if (index < trust->before_depth) {
         trust->before_depth = index;
     }
-    trust->truncated_function = ending == SJ_ENDING_TRUNCATED ? function : 0;
 }
 
 #endif

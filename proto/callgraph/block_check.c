@@ -48,7 +48,6 @@ static sj_status check_marks(const sj_block *block)
         const sj_block_ending *ending = &block->endings[i];
         if (ending->event >= block->header.event_count ||
             sj_block_symbol(block, ending->event) != 0 || ending->ending > SJ_ENDING_TRUNCATED ||
-            ending->ending == SJ_ENDING_OPEN ||
             (i > 0 && ending->event <= block->endings[i - 1].event)) {
             return SJ_ECORRUPT;
         }

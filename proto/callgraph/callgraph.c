@@ -177,6 +177,11 @@ sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node, const sj
     return sj_path_costs_add(&graph->paths, node, cost);
 }
 
+sj_status sj_callgraph_settle(sj_callgraph *graph)
+{
+    return sj_path_nodes_settle(&graph->paths);
+}
+
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count)
 {
     *count = graph->paths.dirty_count;

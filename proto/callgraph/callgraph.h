@@ -156,6 +156,11 @@ const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node);
 SJ_MUST_CHECK sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node,
                                                   const sj_path_cost *cost);
 
+/* sj_callgraph_settle makes the totals of folded recursions right, before nodes are stored or sent:
+ * no time counts twice, so a path's total is no less than those of its callees together.
+ * SJ_ENOMEM leaves all as it was. */
+SJ_MUST_CHECK sj_status sj_callgraph_settle(sj_callgraph *graph);
+
 /* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
 void sj_callgraph_clean(sj_callgraph *graph);

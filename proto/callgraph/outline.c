@@ -78,7 +78,7 @@ static void keep_longer(sj_outline *outline, uint64_t floor_ticks)
     size_t kept = 0;
     for (size_t i = 0; i < outline->call_count; i++) {
         const sj_outline_call *call = &outline->calls[i];
-        if (call->ending == SJ_ENDING_OPEN || call->duration_ticks > floor_ticks) {
+        if (call->ending == SJ_NOT_ENDED || call->duration_ticks > floor_ticks) {
             outline->calls[kept++] = *call;
         }
     }
@@ -109,7 +109,7 @@ void sj_outline_shorten(sj_outline *outline, size_t most)
     uint64_t durations[SJ_OUTLINE_CALLS];
     size_t count = 0;
     for (size_t i = 0; i < outline->call_count; i++) {
-        if (outline->calls[i].ending != SJ_ENDING_OPEN) {
+        if (outline->calls[i].ending != SJ_NOT_ENDED) {
             durations[count++] = outline->calls[i].duration_ticks;
         }
     }

@@ -15,6 +15,9 @@ enum {
     SJ_OUTLINE_OPEN = 256  /* calls open at the end */
 };
 
+/* In the place of an sj_ending: the end of the call is not known here. */
+enum { SJ_NOT_ENDED = 4 };
+
 typedef struct sj_outline_call {
     uint64_t call_index; /* within the stream */
     uint64_t start_ticks;
@@ -22,7 +25,7 @@ typedef struct sj_outline_call {
     uint64_t self_ticks;
     uint32_t function; /* session-wide id */
     uint32_t depth;    /* calls below it; 0: called by nothing recorded */
-    uint32_t ending;   /* sj_ending; SJ_ENDING_OPEN: it was open at the end of the block */
+    uint32_t ending;   /* sj_ending; SJ_NOT_ENDED: it was open at the end of the block */
     uint32_t flags;    /* sj_call_flag; not of open ones */
 } sj_outline_call;
 

@@ -167,6 +167,41 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
     return 0;
 }
 
+/* A call from `parent` was folded into `node`; 0: it was not. */
+static void note_loop(sj_path_nodes *paths, uint32_t node, uint32_t parent)
+{
+    if (node == 0) {
+        return;
+    }
+    paths->has_loops = true;
+    paths->nodes[node].looped = 1;
+    for (uint32_t at = parent; at != node; at = paths->nodes[at].parent) {
+        paths->nodes[at].looped = 1;
+    }
+}
+
+sj_status sj_path_nodes_settle(sj_path_nodes *paths)
+{
+    if (!paths->has_loops) {
+        return SJ_OK;
+    }
+    uint64_t *below = calloc(paths->count, sizeof(*below));
+    if (below == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (uint32_t number = paths->count - 1; number != 0; number--) {
+        sj_path_line *node = &paths->nodes[number];
+        const uint64_t total = node->self_ticks + below[number];
+        if (node->looped && node->total_ticks != total) {
+            sj_path_nodes_touch(paths, number);
+            node->total_ticks = total;
+        }
+        below[node->parent] += node->total_ticks;
+    }
+    free(below);
+    return SJ_OK;
+}
+
 /* Puts the path at `place`, which was asked for last, where its search begins. All places between
  * are taken, so the node that has to make room for it is still found. */
 static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
@@ -199,6 +234,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
     }
     if (paths->nodes[parent].depth + 1 >= SJ_PATH_FOLD_DEPTH) {
         node = fold_recursion(paths, parent, function);
+        note_loop(paths, node, parent);
     }
     return node != 0 ? node : add_node(paths, parent, function, false);
 }

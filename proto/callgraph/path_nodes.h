@@ -23,7 +23,8 @@ typedef struct sj_path_line {
     uint32_t slow_ticks;  /* calls that are not longer are none of the slow ones */
     uint32_t parent;
     uint32_t function;
-    uint32_t depth : 28;
+    uint32_t depth : 27;
+    uint32_t looped : 1; /* on the way from a folded call to the node that it was folded into */
     uint32_t rare : 1;
     uint32_t recursive : 1;
     uint32_t dirty : 1;
@@ -57,6 +58,7 @@ typedef struct sj_path_nodes {
     uint32_t table_mask;
     uint32_t table_most; /* nodes that the table is for */
     uint32_t dirty_count;
+    bool has_loops;                   /* a node is `looped` */
     sj_function_histograms functions; /* sums over the nodes that are `folded` */
     sj_path_odd *odds;
     size_t odd_count, odd_capacity;
@@ -160,6 +162,11 @@ uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function);
 /* sj_path_nodes_fold_rare does the work of sj_callgraph_fold_rare (rare_paths.c). */
 SJ_MUST_CHECK sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t keep,
                                                 sj_path_folding *folding);
+
+/* sj_path_nodes_settle corrects the totals of looped nodes. Their calls may lie in other calls of
+ * the same node, so the sum of durations counts time more than once: the total is the time of their
+ * own and the totals of their callees. SJ_ENOMEM leaves all as it was. */
+SJ_MUST_CHECK sj_status sj_path_nodes_settle(sj_path_nodes *paths);
 
 /* sj_path_nodes_fold adds the histograms of dirty nodes to their functions'. SJ_ENOMEM: some are
  * not; it can be called again. */

@@ -98,6 +98,10 @@ static sj_status move_node(folding_run *run, uint32_t number)
         place = sj_path_nodes_child(&run->made, run->moved[node->parent], node->function);
     }
     run->moved[number] = place;
+    if (stays && place != SJ_NO_NODE && run->old->nodes[number].looped) {
+        run->made.nodes[place].looped = 1;
+        run->made.has_loops = true;
+    }
     return place != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->made);
 }
 
@@ -146,6 +150,7 @@ static sj_status move_histograms(folding_run *run, sj_path_nodes *old)
 sj_status sj_path_nodes_fold_rare(sj_path_nodes *paths, uint32_t keep, sj_path_folding *folding)
 {
     folding_run run = {.old = paths};
+    SJ_TRY(sj_path_nodes_settle(paths));
     run.weights = calloc(paths->count, sizeof(*run.weights));
     run.sorted = calloc(paths->count, sizeof(*run.sorted));
     run.moved = calloc(paths->count, sizeof(*run.moved));

@@ -245,7 +245,6 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     const uint64_t ticks = run->block->ticks[event];
     const sj_replay_frame frame = graph->stack[run->top];
     const uint32_t index = run->base + (uint32_t)run->top - 1;
-    const uint32_t function = graph->paths.nodes[run->node].function;
     const uint32_t flags =
         (frame.flags & ~(uint32_t)SJ_CALL_UNTIMED) | sj_call_trust_flags(&run->trust, index);
     const uint64_t duration = ticks - frame.start;
@@ -265,7 +264,7 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
         run->behind_key = event + 1;
         run->key_top = run->top - 1;
     }
-    sj_call_trust_leave(&run->trust, index, function, ending);
+    sj_call_trust_leave(&run->trust, index);
     run->top--;
     run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
     graph->stack[run->top].child += duration;
@@ -274,10 +273,10 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     return SJ_OK;
 }
 
-/* An ENTER while what lies below is uncertain, or right after a truncated call. */
+/* An ENTER while what lies below is uncertain. */
 static sj_status enter_slow(replay *run, uint32_t function, size_t event)
 {
-    const uint32_t flags = sj_call_trust_enter(&run->trust, function);
+    const uint32_t flags = sj_call_trust_enter(&run->trust);
     const uint32_t caller = run->node;
     run->node = sj_path_nodes_child(&run->graph->paths, parent_of(run->graph, caller), function);
     run->graph->stack[++run->top] = (sj_replay_frame){.start = run->block->ticks[event],
@@ -572,7 +571,7 @@ static void finish_outline(replay *run)
                                     .start_ticks = graph->stack[top].start,
                                     .function = run->block->functions[symbol - 1],
                                     .depth = run->base + (uint32_t)top - 1,
-                                    .ending = SJ_ENDING_OPEN};
+                                    .ending = SJ_NOT_ENDED};
     }
     const uint64_t longest = sj_outline_longest(&graph->outline);
     run->max_duration = longest > run->max_duration ? longest : run->max_duration;

@@ -48,9 +48,9 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
                                  counters->value_records + counters->bad_records) {
         return "records fed are not accounted for";
     }
-    if (counters->events + counters->refused_events != counters->calls + counters->returned +
-                                                           counters->landed + counters->unwound +
-                                                           counters->truncated) {
+    if (counters->events + counters->refused_events !=
+        counters->calls + counters->returned + counters->landed + counters->unwound +
+            counters->truncated + counters->left_open) {
         return "events are not accounted for";
     }
     if (counters->thrown == 0 &&

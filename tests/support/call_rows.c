@@ -107,7 +107,7 @@ static void push_row(row_walk *walk, const sj_stack_frame *frame)
     rows->function[row] = frame->function;
     rows->depth[row] = walk->depth;
     rows->flags[row] = (uint8_t)frame->flags;
-    rows->ending[row] = SJ_ENDING_OPEN;
+    rows->ending[row] = SJ_NOT_ENDED;
     walk->reader->stack[walk->depth] = *frame;
     walk->reader->stack_row[walk->depth++] = (uint32_t)row;
 }
@@ -117,7 +117,7 @@ static void enter_call(row_walk *walk, uint32_t function, uint64_t ticks)
     const sj_stack_frame frame = {.call_index = walk->next_index++,
                                   .start_ticks = ticks,
                                   .function = function,
-                                  .flags = sj_call_trust_enter(&walk->trust, function)};
+                                  .flags = sj_call_trust_enter(&walk->trust)};
     push_row(walk, &frame);
 }
 
@@ -136,7 +136,7 @@ static void leave_call(row_walk *walk, uint64_t ticks, uint32_t ending)
     if (index > 0) {
         walk->reader->stack[index - 1].child_ticks += ticks - frame->start_ticks;
     }
-    sj_call_trust_leave(&walk->trust, index, frame->function, ending);
+    sj_call_trust_leave(&walk->trust, index);
 }
 
 static void walk_events(row_walk *walk)

@@ -96,7 +96,7 @@ static void enter(generator *gen, uint32_t function)
                      .depth = depth,
                      .enter_event = gen->events++,
                      .leave_event = UINT64_MAX,
-                     .ending = SJ_ENDING_OPEN};
+                     .ending = SJ_ENDING_RETURNED};
     gen->stack[depth] = (uint32_t)gen->trace.call_count++;
     gen->address[depth] = address;
     gen->step[depth] = 0;
@@ -179,6 +179,9 @@ call_trace trace_generate(const trace_shape *shape)
     }
     while (shape->leave_all && gen.depth > 0) {
         leave(&gen);
+    }
+    while (gen.depth > 0) {
+        end_innermost(&gen, SJ_ENDING_OPEN);
     }
     gen.trace.end_ticks = gen.ticks;
     free(gen.stack);

@@ -7,10 +7,10 @@
 
 typedef struct trace_call {
     uint64_t start;
-    uint64_t end; /* UINT64_MAX: open at the end */
+    uint64_t end;
     uint64_t child;
     uint64_t enter_event; /* numbers in the balanced stream */
-    uint64_t leave_event; /* UINT64_MAX: open */
+    uint64_t leave_event;
     uint32_t function;
     uint32_t parent; /* number of the caller; UINT32_MAX: none */
     uint32_t depth;

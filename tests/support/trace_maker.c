@@ -320,7 +320,8 @@ static void leave(stream_maker *maker)
         made_call *noted = &maker->made->calls[call.made];
         noted->end_ns = to_ns(maker->ticks - STARTED_TICKS);
         noted->left_ns = call.left != 0 ? to_ns(call.left - STARTED_TICKS) : -1;
-        noted->self_ns = to_ns(duration - call.child);
+        noted->self_ns =
+            call.child != 0 ? to_ns(duration - call.child) : noted->end_ns - noted->start_ns;
         noted->ending = ending;
     }
 }

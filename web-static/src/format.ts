@@ -41,9 +41,10 @@ export function count(value: number): string {
     return part ? `${parted}.${part}` : parted;
 }
 
-// counted is a number of things: "1 call", "2 calls".
+// counted is a number of things: "1 call", "2 calls", "0 processes". The rules are those of sj_counted_text.
 export function counted(value: number, noun: string): string {
-    return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+    const plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : /(s|x|ch)$/.test(noun) ? `${noun}es` : `${noun}s`;
+    return `${count(value)} ${value === 1 ? noun : plural}`;
 }
 
 // compact is for counts of any size: "9,876", "12.3K", "1.2B".

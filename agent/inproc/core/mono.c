@@ -63,7 +63,7 @@ static sj_status take_assembly(const sj_link *link, sj_mono_assembly *answer)
     const uint32_t values_bytes = added.value_count * (uint32_t)sizeof(sj_link_method_values);
     const size_t room = sj_mono_assembly_bytes(added.count, added.value_count);
     if (added.count == 0 || added.count > SJ_LINK_CONTAINER_TOKENS || added.first_function == 0 ||
-        added.value_count > SJ_LINK_CONTAINER_VALUES ||
+        added.value_count > sj_link_container_values(added.count) ||
         bytes != sizeof(added) + bits_bytes + values_bytes) {
         return SJ_ECORRUPT;
     }

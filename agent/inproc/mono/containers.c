@@ -413,6 +413,7 @@ static void find_values(const sj_mono_answer *answer, uint32_t row, sj_mono_wish
         }
     }
     if (low < answer->value_count && answer->values[low].token == row) {
+        _Static_assert(sizeof(wish->descriptors) == SJ_LINK_METHOD_VALUES, "one a byte");
         memcpy(&wish->descriptors, answer->values[low].descriptors, sizeof(wish->descriptors));
         wish->in_place = answer->values[low].in_place != 0;
     }

@@ -143,7 +143,7 @@ bool sj_mono_can_place(void *method, const sj_mono_wish *wish)
     sj_value_registers none;
     void *signature = sj_mono_runtime.method_signature(method);
     bool is_there = signature != NULL;
-    for (uint32_t left = wish->in_place ? wish->descriptors : 0; left != 0 && is_there;
+    for (uint64_t left = wish->in_place ? wish->descriptors : 0; left != 0 && is_there;
          left >>= 8) {
         void *type = NULL;
         is_there = (uint8_t)left == 0 ||
@@ -267,7 +267,7 @@ static const sj_generated_values generated_values = {
     .find = find_placed, .list_plain = list_plain, .record = record_placed};
 
 /* Those of a method that lie in registers. */
-static void place_each(void *method, uint32_t descriptors, placed_values *code)
+static void place_each(void *method, uint64_t descriptors, placed_values *code)
 {
     sj_value_registers none;
     void *signature = sj_mono_runtime.method_signature(method);

@@ -155,7 +155,7 @@ typedef struct sj_mono_recipe sj_mono_recipe;
 /* What is to be recorded of a method. */
 typedef struct sj_mono_wish {
     uint32_t function;    /* 0: nothing */
-    uint32_t descriptors; /* sj_value_descriptor of its values, or SJ_PLACE_CPU_ENTRY, one a byte,
+    uint64_t descriptors; /* sj_value_descriptor of its values, or SJ_PLACE_CPU_ENTRY, one a byte,
                              lowest first */
     bool has_lines;       /* of its assembly */
     bool in_place;        /* rules decide what its calls return: its code is to be hooked */
@@ -287,7 +287,7 @@ bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t functio
 /* How the values of a method are recorded. */
 struct sj_mono_recipe {
     uint32_t function;
-    uint32_t descriptors; /* that it was made for */
+    uint64_t descriptors; /* that it was made for */
     bool measures_cpu;
     uint32_t count;
     sj_mono_ingredient values[SJ_VALUES_PER_FUNCTION];
@@ -296,7 +296,7 @@ struct sj_mono_recipe {
 /* sj_mono_find_recipe returns how the values of a method are recorded; NULL: none of them is. Any
  * thread, no lock. sj_mono_ask_values sets which those are (sj_value_descriptor, one a byte). */
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry);
-void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors);
+void sj_mono_ask_values(const sj_mono_method *entry, uint64_t descriptors);
 
 /* sj_mono_has_values: some value of a method is recorded. */
 bool sj_mono_has_values(const sj_mono_method *entry);

@@ -9,10 +9,10 @@ enum { RECIPES_MAX = 16384 };
 
 static sj_mono_recipe recipes[RECIPES_MAX];
 static _Atomic uint32_t recipe_count;
-static _Atomic uint32_t asked[SJ_MONO_METHODS_ROOM];  /* descriptors, by the place of the method */
+static _Atomic uint64_t asked[SJ_MONO_METHODS_ROOM];  /* descriptors, by the place of the method */
 static _Atomic uint32_t number[SJ_MONO_METHODS_ROOM]; /* of its recipe, from 1 */
 
-void sj_mono_ask_values(const sj_mono_method *entry, uint32_t descriptors)
+void sj_mono_ask_values(const sj_mono_method *entry, uint64_t descriptors)
 {
     atomic_store(&asked[entry - sj_mono_methods], descriptors);
 }
@@ -58,7 +58,7 @@ bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient
 }
 
 static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t function,
-                                  uint32_t descriptors)
+                                  uint64_t descriptors)
 {
     void *signature = sj_mono_runtime.method_signature(method);
     if (signature == NULL) {
@@ -89,7 +89,7 @@ static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t functio
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry)
 {
     const uint32_t place = (uint32_t)(entry - sj_mono_methods);
-    const uint32_t descriptors = atomic_load_explicit(&asked[place], memory_order_relaxed);
+    const uint64_t descriptors = atomic_load_explicit(&asked[place], memory_order_relaxed);
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
     if (descriptors == 0 || function == 0) {
         return NULL;

@@ -181,6 +181,7 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     atomic_store_explicit(&slot->state, SJ_THREAD_LIVE, memory_order_release);
     self->window_low = 0;
     self->has_window = false;
+    self->open = (sj_recorder_open_calls){.kept = 0};
     self->slot = slot;
     sj_recorder_begin_counting(self);
     sj_recorder_begin_showing_memory();

@@ -1,9 +1,18 @@
+/* Design notes
+ *
+ * The window holds the dropped records in order. Counting it follows the thread's own stack: a call
+ * that began and ended among them is gone, the entry of one that is open stays at the start of the
+ * window and moves into the next chunk. So the recorder loses calls, and not the place among their
+ * callers of those that follow. What the window does not show (records of other stacks, of runtimes
+ * without addresses, without clock, of handlers in the slow path) makes that knowledge unsure. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
 /* Memory that nobody reads, with room for one chunk at an aligned address. Shared by all threads
  * that cannot or must not record. */
 static uint8_t void_room[2 * SJ_CHUNK_BYTES];
+
+enum { KEPT_RECORDS = SJ_DISCARD_RECORDS / 2 };
 
 static uint64_t window_start(const sj_recorder_thread *self)
 {
@@ -42,43 +51,190 @@ static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
     return true;
 }
 
-/* Counts and zeroes what a place of the window holds; false when it is not written yet. */
-static bool count_place(uint64_t record, uint64_t *calls, uint64_t *events)
+/* Zeroes a place: what is left of a time or a stack would look like short records. */
+static void zero_place(uint64_t record)
 {
-    _Atomic uint32_t *tag_word = (_Atomic uint32_t *)(record + 12);
-    const uint32_t tag = atomic_load_explicit(tag_word, memory_order_relaxed);
-    if (sj_word_is_short(tag)) {
-        return count_shorts(record, calls, events);
-    }
-    if (tag == 0) {
-        return false;
-    }
-    *events += 1;
-    *calls += sj_record_calls(tag);
-    /* All of it: what is left of a time or a stack would look like short records. */
-    atomic_store_explicit(tag_word, 0, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint32_t *)(record + 12), 0, memory_order_relaxed);
     for (uint32_t i = 0; i + 1 < SJ_SHORTS; i++) {
         *(volatile uint32_t *)(record + (uint64_t)i * SJ_SHORT_BYTES) = 0;
     }
-    return true;
+}
+
+static void move_place(uint64_t to, uint64_t from)
+{
+    const volatile uint32_t *words = (const volatile uint32_t *)from;
+    const uint32_t tag = words[SJ_SHORTS - 1];
+    for (uint32_t i = 0; i + 1 < SJ_SHORTS; i++) {
+        ((volatile uint32_t *)to)[i] = words[i];
+    }
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(to + 12), tag, memory_order_release);
+    if (to != from) {
+        zero_place(from);
+    }
+}
+
+/* One look through a window. */
+typedef struct window_count {
+    sj_recorder_thread *self;
+    uint64_t start;
+    uint64_t calls;
+    uint64_t events;
+} window_count;
+
+static uint64_t place_at(const window_count *window, uint32_t number)
+{
+    return window->start + (uint64_t)number * SJ_RECORD_BYTES;
+}
+
+static void count_place(window_count *window, uint64_t record, uint32_t tag)
+{
+    window->events += 1;
+    window->calls += sj_record_calls(tag);
+    zero_place(record);
+}
+
+/* The calls at `stack` and below have ended. */
+static void end_calls(window_count *window, uint64_t stack)
+{
+    sj_recorder_open_calls *open = &window->self->open;
+    while (open->kept > 0) {
+        const uint64_t place = place_at(window, open->kept - 1);
+        const sj_record *entry = (const sj_record *)place;
+        if (sj_record_frame(entry) > stack) {
+            break;
+        }
+        count_place(window, place, sj_record_tag(entry));
+        open->kept--;
+    }
+    open->unkept_stack = open->unkept_stack > stack ? open->unkept_stack : 0;
+    open->ended_stack = open->ended_stack > stack ? open->ended_stack : stack;
+}
+
+/* Keeps a record behind those that are kept, or counts it. */
+static void keep_record(window_count *window, uint64_t place, uint64_t stack, uint32_t tag)
+{
+    sj_recorder_open_calls *open = &window->self->open;
+    if (open->unkept_stack == 0 && open->kept < KEPT_RECORDS) {
+        move_place(place_at(window, open->kept), place);
+        open->kept++;
+        return;
+    }
+    open->unkept_stack = open->unkept_stack != 0 ? open->unkept_stack : stack;
+    count_place(window, place, tag);
+}
+
+/* The call that has jumped has ended for good: what it jumped to is among the dropped records. */
+static void land(window_count *window)
+{
+    sj_recorder_open_calls *open = &window->self->open;
+    if (open->has_jumped) {
+        open->has_jumped = false;
+        end_calls(window, sj_record_frame((const sj_record *)place_at(window, open->kept - 1)));
+    }
+}
+
+static void follow_call(window_count *window, uint64_t place, uint64_t stack, uint32_t tag)
+{
+    sj_recorder_open_calls *open = &window->self->open;
+    const bool is_entry = sj_record_calls(tag) != 0;
+    const bool jumps =
+        !is_entry && sj_record_is_tail_call(sj_record_stack((const sj_record *)place));
+    land(window);
+    end_calls(window, jumps ? stack - 1 : stack);
+    if (!is_entry && !jumps) {
+        count_place(window, place, tag);
+        return;
+    }
+    const uint32_t kept = open->kept;
+    keep_record(window, place, stack, tag);
+    open->has_jumped = jumps && open->kept != kept;
+}
+
+static void follow_record(window_count *window, uint64_t place, uint32_t tag)
+{
+    const sj_thread_slot *slot = window->self->slot;
+    sj_recorder_open_calls *open = &window->self->open;
+    const uint32_t kind = tag >> SJ_RECORD_FUNCTION_BITS;
+    const uint32_t note = tag & SJ_RECORD_FUNCTION_MASK;
+    const uint64_t stack = sj_record_frame((const sj_record *)place);
+    if (kind == SJ_RECORD_ENTER || kind == SJ_RECORD_LEAVE) {
+        if (window->self->has_own_stack && stack >= slot->stack_low && stack < slot->stack_high) {
+            follow_call(window, place, stack, tag);
+            return;
+        }
+        open->is_unsure = true;
+    }
+    open->is_unsure |=
+        kind == SJ_RECORD_NOTE && (note == SJ_NOTE_UNWOUND || note == SJ_NOTE_RECORDING);
+    count_place(window, place, tag);
+}
+
+/* A place that is not written yet belongs to a probe that was interrupted: its record comes out of
+ * order, behind all that the window keeps. */
+static void keep_nothing(window_count *window)
+{
+    sj_recorder_open_calls *open = &window->self->open;
+    const uint64_t ended_stack = open->ended_stack;
+    open->has_jumped = false;
+    end_calls(window, UINT64_MAX);
+    open->ended_stack = ended_stack;
+    open->unkept_stack = UINT64_MAX;
 }
 
 void sj_recorder_count_window(sj_recorder_thread *self)
 {
-    const uint64_t start = window_start(self);
-    uint64_t calls = 0;
-    uint64_t events = 0;
+    window_count window = {.self = self, .start = window_start(self)};
+    uint32_t low = 0;
     if (!self->has_window) {
         return;
     }
-    self->window_low = start;
-    for (uint32_t i = 0; i < SJ_DISCARD_RECORDS; i++) {
-        const uint64_t record = start + (uint64_t)i * SJ_RECORD_BYTES;
-        if (!count_place(record, &calls, &events)) {
-            self->window_low = record + SJ_RECORD_BYTES;
+    for (uint32_t i = self->open.kept; i < SJ_DISCARD_RECORDS; i++) {
+        const uint64_t place = place_at(&window, i);
+        const uint32_t tag =
+            atomic_load_explicit((_Atomic uint32_t *)(place + 12), memory_order_relaxed);
+        if (tag != 0 && !sj_word_is_short(tag)) {
+            follow_record(&window, place, tag);
+            continue;
+        }
+        self->open.is_unsure = true;
+        if (tag == 0 || !count_shorts(place, &window.calls, &window.events)) {
+            keep_nothing(&window);
+            low = i + 1;
         }
     }
-    sj_recorder_count_drop(self, calls, events);
+    self->window_low = place_at(&window, self->open.kept > low ? self->open.kept : low);
+    sj_recorder_count_drop(self, window.calls, window.events);
+}
+
+uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
+                              bool has_dropped)
+{
+    const sj_recorder_open_calls *open = &self->open;
+    const uint32_t entries = open->kept - (open->has_jumped ? 1 : 0);
+    uint64_t kept = window_start(self);
+    if (open->ended_stack != 0) {
+        sj_recorder_put(address, ticks, open->ended_stack + 1,
+                        sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_UNWOUND));
+        address += SJ_RECORD_BYTES;
+    }
+    for (uint32_t i = 0; i < entries; i++, kept += SJ_RECORD_BYTES) {
+        move_place(address, kept);
+        address += SJ_RECORD_BYTES;
+    }
+    if (has_dropped && !open->is_unsure && open->unkept_stack == 0) {
+        sj_recorder_put(address, ticks, 0, sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_STACK_KNOWN));
+        address += SJ_RECORD_BYTES;
+    }
+    if (open->has_jumped) { /* right in front of the entry of what it jumped to */
+        move_place(address, kept);
+        address += SJ_RECORD_BYTES;
+    }
+    if (open->kept > 0) { /* there is no place that waits for its record, so all is free again */
+        self->window_low = window_start(self);
+    }
+    self->open = (sj_recorder_open_calls){.kept = 0};
+    return address;
 }
 
 bool sj_recorder_arm_window(sj_recorder_thread *self)

@@ -96,8 +96,15 @@ uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known);
  */
 bool sj_recorder_wait(sj_recorder_thread *self);
 
-/* sj_recorder_count_window counts and zeroes the discarded records of the thread. */
+/* sj_recorder_count_window counts and zeroes the discarded records of the thread, except for the
+ * entries of calls that are open: it keeps those, as many as half of the window holds. */
 void sj_recorder_count_window(sj_recorder_thread *self);
+
+/* sj_recorder_put_open writes at `address`, behind the notes about dropped records (`has_dropped`:
+ * there are some), what is known of the open calls; returns the end. Empties the window of kept
+ * entries. */
+uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
+                              bool has_dropped);
 
 /* sj_recorder_arm_window points the cursor into the thread's discard window; false when it has no
  * room (a probe was interrupted on its last record): the current record is dropped alone. */
@@ -157,6 +164,15 @@ static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t d
 }
 
 /* sj_recorder_put writes a whole record. */
-void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag);
+static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
+{
+    volatile uint8_t *record = (volatile uint8_t *)address;
+    *(volatile uint32_t *)record = (uint32_t)ticks;
+    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
+    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
+    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
+    /* A tag other than 0 means a complete record. */
+    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
+}
 
 #endif

@@ -421,6 +421,7 @@ void sj_recorder_after_fork(void)
     self->is_forking = 0;
     self->drop_calls = 0;
     self->drop_events = 0;
+    self->open = (sj_recorder_open_calls){.kept = 0};
     self->waited_ticks = 0;
     atomic_store(&self->nested, 0);
     self->wait_failed = 0;

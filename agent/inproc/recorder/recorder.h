@@ -41,6 +41,16 @@ typedef struct sj_recorder_counting {
     uint64_t samples[SJ_OPEN_SAMPLES]; /* stacks of those that are open and timed */
 } sj_recorder_counting;
 
+/* What dropping has done to the open calls of a thread's own stack, until the next notes. The
+ * entries of calls that began among the dropped records and are open stay in the window. */
+typedef struct sj_recorder_open_calls {
+    uint32_t kept;         /* such records, at the start of the window, outermost first */
+    bool is_unsure;        /* the window did not show all that was dropped */
+    bool has_jumped;       /* the last of them is an exit by a tail call, not an entry */
+    uint64_t unkept_stack; /* of the outermost open call whose entry was not kept; 0: none */
+    uint64_t ended_stack;  /* calls at this address and below, of before, have ended; 0: none */
+} sj_recorder_open_calls;
+
 /* What the recorder keeps per thread. Zeroed is the right start. Only its thread touches it. */
 typedef struct sj_recorder_thread {
     uint64_t cursor; /* address of the next record; what the probes add to */
@@ -65,6 +75,7 @@ typedef struct sj_recorder_thread {
     bool has_window;              /* its discard window has memory */
     uint64_t slow_at;             /* frame of the slow path that runs; 0: none, or not known */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
+    sj_recorder_open_calls open;  /* in spite of what was dropped since the last notes */
 } sj_recorder_thread;
 
 extern __thread sj_recorder_thread sj_recorder_self

@@ -23,17 +23,6 @@
 
 enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
-void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
-{
-    volatile uint8_t *record = (volatile uint8_t *)address;
-    *(volatile uint32_t *)record = (uint32_t)ticks;
-    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
-    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
-    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
-    /* A tag other than 0 means a complete record. */
-    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
-}
-
 /* Counts a record of a thread that has no slot. */
 static void count_refused(uint32_t tag)
 {
@@ -67,9 +56,11 @@ static void collect_nested(sj_recorder_thread *self)
     const uint64_t counted = atomic_exchange_explicit(&self->nested, 0, memory_order_relaxed);
     self->drop_calls += counted >> 32;
     self->drop_events += (uint32_t)counted;
+    self->open.is_unsure |= counted != 0;
 }
 
-/* Writes the thread's pending notes at `address`, at most MAX_NOTES records; returns their end. */
+/* Writes the thread's pending notes at `address`, and returns their end: at most MAX_NOTES records
+ * and, behind a window, the entries that it kept. */
 static uint64_t put_notes(sj_recorder_thread *self, uint64_t address)
 {
     const uint64_t ticks = sj_arch_ticks();
@@ -79,7 +70,8 @@ static uint64_t put_notes(sj_recorder_thread *self, uint64_t address)
         self->waited_ticks = 0;
         address += SJ_RECORD_BYTES;
     }
-    if (self->drop_events != 0) {
+    const bool has_dropped = self->drop_events != 0;
+    if (has_dropped) {
         sj_recorder_put(address, ticks, self->drop_calls,
                         sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS));
         sj_recorder_put(address + SJ_RECORD_BYTES, ticks, self->drop_events,
@@ -88,7 +80,7 @@ static uint64_t put_notes(sj_recorder_thread *self, uint64_t address)
         self->drop_events = 0;
         address += 2 * SJ_RECORD_BYTES;
     }
-    return address;
+    return sj_recorder_put_open(self, address, ticks, has_dropped);
 }
 
 static void close_chunk(sj_recorder_thread *self)
@@ -286,6 +278,7 @@ static void notice_fork(sj_recorder_thread *self)
 static void drop_one(sj_recorder_thread *self, uint32_t tag)
 {
     if (self->slot != NULL) {
+        self->open.is_unsure = true;
         sj_recorder_count_drop(self, sj_record_calls(tag), 1);
     } else {
         count_refused(tag);

@@ -281,6 +281,23 @@ static uint64_t unsent_calls(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0)->unsent_calls;
 }
 
+/* Nor has the gap of a later block said so. */
+static void calls_of_refused_blocks_are_not_sent(void **state)
+{
+    enum { CALLS = BLOCK_EVENTS / 2 + 1 };
+    fixture *f = *state;
+    first_refused = 1;
+    last_refused = 2;
+    for (int i = 0; i < CALLS; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    read_all(f);
+    assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
+    assert_int_equal(offered, 2);
+    assert_int_equal(unsent_calls(f), CALLS);
+    assert_int_equal(unsent(f), 2 * CALLS);
+}
+
 /* They wait for the time of a later record, so no flush brings them to a block. */
 static void counted_calls_of_an_idle_thread_are_unsent(void **state)
 {
@@ -645,6 +662,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_of_refused_blocks_are_not_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,
                                         set_up, tear_down),

@@ -1,6 +1,12 @@
+#include "agent/objfile/system_library.h"
 #include "agent/policy/selection.h"
 
 #include "tests/support/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static void test_default_takes_the_program_and_its_own_libraries(void **state)
 {
@@ -69,6 +75,26 @@ static void test_library_calls_make_another_selection(void **state)
     assert_false(sj_selection_same(&without, &with_calls));
 }
 
+static void test_what_has_no_source_is_of_no_source_that_is_wanted(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_wants_source(&selection, NULL));
+    assert_int_equal(sj_selection_add(selection.sources_excluded, &selection.sources_excluded_count,
+                                      "*test*", NULL),
+                     SJ_OK);
+    assert_true(sj_selection_wants_source(&selection, NULL));
+    assert_true(sj_selection_wants_source(&selection, "src/main.c"));
+    assert_false(sj_selection_wants_source(&selection, "src/test_main.c"));
+    assert_int_equal(sj_selection_add(selection.sources, &selection.source_count, "src/*", NULL),
+                     SJ_OK);
+    assert_false(sj_selection_wants_source(&selection, NULL));
+    assert_true(sj_selection_wants_source(&selection, "src/main.c"));
+    assert_false(sj_selection_wants_source(&selection, "src/test_main.c"));
+    assert_false(sj_selection_wants_source(&selection, "other/main.c"));
+    sj_selection_free(&selection);
+}
+
 static void test_too_many_or_empty_globs_are_refused(void **state)
 {
     sj_selection selection = {0};
@@ -84,6 +110,33 @@ static void test_too_many_or_empty_globs_are_refused(void **state)
     sj_selection_free(&selection);
 }
 
+/* The file decides, not the text of the path by which it was loaded. */
+static void a_path_becomes_that_of_the_real_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sojourn-real-XXXXXX";
+    char path[PATH_MAX] = "/usr/bin/../lib/os-release";
+    char wanted[PATH_MAX];
+    sj_real_module_path(path);
+    assert_string_equal(path, "/usr/lib/os-release");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/libx.so", folder);
+    assert_int_equal(symlink("/usr/lib/os-release", path), 0);
+    snprintf(wanted, sizeof(wanted), "%s", path);
+    sj_real_module_path(path); /* a link out of the program's folder into the system's */
+    assert_string_equal(path, "/usr/lib/os-release");
+    assert_int_equal(unlink(wanted), 0);
+    assert_int_equal(close(creat(wanted, 0600)), 0);
+    snprintf(path, sizeof(path), "/usr/lib/../../%s/./libx.so", folder);
+    assert_true(sj_is_system_library(path));
+    sj_real_module_path(path);
+    assert_string_equal(path, wanted);
+    assert_int_equal(unlink(wanted), 0);
+    assert_int_equal(rmdir(folder), 0);
+    sj_real_module_path(path); /* gone: it stays */
+    assert_string_equal(path, wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,7 +146,9 @@ int main(void)
         cmocka_unit_test(test_function_globs),
         cmocka_unit_test(test_names_with_exclamation_marks_are_names),
         cmocka_unit_test(test_library_calls_make_another_selection),
+        cmocka_unit_test(test_what_has_no_source_is_of_no_source_that_is_wanted),
         cmocka_unit_test(test_too_many_or_empty_globs_are_refused),
+        cmocka_unit_test(a_path_becomes_that_of_the_real_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

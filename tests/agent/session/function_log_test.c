@@ -109,14 +109,16 @@ static void lines_of_streams_come_in_the_order_of_time(void **state)
     const uint32_t first[] = {1, 2, 0, 0};
     const uint32_t second[] = {3, 0};
     begin(&test, 0, 1);
+    sj_function_log_stream(test.log, 1, 4711);
     give(&test, 1, 0, 100, NULL, 0, first, 4, NULL, NULL);
     give(&test, 2, 0, 105, NULL, 0, second, 2, NULL, NULL);
     sj_function_log_advance(test.log, test.start.ticks + 105);
-    assert_string_equal(said(&test, "function.txt"), "enter:outer\n");
+    assert_string_equal(said(&test, "function.txt"), "enter:outer tid:4711\n");
     sj_function_log_advance(test.log, test.start.ticks + 1000);
     assert_string_equal(said(&test, "function.txt"),
-                        "enter:outer\nenter:m.so+0x30\nenter:Npc::Update(int)\n"
-                        "leave:m.so+0x30ret:0\nleave:Npc::Update(int)ret:0\nleave:outerret:0\n");
+                        "enter:outer tid:4711\nenter:m.so+0x30\nenter:Npc::Update(int) tid:4711\n"
+                        "leave:m.so+0x30ret:-\nleave:Npc::Update(int)ret:- tid:4711\n"
+                        "leave:outerret:- tid:4711\n");
     end(&test);
 }
 
@@ -138,8 +140,8 @@ static void estimates_say_so(void **state)
     sj_function_log_advance(test.log, UINT64_MAX);
     assert_string_equal(said(&test, "function.txt"),
                         "enter:Npc::Update(int)\nenter:outer ~\n"
-                        "leave:outerret:0 ~\nleave:Npc::Update(int)ret:0\n"
-                        "leave:outerret:0 ~\nleave:Npc::Update(int)ret:0\n");
+                        "leave:outerret:- ~\nleave:Npc::Update(int)ret:-\n"
+                        "leave:outerret:- ~\nleave:Npc::Update(int)ret:-\n");
     end(&test);
 }
 
@@ -176,7 +178,7 @@ static void errno_stands_behind_the_result(void **state)
     give(&test, 1, 0, 100, NULL, 0, call, 2, &failed, NULL);
     sj_function_log_advance(test.log, UINT64_MAX);
     assert_string_equal(said(&test, "function.txt"),
-                        "enter:Npc::Update(int)\nleave:Npc::Update(int)ret:0 errno:13\n");
+                        "enter:Npc::Update(int)\nleave:Npc::Update(int)ret:- errno:13\n");
     end(&test);
 }
 
@@ -193,7 +195,7 @@ static void behind_a_missing_block_calls_have_the_names_of_the_key_frame(void **
     give(&test, 1, 40, 200, frames, 2, exits, 2, NULL, NULL);
     sj_function_log_advance(test.log, UINT64_MAX);
     assert_string_equal(said(&test, "function.txt"),
-                        "enter:outer\nleave:(unknown function)ret:0\nleave:m.so+0x30ret:0\n");
+                        "enter:outer\nleave:(unknown function)ret:-\nleave:m.so+0x30ret:-\n");
     end(&test);
 }
 

@@ -304,6 +304,8 @@ static void frames_that_describe_calls_pass_the_budget(void **state)
     }
     test->type = SJ_FRAME_PROFILE;
     assert_int_equal(append(test, stored, 1000), SJ_EFULL);
+    test->type = SJ_FRAME_REPORT;
+    assert_int_equal(append(test, stored, 1000), SJ_EFULL);
     test->type = SJ_FRAME_SESSION_END;
     assert_int_equal(append(test, stored, 1000), SJ_OK);
     test->type = SJ_FRAME_BLOCK;

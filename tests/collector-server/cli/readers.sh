@@ -35,6 +35,15 @@ done
 "$sojourn" session -d run.db note 1 seen || fail "session -d"
 "$sojourn" verify -d run.db >out.txt || fail "verify -d"
 
+cp run.db newer.db
+sqlite3 newer.db 'PRAGMA user_version=9999'
+for command in report tree sessions "ui --no-open"; do
+    # shellcheck disable=SC2086 # a list of words
+    timeout 60 "$sojourn" $command -d newer.db >out.txt 2>error.txt
+    equal "$command of a newer version" 1 "$?"
+    grep -q 'written by a newer Sojourn' error.txt || fail "$command: $(cat error.txt)"
+done
+
 : >empty.db
 sha256sum <empty.db >empty.db.sum
 for command in report tree replay sessions "sql --query storage"; do

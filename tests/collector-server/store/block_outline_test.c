@@ -35,7 +35,7 @@ static void expect_rows(const sj_call_rows *rows, const sj_outline_call *calls, 
         assert_int_equal(call->start_ticks, rows->start_ticks[i]);
         assert_int_equal(call->function, rows->function[i]);
         assert_int_equal(call->depth, rows->depth[i]);
-        assert_int_equal(call->ending, is_open ? SJ_ENDING_OPEN : rows->ending[i]);
+        assert_int_equal(call->ending, is_open ? SJ_NOT_ENDED : rows->ending[i]);
         assert_int_equal(call->duration_ticks, duration);
         if (!is_open) {
             assert_int_equal(call->self_ticks, duration - rows->child_ticks[i]);

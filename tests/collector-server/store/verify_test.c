@@ -113,6 +113,26 @@ static void rotten_blocks_are_named_and_marked_and_let_free_when_whole(void **st
     lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
 }
 
+/* A row says nothing of its block that the block does not. */
+static void a_row_that_differs_from_its_block_is_named(void **state)
+{
+    static const char *const columns[] = {"first_event", "event_count", "first_call", "call_count",
+                                          "lost_calls"};
+    lab_file *lab = *state;
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); ++i) {
+        told all;
+        char sql[128];
+        for (int more = 1; more >= -1; more -= 2) {
+            snprintf(sql, sizeof(sql), "UPDATE blocks SET %s = %s %+d WHERE block_id = 2",
+                     columns[i], columns[i], more);
+            run_sql(lab, sql);
+            assert_int_equal(verify(lab, true, &all).bad_blocks, more == 1);
+            assert_int_equal(strstr(all.text, " its bytes are those of another block\n") != NULL,
+                             more == 1);
+        }
+    }
+}
+
 /* One byte after the other of a block's row: the rest always reads. */
 static void every_damaged_byte_of_a_block_is_found(void **state)
 {
@@ -246,6 +266,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(rotten_blocks_are_named_and_marked_and_let_free_when_whole,
                                         set_up_blocks, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_row_that_differs_from_its_block_is_named, set_up_blocks,
+                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(every_damaged_byte_of_a_block_is_found, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(wrong_sums_are_reported_and_made_anew, set_up_blocks,

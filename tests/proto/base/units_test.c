@@ -73,6 +73,19 @@ static void what_is_no_size_is_refused(void **state)
     }
 }
 
+static void numbers_of_things_have_their_plural(void **state)
+{
+    (void)state;
+    assert_string_equal(SJ_COUNTED(1, "thread"), "1 thread");
+    assert_string_equal(SJ_COUNTED(0, "call"), "0 calls");
+    assert_string_equal(SJ_COUNTED(2, "new finding"), "2 new findings");
+    assert_string_equal(SJ_COUNTED(2, "process"), "2 processes");
+    assert_string_equal(SJ_COUNTED(3, "batch"), "3 batches");
+    assert_string_equal(SJ_COUNTED(3, "library"), "3 libraries");
+    assert_string_equal(SJ_COUNTED(3, "key"), "3 keys");
+    assert_string_equal(SJ_COUNTED(UINT64_MAX, "byte"), "18446744073709551615 bytes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +93,7 @@ int main(void)
         cmocka_unit_test(what_is_no_duration_is_refused),
         cmocka_unit_test(sizes_are_bytes_and_units_of_1024),
         cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(numbers_of_things_have_their_plural),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,17 @@ static void test_a_folded_recursion_is_left_level_by_level(void **state)
                             .ticks = ticks};
     assert_int_equal(sj_callgraph_new(&graph), SJ_OK);
     assert_int_equal(sj_callgraph_apply(graph, &block, NULL, NULL, &summary), SJ_OK);
+    assert_int_equal(sj_callgraph_settle(graph), SJ_OK);
     uint64_t calls[31] = {0};
+    uint64_t below = 0;
+    for (uint32_t node = sj_callgraph_node_count(graph) - 1; node != 0; node--) {
+        const sj_path_node path = sj_callgraph_node(graph, node);
+        if (path.function == 20) { /* no time counts twice */
+            assert_int_equal(path.total_ticks, path.self_ticks + below);
+            below = path.total_ticks;
+        }
+    }
+    assert_int_equal(below, 2 * RECURSIONS - 1);
     for (uint32_t node = 0; node < sj_callgraph_node_count(graph); node++) {
         const sj_path_node path = sj_callgraph_node(graph, node);
         calls[path.function] += path.calls;

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, start_attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, function_lines, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
@@ -104,7 +104,7 @@ def values_of_methods_in_place(sojourn, program):
     found = recording(sojourn, program, "values.db", [("early", 2), ("name", 3)], options)
     check(found.get(("Work:Name(string,double,Mood)", "returned")) == 1, f"recorded {found}")
     text = sojourn.run(["export", sojourn.path("values.db")], capture_output=True, text=True).stdout
-    said = [line.split("]", 1)[1] for line in text.splitlines() if ":Work:" in line]
+    said = [line for line in function_lines(text) if ":Work:" in line]
     wanted = [f"enter:Work:Early({n})" for n in (2, 1, 0)]
     wanted += [f"leave:Work:Early({n})ret:{n}" for n in (0, 1, 2)]
     wanted += ['enter:Work:Name("three",1.5,Good)', 'leave:Work:Name("three",1.5,Good)ret:"three3"']

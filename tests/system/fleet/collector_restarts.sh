@@ -49,7 +49,7 @@ grep -q "sojourn flush" err.txt || fail "what to do was not told: $(cat err.txt)
 equal "exit code of a flush without a server" 1 "$?"
 start_server
 "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
-equal "what flush said" "1 sessions delivered, 0 kept, 0 being recorded" "$(cat out.txt)"
+equal "what flush said" "1 session delivered, 0 kept, 0 being recorded" "$(cat out.txt)"
 "$sojourn" flush >out.txt
 equal "what the second flush said" "0 sessions delivered, 0 kept, 0 being recorded" "$(cat out.txt)"
 kill "$server"

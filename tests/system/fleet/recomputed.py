@@ -107,13 +107,15 @@ class Tree:
 
     def finish(self, stack):
         call, path, own, end, callees = stack.pop()
-        if end == FOREVER:
+        if call.ending == "open":
             self.open.append((call.stream, call.depth, call.function, call.start, call.flags & BEFORE_RECORDING))
+        if end == FOREVER:
             check(call.ending == "open" and call.self is None, f"open: {call}")
             return
         total = end - self.time(call.start)
-        if abs(self.shown(own) - call.self) > (0 if self.exact else callees + 1):
-            self.wrong.append(f"{call} has {self.shown(own)} ns of its own")
+        made_self = call.end - call.start if own == total else self.shown(own)
+        if abs(made_self - call.self) > (0 if self.exact else callees + 1):
+            self.wrong.append(f"{call} has {made_self} ns of its own")
         figures = (total, own, call.ending == "unwound", call.flags != 0 or call.ending == "truncated", callees + 1)
         self.paths[path].append(figures)
         self.functions[call.function].append(figures)

@@ -33,11 +33,10 @@ def recorded(sojourn, name, command, stdin):
     rows = sojourn.sql(
         database,
         # Each table is read once: none has an index by function, and there are 40,000 functions.
-        "WITH ended AS MATERIALIZED (SELECT function_id, sum(calls) AS calls FROM function_stats GROUP BY 1), "
-        "begun AS MATERIALIZED (SELECT function_id, count(*) AS calls FROM open_calls GROUP BY 1) "
+        "WITH made AS MATERIALIZED (SELECT function_id, sum(calls) AS calls FROM function_stats GROUP BY 1) "
         "SELECT f.offset AS offset, f.name AS name, f.size_bytes AS bytes, "
-        "coalesce(ended.calls, 0) + coalesce(begun.calls, 0) AS calls FROM functions AS f JOIN modules AS m USING (module_id) "
-        "LEFT JOIN ended USING (function_id) LEFT JOIN begun USING (function_id) "
+        "coalesce(made.calls, 0) AS calls FROM functions AS f JOIN modules AS m USING (module_id) "
+        "LEFT JOIN made USING (function_id) "
         f"WHERE m.path = '{os.path.realpath(command[0])}' AND f.function_id NOT IN "
         "(SELECT function_id FROM hook_plan_functions WHERE technique IN ('none', 'part'))",
     )

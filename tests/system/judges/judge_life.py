@@ -20,9 +20,8 @@ OF_CLANG = LIFE if IS_LONG else ["signals", "stacks", "plugin"]
 def total(sojourn, database, name):
     return sojourn.sql(
         database,
-        "SELECT coalesce(sum(calls), 0) AS calls FROM (SELECT s.calls AS calls FROM function_stats "
-        f"AS s JOIN functions AS f USING (function_id) WHERE f.name = '{name}' UNION ALL SELECT 1 "
-        f"FROM open_calls JOIN functions AS f USING (function_id) WHERE f.name = '{name}')",
+        "SELECT coalesce(sum(calls), 0) AS calls FROM function_stats JOIN functions USING (function_id) "
+        f"WHERE name = '{name}'",
     )[0]["calls"]
 
 

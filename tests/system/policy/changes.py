@@ -120,7 +120,7 @@ def native(sojourn, program, database, emulator=()):
                                   "WHERE name = 'chg_open' AND ending = 'returned'")
     check(calls == [{"n": 9}], f"a skipped call is a call: {calls}")
     text = sojourn.run(["export", database], capture_output=True, text=True).stdout
-    check(re.search(r"leave:chg_open\(\?,3\)ret:-1\n", text) and "enter:chg_open(?,5,1000)" in text,
+    check(re.search(r"leave:chg_open\(\?,3\)ret:-1 tid:", text) and "enter:chg_open(?,5,1000)" in text,
           f"function.txt: {text}")
 
 

@@ -73,7 +73,7 @@ def kill_recorder(sojourn, program, mode, seconds=None, later=None):
     recorder.stdout.close()
     wait_for("the program ends", lambda: not os.path.exists(f"/proc/{program_pid}"))
     done = sojourn.run(["flush"], capture_output=True, text=True)
-    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    check(done.returncode == 0 and "1 session finished" in done.stdout, f"flush: {done}")
     left = os.listdir(sojourn.path("sojourn"))
     check(left == [], f"left behind: {left}")
     return database, accounted(sojourn, database)

@@ -223,7 +223,7 @@ def check_events(sojourn, database, own, options):
     More are counted when a loss ended calls (which has no record), and when the recorder was killed
     between sending a block and noting that it had."""
     done = sojourn.run(["flush"], capture_output=True, text=True)
-    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    check(done.returncode == 0 and "1 session finished" in done.stdout, f"flush: {done}")
     row = sojourn.sql(database, "SELECT state, stored_calls, stored_events, device_lost_calls, "
                                 "lost_events FROM sessions")[0]
     check(row["state"] == "lost" and row["stored_calls"] > 0, f"not finished: {row}")

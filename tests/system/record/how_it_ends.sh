@@ -15,9 +15,17 @@ ends() {
         's/.* 1 open  *//p' | paste -s -d ,)"
     # what is hidden is counted
     if [ -n "$4" ]; then
-        "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls and 1 open,' ||
+        "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls, 1 open,' ||
             fail "open calls left out after $1: $("$sojourn" tree --depth 0 run.db)"
     fi
+    # open calls are counted, up to the end of their thread
+    equal "calls of main after $1" 1 "$(calls run.db main)"
+    equal "open calls that do not end with their thread after $1" 0 "$(answer run.db "SELECT count(*)
+        FROM calls JOIN threads USING (thread_id) JOIN sessions USING (session_id) WHERE ending = 'open'
+        AND (ended_ns - end_ns) * tick_ns_denominator / tick_ns_numerator NOT BETWEEN -1 AND clock_step")"
+    equal "time of main after $1" 1 "$(answer run.db "SELECT count(*) FROM function_stats AS s
+        JOIN functions USING (function_id) JOIN calls AS c USING (function_id)
+        WHERE name = 'main' AND s.total_ns BETWEEN c.duration_ns - 1 AND c.duration_ns + 1")"
     equal "exit stored after $1" "$5" \
         "$(query run.db "SELECT coalesce(exit_code, '') || '/' || coalesce(exit_signal, '')
             FROM processes")"

@@ -53,9 +53,12 @@ def check_engine(sojourn, program, engine):
     return len(burned)
 
 
+KINDS = ("int", "long", "uint", "ulong", "hex", "float", "double", "object")
+
+
 def check_crowded(sojourn, program):
-    """A method has room for four: its CPU time and three values; the rule that finds none is reported."""
-    options = [part for kind in ("int", "long", "uint", "ulong") for part in ("--value", f"Costs:Wait*(1:{kind})")]
+    """A method has room for eight: its CPU time and seven values; the rule that finds none is reported."""
+    options = [part for kind in KINDS for part in ("--value", f"Costs:Wait*(1:{kind})")]
     for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
         done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)
         check(done.returncode == 0 and ("1 functions have as many values" in done.stderr) == is_crowded,

@@ -127,7 +127,7 @@ def killed_while_asked(sojourn, engine, questions, first):
     check(recorder.stdout.read() == "", "it said more")
     wait_for("the program ends", lambda: not os.path.exists(f"/proc/{pid}"))
     done = sojourn.run(["flush"], capture_output=True, text=True)
-    check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"flush: {done}")
+    check(done.returncode == 0 and "1 session finished" in done.stdout, f"flush: {done}")
     check_accounts(sojourn, database)
     check(counts(sojourn, database).get(first) == 1, f"{engine}: recorded {counts(sojourn, database)}")
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, function_lines, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = "SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)"
@@ -170,18 +170,18 @@ VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Joi
           "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Take(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
 # One step an exit: what stands in the brackets, and the result.
 FUNCTION_TXT = [
-    ("Npc:.ctor()", "0"),
+    ("Npc:.ctor()", "-"),
     ('Npc:Hit(30,"J\u00f6rg \\"\u20ac\\"")', "70"),
     ("Npc:Hit(-5,null)", "75"),
     ('Npc:Join("one","' + "x" * 64 + '...")', '"one' + "x" * 61 + '..."'),
     ("Npc:Scale(1.5,2.0)", "3.0"),
-    ("Npc:Wide(1099511627776,1,-3,250)", "0"),
+    ("Npc:Wide(1099511627776,1,-3,250)", "-"),
     ('Npc:Paint(Green,{X=2,Y=-2.25,C=Red,Name="a"},System.Int32[3])', "Green"),
     ("Npc:Paint(7,{X=0,Y=0x7e37e43c8800759c,C=0,Name=null},System.Int32[0])", "Red"),
     ("Npc:Meet(Npc@ID,null,System.Double[6])", "null"),
     ("Npc:Plain(-5,true,18446744073709551615)", "'y'"),
-    ("Npc:Swap(41)", "0"),
-    ("Npc:Take(0)", "0"), # what lies there when it is entered
+    ("Npc:Swap(41)", "-"),
+    ("Npc:Take(0)", "-"), # what lies there when it is entered
     ("Npc:Fail(7)", "!System.InvalidOperationException"),
 ]
 
@@ -193,7 +193,7 @@ def wanted_lines():
     return lines + [("enter", "Values:Guard()"), ("enter", "Values:Deep()"),
                     ("leave", "Values:Deep()ret:!System.ArgumentException"), ("enter", "Npc:Fail(1)"),
                     ("leave", "Npc:Fail(1)ret:!System.InvalidOperationException"),
-                    ("leave", "Values:Guard()ret:!System.ArgumentException"), ("leave", "Values:Main()ret:0")]
+                    ("leave", "Values:Guard()ret:!System.ArgumentException"), ("leave", "Values:Main()ret:-")]
 
 
 def values_are_in_function_txt(sojourn):
@@ -205,11 +205,22 @@ def values_are_in_function_txt(sojourn):
     check(done.stdout == b"42\n", f"it said {done.stdout}")
     exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
     lines = exported.stdout.decode().splitlines()
-    said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in lines]
+    said = [re.sub("@[0-9a-f]+", "@ID", line) for line in function_lines(exported.stdout.decode())]
     check([tuple(line.split(":", 1)) for line in said] == wanted_lines(),
           "function.txt has\n" + "\n".join(lines))
     check([line.split("[")[0] for line in lines] == [str(i + 1) for i in range(len(lines))],
           "its lines are not numbered")
+
+
+def rules_about_missing_parameters_take_no_place(sojourn):
+    """More rules than a method has places: those about parameters that it does not have give theirs to its result."""
+    rules = [f"Npc:*({position}:int)" for position in range(1, 9)] + ["Npc:*(result:int)"]
+    database, done = recorded(sojourn, ["mono", sojourn.path("Values.exe")], "crowded.db",
+                              [part for rule in rules for part in ("--value", rule)])
+    check(b"as can be recorded" not in done.stderr, f"values found no place: {done.stderr}")
+    exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
+    said = [line for line in function_lines(exported.stdout.decode()) if line.startswith("leave:Npc:Hit(")]
+    check(said and not any(line.endswith("ret:-") for line in said), f"results that were not recorded: {said}")
 
 
 # Of the methods whose values lie in registers, or which have none.
@@ -225,7 +236,7 @@ def values_of_code_hooked_in_place(sojourn):
     database, done = recorded(sojourn, ["mono", program], "in_place.db", options)
     check(done.stdout == b"42\n", f"it said {done.stdout}")
     exported = sojourn.run(["export", database], capture_output=True, timeout=PATIENCE_S)
-    said = [re.sub("@[0-9a-f]+", "@ID", line.split("]", 1)[1]) for line in exported.stdout.decode().splitlines()]
+    said = [re.sub("@[0-9a-f]+", "@ID", line) for line in function_lines(exported.stdout.decode())]
     found = [line for line in said if line.split(":", 1)[1].startswith(IN_PLACE)]
     wanted = [":".join(line) for line in wanted_lines() if line[1].startswith(IN_PLACE)]
     check(found == wanted, "in place:\n" + "\n".join(found))
@@ -254,6 +265,7 @@ def test(sojourn, _arguments):
     a_policy_chooses_by_class_and_method(sojourn)
     what_is_the_system_s_is_left_out(sojourn)
     values_are_in_function_txt(sojourn)
+    rules_about_missing_parameters_take_no_place(sojourn)
     values_of_code_hooked_in_place(sojourn)
     a_compiler_that_was_compiled_ahead_of_time(sojourn)
 

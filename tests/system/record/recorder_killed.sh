@@ -43,8 +43,8 @@ for command in sessions report; do
         fail "$command does not tell: $(cat err.txt)"
 done
 "$sojourn" flush >out.txt || fail "flush: $(cat out.txt)"
-grep -q "1 sessions finished whose recorder was killed" out.txt || fail "said: $(cat out.txt)"
-grep -q "1 sessions delivered, 0 kept" out.txt || fail "said: $(cat out.txt)"
+grep -q "1 session finished whose recorder was killed" out.txt || fail "said: $(cat out.txt)"
+grep -q "1 session delivered, 0 kept" out.txt || fail "said: $(cat out.txt)"
 consistent lost
 "$sojourn" sessions run.db >/dev/null 2>err.txt
 equal "said of a finished session" "" "$(cat err.txt)"

@@ -97,7 +97,7 @@ def test_killed(sojourn, program):
         check(recorder.stdout.readline() == b"finished\n", "the program went on")
         wait_for("it has ended", lambda: not os.path.exists(f"/proc/{program_pid}"))
         done = sojourn.run(["flush"], capture_output=True, text=True)
-        check(done.returncode == 0 and "1 sessions finished" in done.stdout, f"{done.returncode} {done.stdout}")
+        check(done.returncode == 0 and "1 session finished" in done.stdout, f"{done.returncode} {done.stdout}")
     check_accounts(sojourn, database)
 
 

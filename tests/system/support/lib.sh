@@ -6,6 +6,8 @@ build=$(cd "$1" && pwd)
 sojourn=$build/bin/sojourn
 sojournd=$build/bin/sojournd
 samples=$build/tests/samples
+tests=$(cd "$(dirname "$0")" && pwd)
+tests=${tests%/tests/*}/tests
 scratch=$(mktemp -d)
 export XDG_STATE_HOME=$scratch/state XDG_CACHE_HOME=$scratch/cache
 export XDG_RUNTIME_DIR=$scratch/run
@@ -29,6 +31,12 @@ query() {
     sqlite3 "$1" "$2" || fail "sqlite3 could not run: $2"
 }
 
+# answer FILE SQL: as query, of single calls, too
+answer() {
+    "$sojourn" sql --csv "$2" "$1" >answer.csv || fail "sojourn could not run: $2"
+    sed 1d answer.csv
+}
+
 # accounted FILE: sent = stored + counted lost, in every session, by both parties' own figures, and
 # nothing is left in the spool or in the runtime directory.
 accounted() {
@@ -41,6 +49,8 @@ accounted() {
         "$(query "$1" "SELECT sum(stored_calls) FROM sessions")"
     equal "losses counted by gaps of $1" "$(query "$1" "SELECT sum(lost_calls) FROM sessions")" \
         "$(query "$1" "SELECT coalesce(sum(calls), 0) FROM gaps")"
+    equal "sums that contradict others in $1" "" \
+        "$(answer "$1" "$(cat "$tests/system/support/contradictions.sql")" | head -3)"
     equal "leftovers in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"
     equal "leftovers of the session" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
 }

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,13 @@ def wait_for(what, condition, seconds=PATIENCE_S):
         check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
         time.sleep(0.02)
     return value
+
+
+def function_lines(text):
+    """What the lines of a function.txt say, without their numbers, times and threads; each names a thread."""
+    lines = [re.fullmatch(r"\d+\[\d+,\d+\](.*) tid:[1-9]\d*( ~)?", line) for line in text.splitlines()]
+    check(None not in lines, f"not a line of function.txt, or without a thread: {text[:2000]}")
+    return [line[1] + (line[2] or "") for line in lines]
 
 
 def sample_text(name):
@@ -163,6 +171,14 @@ def check_accounts(sojourn, database):
             f"WHERE session_id = {row['session_id']} AND reason <> 'orphan'",
         )[0]["calls"]
         check(gaps == row["device_lost_calls"], f"gaps count {gaps} calls: {row}")
+    check_sums(sojourn, database)
+
+
+def check_sums(sojourn, database):
+    """Calls, call paths and functions agree, and no time counts twice."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "contradictions.sql"), encoding="utf-8") as file:
+        rows = sojourn.sql(database, file.read())
+    check(not rows, f"{len(rows)} sums contradict others: {rows[:3]}")
 
 
 def main(test):

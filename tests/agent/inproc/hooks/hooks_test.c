@@ -128,6 +128,12 @@ static void refuse_functions(const char *directory)
     plan.patches[1].original[4] ^= 1; /* the head, written last */
     leave_alone(SJ_SKIP_CODE_DIFFERS);
     build_plan(&plan, OFFSET);
+    /* Behind the jump, in the window, which the stub repeats. */
+    plan.patches[1].window = 6;
+    memcpy(plan.patches[1].original, sample_bytes, 6);
+    plan.patches[1].original[5] ^= 1;
+    leave_alone(SJ_SKIP_CODE_DIFFERS);
+    build_plan(&plan, OFFSET);
     plan.patches[1].kind = SJ_PATCH_TRAP;
     plan.patches[1].bytes = 1;
     leave_alone(SJ_SKIP_TAIL_BLOCKED);

@@ -244,10 +244,20 @@ static void reuse_slots(const char *directory)
     CHECK(atomic_load(&header->events_refused) == 2000);
     CHECK(atomic_load(&header->calls_refused) == 1000);
     tally sum = {0};
+    sj_thread_slot *slot = arena_slot(arena, 0);
+    /* What is said of a thread is of no later one. */
+    atomic_store(&slot->dropped_calls, 3);
+    atomic_store(&slot->dropped_events, 5);
+    atomic_store(&slot->waited_ticks, 7);
+    atomic_store(&slot->cpu_ns, 9);
+    atomic_store(&slot->allocated_bytes, 11);
     free_slot(0, &sum);
     CHECK(sum.enters == 1000 && sum.leaves == 1000);
     run_thread();
-    CHECK(arena_slot(arena, 0)->tid != first_tid);
+    CHECK(slot->tid != first_tid);
+    CHECK(atomic_load(&slot->dropped_calls) == 0 && atomic_load(&slot->dropped_events) == 0);
+    CHECK(atomic_load(&slot->waited_ticks) == 0 && atomic_load(&slot->cpu_ns) == 0);
+    CHECK(atomic_load(&slot->allocated_bytes) == 0);
     CHECK(atomic_load(&arena_slot(arena, 0)->chunk_sequence) == 1);
     sum = (tally){0};
     free_slot(0, &sum);
@@ -337,8 +347,9 @@ static void wait_for(pid_t child)
 
 static void fork_with_handlers(const char *directory)
 {
+    enum { FILLING = 50000 };
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
-    call_times(10);
+    call_times(FILLING); /* what the parent dropped, it notes itself */
     sj_recorder_park();
     call_times(5);
     const pid_t child = fork();
@@ -353,6 +364,9 @@ static void fork_with_handlers(const char *directory)
         snprintf(path, sizeof(path), "%s/2.1.arena", directory);
         uint8_t *own = map_arena_file(path);
         CHECK(own != NULL && arena_slot(own, 0)->tid == (uint32_t)getpid());
+        const sj_record *first =
+            (const sj_record *)(own + sj_arena_chunk_offset(2, 2, 0, 0) + SJ_CHUNK_HEADER_BYTES);
+        CHECK(sj_record_tag(first) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER);
         tally sum = {0};
         drain_thread(own, 0, false, &sum);
         CHECK(sum.enters == 7 && sum.leaves == 7);
@@ -361,7 +375,7 @@ static void fork_with_handlers(const char *directory)
     sj_recorder_unpark();
     call_times(20);
     wait_for(child);
-    check_account(0, (tally){0}, 35);
+    check_account(0, (tally){0}, FILLING + 25);
 }
 
 static void test_a_forked_child_records_into_its_own_arena(void **state)
