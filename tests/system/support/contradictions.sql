@@ -1,6 +1,8 @@
 /* Rows are figures of a database that contradict each other; every database has to give none. Sums
  * of single calls may differ from sums of ticks by the rounding of each call, 1 ns. Times of calls
- * are kept in steps of the clock, times of threads are not. */
+ * are kept in steps of the clock, times of threads are not. Single calls are summed by call_groups,
+ * which walks over the stored blocks: GROUP BY over `calls` sorts every call. */
+WITH c AS MATERIALIZED (SELECT session_id, function_id, calls, self_ns FROM call_groups('session,function'))
 SELECT 'own time of a call exceeds its duration' AS what, call_id AS of, self_ns, duration_ns FROM calls
 WHERE self_ns > duration_ns OR self_ns < 0
 UNION ALL
@@ -24,12 +26,10 @@ LEFT JOIN (SELECT session_id, function_id, sum(self_ns) AS self_ns, count(*) AS 
 AS p USING (session_id, function_id) WHERE abs(f.self_ns - p.self_ns) > p.paths
 UNION ALL
 SELECT 'calls of a function differ from its single calls', function_id, f.calls, c.calls FROM function_stats AS f
-JOIN sessions AS s USING (session_id) LEFT JOIN (SELECT session_id, function_id, count(duration_ns) AS calls FROM calls
-GROUP BY 1, 2) AS c USING (session_id, function_id) WHERE s.mode <> 'profile' AND f.calls <> 0 AND c.calls IS NOT f.calls
+JOIN sessions AS s USING (session_id) LEFT JOIN c USING (session_id, function_id) WHERE s.mode <> 'profile' AND f.calls <> 0 AND c.calls IS NOT f.calls
 UNION ALL
 SELECT 'own time of a function differs from its single calls', function_id, f.self_ns, c.self_ns FROM function_stats
-AS f JOIN (SELECT session_id, function_id, sum(self_ns) AS self_ns FROM calls GROUP BY 1, 2) AS c
-USING (session_id, function_id) WHERE abs(f.self_ns - c.self_ns) > f.calls
+AS f JOIN c USING (session_id, function_id) WHERE abs(f.self_ns - c.self_ns) > f.calls
 UNION ALL
 SELECT 'calls of a thread took longer than it lived', thread_id, c.total_ns, t.ended_ns - t.started_ns FROM threads AS t
 JOIN sessions AS s USING (session_id) JOIN (SELECT thread_id, sum(duration_ns) AS total_ns FROM calls JOIN streams USING (stream_id, thread_id)
