@@ -2,7 +2,8 @@
  * of single calls may differ from sums of ticks by the rounding of each call, 1 ns. Times of calls
  * are kept in steps of the clock, times of threads are not. Single calls are summed by call_groups,
  * which walks over the stored blocks: GROUP BY over `calls` sorts every call. */
-WITH c AS MATERIALIZED (SELECT session_id, function_id, calls, self_ns FROM call_groups('session,function'))
+WITH c AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns
+FROM call_groups('session,function') GROUP BY 1, 2)
 SELECT 'own time of a call exceeds its duration' AS what, call_id AS of, self_ns, duration_ns FROM calls
 WHERE self_ns > duration_ns OR self_ns < 0
 UNION ALL
@@ -14,7 +15,7 @@ WHERE self_ns > total_ns
 UNION ALL
 SELECT 'callees of a path took longer than its calls', p.path_id, sum(c.total_ns), p.total_ns FROM call_paths AS c
 JOIN call_paths AS p ON p.path_id = c.parent_path_id WHERE NOT p.rare AND p.calls > 0
-AND NOT EXISTS (SELECT 1 FROM gaps AS g WHERE g.session_id = p.session_id AND g.events > 0)
+AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 GROUP BY p.path_id HAVING sum(c.total_ns) > p.total_ns + count(*)
 UNION ALL
 SELECT 'calls of functions and of paths differ', function_id, f.calls, p.calls FROM function_stats AS f
