@@ -321,6 +321,20 @@ test("a slow call is explained beside a typical one", async () => {
     const itself = rows.filter((row) => row[1] === "0");
     assert.deepEqual(itself.map((row) => [row[0], row[3], row[5], row[6]]), [["parse_line", duration(call.self_ns), "1", "1"]]);
     assert.notEqual(itself[0][4], "–", "the typical call stands beside it");
+    const [top] = rows;
+    const where = top[1] === "0" ? "itself" : `${top[1]} below it`;
+    const calls = top[5] === top[6] ? ", called as often in both." : `: ${top[5]} call${top[5] === "1" ? "" : "s"} instead of ${top[6]}.`;
+    await page.getByText(`${top[0]} ${where}${calls}`).waitFor({ timeout: 5000 });
+    const [measured] = await sql(`SELECT cpu_ns, duration_ns - self_ns AS below_ns FROM calls WHERE call_id = ${call.call_id}`);
+    const parts = await texts(rowsOf(page, "Time of both calls, by what it was spent on"));
+    assert.deepEqual(parts.map((row) => row[0]),
+        ["CPU", "Ready, but not running", "Blocked", "Waiting for the recorder", "Calls below it", "Itself"]);
+    assert.equal(parts[0][1], duration(measured.cpu_ns));
+    assert.match(parts[0][3], /^\+/, "it took more CPU time than a typical call");
+    assert.equal(parts[4][1], duration(measured.below_ns));
+    assert.equal(parts[5][1], duration(call.self_ns));
+    const values = await texts(rowsOf(page, "Values that differ"));
+    assert.equal(values.find((row) => row[0] === "Argument 1")[1], "77");
     await page.context().close();
 });
 

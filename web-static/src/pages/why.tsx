@@ -2,11 +2,12 @@
 import { useSql } from "../answers";
 import type { Overview } from "../api";
 import { anySelfUntimedSql, anyUntimedSql, isDoubtful, isUntimed, selfUntimedSql } from "../estimates";
-import { count, duration, estimated } from "../format";
+import { count, counted, duration, estimated } from "../format";
 import { route } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
 import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
+import { Differences } from "./why_differs";
 
 // A call of the function whose duration is nearest to the median of the stored histogram.
 const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags,
@@ -149,8 +150,10 @@ export function WhyView({ session }: { session: Overview }) {
                     {top && top.difference !== 0 ? (
                         <>
                             Most of the difference, {signed(top.difference, hasEstimate(top))}, is <span class="mono">{top.name}</span>
-                            {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}:{" "}
-                            {count(top.slow?.calls ?? 0)} calls instead of {count(top.typical?.calls ?? 0)}.
+                            {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}
+                            {top.slow?.calls === top.typical?.calls
+                                ? ", called as often in both."
+                                : `: ${counted(top.slow?.calls ?? 0, "call")} instead of ${count(top.typical?.calls ?? 0)}.`}
                         </>
                     ) : null}
                 </p>
@@ -171,6 +174,7 @@ export function WhyView({ session }: { session: Overview }) {
                 />
                 {pairs.length > 200 ? <p class="dim">The first 200 of {count(pairs.length)}.</p> : null}
             </Panel>
+            <Differences session={session.id} call={asked} typical={String(other.call_id)} />
         </section>
     );
 }
