@@ -4,7 +4,6 @@ of their callers - is what the rows of `calls` add up to.
 
 choices.py BUILD_FOLDER
 """
-import json
 import os
 import sqlite3
 import subprocess
@@ -13,13 +12,13 @@ from collections import defaultdict
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, json_rows, main
 
 
 def rows_of(sojourn, *arguments):
     done = sojourn.run([*arguments, "--json"], capture_output=True, text=True)
     check(done.returncode == 0, f"{arguments}: {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json_rows(done.stdout)
 
 
 class Calls:
@@ -210,7 +209,7 @@ def open_calls(sojourn):
                             (["--to", f"{begun}ns"], [row for row in rows if row["start_ns"] <= begun])):
         count = sum(row["ending"] == "open" for row in chosen)
         done = sojourn.run(["report", *options, database], capture_output=True, text=True)
-        check(count > 0 and f"\n{len(chosen)} calls, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
+        check(count > 0 and f"\n{len(chosen)} call{'' if len(chosen) == 1 else 's'}, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
               f"{options}: {count} of {len(chosen)} calls are open: {done.stdout}")
 
 

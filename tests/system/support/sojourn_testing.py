@@ -24,6 +24,13 @@ IS_LONG = os.environ.get("SJ_LONG", "") not in ("", "0")
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples")
 
 
+def json_rows(text):
+    """The rows of what a command writes with --json."""
+    written = json.loads(text)
+    check(set(written) == {"schema", "rows"} and written["schema"] == 1, f"not the rows of a command: {str(text)[:200]}")
+    return written["rows"]
+
+
 class Failure(Exception):
     """A check that did not hold."""
 
@@ -130,7 +137,7 @@ class Sojourn:
             capture_output=True, text=True,
         )
         check(done.returncode == 0, f"sql failed: {query}\n{done.stderr}")
-        return json.loads(done.stdout)
+        return json_rows(done.stdout)
 
     def sql_once_made(self, database, query):
         """Rows of a query; none while the recorder has not made the database."""
@@ -139,7 +146,7 @@ class Sojourn:
         done = self.run(["sql", "--json", query, database], capture_output=True, text=True)
         check(done.returncode == 0 or "it holds no recording" in done.stderr,
               f"sql failed: {query}\n{done.stderr}")
-        return json.loads(done.stdout) if done.returncode == 0 else []
+        return json_rows(done.stdout) if done.returncode == 0 else []
 
     @contextlib.contextmanager
     def sql_lines(self, database, query):

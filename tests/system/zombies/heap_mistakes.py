@@ -3,13 +3,12 @@
 functions on all stacks, in programs of gcc and clang at -O0 and -O2, stripped or not; programs without
 mistakes print and return the same. heap_mistakes.py BUILD_FOLDER SAMPLES; SJ_LONG=1: at every level of
 optimisation, mistakes of C++ and the program with handlers and forks of its own by each compiler."""
-import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import IS_LONG, check, main
+from sojourn_testing import IS_LONG, check, json_rows, main
 
 USE, WRITE, DROP, MAKE = "read_block", "write_block", "drop_block", "make_block"
 # Mistake: (kind, own functions that used, freed, allocated, bytes of the block, offset)
@@ -188,7 +187,7 @@ def calls_around(sojourn, database, finding):
     done = sojourn.run(["sql", "--query", "zombie_calls", "--param", f"zombie={finding}", "--json", database],
                        capture_output=True, text=True)
     check(done.returncode == 0, f"{done}")
-    return [(row["moment"], row["relation"], row["function"]) for row in json.loads(done.stdout)]
+    return [(row["moment"], row["relation"], row["function"]) for row in json_rows(done.stdout)]
 
 
 def test_calls(sojourn, folder):
