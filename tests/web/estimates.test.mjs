@@ -181,8 +181,8 @@ test("flame graphs and their tables mark them", async () => {
         await openTwin(page);
         await tableOf("Functions above their callers").first().waitFor();
         (await texts(tableOf("Functions above their callers"))).filter((row) => row[1] === "0").forEach(([name, , self]) => checkRow(name, [], [self]));
-        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("check_line")}${chosen}`, base).href);
-        await page.getByText(/^check_line: ~.* total, ~.* self/).waitFor();
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("hash_word")}${chosen}`, base).href);
+        await page.getByText(/^hash_word: ~.* total, ~.* self/).waitFor();
         await page.locator(".flame canvas").nth(1).waitFor();
         await openTwin(page);
         await tableOf("The function above its callees").first().waitFor();
@@ -220,7 +220,7 @@ test("overview, live view and crash page mark functions and single calls", async
 test("the timeline marks calls, their callers and callees, and the sums of an area", async () => {
     const { count, duration, estimated } = format;
     const [call] = await sql(`SELECT c.call_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.depth, f.name FROM calls c JOIN functions f USING (function_id)
-        WHERE c.session_id = ${ADAPTIVE} AND c.flags = 16 AND c.duration_ns BETWEEN 50 AND 2000 AND f.name = 'check_line' LIMIT 1`);
+        WHERE c.session_id = ${ADAPTIVE} AND c.flags = 16 AND c.duration_ns BETWEEN 20 AND 2000 AND f.name = 'hash_word' LIMIT 1`);
     const room = Math.max(40, call.duration_ns);
     const page = await openPage(`/sessions/${ADAPTIVE}?view=timeline&call=${call.call_id}&from=${call.start_ns - room}&to=${call.end_ns + room}`);
     const details = page.getByRole("region", { name: "Selected call" });

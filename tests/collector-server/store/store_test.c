@@ -143,6 +143,41 @@ static void order_and_restarts_do_not_change_the_sums(void **state)
     }
 }
 
+/* Blocks with calls without a clock; the store is opened anew before each, if `restarts`. */
+static char *count_untimed(lab_file *lab, bool restarts)
+{
+    enum { BLOCKS = 4 };
+    frame_maker_deinit(&lab->maker);
+    frame_maker_init(&lab->maker, 1);
+    lab->maker.counted = true;
+    lab_file_put_metadata(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if (restarts) {
+            sj_store_close(lab->store);
+            lab_file_open(lab, 0, 0);
+        }
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, 2000, 0));
+        lab_file_commit(lab);
+    }
+    return lab_file_ask(lab, "SELECT function_id % 8, sum(calls), sum(untimed_calls),"
+                             " sum(sampled_calls) FROM function_stats GROUP BY 1 ORDER BY 1");
+}
+
+static void restarts_do_not_change_what_calls_without_a_clock_are_estimated_by(void **state)
+{
+    lab_file *lab = *state;
+    char *straight = count_untimed(lab, false);
+    assert_true(strlen(straight) > 100);
+    sj_store_close(lab->store);
+    lab_file_remove(lab->path);
+    lab_file_open(lab, 0, 0);
+    char *restarted = count_untimed(lab, true);
+    assert_string_equal(restarted, straight);
+    sqlite3_free(straight);
+    sqlite3_free(restarted);
+}
+
 static void a_rolled_back_batch_leaves_nothing(void **state)
 {
     lab_file *lab = *state;
@@ -497,6 +532,9 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(order_and_restarts_do_not_change_the_sums, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(
+            restarts_do_not_change_what_calls_without_a_clock_are_estimated_by, lab_file_set_up,
+            lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_rolled_back_batch_leaves_nothing, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
