@@ -235,7 +235,7 @@ test("the flame graph as SVG has each call path that is wide enough, with the ca
     const page = await open(`${address}exports/flame.svg`);
     const shown = await page.locator("g.p").evaluateAll((paths) => paths.map((path) => {
         const [name, sums] = path.querySelector("title").textContent.split("\n");
-        return [name, Number(path.dataset.d), Number(/, (\d+) calls?$/.exec(sums)[1]), Number(path.dataset.w), Number(path.dataset.s)];
+        return [name, Number(path.dataset.d), Number(/, (\d+) calls?\b/.exec(sums)[1]), Number(path.dataset.w), Number(path.dataset.s)];
     }));
     const rows = await sql(`SELECT name, depth, calls, total_ns, self_ns FROM call_tree(${WHOLE})`);
     const whole = rows.reduce((sum, { depth, total_ns }) => sum + (depth === 0 ? total_ns : 0), 0);
