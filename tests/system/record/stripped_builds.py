@@ -4,7 +4,6 @@ not to be; call counts that never vary are exact; how many sessions are needed i
 
 stripped_builds.py BUILD_FOLDER
 """
-import json
 import os
 import subprocess
 import sys
@@ -75,7 +74,7 @@ def other_code_is_not_compared(sojourn, database):
     check(rows[0]["is_comparable"] == 0 and {row["verdict"] for row in rows[1:]} == {"unmatched"}, f"unmatched: {rows}")
     changed = ask(sojourn, "sql", "--json", "--query", "changed", "--param", "a=name:first", "--param", "b=name:unoptimized",
                            database).stdout
-    check(json.loads(changed) == [], f"changed: {changed}")
+    check(json_rows(changed) == [], f"changed: {changed}")
 
 
 def counts_and_needs_are_said(sojourn, database):
