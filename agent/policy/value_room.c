@@ -2,6 +2,7 @@
 
 #include "proto/block/call_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,20 @@ static bool has_room(const sj_value_rules *rules, size_t rule, size_t managed_va
     return sj_value_rules_have_room(rules, rule, places);
 }
 
+static void write_crowded(const sj_value_rule *rule, size_t most, char text[TEXT_BYTES])
+{
+    char what[32] = "the result";
+    const uint32_t position = sj_value_position(rule->descriptor);
+    if (position != SJ_VALUE_RESULT) {
+        snprintf(what, sizeof(what), "argument %" PRIu32, position);
+    }
+    snprintf(text, TEXT_BYTES,
+             "rule '%s' will not record %s of %.100s: %zu values of a function are recorded at "
+             "most, and "
+             "those of other rules come first; leave some of them out",
+             rule->name, what, rule->function.text, most);
+}
+
 void sj_value_room_each_crowded(const sj_value_rules *rules, size_t managed_values, void *context,
                                 void (*visit)(void *context, const char *text))
 {
@@ -61,11 +76,7 @@ void sj_value_room_each_crowded(const sj_value_rules *rules, size_t managed_valu
         const sj_value_rule *rule = &rules->items[i];
         if (!rule->is_typed && !rule->is_memory && !rule->changes &&
             !has_room(rules, i, managed_values, &most)) {
-            snprintf(
-                text, sizeof(text),
-                "rule '%s' will record nothing of %.100s: %zu values of a function are recorded at "
-                "most, and those of other rules come first; leave some of them out",
-                rule->name, rule->function.text, most);
+            write_crowded(rule, most, text);
             visit(context, text);
         }
     }

@@ -48,8 +48,9 @@ static void the_ninth_value_of_a_method_has_no_room(void **state)
     assert_string_equal(said, "");
     say("Npc:Hit", MANAGED + 1, said);
     assert_string_equal(
-        said, "rule 'r' will record nothing of Npc:Hit: 8 values of a function are recorded at"
-              " most, and those of other rules come first; leave some of them out\n");
+        said,
+        "rule 'r' will not record the result of Npc:Hit: 8 values of a function are recorded at"
+        " most, and those of other rules come first; leave some of them out\n");
 }
 
 static void parameters_that_are_not_there_take_no_room(void **state)

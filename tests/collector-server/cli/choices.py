@@ -211,6 +211,10 @@ def open_calls(sojourn):
         done = sojourn.run(["report", *options, database], capture_output=True, text=True)
         check(count > 0 and f"\n{len(chosen)} call{'s' * (len(chosen) != 1)}, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
               f"{options}: {count} of {len(chosen)} calls are open: {done.stdout}")
+    with sqlite3.connect(database) as store:
+        store.execute("INSERT INTO gaps (session_id, number, reason, calls, events, start_ns, end_ns) VALUES (1, 90, 'waited', 0, 0, 10, 2010)")
+    done = sojourn.run(["report", database], capture_output=True, text=True)
+    check("none lost" in done.stdout and "threads waited for the recorder 1 time, 2.00 us in all" in done.stdout, f"a wait: {done}")
 
 
 def own_output(sojourn, database):
