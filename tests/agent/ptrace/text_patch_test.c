@@ -134,15 +134,13 @@ static void test_threads_are_moved_out_of_what_is_written(void **state)
     assert_true(moved > TOGGLES / 10);
 }
 
-static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **state)
+/* Moves the victim `TOGGLES` times while a signal waits for it. */
+static void move_with_signals(victim *self, sj_signal_returns returns)
 {
-    victim *self = *state;
-    const uint64_t restorer = sj_remote_restorer_find(&self->target);
     uint32_t moved = 0;
     bool back = false;
     const time_t limit = time(NULL) + PATIENCE_S;
-    assert_int_not_equal(restorer, 0);
-    const sj_signal_returns returns = {.of_library = restorer};
+    const unsigned before = *handled;
     for (unsigned i = 0; i < TOGGLES || moved <= TOGGLES / 10; i++) {
         assert_true(time(NULL) < limit);
         sj_text_patch_report report;
@@ -166,7 +164,7 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
         assert_int_equal(report.changed + report.refused, 1);
         back = report.changed != 0 ? !back : back;
         moved += report.changed != 0 ? report.moved : 0;
-        while (*handled != i + 1) {
+        while (*handled != before + i + 1) {
             const struct timespec pause = {.tv_nsec = 20000};
             int status = 0;
             const pid_t ended = waitpid(self->pid, &status, WNOHANG);
@@ -176,6 +174,19 @@ static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **st
             nanosleep(&pause, NULL);
         }
     }
+}
+
+static void test_signals_that_wait_while_a_thread_is_moved_are_handled(void **state)
+{
+    victim *self = *state;
+    const uint64_t restorer = sj_remote_restorer_find(&self->target);
+    assert_int_not_equal(restorer, 0);
+    move_with_signals(self, (sj_signal_returns){.of_library = restorer});
+}
+
+static void test_handlers_with_a_restorer_of_their_own_are_handled(void **state)
+{
+    move_with_signals(*state, (sj_signal_returns){0});
 }
 
 static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)
@@ -259,6 +270,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_threads_are_moved_out_of_what_is_written, start, stop),
         cmocka_unit_test_setup_teardown(test_signals_that_wait_while_a_thread_is_moved_are_handled,
+                                        start, stop),
+        cmocka_unit_test_setup_teardown(test_handlers_with_a_restorer_of_their_own_are_handled,
                                         start, stop),
         cmocka_unit_test_setup_teardown(test_a_group_with_other_bytes_is_left_alone_as_a_whole,
                                         start, stop),
