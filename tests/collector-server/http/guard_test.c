@@ -3,8 +3,9 @@
 #include "collector-server/http/login.h"
 #include "tests/support/check.h"
 
-#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +123,31 @@ static void a_token_is_the_owners_alone(void **state)
     rmdir(folder);
 }
 
+/* On a full disk: here, of a process that may write no file. */
+static void a_token_that_could_not_be_written_is_made_anew(void **state)
+{
+    char folder[] = "/tmp/sj_login_XXXXXX";
+    char path[64];
+    sj_login login = {0};
+    sj_error error = {0};
+    struct rlimit before;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/token", folder);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    const sj_status status = sj_login_load(path, &login, &error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(status, SJ_EIO);
+    assert_false(login.has_token);
+    assert_int_equal(sj_login_load(path, &login, &error), SJ_OK);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +155,7 @@ int main(void)
         cmocka_unit_test(an_origin_is_that_of_the_whole_host),
         cmocka_unit_test(addresses_of_the_loopback_are_known),
         cmocka_unit_test(a_token_is_the_owners_alone),
+        cmocka_unit_test(a_token_that_could_not_be_written_is_made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
