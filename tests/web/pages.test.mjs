@@ -79,6 +79,7 @@ test("the overview finds the calls with most time of their own among all calls",
             async () => (await shown()).map((row) => [row[0].replace("▸ ", ""), row[2], row[3]]),
             wanted.map((row) => [row.ending === "open" ? `${row.name} open` : row.name, duration(row.self_ns), duration(row.duration_ns)]),
         );
+        assert.equal(await page.getByRole("region", { name: title }).getByText("The first 10 are shown.").count(), wanted.length === 10 ? 1 : 0);
         await page.context().close();
     }
 });
