@@ -254,4 +254,8 @@ typedef struct sj_zombie_row {
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
 
+/* sj_store_digest adds bytes to two independent 64-bit hashes: an identity among honest planners'
+ * tables, not a defence against forged ones (a session only ever harms its own names). */
+void sj_store_digest(uint64_t digest[2], const void *bytes, size_t size);
+
 #endif

@@ -439,7 +439,7 @@ test("a session is downloaded for other tools", async () => {
     };
     const trace = JSON.parse(await take(/^trace events/));
     const [{ calls }] = await sql(`SELECT count(*) AS calls FROM calls WHERE session_id = ${WHOLE}`);
-    assert.equal(trace.traceEvents.filter(({ ph }) => ph !== "M").length, calls);
+    assert.equal(trace.traceEvents.filter(({ ph }) => ph === "B").length, calls);
     const folded = (await take(/^folded paths/)).trim().split("\n");
     const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
     assert.equal(folded.length, paths);
