@@ -52,7 +52,7 @@ test("the overview shows what SQL answers", async () => {
         row.example,
     ]);
     const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
-    const [slowest] = await sql(`SELECT call_id FROM slow_calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
+    const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
