@@ -191,7 +191,9 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     if (summary->inexact != 0) {
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
     }
-    if (summary->open != 0) {
+    if (strcmp((const char *)sqlite3_column_text(row, 5), "recording") == 0) {
+        snprintf(open, sizeof(open), "; open calls are not counted yet");
+    } else if (summary->open != 0) {
         snprintf(open, sizeof(open), "; %lld open at the end", (long long)summary->open);
     }
     const int64_t threads = sqlite3_column_int64(row, 7);

@@ -52,7 +52,7 @@ test("the overview shows what SQL answers", async () => {
         row.example,
     ]);
     const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
-    const [slowest] = await sql(`SELECT call_id FROM slow_calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
+    const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
@@ -79,6 +79,7 @@ test("the overview finds the calls with most time of their own among all calls",
             async () => (await shown()).map((row) => [row[0].replace("▸ ", ""), row[2], row[3]]),
             wanted.map((row) => [row.ending === "open" ? `${row.name} open` : row.name, duration(row.self_ns), duration(row.duration_ns)]),
         );
+        assert.equal(await page.getByRole("region", { name: title }).getByText("The first 10 are shown.").count(), wanted.length === 10 ? 1 : 0);
         await page.context().close();
     }
 });

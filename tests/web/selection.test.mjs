@@ -460,7 +460,7 @@ test("a selection is saved as one page that opens without a server, and runs not
     assert.deepEqual(rows.map((row) => row[0]).sort(), [...wanted.keys()].sort());
     rows.forEach((row) => assert.equal(row[2], count(wanted.get(row[0]).calls), row[0]));
     assert.ok(rows.some((row) => row[0] === hostile));
-    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM slow_calls s JOIN functions f USING (function_id)
+    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM calls s JOIN functions f USING (function_id)
         WHERE s.session_id = ${WHOLE} AND s.start_ns >= ${half} ORDER BY s.self_ns DESC LIMIT 1`);
     const slow = (await texts(rowsOf(alone, "Single calls with most time of their own")))[0];
     assert.equal(slow[0], slowest.name);

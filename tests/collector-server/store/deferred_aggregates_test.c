@@ -227,6 +227,22 @@ static void run_sql(const lab_file *lab, const char *sql)
     sqlite3_close(database);
 }
 
+static void a_session_ends_though_its_last_block_has_rotted(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    run_sql(lab,
+            "UPDATE blocks SET data = x'00' WHERE block_id = (SELECT max(block_id) FROM blocks)");
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT state, (SELECT count(*) FROM open_calls), (SELECT count(*) FROM blocks)"
+                    " FROM sessions",
+                    "completed|0|6|\n");
+}
+
 static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
 {
     lab_file *lab = *state;
@@ -708,6 +724,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_though_its_last_block_has_rotted,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,
