@@ -145,7 +145,7 @@ for (const [name, file, sessions] of checked) {
         const page = await show(file);
         await checkSums(await read(page), sessions);
         await page.screenshot({ path: path.join(output, `speedscope-${file}.png`) });
-        await page.context().close();
+        await page.close();
     });
 }
 
@@ -243,7 +243,7 @@ test("the flame graph as SVG has each call path that is wide enough, with the ca
     const round = (all) => all.map(([name, depth, calls, width, self]) => `${name} ${depth} ${calls} ${width.toFixed(4)} ${self.toFixed(6)}`).sort();
     assert.ok(wide.some(([name]) => name === "hash <&> \ufffd"), JSON.stringify(wide));
     assert.deepEqual(round(shown), round(wide));
-    await page.context().close();
+    await page.close();
 });
 
 test("no viewer asked another server for anything", () => {
