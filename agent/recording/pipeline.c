@@ -515,11 +515,14 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     summary->cost = (sj_recording_cost){
         .cpu_ns = summary->traced_cpu_ns,
         .probe_cpu_ns = summary->estimated_probe_ns,
-        .hook_cpu_ns = summary->registry.hook_ns,
+        .hook_cpu_ns = summary->registry.hook_ns + summary->registry.jvm_transformed_ns,
         .start_cpu_ns = start_cpu_ns(summary),
         .plan_wall_ns = summary->registry.plan_ns,
         .waited_ns = (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick),
-        .recorder_cpu_ns = summary->drain.cpu_ns};
+        .recorder_cpu_ns = summary->drain.cpu_ns,
+        .watches_memory =
+            recording->changes.policy != NULL && recording->changes.policy->zombies.one_in != 0};
+    sj_recording_cost_limit(&summary->cost);
 }
 
 sj_status sj_pipeline_end_session(sj_recording *recording)

@@ -614,6 +614,8 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     (void)!sj_pipeline_end_session(recording);
     deliver(recording, link);
     sj_pipeline_close_spool(recording);
+    /* This process is the recorder: planning, encoding, storing and sending are in it. */
+    recording->summary.cost.recorder_cpu_ns = sj_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     *summary = recording->summary;
     return SJ_OK;
 }

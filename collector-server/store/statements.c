@@ -111,11 +111,12 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " ended = ?6 WHERE stream_id = ?1",
     [SJ_SQL_STREAM_END] = "UPDATE streams SET ended = 1 WHERE stream_id = ?1",
     [SJ_SQL_STREAM_LAST_BLOCK] =
-        "SELECT b.storage, b.data, EXISTS (SELECT 1 FROM streams AS later WHERE later.session_id ="
-        " s.session_id AND later.thread_id = s.thread_id AND later.own_stack AND s.own_stack AND"
-        " later.number > s.number) FROM streams AS s JOIN blocks AS b USING (stream_id)"
-        " WHERE s.stream_id = ?1 AND b.kind = 1 AND b.quarantined IS NULL"
-        " ORDER BY b.first_event DESC, b.block_id DESC LIMIT 1",
+        "SELECT storage, data, later FROM (SELECT b.storage, b.data, b.quarantined, EXISTS (SELECT "
+        "1"
+        " FROM streams AS n WHERE n.session_id = s.session_id AND n.thread_id = s.thread_id AND"
+        " n.own_stack AND s.own_stack AND n.number > s.number) AS later FROM streams AS s"
+        " JOIN blocks AS b USING (stream_id) WHERE s.stream_id = ?1 AND b.kind = 1"
+        " ORDER BY b.first_event DESC, b.block_id DESC LIMIT 1) WHERE quarantined IS NULL",
     [SJ_SQL_SESSION_LAST_TICKS] =
         "SELECT max((SELECT last_ticks FROM blocks WHERE stream_id = s.stream_id AND kind = 1"
         " ORDER BY first_event DESC LIMIT 1)) FROM streams AS s WHERE s.session_id = ?1",

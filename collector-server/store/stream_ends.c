@@ -10,18 +10,13 @@
 
 #include <stdlib.h>
 
-typedef struct stream_end {
-    uint32_t number;
-    int64_t stream_id;
-} stream_end;
-
 /* Decodes the last block of a stream; it is the store's decoder's until the next block.
  * `*has_later`: another stream of its thread follows. */
-static sj_status read_last(sj_store *store, const stream_end *stream, sj_block *block,
-                           bool *has_later, sj_error *error)
+static sj_status read_last(sj_store *store, int64_t stream_id, sj_block *block, bool *has_later,
+                           sj_error *error)
 {
     sj_statements *sql = &store->sql;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_STREAM_LAST_BLOCK, error, "i", stream->stream_id));
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_STREAM_LAST_BLOCK, error, "i", stream_id));
     SJ_TRY(sj_sql_step(sql, SJ_SQL_STREAM_LAST_BLOCK, error));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_STREAM_LAST_BLOCK);
     sj_slice bytes;
@@ -92,38 +87,44 @@ static sj_status encode_end(const sj_block_header *last, const sj_stack_walk *wa
     return status;
 }
 
-/* Ends one stream, not before `known_ticks`; `*count` grows if a block did. */
-static sj_status end_stream(sj_store *store, const stream_end *stream, uint64_t known_ticks,
-                            uint32_t *count, sj_error *error)
+/* Stores a block that ends all calls of the walk; `*count` grows if it does. */
+static sj_status store_end(sj_store *store, const sj_block_header *last, const sj_stack_walk *walk,
+                           uint64_t ticks, uint32_t *count, sj_error *error)
 {
-    sj_block block;
-    sj_stack_walk walk = {0};
     sj_slice bytes = {0};
-    bool has_later = false;
-    sj_status status = read_last(store, stream, &block, &has_later, error);
-    if (status == SJ_ENOTFOUND || status == SJ_ECORRUPT || status == SJ_EVERSION) {
-        return SJ_OK; /* a stream without blocks, or with one that is reported elsewhere */
-    }
-    SJ_TRY(status);
-    const uint64_t last_ticks = block.header.last_ticks;
-    const uint64_t ticks = has_later || known_ticks < last_ticks ? last_ticks : known_ticks;
-    status = block.header.end_depth > SJ_BLOCK_MAX_STACK_FRAMES || block.header.end_depth == 0
-                 ? SJ_OK
-                 : sj_store_walk_block(store, stream->stream_id, &block, &walk);
-    for (size_t i = 0; i < walk.count; ++i) {
-        walk.frames[i].flags = sj_stack_walk_flags(&walk, (uint32_t)i);
-    }
-    if (status == SJ_OK && walk.count > 0) {
-        status = encode_end(&block.header, &walk, ticks, &bytes);
-    }
+    sj_status status = encode_end(last, walk, ticks, &bytes);
     if (status == SJ_OK && bytes.size > 0) {
         sj_frame_input frame = {.payload = bytes};
         status = sj_store_apply_block(store, &frame, error);
         *count += status == SJ_OK;
     }
-    sj_stack_walk_deinit(&walk);
     free((void *)(uintptr_t)bytes.data);
     return status;
+}
+
+/* Ends one stream, not before `known_ticks`; `*count` grows if a block did. */
+static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_ticks,
+                            uint32_t *count, sj_error *error)
+{
+    sj_block block;
+    sj_stack_walk walk = {0};
+    bool has_later = false;
+    sj_status status = read_last(store, stream_id, &block, &has_later, error);
+    if (status == SJ_OK && block.header.end_depth > 0 &&
+        block.header.end_depth <= SJ_BLOCK_MAX_STACK_FRAMES) {
+        status = sj_store_walk_block(store, stream_id, &block, &walk);
+    }
+    for (size_t i = 0; i < walk.count; ++i) {
+        walk.frames[i].flags = sj_stack_walk_flags(&walk, (uint32_t)i);
+    }
+    if (status == SJ_OK && walk.count > 0) {
+        const uint64_t last_ticks = block.header.last_ticks;
+        const uint64_t ticks = has_later || known_ticks < last_ticks ? last_ticks : known_ticks;
+        status = store_end(store, &block.header, &walk, ticks, count, error);
+    }
+    sj_stack_walk_deinit(&walk);
+    /* a stream that cannot be ended must not keep its session from ending */
+    return status == SJ_EFULL || sj_store_is_own_fault(status) ? SJ_OK : status;
 }
 
 sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state, uint32_t *count,
@@ -131,14 +132,13 @@ sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state, u
 {
     sj_status status = SJ_OK;
     size_t left = 0;
-    stream_end *streams = calloc(state->stream_count + 1, sizeof(*streams));
+    int64_t *streams = calloc(state->stream_count + 1, sizeof(*streams));
     if (streams == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     for (size_t i = 0; i < state->stream_count; ++i) {
         if (!state->streams[i].ended) {
-            streams[left++] = (stream_end){.number = state->streams[i].number,
-                                           .stream_id = state->streams[i].stream_id};
+            streams[left++] = state->streams[i].stream_id;
         }
     }
     int64_t known_ticks = 0;
@@ -147,7 +147,7 @@ sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state, u
                                    state->session_id);
     }
     for (size_t i = 0; i < left && status == SJ_OK; ++i) {
-        status = end_stream(store, &streams[i], (uint64_t)known_ticks, count, error);
+        status = end_stream(store, streams[i], (uint64_t)known_ticks, count, error);
     }
     free(streams);
     return status;

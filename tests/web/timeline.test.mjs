@@ -53,7 +53,7 @@ test("the timeline shows every single call of a window, and those open at its st
     await rowsOf(page, "Calls of the timeline").first().waitFor();
     assert.deepEqual(await single(page), wanted);
     assert.ok(wanted.some((row) => row.startsWith("recorded_progra | 0 | main")));
-    await page.context().close();
+    await page.close();
 });
 
 const inked = (page) =>
@@ -77,7 +77,7 @@ test("merged bars say how many calls they hold, and all add up to those recorded
         sum += answer.rows.reduce((before, row) => before + row[8], 0);
     }
     assert.equal(sum, calls);
-    await page.context().close();
+    await page.close();
 });
 
 // How many points of the canvas have a colour: of the gaps' hatching, faded, or of the stripes over a bar.
@@ -89,7 +89,8 @@ const points = (page, which) =>
             const [red, green, blue, alpha] = data.subarray(at, at + 4);
             const isHatched = alpha > 200 && red > 200 && green > 40 && green < 110 && blue < 60;
             const isStriped = alpha === 255 && Math.max(red, green, blue) < 165 && Math.min(red, green, blue) > 70;
-            found += { faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
+            const isBelow = isHatched && at / 4 / canvas.width > 8 * devicePixelRatio; // not in the line of threads without a track
+            found += { hatchedTrack: Number(isBelow), faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
         }
         return found;
     }, which);
@@ -106,13 +107,21 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await comesTo(() => points(page, "faded"), 0);
     const [stream] = await sql(`SELECT max(stream_id) AS id, min(first_enter_ns) AS "from", max(last_leave_ns) AS "to" FROM streams WHERE session_id = ${VALUED}`);
     const third = Math.floor((stream.to - stream.from) / 3);
+    // A wait loses nothing, and what threads without a track lost is not missing in one.
+    change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
+        VALUES (${VALUED}, ${stream.id}, 91, 'waited', 0, 0, ${stream.from}, ${stream.from + third}),
+            (${VALUED}, NULL, 92, 'no_thread_slot', 7, 14, ${stream.from}, ${stream.to})`);
+    await page.reload();
+    await drawn(page);
+    await comesTo(async () => (await points(page, "hatched")) > 100 && (await points(page, "hatchedTrack")) === 0, true);
+    change(`DELETE FROM gaps WHERE number = 92`);
     change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
         VALUES (${VALUED}, ${stream.id}, 90, 'ring_full', 5, 10, ${stream.from + third}, ${stream.from + 2 * third})`);
     await page.reload();
     await drawn(page);
     await comesTo(async () => (await points(page, "hatched")) > 500, true);
-    change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number = 90`);
-    await page.context().close();
+    change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number IN (90, 91)`);
+    await page.close();
 });
 
 test("calls whose times are not exact are striped, and said to be in the table", async () => {
@@ -142,7 +151,7 @@ test("calls whose times are not exact are striped, and said to be in the table",
     const doubtful = await striped();
     assert.equal(doubtful.said, doubtful.rows);
     assert.ok(doubtful.points > exact.points + 1000, `${exact.points} and ${doubtful.points}`);
-    await page.context().close();
+    await page.close();
 });
 
 test("a pinned track stays in sight, in the address, while the others scroll", async () => {
@@ -171,7 +180,7 @@ test("a pinned track stays in sight, in the address, while the others scroll", a
     await toggle();
     await page.waitForURL((url) => !url.searchParams.has("pins"));
     await shows("recorded_progra: ");
-    await page.context().close();
+    await page.close();
 });
 
 test("pinned tracks that would leave no room for the others scroll with them", async () => {
@@ -183,7 +192,7 @@ test("pinned tracks that would leave no room for the others scroll with them", a
         await page.locator(".timeline canvas").hover({ position: { x: 300 + (Date.now() % 7), y: 150 } });
         return (await page.locator(".timeline > p").textContent()).startsWith("recorded_progra: ");
     }, true);
-    await page.context().close();
+    await page.close();
 });
 
 test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is pinned no more", async () => {
@@ -204,7 +213,7 @@ test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is 
     await page.getByRole("checkbox", { name: /^worker / }).uncheck();
     await comesTo(() => summary.textContent(), "1 of 2 threads");
     assert.equal(new URL(page.url()).searchParams.has("pins"), false);
-    await page.context().close();
+    await page.close();
 });
 
 test("W S A D, wheel and drag move, zoom and select; the address keeps it all", async () => {
@@ -255,7 +264,7 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.mouse.wheel(0, -100);
     await page.keyboard.up("Control");
     await page.waitForURL(/from=\d+&to=\d+/);
-    await page.context().close();
+    await page.close();
 });
 
 test("a click on a call shows its values, callers and callees; search finds the next call", async () => {
@@ -296,7 +305,7 @@ test("a click on a call shows its values, callers and callees; search finds the 
         await page.waitForURL(new RegExp(`call=${id}`));
         await details.getByText(String(id), { exact: true }).waitFor();
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("a slow call is explained beside a typical one", async () => {
@@ -335,7 +344,7 @@ test("a slow call is explained beside a typical one", async () => {
     assert.equal(parts[5][1], duration(call.self_ns));
     const values = await texts(rowsOf(page, "Values that differ"));
     assert.equal(values.find((row) => row[0] === "Argument 1")[1], "77");
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -13,6 +13,10 @@ killed() {
     wait_for stores run.db "$1"
     "$sojourn" sessions run.db 2>err.txt >/dev/null
     equal "said of a living recorder" "" "$(cat err.txt)"
+    if [ "$1" -gt 0 ]; then
+        "$sojourn" report run.db >live.txt
+        grep -q "; open calls are not counted yet" live.txt || fail "report of a recording: $(cat live.txt)"
+    fi
     app=$(pgrep -P "$recorder" -x ends)
     background="$background $app"
     kill -9 "$recorder"

@@ -4,37 +4,15 @@ lies on this machine, in the program or apart from it, and nothing where it does
 
 source_lines.py BUILD_FOLDER
 """
-import json
 import os
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, check, json_rows, main, sample_text
 
-SOURCE = """#include <stdio.h>
-
-__attribute__((noinline)) static int leaf(int n)
-{
-    volatile int sum = 0;
-    for (int i = 0; i < n; i++) {
-        sum += i;
-    }
-    return sum;
-}
-
-__attribute__((noinline)) int outer(int n)
-{
-    return leaf(n) + 1;
-}
-
-int main(void)
-{
-    printf("%d\\n", outer(3));
-    return 0;
-}
-"""
+SOURCE = sample_text("record/source_lines.c")
 LINES = {"leaf": 3, "outer": 12, "main": 17}
 
 
@@ -42,7 +20,7 @@ def shown(sojourn, database):
     done = sojourn.run(["report", "--columns", "source,function", "--json", database],
                        capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
-    return {row["function"]: row["source"] for row in json.loads(done.stdout)}
+    return {row["function"]: row["source"] for row in json_rows(done.stdout)}
 
 
 def expect(sojourn, database, path, label):
