@@ -112,6 +112,19 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
                            &yes, sizeof(yes));
 }
 
+/* list_overwritten names the functions whose hooks the program has overwritten. What it may have
+ * copied elsewhere leads to their stubs, so that those stay. */
+static void list_overwritten(detaching *detach)
+{
+    const sj_text_change *change = &detach->choice.change;
+    detach->report->overwritten = (sj_overwritten){0};
+    for (size_t i = 0; i < change->count; i++) {
+        if (change->patches[i].is_foreign && change->patches[i].group < SJ_HOOK_REPLACED) {
+            sj_overwritten_add(&detach->report->overwritten, change->patches[i].group);
+        }
+    }
+}
+
 /* restore_text takes every change back; what could not be is counted. */
 static sj_status restore_text(detaching *detach, sj_error *error)
 {
@@ -132,13 +145,14 @@ static sj_status restore_text(detaching *detach, sj_error *error)
             sj_tracee_resume_all(&detach->target);
             record_stop(detach, &clock);
             /* A thread that could not be moved out of a window may be elsewhere a moment later. */
-            status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
+            status = status == SJ_OK && done.refused != done.foreign ? SJ_EAGAIN : status;
         }
         if (status != SJ_OK) {
             pause_between(detach, i);
         }
     }
     detach->report->kept = done.refused;
+    list_overwritten(detach);
     return status == SJ_OK || done.refused != 0
                ? SJ_OK
                : sj_fail(error, status, "the text of process %d cannot be restored now: %s",
