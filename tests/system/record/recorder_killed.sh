@@ -52,6 +52,11 @@ equal "said of a finished session" "" "$(cat err.txt)"
 equal "what is left in the runtime directory" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
 equal "what is left in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"
 
+equal "calls of main" 1 "$(calls run.db main)"
+equal "calls without a known end" 0 "$(answer run.db "SELECT count(*) FROM calls WHERE end_ns IS NULL")"
+equal "figures that contradict each other" "" \
+    "$(answer run.db "$(cat "$tests/system/support/contradictions.sql")" | head -3)"
+
 # 2. The program goes on: the next `record` finishes the session, `flush` delivers it.
 rm -f run.db
 killed 1000
