@@ -4,7 +4,12 @@
 
 #include <string.h>
 
-enum { FRAMES_MAX = 512, COPY_BYTES = 64 * 1024, STACK_MAX_BYTES = 64 * 1024 * 1024 };
+enum {
+    FRAMES_MAX = 512,
+    COPY_BYTES = 64 * 1024,
+    COPY_WORDS = COPY_BYTES / sizeof(uint64_t),
+    STACK_MAX_BYTES = 64 * 1024 * 1024
+};
 
 /* What one look at all threads carries along. */
 typedef struct quiet_look {
@@ -46,15 +51,18 @@ static bool is_ours(const quiet_look *look, uint64_t pc)
     return false;
 }
 
-/* is_interrupted: at `address` lies the return address of a signal handler that interrupted code of
- * ours. */
-static bool is_interrupted(const quiet_look *look, uint64_t word, uint64_t address)
+/* is_interrupted: the `count` bytes at `address` begin with the return address of a signal handler
+ * that interrupted code of ours. */
+static bool is_interrupted(const quiet_look *look, const void *bytes, size_t count,
+                           uint64_t address)
 {
     const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
+    uint64_t word;
     uint64_t pc_at = 0;
     uint64_t pc = 0;
     bool is_shown;
-    return sj_signal_is_return(&returns, word) &&
+    memcpy(&word, bytes, sizeof(word));
+    return sj_signal_is_frame(&returns, bytes, count) &&
            sj_signal_find_pc(look->target, &returns, word, address, &pc_at, &is_shown) == SJ_OK &&
            sj_tracee_read(look->target, pc_at, &pc, sizeof(pc)) == SJ_OK && is_ours(look, pc);
 }
@@ -63,11 +71,10 @@ static bool is_interrupted(const quiet_look *look, uint64_t word, uint64_t addre
 static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy *copy)
 {
     const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
-    bool found = sj_signal_context_start(&copy->state, &returns) != (copy->low & ~UINT64_C(7));
+    bool found =
+        sj_signal_context_start(look->target, &copy->state, &returns) != (copy->low & ~UINT64_C(7));
     for (size_t at = 0; at + sizeof(uint64_t) <= copy->size && !found; at += sizeof(uint64_t)) {
-        uint64_t word;
-        memcpy(&word, copy->bytes + at, sizeof(word));
-        found = is_interrupted(look, word, copy->low + at);
+        found = is_interrupted(look, copy->bytes + at, copy->size - at, copy->low + at);
     }
     return found;
 }
@@ -77,18 +84,19 @@ static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy 
  */
 static bool may_hide(const quiet_look *look, uint64_t low)
 {
-    static uint64_t words[COPY_BYTES / sizeof(uint64_t)];
+    static uint64_t words[(COPY_BYTES + SJ_SIGNAL_FRAME_BYTES) / sizeof(uint64_t)];
     sj_remote_range stack;
     bool grows;
     bool found = sj_remote_mapping_find(look->target->pid, low, &stack, &grows) != SJ_OK;
     low &= ~UINT64_C(7);
     for (uint64_t at = low; !found && at < stack.high && at - low < STACK_MAX_BYTES;
-         at += sizeof(words)) {
+         at += COPY_BYTES) {
         const size_t bytes =
             stack.high - at < sizeof(words) ? (size_t)(stack.high - at) : sizeof(words);
         found = sj_tracee_read(look->target, at, words, bytes) != SJ_OK;
-        for (size_t i = 0; i < bytes / sizeof(words[0]) && !found; i++) {
-            found = is_interrupted(look, words[i], at + i * sizeof(words[0])) ||
+        for (size_t i = 0; i * sizeof(words[0]) < bytes && i < COPY_WORDS && !found; i++) {
+            const size_t offset = i * sizeof(words[0]);
+            found = is_interrupted(look, &words[i], bytes - offset, at + offset) ||
                     (look->places != NULL && sj_remote_is_in(&look->places->fork, words[i]));
         }
     }

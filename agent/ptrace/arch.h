@@ -41,8 +41,13 @@ typedef struct sj_signal_returns {
     uint64_t of_agent;
 } sj_signal_returns;
 
-/* sj_signal_is_return returns whether a word of a stack is the return address of a handler. */
-bool sj_signal_is_return(const sj_signal_returns *returns, uint64_t word);
+/* Bytes of a stack that sj_signal_is_frame looks at. */
+enum { SJ_SIGNAL_FRAME_BYTES = 200 };
+
+/* sj_signal_is_frame returns whether `bytes`, which lie on a stack, begin with the return address
+ * of a handler, with the context that the handler interrupted behind it. A restorer that `returns`
+ * does not name is known by the context; for that, `count` is SJ_SIGNAL_FRAME_BYTES at least. */
+bool sj_signal_is_frame(const sj_signal_returns *returns, const uint8_t *bytes, size_t count);
 
 /* sj_signal_find_pc gives the address at which an interrupted context keeps its program counter,
  * when the return address `word` of a handler lies at `at`; of a context that the agent has
@@ -54,7 +59,8 @@ SJ_MUST_CHECK sj_status sj_signal_find_pc(const sj_tracee *target, const sj_sign
 /* sj_signal_context_start gives where to look for the first restorer on the stack of a thread: its
  * stack pointer, or the address before it, when the thread is in the restorer and has taken it from
  * the stack already. */
-uint64_t sj_signal_context_start(const sj_registers *state, const sj_signal_returns *returns);
+uint64_t sj_signal_context_start(const sj_tracee *target, const sj_registers *state,
+                                 const sj_signal_returns *returns);
 
 /* A call of a function of the target in one of its threads, made so that the thread finds back to
  * what it did by itself: the context lies on its stack as that of a signal, and the function

@@ -198,7 +198,7 @@ static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
 /* leave_contexts does so for the contexts that signal handlers of a thread have interrupted. */
 static sj_text_patch *leave_contexts(const patching *work, const sj_registers *state)
 {
-    const uint64_t low = sj_signal_context_start(state, &work->returns);
+    const uint64_t low = sj_signal_context_start(work->target, state, &work->returns);
     const ssize_t got = pread(work->target->memory, work->stack, STACK_SCAN_BYTES, (off_t)low);
     sj_text_patch *stuck = NULL;
     for (ssize_t at = 0; at + (ssize_t)sizeof(uint64_t) <= got; at += (ssize_t)sizeof(uint64_t)) {
@@ -207,7 +207,7 @@ static sj_text_patch *leave_contexts(const patching *work, const sj_registers *s
         uint64_t before = 0;
         bool is_shown;
         memcpy(&word, work->stack + at, sizeof(word));
-        if (!sj_signal_is_return(&work->returns, word) ||
+        if (!sj_signal_is_frame(&work->returns, work->stack + at, (size_t)(got - at)) ||
             sj_signal_find_pc(work->target, &work->returns, word, low + (uint64_t)at, &pc_at,
                               &is_shown) != SJ_OK ||
             sj_tracee_read(work->target, pc_at, &before, sizeof(before)) != SJ_OK) {

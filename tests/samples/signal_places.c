@@ -102,17 +102,17 @@ static void set_action(int number, void (*handler)(int, siginfo_t *, void *), in
 }
 
 /* Installed past the C library, with a restorer of its own. */
-__asm__(".text\nown_restorer: mov $15, %rax\nsyscall\n");
+__asm__(".text\nown_restorer: movq $15, %rax\nsyscall\n");
 extern const char own_restorer[];
 
-static void set_raw(int number)
+static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
 {
     const struct {
         void (*handler)(int, siginfo_t *, void *);
         unsigned long flags;
         const void *restorer;
         unsigned long mask;
-    } action = {step, SA_SIGINFO | 0x04000000, own_restorer, 0};
+    } action = {function, SA_SIGINFO | 0x04000000, own_restorer, 0};
     syscall(SYS_rt_sigaction, number, &action, NULL, sizeof(action.mask));
 }
 
@@ -289,6 +289,36 @@ static void run_until_told(void)
            outside * 20 > steps, is_own(SIGTRAP, step) && is_own(SIGTERM, end), (long)unlike);
 }
 
+/* Waits in a place that is not the program's until it is told to go on. */
+static void hold(int number, siginfo_t *info, void *context)
+{
+    static int has_held;
+    char told;
+    (void)number;
+    (void)info;
+    steps++;
+    if (!has_held && !is_program((void *)*register_of(context, REG_RIP))) {
+        has_held = 1;
+        puts("held");
+        fflush(stdout);
+        has_held += (int)read(STDIN_FILENO, &told, 1);
+        is_over = 1;
+    }
+}
+
+/* A handler that the agent does not know of returns into a stub after the agent has left. */
+static void run_held(void)
+{
+    long sum = 0;
+    set_raw(SIGTRAP, hold);
+    puts("ready");
+    fflush(stdout);
+    while (!is_over) {
+        sum = run_stepped();
+    }
+    printf("held: sum %ld\n", sum);
+}
+
 int main(int count_of_arguments, char **arguments)
 {
     const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
@@ -305,11 +335,13 @@ int main(int count_of_arguments, char **arguments)
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");
     } else if (strcmp(arguments[1], "raw") == 0) {
-        set_raw(SIGTRAP);
+        set_raw(SIGTRAP, step);
         const long sum = run_stepped();
         printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);
     } else if (strcmp(arguments[1], "turns") == 0) {
         run_turns();
+    } else if (strcmp(arguments[1], "held") == 0) {
+        run_held();
     } else if (strcmp(arguments[1], "attached") == 0) {
         run_until_told();
     } else {

@@ -181,8 +181,8 @@ test("flame graphs and their tables mark them", async () => {
         await openTwin(page);
         await tableOf("Functions above their callers").first().waitFor();
         (await texts(tableOf("Functions above their callers"))).filter((row) => row[1] === "0").forEach(([name, , self]) => checkRow(name, [], [self]));
-        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("check_line")}${chosen}`, base).href);
-        await page.getByText(/^check_line: ~.* total, ~.* self/).waitFor();
+        await page.goto(new URL(`/sessions/${ADAPTIVE}?view=flame&mode=around&function=${await functionId("hash_word")}${chosen}`, base).href);
+        await page.getByText(/^hash_word: ~.* total, ~.* self/).waitFor();
         await page.locator(".flame canvas").nth(1).waitFor();
         await openTwin(page);
         await tableOf("The function above its callees").first().waitFor();
@@ -220,7 +220,7 @@ test("overview, live view and crash page mark functions and single calls", async
 test("the timeline marks calls, their callers and callees, and the sums of an area", async () => {
     const { count, duration, estimated } = format;
     const [call] = await sql(`SELECT c.call_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.depth, f.name FROM calls c JOIN functions f USING (function_id)
-        WHERE c.session_id = ${ADAPTIVE} AND c.flags = 16 AND c.duration_ns BETWEEN 50 AND 2000 AND f.name = 'check_line' LIMIT 1`);
+        WHERE c.session_id = ${ADAPTIVE} AND c.flags = 16 AND c.duration_ns BETWEEN 20 AND 2000 AND f.name = 'hash_word' LIMIT 1`);
     const room = Math.max(40, call.duration_ns);
     const page = await openPage(`/sessions/${ADAPTIVE}?view=timeline&call=${call.call_id}&from=${call.start_ns - room}&to=${call.end_ns + room}`);
     const details = page.getByRole("region", { name: "Selected call" });
@@ -360,7 +360,7 @@ test("one file marks them, and shows no columns for it", async () => {
     for (const [name, , , total, self, ...times] of await texts(table.locator("tbody tr"))) {
         checkRow(name, [total, ...times], [self]);
     }
-    const slow = await sql(`SELECT s.flags, s.self_ns, f.name FROM slow_calls s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} ORDER BY s.self_ns DESC LIMIT 10`);
+    const slow = await sql(`SELECT s.flags, s.self_ns, f.name FROM calls s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND s.self_ns >= 1000 ORDER BY s.self_ns DESC LIMIT 10`);
     const shown = await texts(rowsOf(alone, "Single calls with most time of their own"));
     assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, isSelfOfCall(row.name, row.flags))));
     await openTwin(alone);

@@ -69,12 +69,31 @@ def test_attached(sojourn, samples):
         check(process.wait() == 0 and said == b"rounds 1, failed 0, outside 0, own 1, unlike 0\n", f"it said {said}")
 
 
+def hold_and_leave(sojourn, samples):
+    """A handler that the C library does not know of, with a restorer of its own, has interrupted a stub, and
+    returns there when the recording is over."""
+    command = [os.path.join(samples, "signal_places"), "held"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        check(process.stdout.readline() == b"ready\n", "it does not begin")
+        with subprocess.Popen([sojourn.program, "attach", str(process.pid), "-q", "-o", sojourn.path("held.db")]) as recorder:
+            check(process.stdout.readline() == b"held\n", "no step came to a stub")
+            recorder.send_signal(signal.SIGINT)
+        said, _ = process.communicate(b"on")
+        check((process.returncode, said) == (0, b"held: sum 6560\n"), f"{process.returncode}: {said}")
+
+
+def test_held(sojourn, samples):
+    for _ in range(4):
+        hold_and_leave(sojourn, samples)
+
+
 def test(sojourn, arguments):
     test_recorded(sojourn, arguments[0])
     test_counts(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
+    test_held(sojourn, arguments[0])
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, checks_sums=True)

@@ -11,7 +11,16 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 
-enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, RIP_IN_UCONTEXT = 168, RESTORER_BYTES = 9 };
+enum {
+    OPCODE_JMP32 = 0xe9,
+    OPCODE_JMP8 = 0xeb,
+    RIP_IN_UCONTEXT = 168,
+    SEGMENTS_IN_UCONTEXT = 184, /* 16 bits each: cs, gs, fs, ss */
+    RESTORER_BYTES = 9
+};
+
+#define USER_CS_AND_SS UINT64_C(0x002b000000000033)
+#define CS_AND_SS_BITS UINT64_C(0xffff00000000ffff)
 
 static sj_status get_registers(pid_t tid, struct user_regs_struct *registers)
 {
@@ -77,9 +86,25 @@ static bool is_of_agent(const sj_signal_returns *returns, uint64_t pc)
     return returns->of_agent != 0 && pc - returns->of_agent < SJ_SIGNAL_RETURN_BYTES;
 }
 
-bool sj_signal_is_return(const sj_signal_returns *returns, uint64_t word)
+/* The kernel writes these segments into each context; a restorer may be anybody's. */
+static bool has_segments(uint64_t word)
 {
-    return (word == returns->of_library && word != 0) || is_of_agent(returns, word);
+    return (word & CS_AND_SS_BITS) == USER_CS_AND_SS;
+}
+
+bool sj_signal_is_frame(const sj_signal_returns *returns, const uint8_t *bytes, size_t count)
+{
+    uint64_t word = 0;
+    uint64_t segments = 0;
+    const size_t segments_at = sizeof(word) + SEGMENTS_IN_UCONTEXT;
+    if (count >= sizeof(word)) {
+        memcpy(&word, bytes, sizeof(word));
+    }
+    if (count >= SJ_SIGNAL_FRAME_BYTES) {
+        memcpy(&segments, bytes + segments_at, sizeof(segments));
+    }
+    return (word == returns->of_library && word != 0) || is_of_agent(returns, word) ||
+           has_segments(segments);
 }
 
 sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *returns,
@@ -96,12 +121,16 @@ sj_status sj_signal_find_pc(const sj_tracee *target, const sj_signal_returns *re
     return SJ_OK;
 }
 
-uint64_t sj_signal_context_start(const sj_registers *state, const sj_signal_returns *returns)
+uint64_t sj_signal_context_start(const sj_tracee *target, const sj_registers *state,
+                                 const sj_signal_returns *returns)
 {
     const uint64_t sp = state->sp & ~UINT64_C(7);
-    return state->pc - returns->of_library < RESTORER_BYTES || is_of_agent(returns, state->pc)
-               ? sp - sizeof(uint64_t)
-               : sp;
+    uint64_t segments;
+    const bool is_returning =
+        state->pc - returns->of_library < RESTORER_BYTES || is_of_agent(returns, state->pc) ||
+        (sj_tracee_read(target, sp + SEGMENTS_IN_UCONTEXT, &segments, sizeof(segments)) == SJ_OK &&
+         has_segments(segments));
+    return is_returning ? sp - sizeof(uint64_t) : sp;
 }
 
 bool sj_inferior_call_is_allowed(int64_t syscall)
