@@ -1,5 +1,6 @@
-/* Each line of input makes faults that libsigsegv handles: reads of pages that a handler makes readable, writes
- * to pages that it makes writable, stacks that overflow. Prints what was handled. */
+/* Each line of input makes faults that libsigsegv handles, and prints what was handled: reads of
+ * pages that a handler makes readable, writes to pages that it makes writable, and stacks that
+ * overflow. */
 #include <setjmp.h>
 #include <sigsegv.h>
 #include <stdio.h>
