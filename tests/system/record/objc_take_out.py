@@ -130,11 +130,11 @@ def owners(pid, slots):
 
 
 def wait_until_bound(recorder):
-    """The program's pid and its references, as soon as all of them lead to the agent."""
+    """The program's pid and its references, as soon as its last library is loaded and all of them lead to the agent."""
     def bound():
         for pid in children(recorder.pid):
             slots = dispatcher_slots(pid)
-            if len(slots) >= 5 and owners(pid, slots) == {"libsojourn-agent.so"}:
+            if any("objc_bundle" in path for path, _, _ in slots) and owners(pid, slots) == {"libsojourn-agent.so"}:
                 return pid
         return None
 
