@@ -78,7 +78,10 @@ test("sets over labs are compared with a verdict", async () => {
     await page.getByText(`${2 * SIDE} and ${2 * SIDE} sessions`).waitFor();
     const rows = await checkPanel(page, "Functions", (row) => [
         ...[undefined, undefined, undefined, undefined, undefined],
-        ...[duration(row.self_ns_a), duration(row.self_ns_b), count(row.calls_a), count(row.calls_b), row.calls_change],
+        ...[duration(row.compared_a), duration(row.compared_b), count(row.calls_a), count(row.calls_b)],
+        row.calls_ratio === null || row.calls_ratio === 1
+            ? row.calls_change
+            : `${Math.abs(100 * row.calls_ratio - 100).toFixed(1)} % ${row.calls_ratio > 1 ? "more" : "fewer"} in all`,
     ]);
     assert.ok(rows.length > 5);
     assert.match((await texts(rowsOf(page, "Functions compared").filter({ hasText: "spin" })))[0][0], /slower$/);

@@ -114,6 +114,12 @@ export async function sql(statement, values = {}) {
     );
 }
 
+// No figures of the recordings contradict each other: what pages show of them is sound.
+export async function checkSums() {
+    const file = new URL("../system/support/contradictions.sql", import.meta.url);
+    assert.deepEqual(await sql(readFileSync(file, "utf8")), []);
+}
+
 // The call of parse_line that does more than others.
 export async function slowCall(session) {
     const [call] = await sql(

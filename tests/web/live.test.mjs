@@ -110,6 +110,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await live.locator(".session-head").getByText(text, { exact: true }).waitFor();
     await checkRates(live, session, seen);
     await checkPanel(live, "Where the time goes so far", (row) => [row.name, format.duration(row.self_ns), format.count(row.calls)]);
+    await live.getByText("Calls that are still open count when they end, or when recording does.").waitFor();
     const [stored] = await sql(`SELECT stored_blocks AS blocks FROM sessions WHERE session_id = ${session}`);
     assert.equal(await tile(live, "Blocks").textContent(), format.count(stored.blocks));
     await until("the same numbers", async () => {

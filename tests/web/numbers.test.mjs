@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts,
+    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const WHOLE = 1;
@@ -17,6 +17,7 @@ before(async () => {
     assert.equal(record("killed", [], "300", "0").status, 0);
     assert.equal(record("gapped", [], "20000", "0").status, 0); // more calls than a block holds
     await start();
+    await checkSums();
     change(`INSERT INTO zombie_events (report_id, number, event, owners, tid, ticks, function)
         SELECT r.report_id, e.number, e.event, e.owners, r.tid, 0, e.function FROM zombie_reports r,
             (SELECT 0 AS number, 'allocation' AS event, 1 AS owners, 'make_block' AS function

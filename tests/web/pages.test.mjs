@@ -3,17 +3,21 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
+    base, change, checkPanel, checkSums, clean, comesTo, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const VALUED = 1;
 const FALLEN = 2;
+const DEEP = 3;
+const LEVELS = 200;
 
 before(async () => {
     clean();
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
+    assert.equal(record("deep", [], "deep", String(LEVELS)).status, 0);
     await start();
+    await checkSums();
 });
 
 after(stop);
@@ -48,13 +52,61 @@ test("the overview shows what SQL answers", async () => {
         row.example,
     ]);
     const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
-    const [slowest] = await sql(`SELECT call_id FROM slow_calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
+    const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
     await slow.getByRole("button", { name: /^Callers of / }).first().click();
     const said = callers.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ");
     await slow.getByText(said || "called by nothing that was recorded", { exact: true }).waitFor();
+    await page.context().close();
+});
+
+// The six longest calls of serve() have their time below them, the shortest one has its own.
+test("the overview finds the calls with most time of their own among all calls", async () => {
+    const { duration } = format;
+    const title = "Single calls with most time of their own";
+    const [whole] = await sql(`SELECT max(end_ns) AS ends FROM calls WHERE session_id = ${DEEP}`);
+    for (const [area, where] of [["", "1"], [`&area=1-${whole.ends}`, "c.start_ns >= 1"], ["&functions=serve", "f.name = 'serve'"]]) {
+        const wanted = await sql(
+            `SELECT f.name, c.self_ns, c.duration_ns, c.ending FROM calls c JOIN functions f USING (function_id)
+             WHERE c.session_id = ${DEEP} AND c.self_ns >= 1000 AND ${where} ORDER BY c.self_ns DESC LIMIT 10`,
+        );
+        assert.ok(wanted.some((row) => row.name === "serve" && row.self_ns > row.duration_ns / 2));
+        const page = await openPage(`/sessions/${DEEP}?view=overview${area}`);
+        const shown = () => texts(page.getByRole("region", { name: title, exact: true }).locator("tbody tr"));
+        await comesTo(
+            async () => (await shown()).map((row) => [row[0].replace("▸ ", ""), row[2], row[3]]),
+            wanted.map((row) => [row.ending === "open" ? `${row.name} open` : row.name, duration(row.self_ns), duration(row.duration_ns)]),
+        );
+        assert.equal(await page.getByRole("region", { name: title }).getByText("The first 10 are shown.").count(), wanted.length === 10 ? 1 : 0);
+        await page.context().close();
+    }
+});
+
+test("a deep recursion says where each picture cuts it", async () => {
+    const [{ deep, long }] = await sql(
+        `SELECT sum(depth >= 120) AS deep, sum(depth >= 16 AND self_ns > 0) AS long FROM call_paths WHERE session_id = ${DEEP}`,
+    );
+    assert.equal(deep, LEVELS + 2 - 120); // main, descend() from LEVELS to 0
+    const page = await openPage(`/sessions/${DEEP}?view=flame`);
+    await page.getByText(`${deep} frames lie below the 120 levels that are drawn`).waitFor();
+    const [path] = await sql(`SELECT path_id, left_ns, left_ns + total_ns AS right_ns FROM flame(${DEEP}) WHERE depth = 110`);
+    await page.goto(new URL(`/sessions/${DEEP}?view=flame&frame=${path.path_id}-${path.left_ns}-${path.right_ns}`, base).href);
+    await page.getByText(/^descend: .* of all/).waitFor();
+    assert.equal(await page.getByText("levels that are drawn").count(), 0);
+    await page.goto(new URL(`/sessions/${DEEP}?view=flame&mode=bottom`, base).href);
+    await page.getByText(`${long} paths go on beyond the 16 levels that are shown.`).waitFor();
+    await page.goto(new URL(`/sessions/${DEEP}?view=timeline`, base).href);
+    const height = () => page.locator(".timeline .tracks > div").evaluate((all) => all.clientHeight);
+    const levels = page.getByRole("button", { name: "All levels" });
+    await levels.waitFor();
+    const before = await height();
+    await levels.click();
+    await comesTo(async () => (await height()) - before, (LEVELS + 2 - 60) * 18);
+    await openTwin(page);
+    const open = (await texts(rowsOf(page, "Calls of the timeline"))).filter((row) => row.at(-1) === "open");
+    assert.ok(open.some((row) => row[2] === "main"));
     await page.context().close();
 });
 
@@ -266,7 +318,7 @@ const editor = (page) => page.getByRole("textbox", { name: "SQL" });
 
 test("the console runs SQL, says what is wrong with it, and refuses what would write", async () => {
     const page = await openPage("/sql", { expects: /status of 40/ });
-    await page.getByText(/^2 rows in/).waitFor();
+    await page.getByText(/^3 rows in/).waitFor();
     const run = async (text) => {
         await editor(page).click();
         await page.keyboard.press("Control+a");

@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import {
-    base, bin, change, checkLooks, checkPanel, clean, comesTo, database, foreign, format, openPage, openTwin, output, problems,
+    base, bin, change, checkLooks, checkPanel, checkSums, clean, comesTo, database, foreign, format, openPage, openTwin, output, problems,
     program, record, rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
@@ -22,6 +22,7 @@ before(async () => {
     assert.equal(record("whole", [], "300", "0").status, 0);
     record("fallen", [], "crash");
     await start();
+    await checkSums();
     [{ worker, workerName }] = await sql(`SELECT thread_id AS worker, name || ' (' || tid || ')' AS workerName FROM threads WHERE session_id = ${WHOLE} AND NOT is_main`);
     [{ half }] = await sql(`SELECT start_ns AS half FROM calls JOIN functions f USING (function_id)
         WHERE session_id = ${WHOLE} AND f.name = 'parse_line' ORDER BY start_ns LIMIT 1 OFFSET 150`);
@@ -438,7 +439,7 @@ test("a session is downloaded for other tools", async () => {
     };
     const trace = JSON.parse(await take(/^trace events/));
     const [{ calls }] = await sql(`SELECT count(*) AS calls FROM calls WHERE session_id = ${WHOLE}`);
-    assert.equal(trace.traceEvents.filter(({ ph }) => ph !== "M").length, calls);
+    assert.equal(trace.traceEvents.filter(({ ph }) => ph === "B").length, calls);
     const folded = (await take(/^folded paths/)).trim().split("\n");
     const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
     assert.equal(folded.length, paths);
@@ -459,7 +460,7 @@ test("a selection is saved as one page that opens without a server, and runs not
     assert.deepEqual(rows.map((row) => row[0]).sort(), [...wanted.keys()].sort());
     rows.forEach((row) => assert.equal(row[2], count(wanted.get(row[0]).calls), row[0]));
     assert.ok(rows.some((row) => row[0] === hostile));
-    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM slow_calls s JOIN functions f USING (function_id)
+    const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM calls s JOIN functions f USING (function_id)
         WHERE s.session_id = ${WHOLE} AND s.start_ns >= ${half} ORDER BY s.self_ns DESC LIMIT 1`);
     const slow = (await texts(rowsOf(alone, "Single calls with most time of their own")))[0];
     assert.equal(slow[0], slowest.name);

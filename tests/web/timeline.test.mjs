@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop,
+    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop,
     texts,
 } from "./lab.mjs";
 
@@ -12,6 +12,7 @@ before(async () => {
     clean();
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
     await start();
+    await checkSums();
 });
 
 after(stop);

@@ -111,7 +111,7 @@ static void the_end_of_a_session_writes_them(void **state)
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_end(&lab->maker));
     lab_file_commit(lab);
-    lab_file_expect(lab, notes_sql, "6||\n");
+    lab_file_expect(lab, notes_sql, "7||\n"); /* one block ends the open calls */
 }
 
 static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
@@ -225,6 +225,22 @@ static void run_sql(const lab_file *lab, const char *sql)
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
     assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(database);
+}
+
+static void a_session_ends_though_its_last_block_has_rotted(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    run_sql(lab,
+            "UPDATE blocks SET data = x'00' WHERE block_id = (SELECT max(block_id) FROM blocks)");
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT state, (SELECT count(*) FROM open_calls), (SELECT count(*) FROM blocks)"
+                    " FROM sessions",
+                    "completed|0|6|\n");
 }
 
 static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
@@ -479,11 +495,11 @@ static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
     put_of_both(lab, &other, frame_maker_end);
     assert_false(sj_store_maintain(lab->store));
     lab_file_expect(lab, apart_sql,
-                    "1|9|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
+                    "1|10|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
-    lab_file_expect(lab, apart_sql, "1|9|9|11|||\n2|3|3|0|||\n");
+    lab_file_expect(lab, apart_sql, "1|10|10|11|||\n2|3|3|0|||\n");
     frame_maker_deinit(&other.maker);
 }
 
@@ -708,6 +724,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_though_its_last_block_has_rotted,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,

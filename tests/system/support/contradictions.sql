@@ -10,7 +10,8 @@ of_edges AS MATERIALIZED (SELECT session_id, callee_function_id AS function_id, 
     max(total_ns) AS longest_ns FROM call_edges GROUP BY 1, 2),
 below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_ns, count(*) AS paths FROM call_paths
     WHERE parent_path_id IS NOT NULL GROUP BY 1),
-functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND f.calls <> 0 AS has_calls FROM function_stats AS f
+functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording'
+    AND f.calls <> 0 AS has_calls FROM function_stats AS f
     JOIN sessions AS s USING (session_id)),
 outermost AS MATERIALIZED (SELECT stream_id, sum(duration_ns) AS total_ns FROM call_groups('stream') AS g
     WHERE g.greatest_depth = 0 GROUP BY 1),
@@ -56,7 +57,8 @@ SELECT 'own time of a function differs from its single calls', function_id, f.se
 JOIN of_calls AS c USING (session_id, function_id) WHERE abs(f.self_ns - c.self_ns) > f.calls
 UNION ALL
 SELECT 'single calls are of no function', function_id, c.calls, f.calls FROM of_calls AS c
-LEFT JOIN functions_of AS f USING (session_id, function_id) WHERE c.calls <> 0 AND f.calls IS NULL
+JOIN sessions AS s USING (session_id) LEFT JOIN functions_of AS f USING (session_id, function_id)
+WHERE c.calls <> 0 AND f.calls IS NULL AND s.state <> 'recording'
 UNION ALL
 SELECT 'calls of a thread took longer than it lived', thread_id, sum(c.total_ns), l.lived_ns FROM outermost AS c
 JOIN streams AS x USING (stream_id) JOIN lives AS l USING (thread_id) WHERE x.own_stack

@@ -1,5 +1,6 @@
 """What the system tests share: running `sojourn`, asking its databases, checking accounts."""
 import contextlib
+import glob
 import json
 import os
 import re
@@ -181,11 +182,14 @@ def check_sums(sojourn, database):
     check(not rows, f"{len(rows)} sums contradict others: {rows[:3]}")
 
 
-def main(test):
-    """Runs test(sojourn, arguments) on the build folder given on the command line."""
+def main(test, checks_sums=False):
+    """Runs test(sojourn, arguments) on the build folder given on the command line; with `checks_sums`, the
+    figures of all databases that it leaves have to agree."""
     sojourn = Sojourn(os.path.join(sys.argv[1], "bin"))
     try:
         test(sojourn, sys.argv[2:])
+        for database in glob.glob(sojourn.path("*.db")) if checks_sums else ():
+            check_sums(sojourn, database)
     except Failure as failure:
         print(f"FAILED: {failure}")
         sys.exit(1)
