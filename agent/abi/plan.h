@@ -23,7 +23,7 @@
 
 #define SJ_PLAN_MAGIC UINT32_C(0x4e4c504a) /* "JPLN" */
 
-enum { SJ_PLAN_VERSION = 4 };
+enum { SJ_PLAN_VERSION = 5 };
 
 /* How a function's calls are observed; the order is that of preference. */
 typedef enum sj_technique {
@@ -130,7 +130,8 @@ typedef struct sj_plan_function {
     /* Places (proto/block/value.h) of what is recorded in front of entries and exits; the rest 0.
      */
     uint8_t values[SJ_PLACES_PER_FUNCTION];
-    uint8_t value_shift; /* arguments in general registers that come before number 1 */
+    uint8_t value_shift;  /* arguments in general registers that come before number 1 */
+    uint64_t fingerprint; /* of the code of a function without a name, wherever it lies; else 0 */
 } sj_plan_function;
 
 /* sj_plan_has_values: something is recorded in front of its entries or exits. Of most functions

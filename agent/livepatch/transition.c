@@ -98,6 +98,14 @@ static bool is_complete(const sj_function_states *states, const uint8_t *prepare
     return !states->other_modules && !states->asks_agents;
 }
 
+/* pass_over_fixed marks the functions that stay as they are: no hooks of these are asked for. */
+static void pass_over_fixed(const sj_function_states *states, uint8_t *prepared)
+{
+    for (uint32_t id = 1; id < states->count; id++) {
+        prepared[id] |= states->states[id] == SJ_FUNCTION_FIXED;
+    }
+}
+
 /* prepare_missing lets the agent make the hooks that it lacks. */
 static sj_status prepare_missing(transition *self, sj_error *error)
 {
@@ -109,6 +117,7 @@ static sj_status prepare_missing(transition *self, sj_error *error)
         free(prepared);
         return SJ_OK;
     }
+    pass_over_fixed(self->states, prepared);
     sj_registry_begin_review(self->registry, self->process, prepared, count_functions(self));
     const sj_status status = sj_remote_agent_request(&self->target, &self->agent,
                                                      SJ_AGENT_STATE_TRANSITION_REQUEST, error);
@@ -144,21 +153,25 @@ static void compare(const transition *self, const uint8_t *before, const uint8_t
     }
 }
 
-/* list_missed runs after a success: what has no hooks then cannot be hooked. */
+/* list_missed runs after a success: what has no hooks then cannot be hooked. Of modules that were
+ * planned meanwhile, the agent has reported what it made no changes for. */
 static sj_status list_missed(const transition *self, const uint8_t *after)
 {
     sj_transition_report *report = self->report;
     const uint32_t count = count_functions(self);
+    uint8_t *prepared = mark_functions(self, false);
     report->missed = calloc(count, sizeof(*report->missed));
-    if (report->missed == NULL) {
-        return SJ_ENOMEM;
-    }
-    for (uint32_t id = 1; id < count; id++) {
-        if (is_in_state(self, id, SJ_FUNCTION_WANTED) && after[id] == 0) {
+    const bool complete = prepared != NULL && report->missed != NULL;
+    for (uint32_t id = 1; complete && id < count; id++) {
+        const bool is_wanted = id < self->states->count
+                                   ? self->states->states[id] == SJ_FUNCTION_WANTED
+                                   : prepared[id] != 0;
+        if (is_wanted && after[id] == 0) {
             report->missed[report->missed_count++] = id;
         }
     }
-    return SJ_OK;
+    free(prepared);
+    return complete ? SJ_OK : SJ_ENOMEM;
 }
 
 /* record_unhooked records functions that are to be unhooked, before they are: a failure may leave

@@ -1,5 +1,6 @@
 #include "agent/planner/builder.h"
 
+#include "agent/planner/fingerprint.h"
 #include "agent/planner/machine.h"
 #include "proto/base/array.h"
 
@@ -118,6 +119,7 @@ sj_status sj_builder_start(sj_builder *builder)
         function->size = range->size;
         function->source = range->source;
         function->receiver = range->receiver;
+        function->fingerprint = range->name[0] == '\0' ? sj_fingerprint_of(module, range) : 0;
         function->skip = range->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : range->skip;
     }
     return SJ_OK;

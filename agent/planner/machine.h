@@ -49,6 +49,12 @@ struct sj_machine {
      * room behind one. */
     bool (*ends_before)(const uint8_t *code);
 
+    /* mask_addresses clears in a copy of an instruction's bytes what depends on where code and data
+     * lie. `*pages` is 0 at a function's first instruction, and the machine's own until its last.
+     */
+    void (*mask_addresses)(const sj_module *module, const sj_code *code, uint8_t *bytes,
+                           uint32_t *pages);
+
     /* hook tries one technique on the function at work; false with builder->reason. */
     bool (*hook)(sj_builder *builder, sj_technique technique);
 };

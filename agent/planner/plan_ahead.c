@@ -71,6 +71,11 @@ bool sj_plan_ahead_is_of(const sj_plan_ahead *ahead, const char *path)
     return ahead != NULL && strcmp(ahead->path, path) == 0;
 }
 
+const char *sj_plan_ahead_path(const sj_plan_ahead *ahead)
+{
+    return ahead->path;
+}
+
 bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms)
 {
     enum { MS_PER_S = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };

@@ -16,6 +16,9 @@ SJ_MUST_CHECK sj_status sj_plan_ahead_start(const sj_planner_options *options,
 /* sj_plan_ahead_is_of returns whether it plans the module at `path`; NULL is allowed. */
 bool sj_plan_ahead_is_of(const sj_plan_ahead *ahead, const char *path);
 
+/* sj_plan_ahead_path returns the path of the module; borrowed. */
+const char *sj_plan_ahead_path(const sj_plan_ahead *ahead);
+
 /* sj_plan_ahead_wait waits for the plan, at most `most_ms`; returns whether it is made, or has
  * failed. Blocking, any thread. */
 bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms);

@@ -256,6 +256,11 @@ static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error
     return SJ_OK;
 }
 
+static uint32_t plan_wait_ms(const sj_recording_options *options)
+{
+    return options->plan_wait_ms > 0 ? (uint32_t)options->plan_wait_ms : PLAN_WAIT_MS;
+}
+
 static sj_status start_drain(sj_recording *recording, bool threadless, sj_error *error)
 {
     const sj_policy *policy = recording->options.policy;
@@ -293,7 +298,7 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
         .journal = &recording->journal,
         .plan_threads = threadless ? 1 : sj_plan_threads(),
         .ahead = recording->ahead,
-        .plan_wait_ms = threadless ? 0 : PLAN_WAIT_MS,
+        .plan_wait_ms = threadless ? 0 : plan_wait_ms(&recording->options),
         .counts_calls = policy != NULL && policy->counts_calls};
     if (sj_registry_new(&registry, &recording->registry) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -495,6 +500,7 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     snprintf(summary->spool_directory, sizeof(summary->spool_directory), "%s",
              recording->spool_directory);
     sj_drain_get_counters(recording->drain, &summary->drain);
+    sj_registry_end_late(recording->registry);
     sj_registry_get_counters(recording->registry, &summary->registry);
     sj_frame_writer_get_counters(recording->writer, &summary->writer);
     summary->lost_calls = summary->writer.block_lost_calls + summary->writer.gap_calls;

@@ -13,6 +13,7 @@
 #include "agent/livepatch/mute.h"
 #include "agent/livepatch/transition.h"
 #include "agent/recording/change_permit.h"
+#include "agent/recording/each_process.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
 
@@ -26,7 +27,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, ROUNDS = 8, MUTED_MAX = 1024 };
+enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, MUTED_MAX = 1024 };
 
 #define LOOK_NS UINT64_C(1000000000) /* of the budget: so long at least */
 
@@ -142,10 +143,19 @@ static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pi
     } while (status == SJ_OK && count == MUTED_MAX);
 }
 
+/* What all processes are to follow. */
+typedef struct reselection {
+    sj_recording *recording;
+    const sj_function_states *states;
+    change_sums *sums;
+} reselection;
+
 /* reselect_one lets one process follow; one that ends meanwhile needs nothing. */
-static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_states *states,
-                         change_sums *sums)
+static void reselect_one(void *context, pid_t pid)
 {
+    const reselection *wanted = context;
+    sj_recording *recording = wanted->recording;
+    change_sums *sums = wanted->sums;
     uint64_t process = 0;
     sj_error error = {0};
     sj_transition_report report;
@@ -158,8 +168,8 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     }
     sj_unhooked_set *freed = NULL;
     (void)!sj_drain_share_freed(recording->drain, process, &freed);
-    const sj_status status =
-        sj_transition_process(recording->registry, process, pid, states, freed, &report, &error);
+    const sj_status status = sj_transition_process(recording->registry, process, pid,
+                                                   wanted->states, freed, &report, &error);
     unmute_all(recording, process, pid, freed, sums);
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
@@ -184,37 +194,6 @@ static void reselect_one(sj_recording *recording, pid_t pid, const sj_function_s
     sums->unsure += report.is_unsure;
     sums->stopped_ns = report.stopped_ns > sums->stopped_ns ? report.stopped_ns : sums->stopped_ns;
     sj_transition_report_deinit(&report);
-}
-
-static bool is_listed(const pid_t *pids, size_t count, pid_t pid)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (pids[i] == pid) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* reselect_all goes over the processes again while there are new ones: who forks hands its hooks of
- * that moment down. */
-static void reselect_all(sj_recording *recording, const sj_function_states *states,
-                         change_sums *sums)
-{
-    pid_t done[PROCESSES_MAX];
-    pid_t living[PROCESSES_MAX];
-    size_t done_count = 0;
-    for (size_t round = 0, found = 1; round < ROUNDS && found != 0; round++) {
-        const size_t count = sj_registry_list_living(recording->registry, living, PROCESSES_MAX);
-        found = 0;
-        for (size_t i = 0; i < count && done_count < PROCESSES_MAX; i++) {
-            if (!is_listed(done, done_count, living[i])) {
-                reselect_one(recording, living[i], states, sums);
-                done[done_count++] = living[i];
-                found++;
-            }
-        }
-    }
 }
 
 /* keep_runtime keeps the technique that the processes joined with. */
@@ -419,7 +398,8 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
     }
     if (!same_hooks) {
         sj_registry_leave_out_none(recording->registry);
-        reselect_all(recording, states, sums);
+        reselection wanted = {.recording = recording, .states = states, .sums = sums};
+        sj_each_process(recording->registry, reselect_one, &wanted);
     }
     if (sums->kept != 0) {
         note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");

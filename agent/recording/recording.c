@@ -17,6 +17,7 @@
 #include "agent/livepatch/heap_watch.h"
 #include "agent/livepatch/jvm_request.h"
 #include "agent/ptrace/tracee.h"
+#include "agent/recording/late_hooks.h"
 #include "agent/recording/left_processes.h"
 #include "agent/recording/open_calls_at_attach.h"
 #include "agent/uplink/nng_channel.h"
@@ -301,6 +302,7 @@ static void make_round(sj_recording *recording, rounds *due)
     }
     relieve_memory(recording, &due->next_relief_ns);
     leave_full(recording);
+    sj_late_hooks_apply(recording);
     report_progress(recording, SJ_PHASE_RECORDING);
 }
 

@@ -56,6 +56,7 @@ typedef struct sj_recording_options {
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
+    int64_t plan_wait_ms;        /* a program waits so long for the plan of a module; 0: 20000 */
     bool asks_user_for_changes;  /* his own changes.json counts (change_permit.h) */
     const char *function_txt;    /* directory of a live function.txt; NULL: none; borrowed */
     uint64_t function_txt_bytes; /* of a file; 0: no limit */

@@ -1,50 +1,106 @@
 #include "agent/registry/late_plans.h"
 
+#include "agent/host/clock.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-static sj_plan_ahead *find_begun(const sj_late_plans *late, sj_plan_ahead *ahead, const char *path)
+enum { TRIES_MOST = 20 };
+
+#define NS_PER_MS UINT64_C(1000000)
+
+static sj_late_plan *find_begun(const sj_late_plans *late, const char *path)
 {
-    if (sj_plan_ahead_is_of(ahead, path)) {
-        return ahead;
-    }
     for (size_t i = 0; i < late->count; i++) {
-        if (sj_plan_ahead_is_of(late->items[i], path)) {
-            return late->items[i];
+        if (sj_plan_ahead_is_of(late->items[i].ahead, path)) {
+            return &late->items[i];
         }
     }
     return NULL;
 }
 
+static sj_late_plan *add_begun(sj_late_plans *late, sj_plan_ahead *ahead, bool is_owned,
+                               uint32_t most_ms)
+{
+    sj_late_plan *item = &late->items[late->count++];
+    *item = (sj_late_plan){.ahead = ahead,
+                           .is_owned = is_owned,
+                           .deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + most_ms * NS_PER_MS};
+    return item;
+}
+
+static void remove_begun(sj_late_plans *late, sj_late_plan *item)
+{
+    if (item->is_owned) {
+        sj_plan_ahead_free(item->ahead);
+    }
+    *item = late->items[--late->count];
+}
+
+/* begin returns the planning of a module, which it begins unless it is going on; NULL: the caller
+ * plans it. */
+static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
+                           const sj_planner_options *options, uint32_t most_ms)
+{
+    sj_late_plan *begun = find_begun(late, options->module_path);
+    if (begun != NULL || sj_array_reserve(&late->items, &late->capacity, late->count, 1,
+                                          sizeof(*late->items)) != SJ_OK) {
+        return begun;
+    }
+    if (sj_plan_ahead_is_of(ahead, options->module_path)) {
+        return add_begun(late, ahead, false, most_ms);
+    }
+    sj_plan_ahead *started = NULL;
+    if (options->cache_directory == NULL || access(options->cache_directory, W_OK) != 0 ||
+        sj_plan_is_cached(options) || sj_plan_ahead_start(options, &started) != SJ_OK) {
+        return NULL;
+    }
+    return add_begun(late, started, true, most_ms);
+}
+
 bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
                         const sj_planner_options *options, uint32_t most_ms)
 {
-    sj_plan_ahead *begun = find_begun(late, ahead, options->module_path);
-    if (begun != NULL) {
-        return sj_plan_ahead_wait(begun, most_ms);
-    }
-    if (options->cache_directory == NULL || access(options->cache_directory, W_OK) != 0 ||
-        sj_plan_is_cached(options) ||
-        sj_array_reserve(&late->items, &late->capacity, late->count, 1, sizeof(*late->items)) !=
-            SJ_OK ||
-        sj_plan_ahead_start(options, &begun) != SJ_OK) {
+    sj_late_plan *begun = begin(late, ahead, options, most_ms);
+    if (begun == NULL) {
         return true;
     }
-    const bool has_ended = sj_plan_ahead_wait(begun, most_ms);
-    if (has_ended) {
-        sj_plan_ahead_free(begun);
-    } else {
-        late->items[late->count++] = begun;
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t left_ns = begun->deadline_ns > now_ns ? begun->deadline_ns - now_ns : 0;
+    const bool has_ended =
+        sj_plan_ahead_wait(begun->ahead, (uint32_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
+    if (has_ended && begun->late_ns == 0) {
+        remove_begun(late, begun);
+        return true;
     }
-    return has_ended;
+    if (begun->late_ns == 0) {
+        begun->late_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    }
+    return has_ended && sj_plan_is_cached(options);
+}
+
+void sj_late_plans_note_planned(sj_late_plans *late, const char *path)
+{
+    sj_late_plan *begun = find_begun(late, path);
+    if (begun != NULL) {
+        begun->is_planned = true;
+    }
+}
+
+bool sj_late_plan_is_ready(const sj_late_plan *plan)
+{
+    return plan->late_ns != 0 && !plan->is_settled && plan->tries < TRIES_MOST &&
+           sj_plan_ahead_wait(plan->ahead, 0);
 }
 
 void sj_late_plans_deinit(sj_late_plans *late)
 {
     for (size_t i = 0; i < late->count; i++) {
-        sj_plan_ahead_free(late->items[i]);
+        if (late->items[i].is_owned) {
+            sj_plan_ahead_free(late->items[i].ahead);
+        }
     }
     free(late->items);
     *late = (sj_late_plans){0};

@@ -1,5 +1,5 @@
-/* Plans that take longer than a program can wait. They are made into the cache by threads of their
- * own, so that the next recording finds them. */
+/* Plans that take longer than a program can wait. Threads of their own make them into the cache;
+ * the programs run on meanwhile, and get the hooks when the plan is made. */
 #ifndef SJ_AGENT_REGISTRY_LATE_PLANS_H
 #define SJ_AGENT_REGISTRY_LATE_PLANS_H
 
@@ -7,18 +7,36 @@
 
 #include <stddef.h>
 
+typedef struct sj_late_plan {
+    sj_plan_ahead *ahead;
+    bool is_owned;        /* else the recording's */
+    uint64_t deadline_ns; /* monotonic: a program waits until then */
+    uint64_t late_ns;     /* when the first program ran on without the plan; 0: none did */
+    bool is_planned;      /* the registry has the module since */
+    uint32_t tries;       /* to give its hooks to the programs */
+    bool is_settled;      /* it was reported whether the programs have its hooks */
+} sj_late_plan;
+
 typedef struct sj_late_plans {
-    sj_plan_ahead **items; /* begun and not yet freed */
+    sj_late_plan *items; /* begun and not yet freed */
     size_t count;
     size_t capacity;
 } sj_late_plans;
 
-/* sj_late_plans_wait waits at most `most_ms` until the cache of `options` has the plan of their
- * module, which it has planned unless that is going on. `ahead` is what plans the program; NULL:
- * nothing does. Returns false when the plan is not made by then; true also when it cannot be made
- * here: sj_plan_make says why. Blocking, one thread. */
+/* sj_late_plans_wait waits until the cache of `options` has the plan of their module, which it has
+ * planned unless that is going on; at most `most_ms` from the first time that it is called for the
+ * module on. `ahead` is what plans the program; NULL: nothing does. Returns false when the plan is
+ * not made by then, or was made late and could not be kept; true also when it cannot be made here:
+ * sj_plan_make says why. Blocking, one thread. */
 bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
                         const sj_planner_options *options, uint32_t most_ms);
+
+/* sj_late_plans_note_planned notes that the registry has the module of `path`. One thread. */
+void sj_late_plans_note_planned(sj_late_plans *late, const char *path);
+
+/* sj_late_plan_is_ready returns true if the plan has been made, a program ran on without it, it is
+ * not settled and there were not too many tries. Any thread. */
+bool sj_late_plan_is_ready(const sj_late_plan *plan);
 
 /* sj_late_plans_deinit waits for the plans that are not made yet; safe on a zeroed one. */
 void sj_late_plans_deinit(sj_late_plans *late);

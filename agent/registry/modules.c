@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MS_PER_S = 1000 };
-
 /* A program of a memfd, or one that was removed, has no path; its process is there. */
 static bool has_no_path(const sj_link_module *module, const char *path)
 {
@@ -129,13 +127,11 @@ static sj_status make_plan(sj_registry *registry, const sj_plan_request *request
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
     if (!is_planned_in_time(registry, &options)) {
-        registry->counters.late_plans++;
-        return sj_fail(error, SJ_ELIMIT,
-                       "planning it takes longer than %u s, so the program went on without; the "
-                       "plan is kept for the next recording",
-                       registry->options.plan_wait_ms / MS_PER_S);
+        return SJ_EAGAIN; /* the program runs on, and gets the hooks later */
     }
-    return sj_module_plan_make(&options, plan, error);
+    SJ_TRY(sj_module_plan_make(&options, plan, error));
+    sj_late_plans_note_planned(&registry->late_plans, options.path);
+    return SJ_OK;
 }
 
 /* Appends a zeroed entry. */
@@ -266,11 +262,10 @@ static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *r
     if (is_empty) {
         return SJ_EUNSUPPORTED;
     }
-    if (status != SJ_OK) {
+    if (status != SJ_OK && status != SJ_EAGAIN) {
         sj_registry_note_plan_failure(registry, path, &error);
-        return SJ_EUNSUPPORTED;
     }
-    return SJ_OK;
+    return status == SJ_OK ? SJ_OK : SJ_EUNSUPPORTED;
 }
 
 static sj_status map_module(sj_registry *registry, const sj_plan_request *request,

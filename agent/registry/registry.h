@@ -54,8 +54,11 @@ typedef struct sj_registry_counters {
     uint64_t poor_module_percent;      /* of its code that is in no known function */
     uint64_t hook_ns;                  /* CPU time that agents spent on modules */
     uint64_t plan_ns;
-    uint64_t late_plans;                    /* of plan_failures: took longer than plan_wait_ms */
-    uint64_t plan_failures;                 /* wanted modules that could not be planned */
+    uint64_t late_plans;     /* modules that programs ran on without: planned later, or never */
+    uint64_t late_unhooked;  /* of them: got no hooks before the end */
+    char late_module[256];   /* the first of these, else the first of all: its path */
+    uint64_t late_missed_ns; /* for how long that one's calls are missing */
+    uint64_t plan_failures;  /* wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
     char unrecorded_runtime[16];            /* the first whose methods are not recorded; "": none */
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
@@ -162,6 +165,21 @@ void sj_function_states_deinit(sj_function_states *states);
  * anew, or only some modules are. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
+
+/* sj_registry_has_late returns true if a plan has been made that programs ran on without, and whose
+ * hooks they do not have yet. False also while another plan is waited for. Does not block. */
+bool sj_registry_has_late(sj_registry *registry);
+
+/* sj_registry_begin_late sets `states` for a transition that adds the hooks of such plans and
+ * leaves everything else as it is. Release it with sj_function_states_deinit. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_registry_begin_late(sj_registry *registry, sj_function_states *states);
+
+/* sj_registry_settle_late ends such a transition. If all living processes have followed, it reports
+ * for how long calls are missing; else the next one tries again, some times. */
+void sj_registry_settle_late(sj_registry *registry, bool have_followed);
+
+/* sj_registry_end_late reports the modules that got no hooks to the end. Once, at the end. */
+void sj_registry_end_late(sj_registry *registry);
 
 /* sj_registry_settle_renewed: all processes have followed the last selection. Else the next one has
  * its renewed functions as well. */

@@ -52,7 +52,8 @@ static void fill_entries(const module_part *part, sj_function_entry *entries)
                                                           : (uint8_t)SJ_TECHNIQUE_NONE,
                                          .skip = functions[i].skip,
                                          .source = functions[i].source,
-                                         .name = sj_plan_string(part->plan, functions[i].name)};
+                                         .name = sj_plan_string(part->plan, functions[i].name),
+                                         .fingerprint = functions[i].fingerprint};
     }
 }
 

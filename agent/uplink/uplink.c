@@ -226,7 +226,11 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
         reject(uplink, done->position);
         return;
     }
-    if (status == SJ_EPERM || status == SJ_EVERSION) {
+    if (status == SJ_EVERSION) {
+        uplink->status.state = SJ_UPLINK_REFUSED;
+        set_message(uplink, "the collector is older than this recorder and cannot read its blocks; "
+                            "update the collector, and they are sent");
+    } else if (status == SJ_EPERM) {
         uplink->status.state = SJ_UPLINK_REFUSED;
     } else if (status == SJ_ENOTFOUND) {
         const bool same = uplink->unknown_position == done->position;

@@ -2,6 +2,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/cli/needed_sessions.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
@@ -13,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { NEEDED_SAMPLES = 4 };
 
 typedef struct check_request {
     sj_query_options options;
@@ -31,7 +30,10 @@ typedef struct check_result {
     const sj_compare_row *rows;
     size_t count;
     size_t samples[2];
+    size_t needed;               /* sessions a side, to decide a function */
     size_t slower, inconclusive; /* rows */
+    double matched_share;        /* of the time of functions without names */
+    bool has_nameless, is_stripped;
     double least_effect;
 } check_result;
 
@@ -50,21 +52,29 @@ static char *find_name(sqlite3 *database, int64_t function_id)
     return name;
 }
 
-static const double *times_of(const sj_compare_row *row)
+/* Prints a change, in shares of the time before. */
+static void print_change(FILE *file, const sj_compare_row *row)
 {
-    return row->decided_by == SJ_COMPARE_BY_SUM ? row->self_ns : row->typical_ns;
+    const sj_compare_test *test = &row->tests[row->decided_by];
+    if (!(test->ratio > 0)) {
+        fputs("new", file); /* nothing is a multiple of what took no time */
+        return;
+    }
+    fprintf(file, "%+.1f %%", (test->ratio - 1) * 100);
+    if (test->ratio_low > 0) {
+        fprintf(file, " (%+.1f..%+.1f)", (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100);
+    }
 }
 
 static void print_regression(FILE *file, sqlite3 *database, const sj_compare_row *row, bool whole)
 {
     char before[SJ_DURATION_TEXT_BYTES];
     char after[SJ_DURATION_TEXT_BYTES];
-    const sj_compare_test *test = &row->tests[row->decided_by];
-    const double *self_ns = times_of(row);
-    fprintf(file, "slower  %+6.1f %% (%+.1f..%+.1f)  p %.2g  %s -> %s  ", (test->ratio - 1) * 100,
-            (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100, test->p_adjusted,
-            sj_format_duration((int64_t)self_ns[0], before),
-            sj_format_duration((int64_t)self_ns[1], after));
+    fputs("slower  ", file);
+    print_change(file, row);
+    fprintf(file, "  p %.2g  %s -> %s  ", row->tests[row->decided_by].p_adjusted,
+            sj_format_duration((int64_t)row->compared[0], before),
+            sj_format_duration((int64_t)row->compared[1], after));
     if (whole) {
         fputs("(everything)\n", file);
     } else {
@@ -75,20 +85,28 @@ static void print_regression(FILE *file, sqlite3 *database, const sj_compare_row
     }
 }
 
-/* How the whole came out, and how many functions could not be judged. */
-static void print_conclusion(FILE *file, const char *verdict, const size_t samples[2],
-                             const sj_compare_row *whole, size_t inconclusive)
+static size_t fewer_samples(const check_result *result)
 {
-    const sj_compare_test *test = &whole->tests[whole->decided_by];
-    fprintf(file, "%s: %zu against %zu sessions, everything %+.1f %%", verdict, samples[0],
-            samples[1], (test->ratio - 1) * 100);
-    if (test->ratio_low > 0) {
-        fprintf(file, " (%+.1f..%+.1f)", (test->ratio_low - 1) * 100, (test->ratio_high - 1) * 100);
+    return result->samples[0] < result->samples[1] ? result->samples[0] : result->samples[1];
+}
+
+/* How the whole came out, and how many functions could not be judged. */
+static void print_conclusion(FILE *file, const char *verdict, const check_result *result)
+{
+    const sj_compare_row *whole = result->rows;
+    fprintf(file, "%s: %zu against %zu sessions, everything ", verdict, result->samples[0],
+            result->samples[1]);
+    print_change(file, whole);
+    fprintf(file, ", p %.2g", whole->tests[whole->decided_by].p_adjusted);
+    if (result->inconclusive != 0) {
+        char text[SJ_NEEDED_SESSIONS_BYTES];
+        fprintf(file, "; %s",
+                sj_needed_sessions_text(fewer_samples(result), result->needed, result->inconclusive,
+                                        text));
     }
-    fprintf(file, ", p %.2g", test->p_adjusted);
-    if (inconclusive != 0) {
-        fprintf(file, "; %zu function%s too much to be judged", inconclusive,
-                inconclusive == 1 ? " varies" : "s vary");
+    if (result->has_nameless) {
+        fprintf(file, "; %.0f %% of the time of functions without names was matched by their code",
+                result->matched_share * 100);
     }
     fputc('\n', file);
 }
@@ -125,13 +143,13 @@ static void warn(const sj_compare *compare)
 
 static bool has_enough(const check_result *result)
 {
-    return result->samples[0] >= NEEDED_SAMPLES && result->samples[1] >= NEEDED_SAMPLES;
+    return fewer_samples(result) >= result->rows[0].needed_sessions;
 }
 
 /* The exit code that is the verdict. */
 static int decide(const check_result *result)
 {
-    return !has_enough(result)                                     ? SJ_EXIT_INCONCLUSIVE
+    return !has_enough(result) || result->is_stripped              ? SJ_EXIT_INCONCLUSIVE
            : result->slower != 0                                   ? SJ_EXIT_DIFFERS
            : excludes_slowdown(result->rows, result->least_effect) ? SJ_EXIT_OK
                                                                    : SJ_EXIT_INCONCLUSIVE;
@@ -150,7 +168,7 @@ static void write_text(FILE *file, const check_result *result)
                          code == SJ_EXIT_DIFFERS ? "REGRESSION"
                          : code == SJ_EXIT_OK    ? "no regression"
                                                  : "inconclusive",
-                         result->samples, result->rows, result->inconclusive);
+                         result);
     }
 }
 
@@ -177,19 +195,18 @@ static json_t *changes_of(const sj_compare_row *row)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
     const bool is_known = test->ratio_low > 0;
-    return json_pack("{sf so so sf}", "change", test->ratio - 1, "change_low",
-                     is_known ? json_real(test->ratio_low - 1) : json_null(), "change_high",
-                     is_known ? json_real(test->ratio_high - 1) : json_null(), "p",
-                     test->p_adjusted);
+    return json_pack(
+        "{so so so sf}", "change", test->ratio > 0 ? json_real(test->ratio - 1) : json_null(),
+        "change_low", is_known ? json_real(test->ratio_low - 1) : json_null(), "change_high",
+        is_known ? json_real(test->ratio_high - 1) : json_null(), "p", test->p_adjusted);
 }
 
 static json_t *describe_regression(const check_result *result, const sj_compare_row *row)
 {
-    const double *self_ns = times_of(row);
     char *name = row != result->rows ? find_name(result->database, row->function_id[1]) : NULL;
-    json_t *made =
-        json_pack("{so sI sI}", "function", name != NULL ? sj_json_clean_string(name) : json_null(),
-                  "before_ns", (json_int_t)self_ns[0], "after_ns", (json_int_t)self_ns[1]);
+    json_t *made = json_pack(
+        "{so sI sI}", "function", name != NULL ? sj_json_clean_string(name) : json_null(),
+        "before_ns", (json_int_t)row->compared[0], "after_ns", (json_int_t)row->compared[1]);
     json_t *changes = changes_of(row);
     json_object_update(made, changes);
     json_decref(changes);
@@ -207,13 +224,16 @@ static int print_json(const check_result *result)
         }
     }
     json_t *all =
-        json_pack("{ss sI sI so sI so}", "verdict",
+        json_pack("{ss sI sI sI sI so so sI so}", "verdict",
                   code == SJ_EXIT_OK        ? "no_regression"
                   : code == SJ_EXIT_DIFFERS ? "regression"
                                             : "inconclusive",
                   "baseline_sessions", (json_int_t)result->samples[0], "checked_sessions",
-                  (json_int_t)result->samples[1], "everything",
-                  has_enough(result) ? changes_of(result->rows) : json_null(),
+                  (json_int_t)result->samples[1], "needed_sessions",
+                  (json_int_t)result->rows[0].needed_sessions, "needed_by_functions",
+                  (json_int_t)result->needed, "matched_share",
+                  result->has_nameless ? json_real(result->matched_share) : json_null(),
+                  "everything", has_enough(result) ? changes_of(result->rows) : json_null(),
                   "inconclusive_functions", (json_int_t)result->inconclusive, "slower", slower);
     return sj_json_output(&sj_command_check, all);
 }
@@ -225,7 +245,10 @@ static check_result read_result(sqlite3 *database, const sj_compare *compare, do
     result.samples[0] = sj_compare_samples(compare, 0, &unused);
     result.samples[1] = sj_compare_samples(compare, 1, &unused);
     result.rows = sj_compare_rows(compare, &result.count);
+    result.has_nameless = sj_compare_matched_share(compare, &result.matched_share);
+    result.is_stripped = sj_compare_is_stripped(compare);
     for (size_t i = 0; i < result.count; ++i) {
+        result.needed = result.rows[i].needed_sessions; /* of all but the first it is the same */
         result.inconclusive += i != 0 && result.rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
         result.slower += result.rows[i].verdict == SJ_COMPARE_SLOWER;
     }
@@ -243,15 +266,20 @@ static int print_verdict(const check_result *result, bool as_json)
     if (written != SJ_EXIT_OK || code != SJ_EXIT_INCONCLUSIVE) {
         return written != SJ_EXIT_OK ? written : code;
     }
-    return has_enough(result)
-               ? sj_command_error(&sj_command_check, code,
-                                  "a slowdown of %.3g %% cannot be excluded: record more sessions, "
-                                  "on a quieter machine, or raise --threshold",
-                                  result->least_effect * 100)
-               : sj_command_error(&sj_command_check, code,
-                                  "inconclusive: no verdict is possible from %zu and %zu "
-                                  "sessions: record at least %d of each (10 find 5 %%)",
-                                  result->samples[0], result->samples[1], (int)NEEDED_SAMPLES);
+    if (result->is_stripped) {
+        return sj_command_error(&sj_command_check, code, SJ_STRIPPED_TEXT);
+    }
+    if (has_enough(result)) {
+        return sj_command_error(&sj_command_check, code,
+                                "the total may have slowed by more than --threshold (%.3g %%): "
+                                "record more sessions, on a quieter machine, or raise it",
+                                result->least_effect * 100);
+    }
+    const size_t advice = sj_needed_sessions_advice(result->needed);
+    return sj_command_error(&sj_command_check, code,
+                            "too few sessions (%zu and %zu): record %zu a side: sojourn bench -n "
+                            "%zu",
+                            result->samples[0], result->samples[1], advice, advice);
 }
 
 static bool is_file(const char *path)
@@ -389,9 +417,9 @@ const sj_command sj_command_check = {
              "       sojourn check --zombies [--baseline FILE] [FILE]",
     .help =
         "Compares self time by function as `sojourn diff` does. Ends with 0 when nothing became\n"
-        "slower, 4 when something did, 5 when it cannot decide: fewer than four sessions a side, "
-        "or\n"
-        "an interval of the whole that reaches the threshold.\n",
+        "slower, 4 when something did, 5 when it cannot decide: too few sessions (ten a side\n"
+        "decide most changes; below six almost nothing can be decided), or the total may have\n"
+        "slowed by more than --threshold.\n",
     .options = check_options,
     .examples =
         "SET is what is checked, as in `sojourn diff`: all sessions of FILE when the baseline is\n"

@@ -1,6 +1,7 @@
 #include "collector-server/cli/clock_mix.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/needed_sessions.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/compare.h"
@@ -20,26 +21,86 @@ typedef struct diff_request {
     int64_t limit;
 } diff_request;
 
+/* Columns of the statement of the whole comparison. */
+enum {
+    WHOLE_VERDICT,
+    WHOLE_RATIO,
+    WHOLE_LOW,
+    WHOLE_HIGH,
+    WHOLE_P,
+    WHOLE_SESSIONS_A,
+    WHOLE_SESSIONS_B,
+    WHOLE_NEEDED,
+    WHOLE_NEEDED_BY_FUNCTIONS,
+    WHOLE_UNDECIDED, /* functions */
+    WHOLE_DIFFERS,
+    WHOLE_MATCHES_NONE,
+    WHOLE_MODULE_A,
+    WHOLE_MODULE_B,
+    WHOLE_MATCHED,
+    WHOLE_IS_COMPARABLE
+};
+
+#define DIFF_WHOLE                                                                                 \
+    "WITH d AS MATERIALIZED (SELECT * FROM diff_functions(?1, ?2, ?4)) SELECT verdict, ratio, "    \
+    "ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, needed_sessions, (SELECT "         \
+    "max(needed_sessions) FROM d WHERE row > 0), (SELECT count(*) FROM d WHERE row > 0 AND "       \
+    "verdict = 'inconclusive'), (SELECT count(*) FROM d WHERE verdict IN ('slower', 'faster', "    \
+    "'more', 'less', 'added', 'removed') OR calls_ratio <> 1), (SELECT min(verdict IN ('added', "  \
+    "'removed')) FROM d WHERE row > 0), (SELECT module FROM d WHERE verdict = 'removed'), "        \
+    "(SELECT module FROM d WHERE verdict = 'added'), matched_share, is_comparable FROM d WHERE "   \
+    "row = 0"
+
+/* What is written of one ratio: nothing is a multiple of what takes no time. */
+#define CHANGE                                                                                     \
+    "iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), iif(compared_a = 0 AND compared_b "  \
+    "> 0, 'new', '')) AS change"
+
+/* Says how many sessions this comparison needs, where it has fewer. */
+static void print_needed(sqlite3_stmt *whole)
+{
+    const int a = sqlite3_column_int(whole, WHOLE_SESSIONS_A);
+    const int b = sqlite3_column_int(whole, WHOLE_SESSIONS_B);
+    const int few = a < b ? a : b;
+    const int undecided = sqlite3_column_int(whole, WHOLE_UNDECIDED);
+    const int needed = sqlite3_column_int(whole, WHOLE_NEEDED_BY_FUNCTIONS);
+    const size_t advice = sj_needed_sessions_advice((size_t)needed);
+    char text[SJ_NEEDED_SESSIONS_BYTES];
+    if (few < sqlite3_column_int(whole, WHOLE_NEEDED)) {
+        printf("Too few sessions (%d and %d). Record %zu a side: sojourn bench -n %zu.\n", a, b,
+               advice, advice);
+    } else if (undecided != 0) {
+        printf("%s.\n",
+               sj_needed_sessions_text((size_t)few, (size_t)needed, (size_t)undecided, text));
+    }
+}
+
 /* Says what the whole comparison comes to, for people. */
 static void print_whole(sqlite3_stmt *whole, const diff_request *request)
 {
-    const char *verdict = (const char *)sqlite3_column_text(whole, 0);
-    const double ratio = sqlite3_column_double(whole, 1);
-    const int count_a = sqlite3_column_int(whole, 5);
-    const int count_b = sqlite3_column_int(whole, 6);
-    printf("A: %s (%s)  B: %s (%s)\n", request->a, SJ_COUNTED(count_a, "session"), request->b,
-           SJ_COUNTED(count_b, "session"));
+    const char *verdict = (const char *)sqlite3_column_text(whole, WHOLE_VERDICT);
+    const double ratio = sqlite3_column_double(whole, WHOLE_RATIO);
+    printf("A: %s (%s)  B: %s (%s)\n", request->a,
+           SJ_COUNTED(sqlite3_column_int(whole, WHOLE_SESSIONS_A), "session"), request->b,
+           SJ_COUNTED(sqlite3_column_int(whole, WHOLE_SESSIONS_B), "session"));
     static const char *const what[] = {[SJ_COMPARE_TIME] = "Everything",
                                        [SJ_COMPARE_CPU] = "CPU time of measured calls",
                                        [SJ_COMPARE_ALLOCATED] = "Bytes of measured calls"};
-    printf("%s: %+.1f %%, p = %.2g: %s\n", what[sj_compare_of_find(request->by)], (ratio - 1) * 100,
-           sqlite3_column_double(whole, 4), verdict);
-    if (sqlite3_column_type(whole, 2) != SQLITE_NULL) {
-        printf("95 %% CI: %+.1f to %+.1f %%\n\n", (sqlite3_column_double(whole, 2) - 1) * 100,
-               (sqlite3_column_double(whole, 3) - 1) * 100);
-    } else {
-        puts("Too few sessions to know: 4 on each side are enough.\n");
+    printf("%s: ", what[sj_compare_of_find(request->by)]);
+    if (ratio > 0) {
+        printf("%+.1f %%, p = %.2g: ", (ratio - 1) * 100, sqlite3_column_double(whole, WHOLE_P));
     }
+    puts(verdict);
+    if (sqlite3_column_type(whole, WHOLE_LOW) != SQLITE_NULL) {
+        printf("95 %% CI: %+.1f to %+.1f %%\n", (sqlite3_column_double(whole, WHOLE_LOW) - 1) * 100,
+               (sqlite3_column_double(whole, WHOLE_HIGH) - 1) * 100);
+    }
+    print_needed(whole);
+    if (sqlite3_column_type(whole, WHOLE_MATCHED) != SQLITE_NULL) {
+        printf("Functions without names: %.0f %% of their time was matched by their code.\n",
+               sqlite3_column_double(whole, WHOLE_MATCHED) * 100);
+    }
+    putchar('\n');
 }
 
 /* Mean numbers of calls are whole ones, as a rule. */
@@ -60,19 +121,13 @@ static const char *cost_columns(const diff_request *request)
     }
 }
 
-/* The columns of what is compared, of a table of functions, and what its rows are ordered by. */
-static const char *compared_columns(const diff_request *request, const char **order)
+/* The columns of what is compared, of a table of functions. */
+static const char *compared_columns(const diff_request *request)
 {
     const char *costs = cost_columns(request);
-    *order =
-        costs != NULL
-            ? "abs(cost_b - cost_a)"
-            : "abs(iif(decided_by = 'sum', self_ns_b - self_ns_a, typical_ns_b - typical_ns_a))";
-    return costs != NULL
-               ? costs
-               : "format_duration(iif(decided_by = 'sum', self_ns_a, typical_ns_a)) AS self_a, "
-                 "format_duration(iif(decided_by = 'sum', self_ns_b, typical_ns_b)) AS self_b, "
-                 "decided_by";
+    return costs != NULL ? costs
+                         : "format_duration(compared_a) AS self_a, format_duration(compared_b) AS "
+                           "self_b, decided_by";
 }
 
 /* Likewise of call paths, behind the verdict and the change. */
@@ -100,23 +155,25 @@ static char *rows_sql(const diff_request *request)
             "WITH d AS MATERIALIZED (SELECT * FROM diff_tree(?1, ?2, ?4)), "
             "walk(row, level) AS (SELECT row, 0 FROM d WHERE row > 0 AND parent_row IS NULL "
             "UNION ALL SELECT d.row, level + 1 FROM walk JOIN d ON d.parent_row = walk.row "
-            "ORDER BY 2 DESC) SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * "
-            "100), '') AS change, %s, calls_change AS calls, printf('%%.*c', level * 2, ' ') || "
+            "ORDER BY 2 DESC) SELECT verdict, " CHANGE
+            ", %s, calls_change AS calls, printf('%%.*c', level * 2, ' ') || "
             "name AS "
             "function FROM walk JOIN d USING (row) WHERE 1 %s LIMIT ?3",
             compared_tree_columns(request), which);
     }
-    const char *order;
-    const char *columns = compared_columns(request, &order);
     return sqlite3_mprintf(
-        "SELECT verdict, iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), '') AS change, "
+        "SELECT verdict, " CHANGE ", "
         "iif(ratio_low > 0, printf('%%+.1f..%%+.1f %%%%', (ratio_low - 1) * 100, (ratio_high - 1) "
-        "* "
-        "100), '') AS \"95 %% CI\", iif(ratio > 0, printf('%%.2g', p_adjusted), '') AS p, "
+        "* 100), '') AS \"95 %% CI\", iif(p_adjusted IS NULL, '', printf('%%.2g', p_adjusted)) AS "
+        "p, "
         "%s, " CALLS("a") ", " CALLS(
-            "b") ", calls_change, name AS function FROM "
-                 "diff_functions(?1, ?2, ?4) WHERE row > 0 %s ORDER BY %s DESC LIMIT ?3",
-        columns, which, order);
+            "b") ", iif(calls_ratio <> 1, printf('%%.1f %%%% %%s in all', abs(calls_ratio - 1) * "
+                 "100, "
+                 "iif(calls_ratio > 1, 'more', 'fewer')), calls_change) AS calls_change, name AS "
+                 "function FROM diff_functions(?1, ?2, ?4) "
+                 "WHERE row > 0 %s ORDER BY coalesce(calls_ratio, 1) = 1, abs(compared_b - "
+                 "compared_a) DESC LIMIT ?3",
+        compared_columns(request), which);
 }
 
 static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *request,
@@ -131,11 +188,11 @@ static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *
     return SJ_EXIT_OK;
 }
 
-/* say_unmatched says why no function of one set is in the other: columns 9 and 10 are modules. */
+/* Says why no function of one set is in the other. */
 static void say_unmatched(sqlite3_stmt *whole)
 {
-    const char *a = (const char *)sqlite3_column_text(whole, 9);
-    const char *b = (const char *)sqlite3_column_text(whole, 10);
+    const char *a = (const char *)sqlite3_column_text(whole, WHOLE_MODULE_A);
+    const char *b = (const char *)sqlite3_column_text(whole, WHOLE_MODULE_B);
     char clean[2][SJ_FUNCTION_NAME_BYTES];
     if (a != NULL && b != NULL) {
         fprintf(stderr,
@@ -148,14 +205,8 @@ static void say_unmatched(sqlite3_stmt *whole)
 
 static int print_diff(sqlite3 *database, const diff_request *request)
 {
-    static const char whole_sql[] =
-        "WITH d AS MATERIALIZED (SELECT * FROM diff_functions(?1, ?2, ?4)) SELECT verdict, ratio, "
-        "ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, (SELECT count(*) FROM d WHERE "
-        "verdict IN ('slower', 'faster', 'more', 'less', 'added', 'removed')), (SELECT min(verdict "
-        "IN ('added', 'removed')) FROM d WHERE row > 0), (SELECT module FROM d WHERE verdict = "
-        "'removed'), (SELECT module FROM d WHERE verdict = 'added') FROM d WHERE row = 0";
     sqlite3_stmt *statement = NULL;
-    int exit_code = prepare_diff(database, whole_sql, request, &statement);
+    int exit_code = prepare_diff(database, DIFF_WHOLE, request, &statement);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
@@ -165,10 +216,11 @@ static int print_diff(sqlite3 *database, const diff_request *request)
         sqlite3_finalize(statement);
         return exit_code;
     }
-    const bool differs = sqlite3_column_int64(statement, 7) != 0;
-    if (sqlite3_column_int(statement, 8) != 0) {
+    const bool differs = sqlite3_column_int64(statement, WHOLE_DIFFERS) != 0;
+    if (sqlite3_column_int(statement, WHOLE_MATCHES_NONE) != 0) {
         say_unmatched(statement);
     }
+    const bool is_comparable = sqlite3_column_int(statement, WHOLE_IS_COMPARABLE) != 0;
     const bool table =
         request->options.format == SJ_RESULT_TABLE || request->options.format == SJ_RESULT_MARKDOWN;
     if (table) {
@@ -182,6 +234,9 @@ static int print_diff(sqlite3 *database, const diff_request *request)
     if (exit_code == SJ_EXIT_OK) {
         sqlite3_bind_int64(statement, 3, request->limit);
         exit_code = sj_query_print(&sj_command_diff, &request->options, statement);
+    }
+    if (exit_code == SJ_EXIT_OK && !is_comparable) {
+        return sj_command_error(&sj_command_diff, SJ_EXIT_INCONCLUSIVE, SJ_STRIPPED_TEXT);
     }
     return exit_code == SJ_EXIT_OK && request->exit_code && differs ? SJ_EXIT_DIFFERS : exit_code;
 }
@@ -255,7 +310,8 @@ static const sj_option diff_options[] = {
     {.name = "exit-code",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(diff_request, exit_code),
-     .help = "end with 4 when a function became slower or faster, was added or removed"},
+     .help = "end with 4 when a function became slower or faster, was added or removed, or is\n"
+             "called more or less often in all sessions"},
     SJ_QUERY_FORMAT_OPTIONS(offsetof(diff_request, options)),
     {0}};
 
@@ -268,8 +324,9 @@ const sj_command sj_command_diff = {
         "device:NAME, device-id:ID, device-tag:KEY[=VALUE], build:ID, tag:KEY[=VALUE], name:GLOB,\n"
         "command:GLOB, since:TIME, until:TIME,\n"
         "mark:NAME (each time between its begin and end); + joins filters (and), a comma sets\n"
-        "(or). Each session is one measurement: with four or more a side, verdicts are sure\n"
-        "(adjusted p at most 0.05, and at least 2 %); with fewer they stay `inconclusive`.\n",
+        "(or). Each session is one measurement. Ten a side decide most changes (adjusted p at\n"
+        "most 0.05, and at least 2 %); below six almost nothing can be decided. Call counts that\n"
+        "never vary are exact: a change of them stands first.\n",
     .options = diff_options,
     .examples = "Examples:\n"
                 "  sojourn diff 1 2\n"

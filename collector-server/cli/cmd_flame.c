@@ -8,6 +8,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
+#include "proto/base/units.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -93,11 +94,24 @@ static const char *format_time(sqlite3_stmt *row, int time, int is_estimate,
     return text;
 }
 
-/* Columns: name, depth, left, total, self, calls, and whether total and self are estimates. */
+/* ", 1 open" of calls that were open at the end of what was recorded; "": none was. */
+static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNTED_BYTES])
+{
+    const long long open = sqlite3_column_int64(row, column);
+    text[0] = '\0';
+    if (open != 0) {
+        snprintf(text, SJ_COUNTED_BYTES, ", %lld open", open);
+    }
+    return text;
+}
+
+/* Columns: name, depth, left, total, self, calls, whether total and self are estimates, and how
+ * many calls were open. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
     char total[SJ_DURATION_TEXT_BYTES + 1];
     char self[SJ_DURATION_TEXT_BYTES + 1];
+    char open[SJ_COUNTED_BYTES];
     const char *name = (const char *)sqlite3_column_text(row, 0);
     const int64_t depth = sqlite3_column_int64(row, 1);
     const double x = sqlite3_column_double(row, 2) / totals->whole_ns * WIDTH;
@@ -115,11 +129,11 @@ static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
     fputs("<title>", output);
     write_escaped(output, name);
     fprintf(output,
-            "\n%s (%.2f %%), self %s, %lld calls</title><rect x=\"%.2f\" y=\"%lld\" "
+            "\n%s (%.2f %%), self %s, %s%s</title><rect x=\"%.2f\" y=\"%lld\" "
             "width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"",
             format_time(row, 3, 6, total), 100.0 * sqlite3_column_double(row, 3) / totals->whole_ns,
-            format_time(row, 4, 7, self), (long long)sqlite3_column_int64(row, 5), x, y, width,
-            ROW - 1);
+            format_time(row, 4, 7, self), SJ_COUNTED(sqlite3_column_int64(row, 5), "call"),
+            format_open(row, 8, open), x, y, width, ROW - 1);
     write_colour(output, name);
     fprintf(output, "\"/><text x=\"%.2f\" y=\"%lld\" data-n=\"", x + 3, y + ROW - 5);
     write_escaped(output, name);
@@ -215,7 +229,8 @@ static int write_flame(sqlite3 *database, int64_t session_id, const sj_call_choi
         database,
         "SELECT name, depth, left_ns, total_ns, self_ns, calls, " SJ_IS_ESTIMATE(
             "?1", "t.function_id") ", " SJ_IS_SELF_ESTIMATE("?1",
-                                                            "t.function_id") " FROM flame(?1, ?11, "
+                                                            "t.function_id") ", open_calls FROM "
+                                                                             "flame(?1, ?11, "
                                                                              "?12, ?13) AS t",
         -1, &row, NULL);
     sqlite3_bind_int64(row, 1, session_id);

@@ -89,11 +89,15 @@ static char *make_sql(const report_request *request)
     sqlite3_str_appendf(sql,
                         " FROM %s AS s LEFT JOIN functions AS f "
                         "ON f.function_id = s.function_id "
-                        "LEFT JOIN modules AS m ON m.module_id = f.module_id "
+                        "LEFT JOIN modules AS m ON m.module_id = f.module_id %s"
                         "WHERE s.session_id = ?1 AND (?12 IS NULL OR s.function_id IN "
                         "(SELECT value FROM json_each(?12))) AND %s "
                         "ORDER BY %s %s, s.function_id LIMIT ?3",
                         sj_report_source(&request->choice, &request->selection, request->sort),
+                        sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_OPEN)
+                            ? "LEFT JOIN " SJ_REPORT_OPEN_CALLS
+                              " AS o ON o.function_id = s.function_id "
+                            : "",
                         request->costs ? SJ_REPORT_MEASURED : "1", sort_expression(request->sort),
                         strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");
     return sqlite3_str_finish(sql);
@@ -214,13 +218,15 @@ static int print_report(report_request *request)
     if (request->choice.selection != NULL) {
         sj_query_warn_of_totals(&sj_command_report, database, session_id);
     }
-    if (request->selection.count == 0) {
+    const sj_status read =
+        sj_session_summary_read(database, session_id, &request->choice, &summary, &error);
+    if (read == SJ_OK && request->selection.count == 0) {
         sj_report_columns_fit(request->query.wide ? 0 : request->terminal.columns,
-                              sj_source_lines_exist(database, session_id), &request->selection);
+                              sj_source_lines_exist(database, session_id), summary.open != 0,
+                              &request->selection);
     }
     char *sql = make_sql(request);
-    if (sj_session_summary_read(database, session_id, &request->choice, &summary, &error) !=
-        SJ_OK) {
+    if (read != SJ_OK) {
         exit_code = sj_command_failed(&sj_command_report, &error);
     } else if (sql == NULL ||
                sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
@@ -329,7 +335,7 @@ static int run_report(int argc, char **argv)
     if (sort_expression(request.sort) == NULL) {
         return sj_command_usage_error(
             &sj_command_report,
-            "--sort takes calls, total, self, mean, min, max, p50, p95, "
+            "--sort takes calls, open, total, self, mean, min, max, p50, p95, "
             "p99, untrusted, untimed, error, working, waiting, cpu, cpu_self, "
             "allocations, allocated, allocated_self, frees, freed, net or name, not "
             "'%s'",
@@ -377,9 +383,10 @@ static const sj_option report_options[] = {
      .argument = "KEY",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(report_request, sort),
-     .help = "calls, total (default), self, mean, min, max, p50, p95, p99, untrusted, untimed,\n"
-             "error, working, waiting, cpu, cpu_self, allocations, allocated, allocated_self,\n"
-             "frees, freed, net, name"},
+     .help =
+         "calls, open, total (default), self, mean, min, max, p50, p95, p99, untrusted, untimed,\n"
+         "error, working, waiting, cpu, cpu_self, allocations, allocated, allocated_self,\n"
+         "frees, freed, net, name"},
     {.name = "columns",
      .argument = "LIST",
      .kind = SJ_ARG_TEXT,

@@ -628,8 +628,8 @@ const sj_command sj_command_tree = {
         "[FILE] behind a function says that it is in another module than its caller.\n"
         "Paths with less than 0.5 % of the time are left out; a last line says how many. On a\n"
         "terminal, a chain of paths that only call the next one is one line. Calls\n"
-        "that have not ended are shown as open, or as without end where it may have been lost:\n"
-        "their own time is not known.\n",
+        "that were open when recording ended count up to that end, and are shown as open; calls\n"
+        "whose end may have been lost are shown as without end.\n",
     .options = tree_table,
     .examples = "Examples:\n"
                 "  sojourn tree --depth 5\n"

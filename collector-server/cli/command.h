@@ -15,7 +15,8 @@ enum {
     SJ_EXIT_USAGE = 2,        /* wrong options or arguments */
     SJ_EXIT_NOT_FOUND = 3,    /* the session, function, file ... that was named is not there */
     SJ_EXIT_DIFFERS = 4,      /* diff, check: a regression or difference was found */
-    SJ_EXIT_INCONCLUSIVE = 5, /* check: too few sessions or too much noise for a verdict */
+    SJ_EXIT_INCONCLUSIVE = 5, /* check: too few sessions or too much noise for a verdict; diff, too:
+                                 stripped programs that cannot be compared */
     SJ_EXIT_RECORD_FAILED = 125,
     SJ_EXIT_NOT_EXECUTABLE = 126,
     SJ_EXIT_PROGRAM_NOT_FOUND = 127

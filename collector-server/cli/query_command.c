@@ -113,18 +113,22 @@ void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64
         "SELECT sum(p.calls), s.mode = 'profile' OR EXISTS (SELECT 1 FROM policies AS y WHERE"
         " y.session_id = s.session_id AND y.mode = 'profile') FROM sessions AS s"
         " JOIN profiles AS p USING (session_id) WHERE s.session_id = ?1";
-    static const char recorded[] =
-        "were recorded as totals (mode profile): they have no times of their own, and";
+    static const char recorded[] = "recorded as totals (mode profile), without times of their own,";
     static const char copied[] =
-        "stayed in their lab (`sojourn forward calls` gives them to the cluster): they";
+        "stayed in their lab (`sojourn forward calls` gives them to the cluster)";
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
     }
     if (row != NULL && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 0) != 0) {
-        fprintf(stderr, "sojourn %s: warning: %s of session %lld %s are left out here\n",
-                command->name, SJ_COUNTED(sqlite3_column_int64(row, 0), "call"),
-                (long long)session_id, sqlite3_column_int(row, 1) != 0 ? recorded : copied);
+        const int64_t calls = sqlite3_column_int64(row, 0);
+        const bool is_profile = sqlite3_column_int(row, 1) != 0;
+        fprintf(stderr, "sojourn %s: warning: %s of session %lld %s%s and %s left out here\n",
+                command->name, SJ_COUNTED(calls, "call"), (long long)session_id,
+                !is_profile  ? ""
+                : calls == 1 ? "was "
+                             : "were ",
+                is_profile ? recorded : copied, calls == 1 ? "is" : "are");
     }
     sqlite3_finalize(row);
 }

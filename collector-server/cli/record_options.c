@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_WAIT_MS = 86400 * 1000, MAX_FUNCTION_TXT_FILES = 1000 };
+enum { MAX_WAIT_MS = 86400 * 1000, MAX_PLAN_WAIT_MS = 25000, MAX_FUNCTION_TXT_FILES = 1000 };
 
 static sj_status parse_children(const sj_option *option, void *values, const char *text,
                                 sj_error *error)
@@ -192,6 +192,14 @@ const sj_option sj_record_options[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(sj_record_values, recording.no_plan_cache),
      .help = "plan the hooks anew instead of using cached plans"},
+    {.name = "plan-wait",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(sj_record_values, recording.plan_wait_ms),
+     .least = 1,
+     .most = MAX_PLAN_WAIT_MS,
+     .help = "let the program run on when a module is not planned after this time (default\n"
+             "20s); it is hooked later"},
     {.help = "Policy:"},
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options},
     {0}};

@@ -14,6 +14,7 @@ static const sj_report_column all_columns[] = {
     {"share", NULL, SJ_REPORT_SHARE, 7, 0, false},
     {"bar", NULL, SJ_REPORT_BAR, 10, 4, false},
     {"calls", "s.calls", SJ_REPORT_COUNT, 10, 2, true},
+    {SJ_REPORT_OPEN, "coalesce(o.open_calls, 0)", SJ_REPORT_COUNT, 6, 2, true},
     {"total", "s.total_ns", SJ_REPORT_DURATION, 9, 1, true},
     {"self", "s.self_ns", SJ_REPORT_DURATION, 9, 3, true},
     {"min", "s.min_ns", SJ_REPORT_DURATION, 9, 9, true},
@@ -65,12 +66,13 @@ sj_status sj_report_columns_parse(const char *list, sj_report_selection *selecti
         const size_t length = strcspn(name, ",");
         const sj_report_column *column = sj_report_column_find(name, length);
         if (column == NULL) {
-            return sj_fail(error, SJ_EINVAL,
-                           "--columns takes share, bar, calls, total, self, min, max, mean, p50, "
-                           "p95, p99, untrusted, untimed, error, is_self_estimate, working, "
-                           "waiting, cpu, cpu_self, allocations, allocated, allocated_self, frees, "
-                           "freed, net, module, source and function, not '%.*s'",
-                           (int)length, name);
+            return sj_fail(
+                error, SJ_EINVAL,
+                "--columns takes share, bar, calls, open, total, self, min, max, mean, p50, "
+                "p95, p99, untrusted, untimed, error, is_self_estimate, working, "
+                "waiting, cpu, cpu_self, allocations, allocated, allocated_self, frees, "
+                "freed, net, module, source and function, not '%.*s'",
+                (int)length, name);
         }
         if (selection->count == SJ_REPORT_COLUMNS_MAX) {
             return sj_fail(error, SJ_EINVAL, "--columns takes each column once");
@@ -92,28 +94,30 @@ bool sj_report_asks_for(const sj_report_selection *selection, const char *sort, 
     return found;
 }
 
-static void select_up_to(int rank, bool sources, sj_report_selection *selection)
+static void select_up_to(int rank, bool sources, bool opens, sj_report_selection *selection)
 {
     selection->count = 0;
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
-        if (all_columns[i].rank <= rank && (sources || all_columns[i].rank != SOURCE_RANK)) {
-            selection->columns[selection->count++] = &all_columns[i];
+        const sj_report_column *column = &all_columns[i];
+        if (column->rank <= rank && (sources || column->rank != SOURCE_RANK) &&
+            (opens || strcmp(column->name, SJ_REPORT_OPEN) != 0)) {
+            selection->columns[selection->count++] = column;
         }
     }
 }
 
-void sj_report_columns_fit(int width, bool sources, sj_report_selection *selection)
+void sj_report_columns_fit(int width, bool sources, bool opens, sj_report_selection *selection)
 {
     int best = 1;
     for (int rank = 1; rank < (int)COLUMN_COUNT; rank++) {
         int used = 0;
-        select_up_to(rank, sources, selection);
+        select_up_to(rank, sources, opens, selection);
         for (size_t i = 0; i < selection->count; i++) {
             used += selection->columns[i]->width + 1;
         }
         best = width == 0 || used <= width ? rank : best;
     }
-    select_up_to(best, sources, selection);
+    select_up_to(best, sources, opens, selection);
 }
 
 void sj_report_columns_data(sj_report_selection *selection)

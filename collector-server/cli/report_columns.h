@@ -13,6 +13,10 @@ enum { SJ_REPORT_COLUMNS_MAX = 30 };
 #define SJ_REPORT_WORKING "working"
 #define SJ_REPORT_WAITING "waiting"
 
+/* The column of how many calls of a function were open at the end of what was recorded; `o` in its
+ * expression is SJ_REPORT_OPEN_CALLS of report_table.h. */
+#define SJ_REPORT_OPEN "open"
+
 typedef enum sj_report_kind {
     SJ_REPORT_SHARE, /* of all recorded time, 0 to 1 */
     SJ_REPORT_BAR,   /* the same, drawn */
@@ -49,8 +53,9 @@ SJ_MUST_CHECK sj_status sj_report_columns_parse(const char *list, sj_report_sele
                                                 sj_error *error);
 
 /* sj_report_columns_fit chooses those of a table of `width` columns, so that a name keeps 30 (of 60
- * and more); 0: any width. `sources`: there are lines of source to show (source_lines.h). */
-void sj_report_columns_fit(int width, bool sources, sj_report_selection *selection);
+ * and more); 0: any width. `sources`: there are lines of source to show (source_lines.h); `opens`:
+ * there are open calls. */
+void sj_report_columns_fit(int width, bool sources, bool opens, sj_report_selection *selection);
 
 /* sj_report_columns_data chooses those of CSV, JSON and Markdown. */
 void sj_report_columns_data(sj_report_selection *selection);

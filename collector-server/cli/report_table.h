@@ -14,14 +14,23 @@
 /* A session in a few figures, as report and replay show it first. */
 typedef struct sj_session_summary {
     int64_t functions; /* with calls */
-    int64_t calls;     /* that ended */
-    int64_t open;      /* and others that had not when their threads' recording did */
+    int64_t calls;     /* that ended, or were open at the end of what was recorded */
+    int64_t open;      /* calls that were: `calls` has them if that end is known */
     int64_t inexact;   /* of those, whose time a gap or a wait makes inexact */
     int64_t self_ns;   /* all recorded time */
     sj_thread_sums threads;
 } sj_session_summary;
 
 enum { SJ_SESSION_HEADER_LINES = 4 };
+
+/* A query in brackets: the calls of each function that were open at the end of what was recorded,
+ * of those that are chosen. It has the columns function_id and open_calls, and the parameters of
+ * sj_report_source. */
+#define SJ_REPORT_OPEN_CALLS                                                                       \
+    "(SELECT o.function_id, count(*) AS open_calls FROM streams AS x JOIN open_calls AS o USING "  \
+    "(stream_id) WHERE x.session_id = ?1 AND (?11 IS NULL OR EXISTS (SELECT 1 FROM "               \
+    "json_each(?11) AS w WHERE w.value ->> 0 = x.stream_id AND o.start_ns >= w.value ->> 1 AND "   \
+    "o.start_ns < w.value ->> 2)) GROUP BY o.function_id)"
 
 /* sj_report_source is the table, or a query in brackets, that has a row for each function, with the
  * columns of function_stats: of the calls that are chosen. It has the parameters ?1, the session,

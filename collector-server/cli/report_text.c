@@ -3,6 +3,7 @@
 #include "agent/host/clock.h"
 #include "agent/host/directories.h"
 #include "collector-server/cli/highlights_text.h"
+#include "collector-server/cli/report_shortfalls.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
@@ -517,6 +518,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 "threads are not followed\n",
                 (unsigned long long)summary->registry.jvm_virtual_calls);
     }
+    sj_report_shortfalls(file, summary);
     if (summary->registry.plan_failures != 0) {
         fprintf(file, "sojourn: %llu %s left alone; the first: %s\n",
                 (unsigned long long)summary->registry.plan_failures,
@@ -642,7 +644,6 @@ static void json_left_alone(FILE *file, const sj_registry_counters *registry)
     }
     if (registry->plan_failures != 0) {
         json_number(file, "unplanned_modules", registry->plan_failures);
-        json_number(file, "late_plans", registry->late_plans);
         fputs(",\n  \"unplanned_module\": ", file);
         sj_json_text(file, registry->plan_failure);
     }
@@ -765,6 +766,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
         fputs(",\n  \"empty_because\": ", file);
         sj_json_text(file, summary->empty_because);
     }
+    sj_report_shortfalls_json(file, summary);
     json_left_alone(file, &summary->registry);
     if (summary->unchanging[0] != '\0') {
         fputs(",\n  \"unchanging\": ", file);

@@ -1,25 +1,66 @@
-/* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. Every ended call is one
- * complete event ("X"), every open one a begin ("B"); times are microseconds with three decimals.
- * A call whose times are estimates is of the category "estimate". What was recorded of a call
- * (values by name, errno, CPU time, memory) are its "args". Before the calls stand the names of
- * processes and threads ("M"). */
+/* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. A call is a begin ("B")
+ * and an end ("E"), in the order in which they happened on its track; times are microseconds.
+ * Readers add and round the times of complete events ("X") as floating-point numbers. Then a call
+ * can seem to end behind its caller, and speedscope leaves the caller open for good.
+ *
+ * A track is the own stack of a thread. Coroutines and signal stacks have tracks of their own,
+ * because their calls are not inside the calls of the thread. What was recorded of a call (values
+ * by name, errno, CPU time, memory) are the "args" of its begin. Its categories are "estimate" if
+ * its times are estimates, "open" if it was open at the end of the recording, and "truncated" if
+ * its exit was lost. Before the calls stand the names of processes and threads ("M").
+ *
+ * Design notes. Calls come by call id: stream by stream, in the order of entry. Only open calls are
+ * held. */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
+#include "proto/base/array.h"
 #include "proto/block/block.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
-static void write_us(FILE *output, const char *key, int64_t ns)
-{
-    const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-    fprintf(output, ",\"%s\":%s%llu.%03llu", key, ns < 0 ? "-" : "",
-            (unsigned long long)(size / 1000), (unsigned long long)(size % 1000));
-}
+/* Times are counted in hundredths of ns: an end and a begin of the same ns get different times,
+ * because speedscope sorts begins and ends each for themselves, and confuses what is at the same
+ * time. A double tells them apart in the first 19 hours. */
+enum { PARTS_OF_NS = 100, PARTS_OF_US = 1000 * PARTS_OF_NS };
+
+/* Numbers of tracks that are not the own stack of a known thread begin behind every thread id of
+ * Linux. */
+#define TRACK_SQL "iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)"
+
+/* The columns of the statement in write_calls. */
+enum {
+    COLUMN_NAME,
+    COLUMN_START,
+    COLUMN_END,
+    COLUMN_PID,
+    COLUMN_TRACK,
+    COLUMN_FUNCTION,
+    COLUMN_CALL,
+    COLUMN_FLAGS,
+    COLUMN_ENDING,
+    COLUMN_STREAM,
+    COLUMN_DEPTH
+};
+
+typedef struct open_call {
+    int64_t depth, end_ns;
+    size_t name_at; /* in the names of the track */
+    bool has_end;
+} open_call;
 
 typedef struct event_list {
     FILE *output;
     bool is_begun; /* the next event follows another */
+    int64_t stream_id, pid, track;
+    open_call *open;
+    size_t count, capacity;
+    char *names; /* of the open calls, one behind the other */
+    size_t names_capacity;
+    int64_t last_at; /* of the latest event of the track, in parts of a ns */
+    char last_phase; /* B, E, or 0 if the track has no event yet */
 } event_list;
 
 static FILE *next_event(event_list *events)
@@ -29,28 +70,115 @@ static FILE *next_event(event_list *events)
     return events->output;
 }
 
-static void write_event(event_list *events, sqlite3_stmt *row,
-                        const sj_call_arguments_reader *arguments)
+static void write_us(FILE *output, int64_t at)
+{
+    const uint64_t size = at < 0 ? -(uint64_t)at : (uint64_t)at;
+    fprintf(output, ",\"ts\":%s%llu.", at < 0 ? "-" : "", (unsigned long long)(size / PARTS_OF_US));
+    if (size % PARTS_OF_NS == 0) {
+        fprintf(output, "%03u", (unsigned)(size % PARTS_OF_US / PARTS_OF_NS));
+    } else {
+        fprintf(output, "%05u", (unsigned)(size % PARTS_OF_US));
+    }
+}
+
+/* Writes what begins and ends have in common, and remembers the time. */
+static void write_moment(event_list *events, const char *name, char phase, int64_t at_ns)
 {
     FILE *output = next_event(events);
-    const char *name = (const char *)sqlite3_column_text(row, 0);
-    sj_json_text(output, name != NULL ? name : "(unknown function)");
-    const bool ended = sqlite3_column_type(row, 2) != SQLITE_NULL;
-    fprintf(output, ",\"ph\":\"%c\",\"pid\":%lld,\"tid\":%lld", ended ? 'X' : 'B',
-            (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 4));
-    const bool is_estimate = (sqlite3_column_int64(row, 7) & SJ_CALL_UNTIMED) != 0;
-    const bool is_open = sqlite3_column_int64(row, 8) != 0;
-    if (is_estimate || is_open) {
+    int64_t at = at_ns * PARTS_OF_NS;
+    if (events->last_phase != 0) {
+        const int64_t least = events->last_at + (phase != events->last_phase ? 1 : 0);
+        at = at < least ? least : at;
+    }
+    sj_json_text(output, name);
+    fprintf(output, ",\"ph\":\"%c\",\"pid\":%lld,\"tid\":%lld", phase, (long long)events->pid,
+            (long long)events->track);
+    write_us(output, at);
+    events->last_at = at;
+    events->last_phase = phase;
+}
+
+/* Ends the innermost open call. If its end is not known, that is the end of the nearest caller
+ * whose end is known, or `next_ns` (the next call beside it, NULL if there is none); without both
+ * it stays open. */
+static void write_end(event_list *events, const int64_t *next_ns)
+{
+    const open_call *call = &events->open[--events->count];
+    const open_call *known = call;
+    while (!known->has_end && known > events->open) {
+        --known;
+    }
+    int64_t end_ns = known->has_end ? known->end_ns : 0;
+    if (next_ns != NULL && (!known->has_end || (!call->has_end && *next_ns < end_ns))) {
+        end_ns = *next_ns;
+    }
+    if (known->has_end || next_ns != NULL) {
+        write_moment(events, events->names + call->name_at, 'E', end_ns);
+        fputc('}', events->output);
+    }
+}
+
+static void write_ends(event_list *events, int64_t depth, const int64_t *next_ns)
+{
+    while (events->count != 0 && events->open[events->count - 1].depth >= depth) {
+        write_end(events, next_ns);
+    }
+}
+
+static void write_categories(FILE *output, bool is_estimate, const char *ending)
+{
+    const bool has_no_exit = strcmp(ending, "open") == 0 || strcmp(ending, "truncated") == 0;
+    if (is_estimate || has_no_exit) {
         fprintf(output, ",\"cat\":\"%s%s%s\"", is_estimate ? "estimate" : "",
-                is_estimate && is_open ? "," : "", is_open ? "open" : "");
+                is_estimate && has_no_exit ? "," : "", has_no_exit ? ending : "");
     }
-    write_us(output, "ts", sqlite3_column_int64(row, 1));
-    if (ended) {
-        write_us(output, "dur", sqlite3_column_int64(row, 2));
+}
+
+static sj_status push_call(event_list *events, sqlite3_stmt *row, const char *name)
+{
+    const open_call *last = events->count != 0 ? &events->open[events->count - 1] : NULL;
+    const size_t at = last != NULL ? last->name_at + strlen(events->names + last->name_at) + 1 : 0;
+    const size_t bytes = strlen(name) + 1;
+    SJ_TRY(sj_array_reserve(&events->names, &events->names_capacity, at, bytes, 1));
+    SJ_TRY(sj_array_reserve(&events->open, &events->capacity, events->count, 1,
+                            sizeof(*events->open)));
+    memcpy(events->names + at, name, bytes);
+    events->open[events->count++] =
+        (open_call){.depth = sqlite3_column_int64(row, COLUMN_DEPTH),
+                    .end_ns = sqlite3_column_int64(row, COLUMN_END),
+                    .name_at = at,
+                    .has_end = sqlite3_column_type(row, COLUMN_END) != SQLITE_NULL};
+    return SJ_OK;
+}
+
+static void begin_track(event_list *events, sqlite3_stmt *row)
+{
+    write_ends(events, 0, NULL);
+    events->stream_id = sqlite3_column_int64(row, COLUMN_STREAM);
+    events->pid = sqlite3_column_int64(row, COLUMN_PID);
+    events->track = sqlite3_column_int64(row, COLUMN_TRACK);
+    events->last_phase = 0;
+}
+
+static sj_status write_call(event_list *events, sqlite3_stmt *row,
+                            const sj_call_arguments_reader *arguments)
+{
+    const int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+    const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+    const char *ending = (const char *)sqlite3_column_text(row, COLUMN_ENDING);
+    name = name != NULL ? name : "(unknown function)";
+    if (events->stream_id != sqlite3_column_int64(row, COLUMN_STREAM)) {
+        begin_track(events, row);
     }
-    sj_call_arguments_write(arguments, sqlite3_column_int64(row, 5), sqlite3_column_int64(row, 6),
-                            output);
-    fputc('}', output);
+    write_ends(events, sqlite3_column_int64(row, COLUMN_DEPTH), &start_ns);
+    write_moment(events, name, 'B', start_ns);
+    write_categories(events->output,
+                     (sqlite3_column_int64(row, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0,
+                     ending != NULL ? ending : "");
+    sj_call_arguments_write(arguments, sqlite3_column_int64(row, COLUMN_FUNCTION),
+                            sqlite3_column_int64(row, COLUMN_CALL), events->output);
+    fputc('}', events->output);
+    return push_call(events, row, name);
 }
 
 static sj_status cannot_read(sqlite3 *database, sj_error *error)
@@ -66,7 +194,11 @@ static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *
         "WHERE p.session_id = ?1 AND p.executable <> '' UNION ALL "
         "SELECT DISTINCT 'thread_name', t.name, coalesce(p.pid, ?1), t.tid FROM threads AS t "
         "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE t.session_id = ?1 AND t.name <> '' AND t.tid <> 0";
+        "WHERE t.session_id = ?1 AND t.name <> '' AND t.tid <> 0 UNION ALL "
+        "SELECT 'thread_name', t.name || ', stack ' || s.number, coalesce(p.pid, ?1), " TRACK_SQL
+        " FROM streams AS s JOIN threads AS t ON t.thread_id = s.thread_id "
+        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
+        "WHERE s.session_id = ?1 AND NOT s.own_stack";
     sqlite3_stmt *row;
     if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
         return cannot_read(database, error);
@@ -89,10 +221,10 @@ static sj_status write_calls(sqlite3 *database, int64_t session_id, event_list *
                              sj_error *error)
 {
     static const char sql[] =
-        "SELECT f.name, c.start_ns, c.duration_ns, coalesce(p.pid, ?1), "
-        "coalesce(nullif(t.tid, 0), c.stream_id), c.function_id, c.call_id, c.flags,"
-        " c.ending = 'open' FROM calls AS c "
+        "SELECT f.name, c.start_ns, c.end_ns, coalesce(p.pid, ?1), " TRACK_SQL ", c.function_id,"
+        " c.call_id, c.flags, c.ending, c.stream_id, c.depth FROM calls AS c "
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
+        "LEFT JOIN streams AS s ON s.stream_id = c.stream_id "
         "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
         "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
         "WHERE c.session_id = ?1 ORDER BY c.call_id";
@@ -105,9 +237,12 @@ static sj_status write_calls(sqlite3 *database, int64_t session_id, event_list *
     sj_status status = sj_call_arguments_open(database, session_id, &arguments, error);
     int result = SQLITE_DONE;
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        write_event(events, row, &arguments);
+        status = write_call(events, row, &arguments);
     }
-    if (status == SJ_OK && result != SQLITE_DONE) {
+    write_ends(events, 0, NULL);
+    if (status == SJ_ENOMEM || status == SJ_ELIMIT) {
+        (void)!sj_fail(error, status, "no memory for the open calls");
+    } else if (status == SJ_OK && result != SQLITE_DONE) {
         status = cannot_read(database, error);
     }
     sj_call_arguments_close(&arguments);
@@ -123,6 +258,8 @@ static sj_status write_chrome(sqlite3 *database, int64_t session_id, FILE *outpu
     if (status == SJ_OK) {
         status = write_calls(database, session_id, &events, error);
     }
+    free(events.open);
+    free(events.names);
     fputs("\n]}\n", output);
     return status;
 }

@@ -94,8 +94,9 @@ static const copied_table of_session[] = {
            " sessions WHERE session_id = ?1) || a.module AS BLOB), a.module, min(k.function_id),"
            " count(*) FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"
            " GROUP BY a.build_id, a.module ORDER BY min(k.function_id)"},
-    {NULL, "INSERT INTO functions SELECT k.function_id, m.module_id, a.place, 0, a.name, a.name,"
-           " a.symbol_key, '' FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"
+    {NULL, "INSERT INTO functions SELECT k.function_id, m.module_id, a.place, 0, a.name,"
+           " iif(a.name LIKE '%+' || printf('0x%x', a.place), '', a.name), a.symbol_key, '', NULL "
+           "FROM temp.answer AS a JOIN temp.keys AS k USING (key, name)"
            " JOIN modules AS m ON k.function_id BETWEEN m.first_function_id AND"
            " m.first_function_id + m.function_count - 1"},
     {NULL, "INSERT INTO hook_plans(module_id, digest) SELECT module_id, x'' FROM modules"

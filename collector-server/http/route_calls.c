@@ -48,7 +48,8 @@ static const char before_sql[] =
     "  AND c.start_ns < ?3";
 
 #define CALL_COLUMNS                                                                               \
-    "call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flags"
+    "call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flags, ending = " \
+    "'open'"
 
 /* ?1: the call found by before_sql, ?2 from. */
 static const char open_sql[] =
@@ -194,11 +195,12 @@ static void add_call(const window *view, picture *drawn, sqlite3_stmt *statement
     snprintf(function, sizeof(function), "%" PRId64, (int64_t)sqlite3_column_int64(statement, 1));
     describe_function(view, drawn, function);
     json_t *bar = json_pack(
-        "[o s I I o o b I I]",
+        "[o s I I o o b I I b]",
         json_sprintf("%" PRId64, (int64_t)sqlite3_column_int64(statement, 0)), function,
         (json_int_t)depth, (json_int_t)start_ns, has_ended ? json_integer(end_ns) : json_null(),
         has_ended ? json_integer(sqlite3_column_int64(statement, 5)) : json_null(),
-        sqlite3_column_int(statement, 6), (json_int_t)flags, (json_int_t)1);
+        sqlite3_column_int(statement, 6), (json_int_t)flags, (json_int_t)1,
+        sqlite3_column_int(statement, 8));
     if (json_array_append_new(drawn->rows, bar) == 0) {
         drawn->tracks[depth].bar = drawn->tracks[depth].pixel >= 0 ? bar : NULL;
     }
@@ -257,12 +259,13 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     }
     if (status == SJ_OK) {
         char *warnings = sj_query_take_warnings(view->database);
-        *body = json_pack(
-            "{s[sssssssss] sO sO sO sb sb sI ss%}", "columns", "call_id", "function_id", "depth",
-            "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count", "rows", drawn->rows,
-            "functions", drawn->functions, "calls_counted", drawn->counting, "truncated",
-            drawn->is_truncated, "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls,
-            "warnings", warnings != NULL ? warnings : "", warnings != NULL ? strlen(warnings) : 0);
+        *body =
+            json_pack("{s[ssssssssss] sO sO sO sb sb sI ss%}", "columns", "call_id", "function_id",
+                      "depth", "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count",
+                      "is_open", "rows", drawn->rows, "functions", drawn->functions,
+                      "calls_counted", drawn->counting, "truncated", drawn->is_truncated,
+                      "is_too_many", is_too_many, "calls_in_blocks", (json_int_t)calls, "warnings",
+                      warnings != NULL ? warnings : "", warnings != NULL ? strlen(warnings) : 0);
         sqlite3_free(warnings);
         status = *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
     }

@@ -40,43 +40,27 @@ static const sort_key sort_keys[] = {
     {"name", "f.name COLLATE NOCASE", "ASC"},
 };
 
+#define QUANTILES                                                                                  \
+    QUANTILE("0.5")                                                                                \
+    " AS p50_ns, " QUANTILE("0.9") " AS p90_ns, " QUANTILE("0.95") " AS p95_ns, " QUANTILE(        \
+        "0.99") " AS p99_ns"
+#define COLUMNS                                                                                    \
+    "x.function_id AS id, f.name, m.path AS module, x.calls, x.total_ns, x.self_ns, " MEAN         \
+    " AS mean_ns, x.min_ns, x.max_ns, " QUANTILES                                                  \
+    ", coalesce(e.open_calls, 0) AS open_calls, x.unwound, x.untrusted, " UNTIMED
+
+#define OPEN_CALLS                                                                                 \
+    "(SELECT c.function_id, count(*) AS open_calls FROM streams t JOIN open_calls c"               \
+    " USING (stream_id) WHERE t.session_id = ?1 GROUP BY c.function_id)"
+
 static const char rows_sql[] =
-    "SELECT x.function_id AS id, f.name, m.path AS module, x.calls, x.total_ns, x.self_ns, " MEAN
-    " AS mean_ns, x.min_ns, x.max_ns, " QUANTILE("0.5") " AS p50_ns, " QUANTILE(
-        "0.9") " AS p90_ns, " QUANTILE("0.95") " AS p95_ns, " QUANTILE("0.99") " AS p99_ns,"
-                                                                               " x.unwound, "
-                                                                               "x.untrusted,"
-                                                                               " " UNTIMED
-                                                                               " FROM (SELECT "
-                                                                               "x.function_id AS "
-                                                                               "id, row_number() "
-                                                                               "OVER () AS place "
-                                                                               "FROM"
-                                                                               "  (SELECT "
-                                                                               "x.function_id FROM "
-                                                                               "function_stats x "
-                                                                               "JOIN functions f "
-                                                                               "ON f.function_id ="
-                                                                               "   x.function_id "
-                                                                               "WHERE x.session_id "
-                                                                               "= ?1 AND f.name "
-                                                                               "LIKE ?2 ESCAPE '\\'"
-                                                                               "   ORDER BY %s %s, "
-                                                                               "x.function_id "
-                                                                               "LIMIT ?5 OFFSET "
-                                                                               "?6) x) o"
-                                                                               " CROSS JOIN "
-                                                                               "function_stats x "
-                                                                               "ON x.session_id = "
-                                                                               "?1 AND "
-                                                                               "x.function_id = "
-                                                                               "o.id"
-                                                                               " JOIN functions f "
-                                                                               "ON f.function_id = "
-                                                                               "o.id JOIN modules "
-                                                                               "m ON m.module_id = "
-                                                                               "f.module_id"
-                                                                               " ORDER BY o.place";
+    "SELECT " COLUMNS " FROM (SELECT x.function_id AS id, row_number() OVER () AS place FROM"
+    "  (SELECT x.function_id FROM function_stats x JOIN functions f ON f.function_id ="
+    "   x.function_id WHERE x.session_id = ?1 AND f.name LIKE ?2 ESCAPE '\\'"
+    "   ORDER BY %s %s, x.function_id LIMIT ?5 OFFSET ?6) x) o"
+    " CROSS JOIN function_stats x ON x.session_id = ?1 AND x.function_id = o.id"
+    " JOIN functions f ON f.function_id = o.id JOIN modules m ON m.module_id = f.module_id"
+    " LEFT JOIN " OPEN_CALLS " e ON e.function_id = o.id ORDER BY o.place";
 
 static const char totals_sql[] =
     "SELECT count(*) AS matching, coalesce(sum(x.calls), 0) AS calls,"

@@ -119,7 +119,8 @@ static sj_status copy_modules(const session_copy *copy)
         "s.build_id AND t.functions_digest = s.functions_digest WHERE s.module_id = old_id)";
     static const char functions_sql[] =
         "INSERT OR IGNORE INTO main.functions SELECT f.function_id - v.old_first + v.new_first, "
-        "v.new_id, f.offset, f.size_bytes, f.name, f.symbol, f.symbol_key, f.source FROM "
+        "v.new_id, f.offset, f.size_bytes, f.name, f.symbol, f.symbol_key, f.source, "
+        "f.fingerprint FROM "
         "temp.moved_modules AS v JOIN source.functions AS f ON f.module_id = v.old_id;"
         "INSERT OR IGNORE INTO main.function_lines SELECT l.function_id - v.old_first + "
         "v.new_first, l.file, l.line FROM temp.moved_modules AS v JOIN source.function_lines AS l "

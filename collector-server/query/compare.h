@@ -1,7 +1,8 @@
 /* Two sets of sessions against each other: what got slower, and how sure that is.
  *
- * Functions are matched by functions.symbol_key (module file name and name), so that builds can be
- * compared; call paths by the chain of such keys. Each session of a set is one measurement. */
+ * Functions are matched by functions.symbol_key (module file name and name; code where there is no
+ * name), so that builds can be compared; call paths by the chain of such keys. Each session of a
+ * set is one measurement. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_COMPARE_H
 #define SJ_COLLECTOR_SERVER_QUERY_COMPARE_H
 
@@ -13,10 +14,13 @@ typedef enum sj_compare_verdict {
     SJ_COMPARE_SLOWER, /* sure, and by at least the least effect */
     SJ_COMPARE_FASTER,
     SJ_COMPARE_INCONCLUSIVE, /* too few sessions or too much noise to decide, the sum and the
-                           typical time do not agree, or no call ended on one side */
-    SJ_COMPARE_ADDED,        /* called in B only, whether calls ended or not */
+                           typical time do not agree, no call ended on one side, or no set has calls
+                         */
+    SJ_COMPARE_ADDED,        /* called in B only, whether calls ended or not; of row 0: A has no
+                                calls */
     SJ_COMPARE_REMOVED,
-    SJ_COMPARE_MINOR /* takes too small a share of the time to be judged */
+    SJ_COMPARE_MINOR,    /* takes too small a share of the time to be judged */
+    SJ_COMPARE_UNMATCHED /* has no name, and no function of the other side's build has its code */
 } sj_compare_verdict;
 
 /* What is compared; of CPU time and memory, that of measured calls of whole sessions, each without
@@ -54,8 +58,9 @@ typedef enum sj_compare_by {
 } sj_compare_by;
 
 typedef struct sj_compare_test {
-    double ratio, ratio_low, ratio_high; /* self time B / A, and its 95 % interval; 0: unknown, or
-                                          * too few sessions for an interval */
+    double ratio, ratio_low, ratio_high; /* B / A, and its interval, which is adjusted as the
+                                          * p-value is; 0: unknown, A is 0, or too few sessions for
+                                          * an interval */
     double p_value, p_adjusted;          /* 1: not tested */
 } sj_compare_test;
 
@@ -74,15 +79,25 @@ typedef struct sj_compare_row {
                                it; 0: all were timed */
     double costs[2];        /* medians of what is compared, when that is not time */
     double least_calls[2], most_calls[2];
+    double calls_ratio;       /* calls of any session of B / of any of A: no call was lost, and the
+                                 number is the same in all sessions of a side, 4 at least; else 0 */
+    double compared[2];       /* the medians that the verdict is about: of self_ns, typical_ns or
+                                 costs */
+    uint32_t needed_sessions; /* with fewer a side, no row of this question can be decided: row 0 is
+                                 a question of its own, all others are one */
     sj_compare_test tests[2]; /* by sj_compare_by */
     sj_compare_by decided_by; /* the test that the verdict comes from */
+    bool is_tested;
+    bool is_nameless;
+    bool is_unmatched; /* nameless, and not found in the other side's build */
     sj_compare_verdict verdict;
 } sj_compare_row;
 
 typedef struct sj_compare sj_compare;
 
 /* sj_compare_run reads both sets and judges. SJ_EINVAL, SJ_ENOTFOUND: a set (see session_set.h);
- * nothing of what is to be compared was measured; SJ_EUNSUPPORTED: call paths, CPU time or memory
+ * nothing of what is to be compared was measured, or a session has calls and no sums of them;
+ * SJ_EUNSUPPORTED: call paths, CPU time or memory
  * of marks; SJ_EIO, SJ_ENOMEM. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_compare_run(const sj_compare_side sides[2],
                                        const sj_compare_options *options, sj_compare **compare,
@@ -99,5 +114,14 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
 /* sj_compare_folded_calls returns how many calls of a side were on call paths that were folded:
  * their typical self time is that of their caller and function, whatever the path. */
 int64_t sj_compare_folded_calls(const sj_compare *compare, int side);
+
+/* sj_compare_matched_share gives the share of the time of functions without names that were matched
+ * by their code, the lower of both sides. False: there are none, or both sides have their builds.
+ */
+bool sj_compare_matched_share(const sj_compare *compare, double *share);
+
+/* sj_compare_is_stripped returns whether functions cannot be compared, because the programs have no
+ * symbols: that share is below a half, and what was not matched takes a tenth of all time. */
+bool sj_compare_is_stripped(const sj_compare *compare);
 
 #endif

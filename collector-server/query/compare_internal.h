@@ -1,5 +1,5 @@
 /* Internal to the comparison: compare_rows.c holds the rows, compare_measure.c fills their values,
- * compare.c decides on them. */
+ * compare_judge.c decides on them; compare.c runs all three. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
 #define SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
 
@@ -24,9 +24,13 @@ struct sj_compare {
     sj_compare_row *rows;
     double *values; /* rows x samples x SJ_MEASURES */
     size_t count, capacity;
+    size_t judged;   /* rows but the first that were tested */
     uint32_t *slots; /* hash table of rows: number + 1 */
     size_t slot_count;
-    double *scratch; /* one value a sample */
+    double *scratch;        /* one value a sample */
+    bool has_nameless;      /* functions without names, of builds that one side has only */
+    double matched_share;   /* of their time */
+    double unmatched_share; /* of the time of everything */
 };
 
 static inline double *sj_compare_value(const sj_compare *compare, size_t row, size_t sample,
@@ -46,5 +50,22 @@ SJ_MUST_CHECK sj_status sj_compare_measure(sj_compare *compare, sqlite3 *databas
 /* sj_compare_read_errors fills in the error_ns of the rows of a side. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_compare_read_errors(sj_compare *compare, sqlite3 *database, int side,
                                                sj_error *error);
+
+/* sj_compare_copy_values copies one measure of a row, of one side, to `output`, which has a place
+ * for each sample. Returns how many there are. */
+size_t sj_compare_copy_values(const sj_compare *compare, size_t row, int side, int measure,
+                              double *output);
+
+/* sj_compare_summarize fills in the medians and call counts of a row, from its values. */
+void sj_compare_summarize(sj_compare *compare, size_t number);
+
+/* sj_compare_match_nameless finds out which functions without names were not matched because the
+ * sides are of other builds. The rows are summarized. SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_compare_match_nameless(sj_compare *compare,
+                                                  const sj_compare_side sides[2], sj_error *error);
+
+/* sj_compare_judge tests all rows and fills in what depends on that. They are summarized, and the
+ * lost calls of both sides are known. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_compare_judge(sj_compare *compare);
 
 #endif

@@ -19,6 +19,7 @@ enum {
     COLUMN_CALLS,
     COLUMN_TOTAL,
     COLUMN_SELF,
+    COLUMN_NAMELESS,
     COLUMN_PATH,
     COLUMN_PARENT,
     COLUMN_RECURSIVE,
@@ -30,7 +31,8 @@ enum {
 enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
 
 static const char paths_sql[] =
-    "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, p.path_id, "
+    "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, f.symbol = '', "
+    "p.path_id, "
     "p.parent_path_id, p.recursive, p.histogram, "
     "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator, p.cpu_self_ns, "
     "p.allocated_self_bytes FROM call_paths AS p "
@@ -38,7 +40,7 @@ static const char paths_sql[] =
     "WHERE p.session_id = ?1 ORDER BY p.path_id";
 
 static const char window_sql[] =
-    "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns FROM "
+    "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns, f.symbol = '' FROM "
     "call_aggregate(?1, ?2, ?3) AS a JOIN functions AS f USING (function_id)";
 
 /* A call path of the session being measured. */
@@ -94,6 +96,12 @@ static void add_cost(sj_compare *compare, sqlite3_stmt *from, uint32_t row, size
     }
 }
 
+static void note_function(sj_compare_row *row, sqlite3_stmt *from, int side)
+{
+    row->function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
+    row->is_nameless = sqlite3_column_int(from, COLUMN_NAMELESS) != 0;
+}
+
 static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample, int side,
                           path_list *list)
 {
@@ -111,7 +119,7 @@ static sj_status add_path(sj_compare *compare, sqlite3_stmt *from, size_t sample
     }
     const bool tree = compare->options.tree;
     SJ_TRY(sj_compare_add_row(compare, tree && parent != NULL ? parent->row : 0, key, &path.row));
-    compare->rows[path.row].function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
+    note_function(&compare->rows[path.row], from, side);
     add_value(compare, path.row, sample, SJ_MEASURE_CALLS,
               sqlite3_column_double(from, COLUMN_CALLS));
     add_value(compare, path.row, sample, SJ_MEASURE_SELF, path.self_ns);
@@ -129,7 +137,7 @@ static sj_status add_window(sj_compare *compare, sqlite3_stmt *from, size_t samp
     const double self_ns = sqlite3_column_double(from, COLUMN_SELF);
     uint32_t row;
     SJ_TRY(sj_compare_add_row(compare, 0, key, &row));
-    compare->rows[row].function_id[side] = sqlite3_column_int64(from, COLUMN_FUNCTION);
+    note_function(&compare->rows[row], from, side);
     add_value(compare, row, sample, SJ_MEASURE_CALLS, sqlite3_column_double(from, COLUMN_CALLS));
     add_value(compare, row, sample, SJ_MEASURE_SELF, self_ns);
     add_value(compare, row, sample, SJ_MEASURE_TYPICAL, self_ns);

@@ -28,6 +28,7 @@ enum {
     COLUMN_CALLS_A,
     COLUMN_CALLS_B,
     COLUMN_CALLS_CHANGE,
+    COLUMN_CALLS_RATIO,
     COLUMN_SESSIONS_A,
     COLUMN_SESSIONS_B,
     COLUMN_FUNCTION_ID_A,
@@ -35,6 +36,11 @@ enum {
     COLUMN_SYMBOL_KEY,
     COLUMN_COST_A,
     COLUMN_COST_B,
+    COLUMN_COMPARED_A,
+    COLUMN_COMPARED_B,
+    COLUMN_NEEDED_SESSIONS,
+    COLUMN_MATCHED_SHARE,
+    COLUMN_IS_COMPARABLE,
     COLUMN_A, /* hidden: the arguments */
     COLUMN_B,
     COLUMN_BY
@@ -46,10 +52,10 @@ static const char declaration[] =
     "p_adjusted REAL, "
     "self_ns_a INTEGER, self_ns_b INTEGER, typical_ns_a INTEGER, typical_ns_b INTEGER, total_ns_a "
     "INTEGER, total_ns_b INTEGER, calls_a REAL, "
-    "calls_b REAL, calls_change TEXT, sessions_a INTEGER, sessions_b INTEGER, function_id_a "
-    "INTEGER, function_id_b INTEGER, symbol_key INTEGER, cost_a INTEGER, cost_b INTEGER, a HIDDEN, "
-    "b "
-    "HIDDEN, by HIDDEN)";
+    "calls_b REAL, calls_change TEXT, calls_ratio REAL, sessions_a INTEGER, sessions_b INTEGER, "
+    "function_id_a INTEGER, function_id_b INTEGER, symbol_key INTEGER, cost_a INTEGER, cost_b "
+    "INTEGER, compared_a INTEGER, compared_b INTEGER, needed_sessions INTEGER, matched_share "
+    "REAL, is_comparable INTEGER, a HIDDEN, b HIDDEN, by HIDDEN)";
 
 typedef struct diff_cursor {
     sqlite3_vtab_cursor base;
@@ -189,28 +195,68 @@ static void give_id(sqlite3_context *context, int64_t id)
     }
 }
 
-static void give_measure(const sj_compare_row *row, sqlite3_context *context, int column)
+static void give_measure(const sj_compare_row *row, sqlite3_context *context, int column,
+                         bool has_costs)
 {
-    const int side = (column - COLUMN_SELF_NS_A) % 2;
+    const struct {
+        int first_column; /* of A; B's is the next one */
+        const double *values;
+    } pairs[] = {{COLUMN_SELF_NS_A, row->self_ns},
+                 {COLUMN_TYPICAL_NS_A, row->typical_ns},
+                 {COLUMN_TOTAL_NS_A, row->total_ns},
+                 {COLUMN_COMPARED_A, row->compared},
+                 {COLUMN_COST_A, row->costs}};
+    const size_t count = sizeof(pairs) / sizeof(pairs[0]) - (has_costs ? 0 : 1);
+    if (column == COLUMN_CALLS_A || column == COLUMN_CALLS_B) {
+        sqlite3_result_double(context, row->calls[column - COLUMN_CALLS_A]);
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const int side = column - pairs[i].first_column;
+        if (side == 0 || side == 1) {
+            sqlite3_result_int64(context, (int64_t)pairs[i].values[side]);
+            return;
+        }
+    }
+}
+
+/* Gives what the deciding test found. */
+static void give_test(const sj_compare_row *row, sqlite3_context *context, int column)
+{
+    const sj_compare_test *test = &row->tests[row->decided_by];
+    const bool is_tested = row->is_tested;
     switch (column) {
-    case COLUMN_SELF_NS_A:
-    case COLUMN_SELF_NS_B:
-        sqlite3_result_int64(context, (int64_t)row->self_ns[side]);
+    case COLUMN_DECIDED_BY:
+        sqlite3_result_text(context, row->decided_by == SJ_COMPARE_BY_SUM ? "sum" : "typical", -1,
+                            SQLITE_STATIC);
         break;
-    case COLUMN_TYPICAL_NS_A:
-    case COLUMN_TYPICAL_NS_B:
-        sqlite3_result_int64(context, (int64_t)row->typical_ns[side]);
+    case COLUMN_RATIO:
+        give_real(context, test->ratio, test->ratio > 0);
         break;
-    case COLUMN_TOTAL_NS_A:
-    case COLUMN_TOTAL_NS_B:
-        sqlite3_result_int64(context, (int64_t)row->total_ns[side]);
+    case COLUMN_RATIO_LOW:
+        give_real(context, test->ratio_low, test->ratio_low > 0);
         break;
-    case COLUMN_CALLS_A:
-    case COLUMN_CALLS_B:
-        sqlite3_result_double(context, row->calls[side]);
+    case COLUMN_RATIO_HIGH:
+        give_real(context, test->ratio_high, test->ratio_low > 0);
         break;
-    default: /* NULL */
+    case COLUMN_P_VALUE:
+        give_real(context, test->p_value, is_tested);
         break;
+    default:
+        give_real(context, test->p_adjusted, is_tested);
+        break;
+    }
+}
+
+/* Gives what is known of functions without names, in the row of everything. */
+static void give_match(const diff_cursor *cursor, sqlite3_context *context, int column)
+{
+    double share;
+    const bool is_known = sj_compare_matched_share(cursor->compare, &share);
+    if (cursor->at == 0 && column == COLUMN_IS_COMPARABLE) {
+        sqlite3_result_int(context, !sj_compare_is_stripped(cursor->compare));
+    } else if (cursor->at == 0) {
+        give_real(context, share, is_known);
     }
 }
 
@@ -218,65 +264,56 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 {
     diff_cursor *cursor = (diff_cursor *)base;
     const sj_compare_row *row = &cursor->rows[cursor->at];
-    const sj_compare_test *test = &row->tests[row->decided_by];
-    const double reals[] = {test->ratio, test->ratio_low, test->ratio_high, test->p_value,
-                            test->p_adjusted};
     switch (column) {
     case COLUMN_ROW:
         sqlite3_result_int64(context, (int64_t)cursor->at);
-        return SQLITE_OK;
+        break;
     case COLUMN_PARENT_ROW:
         give_id(context, row->parent);
-        return SQLITE_OK;
+        break;
     case COLUMN_DEPTH:
         sqlite3_result_int64(context, row->depth);
-        return SQLITE_OK;
+        break;
     case COLUMN_NAME:
     case COLUMN_MODULE:
         return give_name(cursor, context, column - COLUMN_NAME);
     case COLUMN_VERDICT:
         sqlite3_result_text(context, sj_compare_verdict_name(row->verdict, cursor->of), -1,
                             SQLITE_STATIC);
-        return SQLITE_OK;
-    case COLUMN_DECIDED_BY:
-        sqlite3_result_text(context, row->decided_by == SJ_COMPARE_BY_SUM ? "sum" : "typical", -1,
-                            SQLITE_STATIC);
-        return SQLITE_OK;
-    case COLUMN_RATIO:
-    case COLUMN_RATIO_LOW:
-    case COLUMN_RATIO_HIGH:
-    case COLUMN_P_VALUE:
-    case COLUMN_P_ADJUSTED:
-        give_real(context, reals[column - COLUMN_RATIO],
-                  test->ratio > 0 && ((column != COLUMN_RATIO_LOW && column != COLUMN_RATIO_HIGH) ||
-                                      test->ratio_low > 0));
-        return SQLITE_OK;
+        break;
     case COLUMN_CALLS_CHANGE:
         sqlite3_result_text(context, calls_change(row), -1, SQLITE_STATIC);
-        return SQLITE_OK;
+        break;
+    case COLUMN_CALLS_RATIO:
+        give_real(context, row->calls_ratio, row->calls_ratio > 0);
+        break;
     case COLUMN_SESSIONS_A:
     case COLUMN_SESSIONS_B:
         sqlite3_result_int64(context, row->sessions[column - COLUMN_SESSIONS_A]);
-        return SQLITE_OK;
+        break;
     case COLUMN_FUNCTION_ID_A:
     case COLUMN_FUNCTION_ID_B:
         give_id(context, row->function_id[column - COLUMN_FUNCTION_ID_A]);
-        return SQLITE_OK;
+        break;
     case COLUMN_SYMBOL_KEY:
         give_id(context, (int64_t)row->symbol_key);
-        return SQLITE_OK;
-    case COLUMN_COST_A:
-    case COLUMN_COST_B:
-        if (cursor->of != SJ_COMPARE_TIME) {
-            sqlite3_result_int64(context, (int64_t)row->costs[column - COLUMN_COST_A]);
+        break;
+    case COLUMN_NEEDED_SESSIONS:
+        give_id(context, row->needed_sessions);
+        break;
+    case COLUMN_MATCHED_SHARE:
+    case COLUMN_IS_COMPARABLE:
+        give_match(cursor, context, column);
+        break;
+    default: /* not the arguments: they were constants */
+        if (column >= COLUMN_DECIDED_BY && column <= COLUMN_P_ADJUSTED) {
+            give_test(row, context, column);
+        } else {
+            give_measure(row, context, column, cursor->of != SJ_COMPARE_TIME);
         }
-        return SQLITE_OK;
-    default:
-        if (column >= COLUMN_SELF_NS_A && column <= COLUMN_CALLS_B) {
-            give_measure(row, context, column);
-        }
-        return SQLITE_OK; /* the arguments are not given back: they were constants */
+        break;
     }
+    return SQLITE_OK;
 }
 
 static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)

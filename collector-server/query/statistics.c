@@ -4,6 +4,7 @@
  * is exact with ties, which equal counts and coarse clocks bring. */
 #include "collector-server/query/statistics.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,14 +51,13 @@ static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
     return ties;
 }
 
-/* ways[k][s]: in how many ways k of the values seen so far have the rank sum s. */
-static sj_status exact_p(const uint32_t *ranks, size_t count, size_t b_count, uint32_t b_sum,
-                         double *p_value)
+/* Returns in how many ways `b_count` of the ranks have each sum, from 0 to `sums` - 1, in memory of
+ * the caller; NULL: there is none. */
+static double *count_ways(const uint32_t *ranks, size_t count, size_t b_count, size_t sums)
 {
-    const size_t sums = count * (count + 1) + 1;
-    double *ways = calloc((b_count + 1) * sums, sizeof(*ways));
+    double *ways = calloc((b_count + 1) * sums, sizeof(*ways)); /* of each smaller number, too */
     if (ways == NULL) {
-        return SJ_ENOMEM;
+        return NULL;
     }
     ways[0] = 1;
     for (size_t i = 0; i < count; ++i) {
@@ -69,14 +69,25 @@ static sj_status exact_p(const uint32_t *ranks, size_t count, size_t b_count, ui
             }
         }
     }
+    memmove(ways, ways + b_count * sums, sums * sizeof(*ways));
+    return ways;
+}
+
+static sj_status exact_p(const uint32_t *ranks, size_t count, size_t b_count, uint32_t b_sum,
+                         double *p_value)
+{
+    const size_t sums = count * (count + 1) + 1;
+    double *ways = count_ways(ranks, count, b_count, sums);
+    if (ways == NULL) {
+        return SJ_ENOMEM;
+    }
     const double middle = (double)b_count * (double)(count + 1); /* doubled */
     const double seen = fabs((double)b_sum - middle);
     double all = 0;
     double extreme = 0;
-    const double *row = ways + b_count * sums;
     for (size_t sum = 0; sum < sums; ++sum) {
-        all += row[sum];
-        extreme += fabs((double)sum - middle) >= seen - 0.5 ? row[sum] : 0;
+        all += ways[sum];
+        extreme += fabs((double)sum - middle) >= seen - 0.5 ? ways[sum] : 0;
     }
     free(ways);
     *p_value = all > 0 ? extreme / all : 1;
@@ -92,7 +103,7 @@ static double normal_p(size_t count, size_t b_count, uint64_t b_sum, double ties
     if (variance <= 0 || away <= 0) {
         return 1;
     }
-    return erfc(away / sqrt(variance) / sqrt(2.0));
+    return fmax(erfc(away / sqrt(variance) / sqrt(2.0)), DBL_MIN);
 }
 
 sj_status sj_rank_test(const double *a, size_t a_count, const double *b, size_t b_count,
@@ -139,22 +150,70 @@ double sj_median(double *values, size_t count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* can_be_sure returns whether even values that are all apart give an interval of 95 %: the chance
- * of that order is 2 in all ways to split them. */
-static bool can_be_sure(size_t a_count, size_t b_count)
+/* How many of the least differences the interval leaves out, plus one: as many as the exact test
+ * allows when no two values are equal. 0: not even the least may be its end. */
+static sj_status exact_place(size_t a_count, size_t b_count, double level, size_t *place)
 {
-    const size_t fewer = a_count < b_count ? a_count : b_count;
-    double splits = 1;
-    for (size_t i = 1; i <= fewer && splits < 40; ++i) {
-        splits = splits * (double)(a_count + b_count - fewer + i) / (double)i;
+    const size_t count = a_count + b_count;
+    uint32_t ranks[EXACT_VALUES];
+    for (size_t i = 0; i < count; ++i) {
+        ranks[i] = (uint32_t)i + 1;
     }
-    return splits >= 40;
+    const size_t sums = count * (count + 1) / 2 + 1;
+    double *ways = count_ways(ranks, count, b_count, sums);
+    if (ways == NULL) {
+        return SJ_ENOMEM;
+    }
+    const size_t least = b_count * (b_count + 1) / 2;
+    double all = 0;
+    double below = 0;
+    for (size_t sum = least; sum < sums; ++sum) {
+        all += ways[sum];
+    }
+    *place = 0;
+    for (size_t sum = least; sum < sums; ++sum) {
+        below += ways[sum];
+        if (2 * below > level * all * (1 + 1e-9)) {
+            break;
+        }
+        ++*place;
+    }
+    free(ways);
+    return SJ_OK;
+}
+
+/* The number of standard deviations beyond which a share `level` of normal values lies. */
+static double deviations_of(double level)
+{
+    double low = 0;
+    double high = 40;
+    for (int i = 0; i < 60; ++i) {
+        const double middle = (low + high) / 2;
+        if (erfc(middle / sqrt(2.0)) > level) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return high;
+}
+
+static size_t normal_place(size_t a_count, size_t b_count, double level)
+{
+    const double pairs = (double)a_count * (double)b_count;
+    const double spread = deviations_of(level) * sqrt(pairs * (double)(a_count + b_count + 1) / 12);
+    const double place = floor(pairs / 2 + 0.5 - spread);
+    return place > 0 ? (size_t)place : 0;
 }
 
 sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t b_count,
-                        sj_shift *shift)
+                        double level, sj_shift *shift)
 {
     const size_t pairs = a_count * b_count;
+    size_t place = normal_place(a_count, b_count, level);
+    if (a_count + b_count <= EXACT_VALUES) {
+        SJ_TRY(exact_place(a_count, b_count, level, &place));
+    }
     double *differences = malloc((pairs != 0 ? pairs : 1) * sizeof(*differences));
     if (differences == NULL) {
         return SJ_ENOMEM;
@@ -163,14 +222,22 @@ sj_status sj_rank_shift(const double *a, size_t a_count, const double *b, size_t
         differences[i] = b[i % b_count] - a[i / b_count];
     }
     shift->middle = sj_median(differences, pairs); /* sorts */
-    const double spread = 1.959964 * sqrt((double)pairs * (double)(a_count + b_count + 1) / 12.0);
-    const double place = floor((double)pairs / 2.0 - spread);
-    const size_t low = place > 0 ? (size_t)place : 0;
-    shift->has_interval = can_be_sure(a_count, b_count);
-    shift->low = shift->has_interval ? differences[low] : 0;
-    shift->high = shift->has_interval ? differences[pairs - 1 - low] : 0;
+    shift->has_interval = place > 0 && place <= pairs;
+    shift->low = shift->has_interval ? differences[place - 1] : 0;
+    shift->high = shift->has_interval ? differences[pairs - place] : 0;
     free(differences);
     return SJ_OK;
+}
+
+size_t sj_rank_needed(size_t tests, double level)
+{
+    double splits = 2; /* ways to split 2n values into two equal halves */
+    size_t n = 1;
+    while (2.0 * (double)tests > level * splits * (1 + 1e-9)) {
+        ++n;
+        splits *= (4.0 * (double)n - 2) / (double)n;
+    }
+    return n;
 }
 
 typedef struct placed_p {
@@ -185,7 +252,7 @@ static int compare_placed(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-sj_status sj_adjust_holm(double *p_values, size_t count)
+sj_status sj_adjust_holm(double *p_values, double *factors, size_t count)
 {
     placed_p *sorted = malloc((count != 0 ? count : 1) * sizeof(*sorted));
     if (sorted == NULL) {
@@ -197,9 +264,9 @@ sj_status sj_adjust_holm(double *p_values, size_t count)
     qsort(sorted, count, sizeof(*sorted), compare_placed);
     double highest = 0;
     for (size_t i = 0; i < count; ++i) {
-        const double adjusted = fmin(1.0, sorted[i].p * (double)(count - i));
-        highest = fmax(highest, adjusted);
-        p_values[sorted[i].place] = highest;
+        highest = fmax(highest, sorted[i].p * (double)(count - i));
+        p_values[sorted[i].place] = fmin(1.0, highest);
+        factors[sorted[i].place] = highest / sorted[i].p;
     }
     free(sorted);
     return SJ_OK;

@@ -254,10 +254,13 @@ sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_
     if (how == NULL) {
         return sj_fail(error, SJ_ECORRUPT, "a session cannot end as \"%.40s\"", end->how);
     }
+    uint32_t ended = 0; /* blocks */
+    SJ_TRY(sj_store_end_streams(store, state, &ended, error));
+    SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
     state->write_now = state->dirty;
     return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
                       end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
-                      end->lost_calls, end->lost_events, end->blocks, end->traced_cpu_ns,
+                      end->lost_calls, end->lost_events, end->blocks + ended, end->traced_cpu_ns,
                       end->estimated_probe_ns);
 }
 

@@ -32,36 +32,17 @@ typedef struct module_run {
     int64_t module_id;
     int64_t plan_id;
     int64_t first_function_id;
-    char *name;  /* NAME_BYTES */
+    char *name;             /* NAME_BYTES */
+    uint64_t *fingerprints; /* sorted: of all functions without a name */
+    size_t fingerprint_count, fingerprint_capacity;
     bool is_new; /* it, or how its functions are hooked */
     sj_error *error;
 } module_run;
-
-/* Two independent 64-bit FNV-1a style hashes: an identity among honest planners' tables, not a
- * defence against forged ones (a session only ever harms its own names). */
-static void digest_bytes(uint64_t digest[2], const void *bytes, size_t size)
-{
-    const uint8_t *at = bytes;
-    for (size_t i = 0; i < size; ++i) {
-        digest[0] = (digest[0] ^ at[i]) * UINT64_C(0x100000001b3);
-        digest[1] = (digest[1] + at[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        digest[1] ^= digest[1] >> 29;
-    }
-}
 
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
-}
-
-int64_t sj_store_symbol_key(const char *module_path, const char *name)
-{
-    const char *module = file_name(module_path);
-    uint64_t digest[2] = {UINT64_C(0xcbf29ce484222325), 0};
-    digest_bytes(digest, module, strlen(module) + 1);
-    digest_bytes(digest, name, strlen(name));
-    return (int64_t)(digest[0] ^ digest[1]);
 }
 
 /* Opens each part's table in turn and hands its functions to `visit`. */
@@ -86,27 +67,103 @@ static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run 
 static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
     (void)number;
-    digest_bytes(run->functions_digest, &entry->offset, sizeof(entry->offset));
-    digest_bytes(run->functions_digest, &entry->size_bytes, sizeof(entry->size_bytes));
-    digest_bytes(run->functions_digest, entry->name, strlen(entry->name) + 1);
+    sj_store_digest(run->functions_digest, &entry->offset, sizeof(entry->offset));
+    sj_store_digest(run->functions_digest, &entry->size_bytes, sizeof(entry->size_bytes));
+    sj_store_digest(run->functions_digest, entry->name, strlen(entry->name) + 1);
     const uint8_t plan[2] = {entry->technique, entry->skip};
-    digest_bytes(run->plan_digest, plan, sizeof(plan));
+    sj_store_digest(run->plan_digest, plan, sizeof(plan));
     return SJ_OK;
+}
+
+static sj_status note_fingerprint(module_run *run, uint32_t number, const sj_function_entry *entry)
+{
+    (void)number;
+    if (entry->fingerprint == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_array_reserve(&run->fingerprints, &run->fingerprint_capacity, run->fingerprint_count,
+                            1, sizeof(*run->fingerprints)));
+    run->fingerprints[run->fingerprint_count++] = entry->fingerprint;
+    return SJ_OK;
+}
+
+static int compare_fingerprints(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static sj_status gather_fingerprints(module_run *run)
+{
+    run->fingerprint_count = 0;
+    SJ_TRY(visit_functions(run, note_fingerprint));
+    if (run->fingerprint_count != 0) {
+        qsort(run->fingerprints, run->fingerprint_count, sizeof(*run->fingerprints),
+              compare_fingerprints);
+    }
+    return SJ_OK;
+}
+
+/* Code that several functions of the module have names none of them. */
+static bool is_unique(const module_run *run, uint64_t fingerprint)
+{
+    const uint64_t *found = bsearch(&fingerprint, run->fingerprints, run->fingerprint_count,
+                                    sizeof(fingerprint), compare_fingerprints);
+    const uint64_t *end = run->fingerprints + run->fingerprint_count;
+    return found != NULL && (found == run->fingerprints || found[-1] != fingerprint) &&
+           (found + 1 == end || found[1] != fingerprint);
+}
+
+/* What the function is matched by in other builds: its name, else its code. An address means
+ * something in its own build only. */
+static int64_t key_of(const module_run *run, const sj_function_entry *entry)
+{
+    const sj_slice build_id = {.data = run->module->build_id.data,
+                               .size = run->module->build_id.len};
+    return entry->name[0] != '\0' ? sj_store_symbol_key(run->module->path, run->name)
+           : entry->fingerprint != 0 && is_unique(run, entry->fingerprint)
+               ? sj_store_code_key(run->module->path, entry->fingerprint)
+               : sj_store_address_key(build_id, entry->offset);
 }
 
 static sj_status add_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
-    const char *module = file_name(run->module->path);
     if (entry->name[0] != '\0') {
         sj_demangle(entry->name, run->name, NAME_BYTES);
     } else {
-        snprintf(run->name, NAME_BYTES, "%s+0x%llx", module, (unsigned long long)entry->offset);
+        snprintf(run->name, NAME_BYTES, "%s+0x%llx", file_name(run->module->path),
+                 (unsigned long long)entry->offset);
     }
-    return sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_ADD, run->error, "iiuittit",
+    return sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_ADD, run->error, "iiuittiti",
                       run->first_function_id + number, run->module_id, entry->offset,
-                      (int64_t)entry->size_bytes, run->name, entry->name,
-                      sj_store_symbol_key(module, run->name),
-                      sj_text_of_symbol_source(entry->source));
+                      (int64_t)entry->size_bytes, run->name, entry->name, key_of(run, entry),
+                      sj_text_of_symbol_source(entry->source), (int64_t)entry->fingerprint);
+}
+
+/* Adds what an older version did not know of a function without a name. */
+static sj_status mend_function(module_run *run, uint32_t number, const sj_function_entry *entry)
+{
+    return entry->fingerprint == 0 ? SJ_OK
+                                   : sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_MEND, run->error,
+                                                "iii", run->first_function_id + number,
+                                                key_of(run, entry), (int64_t)entry->fingerprint);
+}
+
+/* A module that an older version stored has no fingerprints: its functions are matched by address
+ * until a newer recorder describes it again. */
+static sj_status mend_functions(module_run *run)
+{
+    int64_t unknown = 0;
+    SJ_TRY(gather_fingerprints(run));
+    if (run->fingerprint_count == 0) {
+        return SJ_OK;
+    }
+    const sj_status status = sj_sql_get_number(&run->store->sql, SJ_SQL_FUNCTION_UNKNOWN, &unknown,
+                                               run->error, "i", run->module_id);
+    return status == SJ_ENOTFOUND ? SJ_OK
+           : status != SJ_OK      ? status
+                                  : visit_functions(run, mend_function);
 }
 
 /* A cold part is no function that was left alone: it is recorded with its function. */
@@ -134,7 +191,7 @@ static sj_status put_module(module_run *run)
         run->module_id = sqlite3_column_int64(row, 0);
         run->first_function_id = sqlite3_column_int64(row, 1);
         sj_sql_reset(sql, SJ_SQL_MODULE_FIND);
-        return SJ_OK;
+        return mend_functions(run);
     }
     if (status != SJ_ENOTFOUND) {
         return status;
@@ -145,6 +202,7 @@ static sj_status put_module(module_run *run)
                       run->module->path, run->module->machine, run->first_function_id,
                       (int64_t)run->module->function_count));
     run->module_id = sqlite3_last_insert_rowid(run->store->database);
+    SJ_TRY(gather_fingerprints(run));
     return visit_functions(run, add_function);
 }
 
@@ -300,6 +358,7 @@ sj_status sj_store_apply_module(sj_store *store, sj_frame_input *frame, sj_error
     frame->is_duplicate = known && !run.is_new;
     free(run.raw);
     free(run.parts);
+    free(run.fingerprints);
     free(run.name);
     return status;
 }

@@ -288,6 +288,25 @@ static sj_status find_edge_totals(sj_session_state *state, uint32_t caller, uint
     return SJ_OK;
 }
 
+/* True if a call of the node lies in another one of the same callee by the same caller, whose time
+ * has its time. Paths above rare ones are not known: their recursions count as such. */
+static bool is_nested_edge(const sj_callgraph *graph, const sj_path_node *node,
+                           const sj_path_node *caller)
+{
+    if (!node->recursive || caller->rare) {
+        return node->recursive;
+    }
+    sj_path_node above = *caller;
+    while (above.parent != 0) {
+        const sj_path_node next = sj_callgraph_node(graph, above.parent);
+        if (above.function == node->function && next.function == caller->function) {
+            return true;
+        }
+        above = next;
+    }
+    return false;
+}
+
 sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
 {
     while (state->shadow_count <= node) {
@@ -316,7 +335,12 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     function->max_ticks = now.max_ticks > function->max_ticks ? now.max_ticks : function->max_ticks;
     function->dirty = true;
     edge->calls += now.calls - before->calls;
-    edge->total_ticks += now.total_ticks - before->total_ticks;
+    if (before->edge == 0) {
+        before->edge = is_nested_edge(state->graph, &now, &parent) ? 2 : 1;
+    }
+    if (before->edge == 1) {
+        edge->total_ticks += now.total_ticks - before->total_ticks;
+    }
     edge->self_ticks += now.self_ticks - before->self_ticks;
     edge->dirty = true;
     before->calls = now.calls;

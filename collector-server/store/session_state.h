@@ -47,6 +47,8 @@ typedef struct sj_node_shadow {
     uint64_t unwound;
     uint64_t untrusted;
     bool stored;
+    uint8_t edge; /* 1: its time is part of its edge's; 2: it lies in another call of the edge; 0:
+                     not looked at */
 } sj_node_shadow;
 
 typedef struct sj_function_totals {

@@ -67,7 +67,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SESSION_END] =
         "UPDATE sessions SET state = ?2, ended_ticks = ?3, ended_realtime_ns = ?4,"
         " sent_records = ?5, sent_calls = ?6, device_lost_calls = ?7, device_lost_events = ?8,"
-        " sent_blocks = ?9, traced_cpu_ns = ?10, estimated_probe_ns = ?11 WHERE session_id = ?1",
+        " sent_blocks = max(?9, coalesce(sent_blocks, 0)), traced_cpu_ns = ?10, estimated_probe_ns "
+        "= ?11 WHERE session_id = ?1",
     [SJ_SQL_PROCESS_PUT] =
         "INSERT INTO processes (session_id, number, pid, parent_number, executable, command, how,"
         " started_ns, ended_ns, exit_code, exit_signal, core_dumped, disarm_reason)"
@@ -109,6 +110,16 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "UPDATE streams SET calls = ?2, first_enter_ns = ?3, last_leave_ns = ?4, max_depth = ?5,"
         " ended = ?6 WHERE stream_id = ?1",
     [SJ_SQL_STREAM_END] = "UPDATE streams SET ended = 1 WHERE stream_id = ?1",
+    [SJ_SQL_STREAM_LAST_BLOCK] =
+        "SELECT storage, data, later FROM (SELECT b.storage, b.data, b.quarantined, EXISTS (SELECT "
+        "1"
+        " FROM streams AS n WHERE n.session_id = s.session_id AND n.thread_id = s.thread_id AND"
+        " n.own_stack AND s.own_stack AND n.number > s.number) AS later FROM streams AS s"
+        " JOIN blocks AS b USING (stream_id) WHERE s.stream_id = ?1 AND b.kind = 1"
+        " ORDER BY b.first_event DESC, b.block_id DESC LIMIT 1) WHERE quarantined IS NULL",
+    [SJ_SQL_SESSION_LAST_TICKS] =
+        "SELECT max((SELECT last_ticks FROM blocks WHERE stream_id = s.stream_id AND kind = 1"
+        " ORDER BY first_event DESC LIMIT 1)) FROM streams AS s WHERE s.session_id = ?1",
     [SJ_SQL_STREAM_LIST] =
         "SELECT stream_id, number, calls, first_enter_ns, last_leave_ns, max_depth, ended"
         " FROM streams WHERE session_id = ?1 ORDER BY number",
@@ -121,7 +132,12 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " function_count) VALUES (?1,?2,?3,?4,?5,?6)",
     [SJ_SQL_FUNCTION_ADD] =
         "INSERT INTO functions (function_id, module_id, offset, size_bytes, name, symbol,"
-        " symbol_key, source) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+        " symbol_key, source, fingerprint) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,nullif(?9, 0))",
+    [SJ_SQL_FUNCTION_UNKNOWN] =
+        "SELECT 1 FROM functions WHERE module_id = ?1 AND symbol = '' AND fingerprint IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM functions WHERE module_id = ?1 AND fingerprint NOT NULL)",
+    [SJ_SQL_FUNCTION_MEND] = "UPDATE functions SET symbol_key = ?2, fingerprint = ?3"
+                             " WHERE function_id = ?1 AND symbol = ''",
     [SJ_SQL_PLAN_FIND] = "SELECT hook_plan_id FROM hook_plans WHERE module_id = ?1 AND digest = ?2",
     [SJ_SQL_PLAN_ADD] = "INSERT INTO hook_plans (module_id, digest) VALUES (?1,?2)",
     [SJ_SQL_PLAN_FUNCTION_ADD] =

@@ -44,9 +44,15 @@ bool sj_store_maintain(sj_store *store);
  * does nothing when there are none, and takes a tenth of the time at most. */
 void sj_store_recover(sj_store *store);
 
-/* sj_store_symbol_key is functions.symbol_key: equal for functions of the same name in modules of
- * the same file name, whatever their build. Any thread. */
+/* sj_store_symbol_key is functions.symbol_key of a function with a name: equal for functions of the
+ * same name in modules of the same file name, whatever their build. Any thread. */
 int64_t sj_store_symbol_key(const char *module_path, const char *name);
+
+/* sj_store_code_key and sj_store_address_key are functions.symbol_key of functions without a name:
+ * equal for functions of the same code in modules of the same file name, or for one function of one
+ * build. Any thread. */
+int64_t sj_store_code_key(const char *module_path, uint64_t fingerprint);
+int64_t sj_store_address_key(sj_slice build_id, uint64_t offset);
 
 /* sj_store_recover_file writes the aggregates that a collector which is gone had put off, so that a
  * file left by a crash reads as what its blocks say. A file that somebody has written to in the

@@ -5,6 +5,7 @@
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
+#include "collector-server/store/stack_walk.h"
 #include "collector-server/store/store.h"
 #include "proto/wire/sojourn.pb-c.h"
 
@@ -207,6 +208,16 @@ SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_sessi
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
 
+/* sj_store_walk_block walks a stored block, decoded whole, to the calls that are open at its end.
+ * Release `walk` after a failure, too. SJ_ENOMEM, SJ_ENOTFOUND, SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_store_walk_block(sj_store *store, int64_t stream_id,
+                                            const sj_block *block, sj_stack_walk *walk);
+
+/* sj_store_end_streams ends the open calls of all streams that have no end, as open, and adds to
+ * `*count` how many blocks it stored for that. `state` may be gone behind it. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state,
+                                             uint32_t *count, sj_error *error);
+
 /* sj_store_note_timeline adds what a block says, which a call graph has just replayed, to the steps
  * of its stream; sj_store_note_timeline_paths gives the paths that steps begin with, when that was
  * not known before. Paths are those of `summary` (timeline.c). */
@@ -242,5 +253,9 @@ typedef struct sj_zombie_row {
  * missing or of another type counts as 0 or "". */
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
+
+/* sj_store_digest adds bytes to two independent 64-bit hashes: an identity among honest planners'
+ * tables, not a defence against forged ones (a session only ever harms its own names). */
+void sj_store_digest(uint64_t digest[2], const void *bytes, size_t size);
 
 #endif

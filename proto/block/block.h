@@ -40,7 +40,8 @@
 #define SJ_BLOCK_MAGIC UINT32_C(0x4b424a53) /* "SJBK" */
 
 enum {
-    SJ_BLOCK_VERSION = 1,
+    SJ_BLOCK_VERSION = 2,        /* the newest one, of blocks with an SJ_ENDING_OPEN */
+    SJ_BLOCK_CLOSED_VERSION = 1, /* of blocks without any; older collectors refuse the newer one */
     SJ_BLOCK_HEADER_BYTES = 128,
     SJ_BLOCK_MAX_EVENTS = 256 * 1024,
     SJ_FUNCTION_ID_BITS = 30,

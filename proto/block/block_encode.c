@@ -421,11 +421,22 @@ static sj_status write_block(sj_block_encoder *encoder, sj_block_header *header,
     return *size_bytes <= SJ_BLOCK_MAX_BYTES ? SJ_OK : SJ_ELIMIT;
 }
 
+/* Returns the lowest version whose readers know all endings of the block. */
+static uint16_t version_for(const sj_block_input *input)
+{
+    for (size_t i = 0; i < input->ending_count; i++) {
+        if (input->endings[i].ending == SJ_ENDING_OPEN) {
+            return SJ_BLOCK_VERSION;
+        }
+    }
+    return SJ_BLOCK_CLOSED_VERSION;
+}
+
 sj_status sj_block_encode(sj_block_encoder *encoder, const sj_block_input *input, uint8_t *output,
                           size_t capacity, size_t *size_bytes)
 {
     sj_block_header header = input->header;
-    header.version = SJ_BLOCK_VERSION;
+    header.version = version_for(input);
     header.call_count = 0;
     header.end_depth = header.open_depth;
     SJ_TRY(check_input(input));

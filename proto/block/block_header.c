@@ -143,7 +143,7 @@ sj_status sj_block_read_header(sj_slice bytes, sj_block_header *header)
         return SJ_ECORRUPT;
     }
     header->version = sj_read_u16(&reader);
-    if (header->version != SJ_BLOCK_VERSION) {
+    if (header->version < SJ_BLOCK_CLOSED_VERSION || header->version > SJ_BLOCK_VERSION) {
         return SJ_EVERSION;
     }
     header->kind = sj_read_u8(&reader);

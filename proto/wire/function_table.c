@@ -3,7 +3,8 @@
 
 enum {
     MIN_ENTRY_BYTES = 6, /* offset, size, three byte columns, the end of the name */
-    MAX_FIXED_BYTES = 10 + 5 + 3
+    MAX_FIXED_BYTES = 10 + 5 + 3 + 8,
+    WITHOUT_FINGERPRINTS = 1 /* the version */
 };
 
 /* Moves `reader` past `count` varints and returns where they were. */
@@ -45,7 +46,7 @@ sj_status sj_function_table_open(sj_slice raw, sj_function_table *table)
     }
     sj_reader reader = sj_reader_of(raw.data, raw.size);
     const uint64_t version = sj_read_varint(&reader);
-    if (!reader.bad && version != SJ_FUNCTION_TABLE_VERSION) {
+    if (!reader.bad && (version == 0 || version > SJ_FUNCTION_TABLE_VERSION)) {
         return SJ_EVERSION;
     }
     const uint64_t count = sj_read_varint(&reader);
@@ -58,8 +59,14 @@ sj_status sj_function_table_open(sj_slice raw, sj_function_table *table)
     table->skips = take_bytes(&reader, count);
     table->sources = take_bytes(&reader, count);
     table->names = reader;
+    uint64_t nameless = 0;
     for (uint64_t i = 0; i < count && !reader.bad; i++) {
-        read_name(&reader);
+        nameless += read_name(&reader)[0] == '\0';
+    }
+    table->has_fingerprints = version > WITHOUT_FINGERPRINTS;
+    table->fingerprints = reader;
+    if (table->has_fingerprints) {
+        sj_reader_take(&reader, nameless * sizeof(uint64_t));
     }
     if (reader.bad || sj_reader_left(&reader) != 0) {
         memset(table, 0, sizeof(*table));
@@ -82,6 +89,8 @@ bool sj_function_table_next(sj_function_table *table, sj_function_entry *entry)
     entry->skip = sj_read_u8(&table->skips);
     entry->source = sj_read_u8(&table->sources);
     entry->name = read_name(&table->names);
+    entry->fingerprint =
+        table->has_fingerprints && entry->name[0] == '\0' ? sj_read_u64(&table->fingerprints) : 0;
     return true;
 }
 
@@ -94,12 +103,22 @@ size_t sj_function_table_bound(const sj_function_entry *entries, size_t count)
     return bytes;
 }
 
+static bool has_any_fingerprint(const sj_function_entry *entries, size_t count)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < count; i++) {
+        has_any = has_any || (entries[i].name[0] == '\0' && entries[i].fingerprint != 0);
+    }
+    return has_any;
+}
+
 sj_status sj_function_table_write(const sj_function_entry *entries, size_t count, uint8_t *output,
                                   size_t capacity, size_t *size_bytes)
 {
     sj_writer writer = sj_writer_of(output, capacity);
     uint64_t last_offset = 0;
-    sj_write_varint(&writer, SJ_FUNCTION_TABLE_VERSION);
+    const bool has_fingerprints = has_any_fingerprint(entries, count);
+    sj_write_varint(&writer, has_fingerprints ? SJ_FUNCTION_TABLE_VERSION : WITHOUT_FINGERPRINTS);
     sj_write_varint(&writer, count);
     for (size_t i = 0; i < count; i++) {
         sj_write_zigzag(&writer, (int64_t)(entries[i].offset - last_offset));
@@ -119,6 +138,11 @@ sj_status sj_function_table_write(const sj_function_entry *entries, size_t count
     }
     for (size_t i = 0; i < count; i++) {
         sj_write_bytes(&writer, entries[i].name, strlen(entries[i].name) + 1);
+    }
+    for (size_t i = 0; has_fingerprints && i < count; i++) {
+        if (entries[i].name[0] == '\0') {
+            sj_write_u64(&writer, entries[i].fingerprint);
+        }
     }
     if (writer.bad || sj_writer_used(&writer) > SJ_FUNCTION_TABLE_MAX_BYTES) {
         return SJ_ELIMIT;

@@ -1,8 +1,10 @@
 /* The function table: payload of a MODULE frame, the functions of one module.
  *
- *   varint version (1) | varint count | columns, one after the other:
+ *   varint version | varint count | columns, one after the other:
  *   offsets: zigzag deltas | sizes: varints | technique, skip, source: count bytes each |
- *   names: count NUL-terminated strings (mangled; empty when unknown)
+ *   names: count NUL-terminated strings (mangled; empty when unknown) |
+ *   version 2: fingerprints: 8 bytes for each function without a name
+ * A table without fingerprints is written as version 1, which older collectors read;
  * all of it zstd-compressed in the frame (`raw_bytes` in Module). */
 #ifndef SJ_PROTO_WIRE_FUNCTION_TABLE_H
 #define SJ_PROTO_WIRE_FUNCTION_TABLE_H
@@ -10,22 +12,24 @@
 #include "proto/base/cursor.h"
 #include "proto/base/status.h"
 
-enum { SJ_FUNCTION_TABLE_VERSION = 1, SJ_FUNCTION_TABLE_MAX_BYTES = 64 * 1024 * 1024 };
+enum { SJ_FUNCTION_TABLE_VERSION = 2, SJ_FUNCTION_TABLE_MAX_BYTES = 64 * 1024 * 1024 };
 
 typedef struct sj_function_entry {
     uint64_t offset; /* module offset of the entry */
     uint32_t size_bytes;
-    uint8_t technique; /* sj_technique */
-    uint8_t skip;      /* sj_skip */
-    uint8_t source;    /* sj_symbol_source */
-    const char *name;  /* NUL-terminated, borrowed */
+    uint8_t technique;    /* sj_technique */
+    uint8_t skip;         /* sj_skip */
+    uint8_t source;       /* sj_symbol_source */
+    const char *name;     /* NUL-terminated, borrowed */
+    uint64_t fingerprint; /* of the code of a function without a name; 0: unknown, or has a name */
 } sj_function_entry;
 
 typedef struct sj_function_table {
     uint64_t count;
     uint64_t next;
     uint64_t last_offset;
-    sj_reader offsets, sizes, techniques, skips, sources, names;
+    sj_reader offsets, sizes, techniques, skips, sources, names, fingerprints;
+    bool has_fingerprints;
 } sj_function_table;
 
 /* sj_function_table_open checks a raw (uncompressed) table as a whole, so that the following

@@ -22,6 +22,6 @@ FROM (
                sum(calls) AS n, sumMap(bins, counts) AS merged, tupleElement(merged, 1) AS used,
                tupleElement(merged, 2) AS counted
         FROM function_stats
-        WHERE name LIKE :function
+        WHERE symbol_key GLOBAL IN (SELECT symbol_key FROM function_stats WHERE name LIKE :function)
         GROUP BY symbol_key, device, build_id) AS q2) AS q1
 ORDER BY calls DESC, function, device, build

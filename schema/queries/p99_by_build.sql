@@ -17,6 +17,6 @@ JOIN functions AS f USING (function_id)
 JOIN modules AS m USING (module_id)
 JOIN sessions AS x USING (session_id)
 JOIN devices AS d USING (device_id)
-WHERE f.name GLOB :function
+WHERE f.symbol_key IN (SELECT symbol_key FROM functions WHERE name GLOB :function)
 GROUP BY f.symbol_key, d.device_id, m.build_id
 ORDER BY calls DESC, function, device, build

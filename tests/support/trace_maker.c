@@ -461,7 +461,7 @@ static void make_functions(sqlite3 *database, const trace_shape *shape)
             run_formatted(
                 database,
                 "INSERT INTO functions VALUES (%lld, %d, %u, 16, 'ns%d::f\u00fcnf<%u>\"', "
-                "'', %u, 'symtab')",
+                "'', %u, 'symtab', NULL)",
                 (long long)first_ids[module] + i, module, i * 16, module, i, i);
         }
     }

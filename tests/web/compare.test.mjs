@@ -38,6 +38,10 @@ before(async () => {
 
 after(stop);
 
+function callsChange({ calls_ratio: ratio, calls_change: text }) {
+    return ratio === null || ratio === 1 ? text : `${Math.abs(100 * ratio - 100).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in all`;
+}
+
 test("two sets are compared with a verdict, and their durations drawn", async () => {
     const { change: ratio, count, duration } = format;
     const page = await openPage("/compare");
@@ -49,21 +53,21 @@ test("two sets are compared with a verdict, and their durations drawn", async ()
     const rows = await checkPanel(page, "Functions", (row) => [
         undefined,
         undefined,
-        ratio(row.ratio),
+        row.ratio === null && row.compared_a === 0 && row.compared_b > 0 ? "new" : ratio(row.ratio),
         row.ratio_low === null ? "–" : `${ratio(row.ratio_low)} to ${ratio(row.ratio_high)}`,
         row.p_adjusted === null ? "–" : row.p_adjusted.toPrecision(2),
-        duration(row.self_ns_a),
-        duration(row.self_ns_b),
+        duration(row.compared_a),
+        duration(row.compared_b),
         count(row.calls_a),
         count(row.calls_b),
-        row.calls_change,
+        callsChange(row),
     ]);
     assert.ok(rows.length > 5 && rows.some((row) => row[3] !== "–" && row[4] !== "–"));
-    const [{ unclear }] = await sql(`SELECT count(*) AS unclear FROM diff_functions('${A}', '${B}') WHERE row > 0 AND verdict IN ('inconclusive', 'minor')`);
+    const [{ unclear }] = await sql(`SELECT count(*) AS unclear FROM diff_functions('${A}', '${B}') WHERE row > 0 AND verdict IN ('inconclusive', 'minor', 'unmatched')`);
     assert.equal(await page.locator("tr.unclear").count(), unclear);
     assert.equal(await page.locator("tr.unclear", { hasText: /slower|faster/ }).count(), 0);
     const [total] = await sql(`SELECT * FROM diff_functions('${A}', '${B}') WHERE row = 0`);
-    await page.getByText(`${duration(total.self_ns_a)} → ${duration(total.self_ns_b)} (${ratio(total.ratio)}), 8 and 8 sessions.`).waitFor();
+    await page.getByText(`${duration(total.compared_a)} → ${duration(total.compared_b)} (${ratio(total.ratio)}), 8 and 8 sessions.`).waitFor();
     const spin = rowsOf(page, "Functions compared").filter({ hasText: "spin" });
     assert.match((await texts(spin))[0][0], /slower$/);
     await spin.getByRole("button", { name: "spin" }).click();
@@ -82,15 +86,15 @@ test("two sets are compared with a verdict, and their durations drawn", async ()
     }
     await page.getByRole("group", { name: "Call paths compared", exact: true }).waitFor();
     await openTwin(page);
-    const paths = await sql(`SELECT name, verdict, total_ns_a, total_ns_b, self_ns_a, self_ns_b FROM diff_tree('${A}', '${B}') WHERE row > 0`);
-    const wanted = paths.map((row) => [row.name, row.verdict, ...[row.total_ns_a, row.total_ns_b, row.self_ns_a, row.self_ns_b].map(duration)].join(" | "));
+    const paths = await sql(`SELECT name, verdict, total_ns_a, total_ns_b, compared_a, compared_b FROM diff_tree('${A}', '${B}') WHERE row > 0`);
+    const wanted = paths.map((row) => [row.name, row.verdict, ...[row.total_ns_a, row.total_ns_b, row.compared_a, row.compared_b].map(duration)].join(" | "));
     const shown = (await texts(rowsOf(page, "Call paths compared, as a table"))).map(([name, verdict, ...times]) => [name, verdict.slice(2), ...times].join(" | "));
     assert.ok(shown.length > 5);
     shown.forEach((row) => assert.ok(wanted.includes(row), `${row} is none of\n${wanted.join("\n")}`));
-    await page.context().close();
+    await page.close();
     const wrong = await openPage("/compare?a=nonsense:&b=2", { expects: /status of 40/ });
     await wrong.getByRole("alert").first().waitFor();
-    await wrong.context().close();
+    await wrong.close();
 });
 
 // Calls and shares of each bin, as a table says them.
@@ -117,7 +121,7 @@ test("durations of two sets by name lie over each other, of all builds with that
             const shares = bins.reduce((sum, row) => sum + row[3 + 2 * side], 0);
             assert.ok(Math.abs(shares - 100) <= 0.1 * bins.length, String(shares)); // each is rounded to 0.1 %
         }
-        await page.context().close();
+        await page.close();
     }
     const builds = await sql("SELECT DISTINCT function_id FROM function_stats JOIN functions USING (function_id) WHERE name = 'spin'");
     assert.equal(builds.length, 2, "the set of those after is of two builds");
@@ -132,7 +136,7 @@ test("durations of a mark are those of the calls between its begin and end", asy
     await page.getByText(/Durations of parse_line/).waitFor();
     assert.equal((await binsOf(page)).reduce((sum, row) => sum + row[4], 0), 100);
     await page.getByText("marks are compared by function").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("sessions are chosen for a comparison in their list", async () => {
@@ -141,8 +145,19 @@ test("sessions are chosen for a comparison in their list", async () => {
     await page.getByRole("button", { name: "before in set A" }).first().click();
     await page.getByRole("link", { name: "Compare", exact: true }).last().click();
     await page.waitForURL(new RegExp(`/compare\\?a=${SIDE}&b=${2 * SIDE}$`));
-    await page.getByText("1 and 1 sessions").waitFor();
-    await page.context().close();
+    await page.getByText("1 and 1 sessions. Too few sessions: 6 a side are needed to decide this, 10 decide most changes.").waitFor();
+    await page.close();
+});
+
+test("p95 of a function stands by the build of its file", async () => {
+    const builds = (await sql(`SELECT DISTINCT lower(substr(hex(build_id), 1, 12)) AS build FROM modules
+        JOIN functions USING (module_id) WHERE functions.name = 'spin'`)).map(({ build }) => build);
+    assert.equal(builds.length, 2);
+    const page = await openPage("/fleet?function=spin");
+    const rows = page.getByRole("region", { name: "p95 of spin", exact: true }).locator("tbody tr");
+    await rows.first().waitFor();
+    assert.deepEqual((await texts(rows)).map((row) => row[0]).sort(), builds.sort());
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

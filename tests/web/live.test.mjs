@@ -110,6 +110,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await live.locator(".session-head").getByText(text, { exact: true }).waitFor();
     await checkRates(live, session, seen);
     await checkPanel(live, "Where the time goes so far", (row) => [row.name, format.duration(row.self_ns), format.count(row.calls)]);
+    await live.getByText("Calls that are still open count when they end, or when recording does.").waitFor();
     const [stored] = await sql(`SELECT stored_blocks AS blocks FROM sessions WHERE session_id = ${session}`);
     assert.equal(await tile(live, "Blocks").textContent(), format.count(stored.blocks));
     await until("the same numbers", async () => {
@@ -129,7 +130,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await live.getByText("The session has ended").waitFor();
     await live.locator(".tile", { hasText: "Lost" }).getByText("none").waitFor();
     for (const page of [live, timeline, table, tree]) {
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -154,7 +155,7 @@ test("the latest calls of a running session have the values that they were given
     const shown = await checkPanel(page, title, (row) => [row.name, row.arguments, row.result, format.duration(row.start_ns)]);
     assert.deepEqual(shown.map((row) => row.slice(0, 3)), wanted.map((row) =>
         ["parse_line", `number=${row.number}, extra=${row.extra}`, String(row.result)]));
-    await page.context().close();
+    await page.close();
 });
 
 test("triggers and flight dumps are there when they happen", async () => {
@@ -185,7 +186,7 @@ test("triggers and flight dumps are there when they happen", async () => {
     assert.equal(await link.first().getAttribute("href"), `/sessions/${dump.session_id}`);
     recorder.stdin.end();
     await once(recorder, "exit");
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -3,17 +3,21 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
+    base, change, checkPanel, checkSums, clean, comesTo, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const VALUED = 1;
 const FALLEN = 2;
+const DEEP = 3;
+const LEVELS = 200;
 
 before(async () => {
     clean();
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
     record("fallen", ["--zombies", "heap"], "crash");
+    assert.equal(record("deep", [], "deep", String(LEVELS)).status, 0);
     await start();
+    await checkSums();
 });
 
 after(stop);
@@ -48,13 +52,61 @@ test("the overview shows what SQL answers", async () => {
         row.example,
     ]);
     const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
-    const [slowest] = await sql(`SELECT call_id FROM slow_calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
+    const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
     await slow.getByRole("button", { name: /^Callers of / }).first().click();
     const said = callers.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ");
     await slow.getByText(said || "called by nothing that was recorded", { exact: true }).waitFor();
+    await page.close();
+});
+
+// The six longest calls of serve() have their time below them, the shortest one has its own.
+test("the overview finds the calls with most time of their own among all calls", async () => {
+    const { duration } = format;
+    const title = "Single calls with most time of their own";
+    const [whole] = await sql(`SELECT max(end_ns) AS ends FROM calls WHERE session_id = ${DEEP}`);
+    for (const [area, where] of [["", "1"], [`&area=1-${whole.ends}`, "c.start_ns >= 1"], ["&functions=serve", "f.name = 'serve'"]]) {
+        const wanted = await sql(
+            `SELECT f.name, c.self_ns, c.duration_ns, c.ending FROM calls c JOIN functions f USING (function_id)
+             WHERE c.session_id = ${DEEP} AND c.self_ns >= 1000 AND ${where} ORDER BY c.self_ns DESC LIMIT 10`,
+        );
+        assert.ok(wanted.some((row) => row.name === "serve" && row.self_ns > row.duration_ns / 2));
+        const page = await openPage(`/sessions/${DEEP}?view=overview${area}`);
+        const shown = () => texts(page.getByRole("region", { name: title, exact: true }).locator("tbody tr"));
+        await comesTo(
+            async () => (await shown()).map((row) => [row[0].replace("▸ ", ""), row[2], row[3]]),
+            wanted.map((row) => [row.ending === "open" ? `${row.name} open` : row.name, duration(row.self_ns), duration(row.duration_ns)]),
+        );
+        assert.equal(await page.getByRole("region", { name: title }).getByText("The first 10 are shown.").count(), wanted.length === 10 ? 1 : 0);
+        await page.context().close();
+    }
+});
+
+test("a deep recursion says where each picture cuts it", async () => {
+    const [{ deep, long }] = await sql(
+        `SELECT sum(depth >= 120) AS deep, sum(depth >= 16 AND self_ns > 0) AS long FROM call_paths WHERE session_id = ${DEEP}`,
+    );
+    assert.equal(deep, LEVELS + 2 - 120); // main, descend() from LEVELS to 0
+    const page = await openPage(`/sessions/${DEEP}?view=flame`);
+    await page.getByText(`${deep} frames lie below the 120 levels that are drawn`).waitFor();
+    const [path] = await sql(`SELECT path_id, left_ns, left_ns + total_ns AS right_ns FROM flame(${DEEP}) WHERE depth = 110`);
+    await page.goto(new URL(`/sessions/${DEEP}?view=flame&frame=${path.path_id}-${path.left_ns}-${path.right_ns}`, base).href);
+    await page.getByText(/^descend: .* of all/).waitFor();
+    assert.equal(await page.getByText("levels that are drawn").count(), 0);
+    await page.goto(new URL(`/sessions/${DEEP}?view=flame&mode=bottom`, base).href);
+    await page.getByText(`${long} paths go on beyond the 16 levels that are shown.`).waitFor();
+    await page.goto(new URL(`/sessions/${DEEP}?view=timeline`, base).href);
+    const height = () => page.locator(".timeline .tracks > div").evaluate((all) => all.clientHeight);
+    const levels = page.getByRole("button", { name: "All levels" });
+    await levels.waitFor();
+    const before = await height();
+    await levels.click();
+    await comesTo(async () => (await height()) - before, (LEVELS + 2 - 60) * 18);
+    await openTwin(page);
+    const open = (await texts(rowsOf(page, "Calls of the timeline"))).filter((row) => row.at(-1) === "open");
+    assert.ok(open.some((row) => row[2] === "main"));
     await page.context().close();
 });
 
@@ -96,7 +148,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
         await page.getByRole("region", { name: title, exact: true }).getByText(name, { exact: true }).first().waitFor();
     }
     await checkPanel(page, "Reports, latest first", (row) => [row.command, row.device, row.thread_name, duration(row.at_ns), row.access]);
-    await page.context().close();
+    await page.close();
 });
 
 test("findings of a selected time are those of all threads, also of one without recorded calls", async () => {
@@ -113,7 +165,7 @@ test("findings of a selected time are those of all threads, also of one without 
         ]);
         assert.deepEqual((await answer.json()).rows, [], other);
     }
-    await page.context().close();
+    await page.close();
     change(`UPDATE zombie_reports SET tid = ${tid} WHERE session_id = ${FALLEN}`);
 });
 
@@ -125,7 +177,7 @@ test("calls that took no time have a range, too", async () => {
     await page.getByRole("button", { name: /^max / }).click();
     await page.waitForURL((url) => url.searchParams.get("range") === "0-1");
     await page.getByRole("region", { name: "Calls of this duration, in order of entry, at most 100" }).waitFor();
-    await page.context().close();
+    await page.close();
     change(`UPDATE function_stats SET min_ns = ${fn.min_ns}, max_ns = ${fn.max_ns} WHERE ${where}`);
 });
 
@@ -165,7 +217,7 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
     }
     await page.getByRole("link", { name: "check_line" }).first().click();
     await page.getByText(/^check_line: .* total/).first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("a function shows its durations; percentiles and a drag over the chart lead to its calls", async () => {
@@ -196,7 +248,7 @@ test("a function shows its durations; percentiles and a drag over the chart lead
     await page.waitForURL(/range=\d+-\d+/);
     const all = await checkPanel(page, title, (row) => [duration(row.start_ns)]);
     assert.equal(all.length, 100);
-    await page.context().close();
+    await page.close();
 });
 
 test("calls of a function are grouped by the values that they had, the slow ones first", async () => {
@@ -218,7 +270,7 @@ test("calls of a function are grouped by the values that they had, the slow ones
     const panel = page.getByRole("region", { name: "By value", exact: true });
     await panel.locator("tbody tr").nth(slow).getByRole("link", { name: duration(call.duration_ns) }).click();
     await page.waitForURL(new RegExp(`call=${call.call_id}$`));
-    await page.context().close();
+    await page.close();
 });
 
 test("a name leads anywhere", async () => {
@@ -244,7 +296,7 @@ test("a name leads anywhere", async () => {
     await page.getByRole("combobox", { name: "Go to" }).fill("Sessions");
     await page.keyboard.press("Enter");
     await page.locator("table.sessions tbody tr").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("Enter waits for the answers to what was typed", async () => {
@@ -259,14 +311,14 @@ test("Enter waits for the answers to what was typed", async () => {
     await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
     await page.keyboard.press("Enter"); // only the sessions of the answer before are there
     await page.waitForURL(/view=function&function=\d+/);
-    await page.context().close();
+    await page.close();
 });
 
 const editor = (page) => page.getByRole("textbox", { name: "SQL" });
 
 test("the console runs SQL, says what is wrong with it, and refuses what would write", async () => {
     const page = await openPage("/sql", { expects: /status of 40/ });
-    await page.getByText(/^2 rows in/).waitFor();
+    await page.getByText(/^3 rows in/).waitFor();
     const run = async (text) => {
         await editor(page).click();
         await page.keyboard.press("Control+a");
@@ -319,7 +371,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.keyboard.press("Delete");
     await page.keyboard.type("SELECT * FROM sess");
     await page.locator(".cm-tooltip-autocomplete").getByText("sessions").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the fleet page shows devices and takes commands from those who sign in", async () => {
@@ -350,7 +402,7 @@ test("the fleet page shows devices and takes commands from those who sign in", a
     await page.getByLabel("p95 of a function by device and build").fill("spin");
     await page.getByRole("button", { name: "Show" }).click();
     await checkPanel(page, "p95 of spin", (row) => [row.build, row.device, format.count(row.sessions), format.duration(row.p95_ns)]);
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

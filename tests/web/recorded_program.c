@@ -1,6 +1,7 @@
 /* What the browser tests record: threads, recursion, one slow call among quick ones, deep stacks.
  *
  *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
+ *   recorded_program deep LEVELS      makes longer and shorter calls, and exits LEVELS calls deep
  *   recorded_program crash            reads freed memory, then dies of a signal
  *   recorded_program steady           works once for each line of its input, then ends */
 #define _GNU_SOURCE
@@ -68,6 +69,26 @@ __attribute__((noinline)) static void *compute(void *rounds)
     return NULL;
 }
 
+__attribute__((noinline)) static unsigned long serve(unsigned own, unsigned below)
+{
+    for (unsigned i = 0; i < own; i++) {
+        sink = sink * 31 + i;
+    }
+    spin(below);
+    return (sink >> 5) * 31 + own + below;
+}
+
+__attribute__((noinline)) static unsigned descend(unsigned levels)
+{
+    if (levels == 0) {
+        for (unsigned i = 0; i < 4000000; i++) {
+            sink = sink * 31 + i;
+        }
+        exit(0);
+    }
+    return descend(levels - 1) + 1;
+}
+
 __attribute__((noinline)) static char *make_block(void)
 {
     char *block = malloc(40);
@@ -97,6 +118,13 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "crash") == 0) {
         load_file(20, 0);
         fall();
+    }
+    if (argc > 2 && strcmp(argv[1], "deep") == 0) {
+        for (int i = 0; i < 6; i++) {
+            sink += serve(0, 1000000);
+        }
+        sink += serve(500000, 0);
+        sink = descend((unsigned)atoi(argv[2]));
     }
     if (argc > 1 && strcmp(argv[1], "steady") == 0) {
         for (char line[16]; fgets(line, sizeof(line), stdin) != NULL;) {

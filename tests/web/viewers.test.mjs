@@ -1,8 +1,8 @@
-// Exported files in a viewer that others wrote, the real speedscope; and the rules of its format for trace events,
+// Exported files in a viewer that others wrote, the real speedscope, which has the sums of SQL; and the rules of its format for trace events,
 // which Perfetto reads, too.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -11,6 +11,8 @@ import { bin, clean, database, output, record, require, sql, start, stop } from 
 const WHOLE = 1;
 const FALLEN = 2; // with calls that never ended
 const VALUED = 3;
+// Tail calls, coroutines, exceptions; in the last, many calls and ends of calls are at the same time.
+const SAMPLES = [["tail_chain", []], ["gcc-O2/s_coroutine", []], ["gcc-O2/s_throw", []], ["tail_chain", ["--resolution", "1ms"]]];
 let viewer; // serves speedscope's own files and the exports
 let address;
 let browser;
@@ -42,11 +44,21 @@ before(async () => {
     assert.equal(record("whole", [], "300", "0").status, 0);
     record("fallen", [], "crash");
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int"], "300", "0").status, 0);
+    for (const [name, options] of SAMPLES) {
+        const sample = path.join(bin, "../tests/samples", name);
+        const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", database, ...options, "--", sample]);
+        assert.equal(run.status, 0, run.stderr);
+    }
     await start();
     exportAs("folded", WHOLE, "paths.folded");
     exportAs("chrome-json", WHOLE, "trace.json");
     exportAs("chrome-json", FALLEN, "fallen.json");
     exportAs("chrome-json", VALUED, "valued.json");
+    const samples = SAMPLES.flatMap((_, at) => {
+        exportAs("chrome-json", VALUED + 1 + at, `sample${at}.json`);
+        return traceOf(`sample${at}.json`).traceEvents.map((event) => (event.ph === "M" ? event : { ...event, name: `${VALUED + 1 + at} ${event.name}` }));
+    });
+    writeFileSync(path.join(output, "samples.json"), JSON.stringify({ traceEvents: samples }));
     viewer = http.createServer(serve);
     await new Promise((resolve) => viewer.listen(0, "127.0.0.1", resolve));
     address = `http://127.0.0.1:${viewer.address().port}/`;
@@ -75,72 +87,118 @@ async function open(target) {
     return page;
 }
 
-async function functionNames() {
-    const rows = await sql(`SELECT f.name, s.self_ns FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND s.calls > 0`);
-    return rows;
+const traceOf = (name) => JSON.parse(readFileSync(path.join(output, name), "utf8"));
+const show = (file) => open(`${address}index.html#profileURL=${encodeURIComponent(`${address}exports/${file}`)}&title=run`);
+
+// What speedscope has made of a file: it writes each call of it in a format of its own.
+async function read(page) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByText("Export").click()]);
+    const file = path.join(output, "speedscope.json");
+    await download.saveAs(file);
+    const { profiles, shared } = JSON.parse(readFileSync(file, "utf8"));
+    const names = shared.frames.map(({ name }) => name.replace(/ \{".*\}$/, "")); // without the values of a call
+    return profiles.map(({ events, unit }) => sumsOf(events, names, unit === "microseconds" ? 1000 : 1));
 }
 
-for (const [name, file] of [["call paths", "paths.folded"], ["trace events", "trace.json"]]) {
-    test(`speedscope shows the functions of the export as ${name}`, async () => {
-        const page = await open(`${address}index.html#profileURL=${encodeURIComponent(`${address}exports/${file}`)}&title=run`);
-        await page.getByText("Sandwich").click();
-        await page.locator("tr", { hasText: "load_file" }).first().waitFor();
-        const shown = await page.locator("tr").evaluateAll((rows) => rows.map((row) => row.textContent));
-        const known = (await functionNames()).filter((row) => row.self_ns > 0);
-        // Of trace events it shows one thread at a time: the first.
-        const inMain = new Set((await sql(`SELECT DISTINCT f.name FROM calls c JOIN functions f USING (function_id) JOIN threads t ON t.thread_id = c.thread_id
-            WHERE c.session_id = ${WHOLE} AND t.is_main`)).map((row) => row.name));
-        for (const row of known.filter((one) => file === "paths.folded" || inMain.has(one.name))) {
-            assert.ok(shown.some((text) => text.endsWith(row.name) || text.includes(row.name)), `${row.name} in ${shown.join(" | ")}`);
+// The sums of each function in ns, a recursive call not counted on top of the call that it lies in.
+function sumsOf(events, names, ns) {
+    const sums = new Map();
+    const stack = [];
+    for (const { type, frame, at } of events) {
+        if (type === "O") {
+            stack.push({ name: names[frame], at, callees: 0 });
+            continue;
         }
+        const call = stack.pop();
+        const took = (at - call.at) * ns;
+        const sum = sums.get(call.name) ?? { self: 0, total: 0 };
+        sum.self += took - call.callees;
+        sum.total += stack.some(({ name }) => name === call.name) ? 0 : took;
+        sums.set(call.name, sum);
+        if (stack.length > 0) {
+            stack.at(-1).callees += took;
+        }
+    }
+    return sums;
+}
+
+// The sums of all functions are those of SQL; each event may be moved by a hundredth of a ns. Functions of several
+// sessions have the session in front of their names.
+async function checkSums(profiles, sessions) {
+    const rows = await sql(`SELECT s.session_id, f.name, sum(s.calls) AS calls, sum(s.self_ns) AS self, sum(s.total_ns) AS total
+        FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id IN (${sessions}) AND s.calls > 0 GROUP BY 1, 2`);
+    const allowed = 1 + 0.02 * rows.reduce((sum, { calls }) => sum + calls, 0);
+    assert.ok(rows.length > 0);
+    for (const { session_id, name, ...wanted } of rows) {
+        const shown = profiles.flatMap((sums) => sums.get(sessions.length > 1 ? `${session_id} ${name}` : name) ?? []);
+        for (const of of ["self", "total"]) {
+            const sum = shown.reduce((all, one) => all + one[of], 0);
+            assert.ok(Math.abs(sum - wanted[of]) <= allowed, `${name}, ${of}: ${sum} instead of ${wanted[of]} ns in session ${session_id}`);
+        }
+    }
+}
+
+const checked = [["call paths", "paths.folded", [WHOLE]], ["trace events", "trace.json", [WHOLE]],
+    ["trace events of tail calls, coroutines, exceptions and coarse times", "samples.json", SAMPLES.map((_, at) => VALUED + 1 + at)]];
+for (const [name, file, sessions] of checked) {
+    test(`speedscope's sums of all functions are those of SQL, read from ${name}`, async () => {
+        const page = await show(file);
+        await checkSums(await read(page), sessions);
         await page.screenshot({ path: path.join(output, `speedscope-${file}.png`) });
-        await page.context().close();
+        await page.close();
     });
 }
 
-// What Perfetto's reader of this format asks for: whole numbers for processes and threads, times as numbers, and
-// calls of a thread one inside the other or one after the other, never across.
-test("trace events keep to the rules of the format: each call once, nested, with named threads", async () => {
-    const { traceEvents: events } = JSON.parse(readFileSync(path.join(output, "trace.json"), "utf8"));
-    const calls = await sql(`SELECT f.name, c.start_ns, c.duration_ns, t.tid, p.pid FROM calls c JOIN functions f USING (function_id)
-        JOIN threads t ON t.thread_id = c.thread_id JOIN processes p ON p.session_id = t.session_id AND p.number = t.process_number
-        WHERE c.session_id = ${WHOLE} AND c.duration_ns IS NOT NULL`);
-    const line = (name, pid, tid, from, length) => `${name} ${pid} ${tid} ${from.toFixed(3)} ${length.toFixed(3)}`;
-    const complete = events.filter(({ ph }) => ph === "X");
-    assert.deepEqual(
-        complete.map(({ name, pid, tid, ts, dur }) => line(name, pid, tid, ts, dur)).sort(),
-        calls.map((call) => line(call.name, call.pid, call.tid, call.start_ns / 1000, call.duration_ns / 1000)).sort(),
-    );
-    const named = new Map(events.filter(({ ph, name }) => ph === "M" && name === "thread_name").map(({ tid, args }) => [tid, args.name]));
-    for (const { tid, name } of await sql(`SELECT tid, name FROM threads WHERE session_id = ${WHOLE}`)) {
-        assert.equal(named.get(tid), name);
-    }
-    const open = new Map(); // of each thread: the ends of the calls that are open, ns
-    for (const { tid, ts, dur } of complete) {
-        const ends = open.get(tid) ?? [];
-        const from = Math.round(ts * 1000);
-        const to = from + Math.round(dur * 1000);
-        while (ends.length > 0 && ends.at(-1) <= from) {
-            ends.pop();
+// Calls as readers make them of begins and ends: an end is of the innermost open call of its track.
+function callsOf(events) {
+    const open = new Map(); // of each track
+    const calls = [];
+    for (const event of events.filter(({ ph }) => ph !== "M")) {
+        const track = `${event.pid} ${event.tid}`;
+        const stack = open.get(track) ?? [];
+        open.set(track, stack);
+        if (event.ph === "B") {
+            stack.push({ ...event, depth: stack.length });
+            calls.push(stack.at(-1));
+        } else {
+            assert.equal(stack.at(-1)?.name, event.name, JSON.stringify(event));
+            stack.pop().end = event.ts;
         }
-        assert.ok(ends.length === 0 || to <= ends.at(-1), `a call at ${ts} ends behind its caller`);
-        open.set(tid, [...ends, to]);
+    }
+    return calls;
+}
+
+test("trace events have each call once, as deep as it was, and the names of threads", async () => {
+    for (const [name, session] of [["trace.json", WHOLE], ["fallen.json", FALLEN]]) {
+        const { traceEvents: events } = traceOf(name);
+        const calls = await sql(`SELECT f.name, c.start_ns, c.end_ns, c.depth, c.ending, t.tid, p.pid FROM calls c JOIN functions f USING (function_id)
+            JOIN threads t ON t.thread_id = c.thread_id JOIN processes p ON p.session_id = t.session_id AND p.number = t.process_number
+            WHERE c.session_id = ${session}`);
+        const line = (of, pid, tid, from, to, depth, category) => `${of} ${pid} ${tid} ${from} ${to} ${depth} ${category}`;
+        const ns = (us) => Math.round(us * 1000);
+        assert.deepEqual(
+            callsOf(events).map((call) => line(call.name, call.pid, call.tid, ns(call.ts), ns(call.end), call.depth, call.cat)).sort(),
+            calls.map((call) => line(call.name, call.pid, call.tid, call.start_ns, call.end_ns, call.depth, call.ending === "open" ? "open" : undefined)).sort(),
+        );
+        const named = new Map(events.filter((event) => event.ph === "M" && event.name === "thread_name").map(({ tid, args }) => [tid, args.name]));
+        for (const { tid, name: wanted } of await sql(`SELECT tid, name FROM threads WHERE session_id = ${session}`)) {
+            assert.equal(named.get(tid), wanted);
+        }
     }
 });
 
-const traceOf = (name) => JSON.parse(readFileSync(path.join(output, name), "utf8"));
-const FIELDS = { X: ["name", "ph", "pid", "tid", "ts", "dur"], B: ["name", "ph", "pid", "tid", "ts"], M: ["name", "ph", "pid", "tid", "args"] };
+const FIELDS = { B: ["name", "ph", "pid", "tid", "ts"], E: ["name", "ph", "pid", "tid", "ts"], M: ["name", "ph", "pid", "tid", "args"] };
 
 // The Trace Event Format, JSON Object Format: the fields of each kind of event, their types, and the order of what
-// begins without an end. Perfetto itself is in no registry; chrome://tracing and it read by these rules.
+// begins and ends. Perfetto itself is in no registry; chrome://tracing and it read by these rules.
 function checkFormat(trace) {
     assert.deepEqual(Object.keys(trace).sort(), ["displayTimeUnit", "traceEvents"]);
     assert.ok(["ms", "ns"].includes(trace.displayTimeUnit));
-    const begun = new Map(); // of each thread: when the last event without an end began
+    const latest = new Map(); // of each track: its latest event
     for (const event of trace.traceEvents) {
         const what = JSON.stringify(event);
         assert.ok(FIELDS[event.ph], what);
-        assert.deepEqual(Object.keys(event).filter((key) => !FIELDS[event.ph].includes(key) && key !== "args"), [], what);
+        assert.deepEqual(Object.keys(event).filter((key) => !FIELDS[event.ph].includes(key) && !["args", "cat"].includes(key)), [], what);
         assert.deepEqual(FIELDS[event.ph].filter((key) => !(key in event)), [], what);
         assert.equal(typeof event.name, "string", what);
         assert.ok(Number.isSafeInteger(event.pid) && Number.isSafeInteger(event.tid) && event.pid > 0 && event.tid > 0, what);
@@ -150,48 +208,18 @@ function checkFormat(trace) {
             continue;
         }
         assert.ok(Number.isFinite(event.ts) && event.ts >= 0, what);
-        assert.ok(event.ph !== "X" || (Number.isFinite(event.dur) && event.dur >= 0), what);
-        if (event.ph === "B") {
-            const thread = `${event.pid} ${event.tid}`;
-            assert.ok(event.ts >= (begun.get(thread) ?? 0), what);
-            begun.set(thread, event.ts);
-        }
+        const track = `${event.pid} ${event.tid}`;
+        const before = latest.get(track);
+        assert.ok(before === undefined || before.ts < event.ts || (before.ts === event.ts && before.ph === event.ph), what);
+        latest.set(track, event);
     }
 }
 
-// Depths as a reader finds them: events by time, those of one time as they stand, each below the last one that holds it.
-function depthsOf(events) {
-    const open = new Map();
-    const calls = events.filter(({ ph }) => ph !== "M");
-    const inOrder = calls.map((event, index) => ({ event, index })).sort((a, b) => a.event.ts - b.event.ts || a.index - b.index);
-    return inOrder.map(({ event }) => {
-        const end = event.ph === "B" ? Infinity : Math.round((event.ts + event.dur) * 1000);
-        const thread = `${event.pid} ${event.tid}`;
-        const held = (open.get(thread) ?? []);
-        while (held.length > 0 && held.at(-1) < end) {
-            held.pop();
-        }
-        open.set(thread, [...held, end]);
-        return { event, depth: held.length };
-    });
-}
-
-for (const [name, session] of [["trace.json", WHOLE], ["fallen.json", FALLEN]]) {
-    test(`the fields of ${name} are those of the format, and its calls nest as they were called`, async () => {
-        const trace = traceOf(name);
-        checkFormat(trace);
-        const calls = await sql(`SELECT f.name, c.start_ns, c.duration_ns, c.depth, t.tid FROM calls c JOIN functions f USING (function_id)
-            JOIN threads t ON t.thread_id = c.thread_id WHERE c.session_id = ${session}`);
-        const line = (of, tid, ns, depth) => `${of} ${tid} ${ns} ${depth}`;
-        const found = depthsOf(trace.traceEvents).filter(({ event }) => event.dur !== 0); // of no time: below or beside, who knows
-        assert.deepEqual(
-            found.map(({ event, depth }) => line(event.name, event.tid, Math.round(event.ts * 1000), depth)).sort(),
-            calls.filter((call) => call.duration_ns !== 0).map((call) => line(call.name, call.tid, call.start_ns, call.depth)).sort(),
-        );
-        const open = trace.traceEvents.filter(({ ph }) => ph === "B").map((event) => event.name);
-        assert.deepEqual(open, session === FALLEN ? ["main", "fall"] : []);
-    });
-}
+test("the fields of trace events are those of the format, and no begin is at the time of an end", () => {
+    for (const name of ["trace.json", "fallen.json", "valued.json", ...SAMPLES.map((_, at) => `sample${at}.json`)]) {
+        checkFormat(traceOf(name));
+    }
+});
 
 test("values of a call are what its event says", async () => {
     const given = traceOf("valued.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);

@@ -70,7 +70,7 @@ export type SqlAnswer = Answers["get /api/v1/sql"]; // integers beyond 2^53 are 
 export type ShippedQuery = Rows<"get /api/v1/queries">; // parameters: NAME = DEFAULT | meaning
 
 export type CallsAnswer = Omit<Answers["get /api/v1/sessions/{id}/calls"], "rows"> & {
-    rows: [string, string, number, number, number | null, number | null, boolean, number, number][];
+    rows: [string, string, number, number, number | null, number | null, boolean, number, number, boolean][];
 };
 
 // askSql runs one statement; `values` are its parameters.

@@ -28,7 +28,7 @@ export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
 
 // Slow calls with their callers, which nobody can ask for later.
 function slowWithCallersSql(chosen: Selection): string {
-    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.flags, x.is_self_estimate,
+    return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.ending, x.flags, x.is_self_estimate,
     (SELECT group_concat(f.name, ' ← ') FROM ancestors(x.call_id) a LEFT JOIN functions f USING (function_id)) AS callers
 FROM (${slowSql(chosen)}) x`;
 }

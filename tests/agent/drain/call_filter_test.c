@@ -220,8 +220,7 @@ static void calls_that_are_too_deep_are_kept_out(void **state)
     assert_passed(1, SJ_RECORD_LEAVE, OUTER);
 }
 
-static void feed_value(fixture *f, uint32_t function, uint64_t stack, uint32_t position,
-                       uint64_t bits)
+static sj_record make_value(uint32_t function, uint64_t stack, uint32_t position, uint64_t bits)
 {
     const uint32_t word = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | SJ_PART_VALUE |
                           (uint32_t)sj_value_descriptor(position, SJ_VALUE_LONG) << 24;
@@ -230,6 +229,13 @@ static void feed_value(fixture *f, uint32_t function, uint64_t stack, uint32_t p
     memcpy(record.bytes, &bits, sizeof(bits));
     memcpy(record.bytes + 8, &word, sizeof(word));
     memcpy(record.bytes + 12, &tag, sizeof(tag));
+    return record;
+}
+
+static void feed_value(fixture *f, uint32_t function, uint64_t stack, uint32_t position,
+                       uint64_t bits)
+{
+    const sj_record record = make_value(function, stack, position, bits);
     assert_int_equal(sj_call_filter_feed(&f->filter, &record, 1, 1), SJ_OK);
 }
 
@@ -489,6 +495,26 @@ static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
     assert_int_equal(gap_at[0], 2); /* behind the entry */
 }
 
+/* Values have no time: they stand with the record behind them, before the change or after it. */
+static void a_change_is_not_between_values_and_their_call(void **state)
+{
+    static const uint32_t function = OUTER;
+    fixture *f = *state;
+    sj_record records[6];
+    fake_record_write(&records[0], 100, SJ_RECORD_ENTER, OUTER, STACK);
+    records[1] = make_value(INNER, STACK - 16, 1, 5);
+    fake_record_write(&records[2], 104, SJ_RECORD_ENTER, INNER, STACK - 16);
+    records[3] = make_value(INNER, STACK - 16, 0, 6);
+    records[4] = make_value(INNER, STACK - 16, 1, 7);
+    fake_record_write(&records[5], 106, SJ_RECORD_LEAVE, INNER, STACK - 16);
+    open_function = OUTER;
+    sj_unhooked_set_add(f->unhooked, &function, 1, 105);
+    assert_int_equal(sj_call_filter_feed(&f->filter, records, 6, 106), SJ_OK);
+    assert_int_equal(passed_count, 6);
+    assert_int_equal(gap_count, 1);
+    assert_int_equal(gap_at[0], 3);
+}
+
 /* Its end may have been on its way while the records were read. */
 static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
 {
@@ -569,6 +595,8 @@ int main(void)
             a_call_that_an_exception_leaves_ends_with_the_runtime_above_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_unhooked_open_call_is_a_gap_where_it_was_unhooked,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_change_is_not_between_values_and_their_call, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_late_entry_of_an_unhooked_function_is_a_gap, set_up,
                                         tear_down),
     };

@@ -211,6 +211,50 @@ static void test_a_group_with_other_bytes_is_left_alone_as_a_whole(void **state)
     assert_memory_equal(found, long_nop, WINDOW);
 }
 
+/* stop_at_start stops the victim with its thread at the start of the loop. */
+static void stop_at_start(victim *self)
+{
+    const time_t limit = time(NULL) + PATIENCE_S;
+    for (sj_registers found = {0}; found.pc != self->text;) {
+        assert_true(time(NULL) < limit);
+        assert_int_equal(sj_tracee_stop_all(&self->target, NULL), SJ_OK);
+        place_victim(self->pid, self->text, 0); /* unless it has not come there yet */
+        assert_int_equal(sj_registers_get(self->pid, &found), SJ_OK);
+        if (found.pc != self->text) {
+            sj_tracee_resume_all(&self->target);
+        }
+    }
+}
+
+/* What lies there afterwards may be half an instruction: an island is in the middle of others. */
+static void test_a_thread_on_a_jump_that_is_removed_has_taken_it(void **state)
+{
+    enum { ISLAND = -64, SHORT = 2 };
+    static const uint8_t to_island[SHORT] = {0xeb, (uint8_t)(ISLAND - SHORT)};
+    static const uint8_t to_stub[WINDOW] = {0xe9, PLACE_BEHIND - (ISLAND + WINDOW), 0, 0, 0};
+    victim *self = *state;
+    sj_text_patch_report report = {0};
+    sj_text_change change;
+    sj_registers found;
+    sj_text_patch *patches = calloc(2, sizeof(*patches));
+    assert_non_null(patches);
+    patches[0] = (sj_text_patch){
+        .address = self->text, .group = 1, .bytes = SHORT, .window = WINDOW, .is_removal = true};
+    memcpy(patches[0].expected, to_island, SHORT);
+    memcpy(patches[0].wanted, victim_loop, SHORT);
+    patches[1] = make_patch(self->text + (uint64_t)(int64_t)ISLAND, 1, to_stub, long_nop);
+    patches[1].is_removal = true;
+    assert_int_equal(sj_text_change_init(&self->target, patches, 2, &change), SJ_OK);
+    stop_at_start(self);
+    assert_int_equal(sj_text_change_clear(&self->target, &(sj_signal_returns){0}, &change, &report),
+                     SJ_OK);
+    assert_int_equal(sj_registers_get(self->pid, &found), SJ_OK);
+    assert_int_equal(found.pc, self->text + PLACE_BEHIND);
+    assert_int_equal(report.refused, 0);
+    sj_tracee_resume_all(&self->target);
+    sj_text_change_deinit(&change);
+}
+
 static void test_memory_that_is_not_there_is_an_error(void **state)
 {
     victim *self = *state;
@@ -231,6 +275,8 @@ int main(void)
                                         start, stop),
         cmocka_unit_test_setup_teardown(test_a_group_with_other_bytes_is_left_alone_as_a_whole,
                                         start, stop),
+        cmocka_unit_test_setup_teardown(test_a_thread_on_a_jump_that_is_removed_has_taken_it, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(test_memory_that_is_not_there_is_an_error, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

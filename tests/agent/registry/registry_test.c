@@ -190,10 +190,59 @@ static void a_program_does_not_wait_long_for_a_plan(void **state)
         const sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
         assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer),
                          round == 0 ? SJ_EUNSUPPORTED : SJ_OK);
+        sj_registry_end_late(f->registry);
         sj_registry_get_counters(f->registry, &counters);
         assert_int_equal(counters.late_plans, round == 0);
-        assert_int_equal(counters.plan_failures, round == 0);
+        assert_int_equal(counters.late_unhooked, round == 0);
+        assert_string_equal(counters.late_module, round == 0 ? request.path : "");
+        assert_int_equal(counters.plan_failures, 0);
+        assert_false(sj_registry_has_late(f->registry));
     }
+}
+
+/* The programs ask again in a review, and the functions that were known before stay as they are. */
+static void a_late_plan_is_given_in_the_same_session(void **state)
+{
+    fixture *f = *state;
+    char cache[128];
+    sj_plan_answer answer = {0};
+    sj_function_states states = {0};
+    sj_registry_counters counters;
+    const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
+    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
+    assert_int_equal(mkdir(cache, 0700), 0);
+    const sj_registry_options options = {.writer = f->writer,
+                                         .selection = &f->selection,
+                                         .runtime_directory = f->directory,
+                                         .cache_directory = cache,
+                                         .plan_wait_ms = 1};
+    sj_registry_free(f->registry);
+    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    while (!sj_registry_has_late(f->registry)) {
+        usleep(1000);
+    }
+    assert_int_equal(sj_registry_begin_late(f->registry, &states), SJ_OK);
+    assert_int_equal(states.count, 1);
+    assert_true(states.asks_agents);
+    sj_registry_settle_late(f->registry, true); /* no process has asked: it is tried again */
+    assert_true(sj_registry_has_late(f->registry));
+    sj_registry_begin_review(f->registry, process, states.states, states.count);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_OK);
+    assert_int_equal(answer.first_function, states.count);
+    sj_registry_end_review(f->registry);
+    sj_registry_settle_late(f->registry, false); /* a process has not followed */
+    assert_true(sj_registry_has_late(f->registry));
+    sj_registry_settle_late(f->registry, true);
+    assert_false(sj_registry_has_late(f->registry));
+    sj_registry_end_late(f->registry);
+    sj_registry_get_counters(f->registry, &counters);
+    assert_int_equal(counters.late_plans, 1);
+    assert_int_equal(counters.late_unhooked, 0);
+    assert_true(counters.late_missed_ns > 0);
+    sj_function_states_deinit(&states);
 }
 
 static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
@@ -647,6 +696,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_of_a_journal_are_adopted_while_others_end, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_late_plan_is_given_in_the_same_session, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,

@@ -315,6 +315,36 @@ static void a_collector_of_another_major_version_is_reported_and_nothing_is_lost
     assert_int_equal(counters.pending_frames, 6);
 }
 
+static void a_collector_too_old_for_a_block_gets_it_once_it_is_updated(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    Sojourn__Ack refused = SOJOURN__ACK__INIT;
+    refused.status = SJ_EVERSION;
+    refused.message = (char *)(uintptr_t) "a block's header cannot be read";
+    refused.window = 1;
+    append_frames(one, 3);
+    start_uplink(one, 8);
+    introduce(one, 1);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.state, SJ_UPLINK_REFUSED);
+    assert_non_null(strstr(status.message, "update the collector"));
+    nng_close(one->socket); /* another collector takes its place */
+    open_door(one);
+    expect_question(one, SJ_FRAME_HELLO, &message);
+    accept(one, message, 8);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    accept(one, message, 8);
+    serve(one);
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.rejected_frames, 0);
+    assert_int_equal(one->seen[SJ_FRAME_BLOCK], 4);
+}
+
 static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **state)
 {
     collector *one = *state;
@@ -354,6 +384,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_collector_of_another_major_version_is_reported_and_nothing_is_lost, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(a_collector_too_old_for_a_block_gets_it_once_it_is_updated,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
     };

@@ -210,7 +210,7 @@ def open_calls(sojourn):
                             (["--to", f"{begun}ns"], [row for row in rows if row["start_ns"] <= begun])):
         count = sum(row["ending"] == "open" for row in chosen)
         done = sojourn.run(["report", *options, database], capture_output=True, text=True)
-        check(count > 0 and f"\n{len(chosen)} calls, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
+        check(count > 0 and f"\n{len(chosen)} call{'s' * (len(chosen) != 1)}, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
               f"{options}: {count} of {len(chosen)} calls are open: {done.stdout}")
 
 

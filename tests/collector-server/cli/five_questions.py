@@ -26,7 +26,7 @@ PYTHON = [None, [r"_PyEval_EvalFrameDefault"],
           [r"working +waiting  function", r"!clock_nanosleep"],
           [r"!clock_nanosleep\n.*  python"], None, [r"\n> .*!clock_nanosleep", r"\n\^ .*Py_BytesMain"], None, None,
           [r"A: name:yesterday \(4 sessions\)  B: name:today \(4 sessions\)", r"\bmore\b"],
-          [r"Too few sessions to know"]]
+          [r"Too few sessions \(1 and 1\)"]]
 
 
 def free_port():

@@ -16,7 +16,7 @@ static void calls_are_read_for_the_columns_of_estimates_only(void **state)
     (void)state;
     sj_report_selection selection;
     sj_error error;
-    sj_report_columns_fit(0, true, &selection);
+    sj_report_columns_fit(0, true, false, &selection);
     assert_false(reads_calls(&selection, "total"));
     assert_true(reads_calls(&selection, "untimed"));
     assert_true(reads_calls(&selection, "error"));

@@ -55,6 +55,13 @@ static void parts_are_certain(void **state)
     check_bound(&steps, 12, 0, 50, 0, 0);     /* before them */
     check_bound(&steps, 13, 0, 1000, 0, 0);   /* a thread without any */
     sj_wait_steps_deinit(&steps);
+    /* Of a step in the middle that works and waits both are added up. */
+    read_steps("(1, 1, 0, 20000000, 20000000), (1, 1, 20000000, 120000000, 30000000), "
+               "(1, 1, 120000000, 220000000, 60000000), (1, 1, 220000000, 240000000, 0)",
+               &steps);
+    check_bound(&steps, 11, 0, 240, 110, 130);
+    check_bound(&steps, 11, 10, 230, 100, 120);
+    sj_wait_steps_deinit(&steps);
     read_steps("(2, 1, 0, 1, 1)", &steps);
     check_bound(&steps, 11, 0, 1000, 0, 0);
     sj_wait_steps_deinit(&steps);

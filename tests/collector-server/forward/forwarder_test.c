@@ -30,6 +30,8 @@ static sj_status check_target(sj_forward_target *target, sj_error *error)
     return SJ_OK;
 }
 
+static uint64_t newest_there; /* what the target says */
+
 static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
                                 sj_slice owners, uint64_t *version, sj_error *error)
 {
@@ -37,7 +39,7 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     (void)table;
     (void)owners;
     (void)error;
-    *version = 0;
+    *version = newest_there;
     return SJ_OK;
 }
 
@@ -175,9 +177,53 @@ static void test_long_names_are_given_once(void **unused)
     rmdir(folder);
 }
 
+/* How many sessions were given with a version that is greater. */
+static int count_newer(const char *path, uint64_t version)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    sj_error error = {0};
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_READ, &database, &error), SJ_OK);
+    assert_int_equal(sqlite3_prepare_v2(database,
+                                        "SELECT count(*) FROM forwarded_sessions WHERE version > ?",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_int64(row, 1, (sqlite3_int64)version);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    const int count = sqlite3_column_int(row, 0);
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+    return count;
+}
+
+/* Newer than what the target has, after this database was restored from a copy; newer than what
+ * this database has given, after the target's was; whatever the clock says. */
+static void test_what_is_given_is_newer_than_what_either_side_has(void **unused)
+{
+    char folder[] = "/tmp/sj_forwarder_XXXXXX";
+    char path[64];
+    const uint64_t far = UINT64_C(1) << 62;
+    (void)unused;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/lab.db", folder);
+    make_database(path);
+    newest_there = far;
+    assert_int_equal(give_all(path, NULL, ""), SESSIONS);
+    assert_int_equal(count_newer(path, far), SESSIONS);
+    newest_there = 0;
+    change(path, "UPDATE forwarded_sessions SET version = version * 3 / 2");
+    change(path, "UPDATE sessions SET name = 'other' WHERE session_id = 2");
+    assert_int_equal(give_all(path, NULL, ""), 1);
+    assert_int_equal(count_newer(path, far / 2 * 3), SESSIONS);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_session_is_two_steps),
-                                       cmocka_unit_test(test_long_names_are_given_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_session_is_two_steps),
+        cmocka_unit_test(test_long_names_are_given_once),
+        cmocka_unit_test(test_what_is_given_is_newer_than_what_either_side_has)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

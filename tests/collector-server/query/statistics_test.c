@@ -108,15 +108,31 @@ static void large_sets_are_tested_alike(void **state)
     assert_true(p > 0.0005 && p < 0.05);
 }
 
+/* Half of the values are equal on either side: the variance is less, by the rule of ties. */
+static void ties_of_large_sets_are_taken_into_account(void **state)
+{
+    (void)state;
+    double pool[40];
+    for (size_t i = 0; i < 40; ++i) {
+        pool[i] = i % 20 < (i < 20 ? 15 : 5) ? 0 : 1;
+    }
+    /* Ranks of 20 equal values: 10.5 and 30.5, so that the sum is 100 above the middle; the
+     * variance is 400 / 12 * (41 - 2 * (20^3 - 20) / (40 * 39)) = 40000 / 39. */
+    assert_near(test_p(pool, 20, pool + 20, 20), erfc(99.5 / sqrt(40000.0 / 39) / sqrt(2.0)));
+    assert_near(test_p(pool + 20, 20, pool, 20), test_p(pool, 20, pool + 20, 20));
+}
+
 static void shift_is_the_median_difference(void **state)
 {
     (void)state;
     const double a[] = {10, 11, 12, 13, 1000};
     const double b[] = {15, 16, 17, 18, 19};
     sj_shift shift;
-    assert_int_equal(sj_rank_shift(a, 5, b, 5, &shift), SJ_OK);
-    assert_true(shift.middle >= 4 && shift.middle <= 5);
-    assert_true(shift.low <= shift.middle && shift.middle <= shift.high);
+    assert_int_equal(sj_rank_shift(a, 5, b, 5, 0.05, &shift), SJ_OK);
+    /* Of the 25 differences the 13th, and the 3rd from both ends. */
+    assert_near(shift.middle, 5);
+    assert_near(shift.low, -983);
+    assert_near(shift.high, 8);
 }
 
 static void few_values_give_no_interval(void **state)
@@ -131,7 +147,7 @@ static void few_values_give_no_interval(void **state)
                  {3, 4, false}, {3, 5, true},  {4, 4, true}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         sj_shift shift;
-        assert_int_equal(sj_rank_shift(a, cases[i].a, b, cases[i].b, &shift), SJ_OK);
+        assert_int_equal(sj_rank_shift(a, cases[i].a, b, cases[i].b, 0.05, &shift), SJ_OK);
         assert_int_equal(shift.has_interval, cases[i].has_interval);
         assert_true(shift.middle > 0);
     }
@@ -141,11 +157,65 @@ static void holm_adjusts_for_the_number_of_tests(void **state)
 {
     (void)state;
     double p[] = {0.04, 0.001, 0.5, 0.01};
-    assert_int_equal(sj_adjust_holm(p, 4), SJ_OK);
+    double factors[4];
+    assert_int_equal(sj_adjust_holm(p, factors, 4), SJ_OK);
     assert_near(p[1], 0.004);
     assert_near(p[3], 0.03);
     assert_near(p[0], 0.08);
     assert_near(p[2], 0.5);
+    const double expected[] = {2, 4, 1, 3};
+    for (size_t i = 0; i < 4; ++i) {
+        assert_near(factors[i], expected[i]);
+    }
+    /* None falls behind one that was smaller, and none is more than 1. */
+    double factors_of_alike[5];
+    double alike[] = {0.012, 0.01, 0.8, 0.011, 0.7};
+    assert_int_equal(sj_adjust_holm(alike, factors_of_alike, 5), SJ_OK);
+    assert_near(alike[1], 0.05);
+    assert_near(alike[3], 0.05);
+    assert_near(alike[0], 0.05);
+    assert_near(alike[4], 1);
+    assert_near(alike[2], 1);
+}
+
+static double next_random(uint64_t *random)
+{
+    *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (double)(*random >> 11);
+}
+
+/* At every level: the interval excludes 0 exactly when the test rejects. */
+static void intervals_are_those_of_the_test(void **state)
+{
+    (void)state;
+    static const double levels[] = {0.05, 0.01, 0.002};
+    uint64_t random = 5;
+    for (int round = 0; round < 300; ++round) {
+        double values[24];
+        const size_t a_count = 3 + (size_t)round % 9;
+        const size_t b_count = 3 + (size_t)round % 10;
+        for (size_t i = 0; i < a_count + b_count; ++i) {
+            values[i] = next_random(&random) * (i < a_count ? 1 : 1 + 0.1 * (round % 20));
+        }
+        const double p = test_p(values, a_count, values + a_count, b_count);
+        for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); ++i) {
+            sj_shift shift;
+            assert_int_equal(
+                sj_rank_shift(values, a_count, values + a_count, b_count, levels[i], &shift),
+                SJ_OK);
+            assert_int_equal(shift.has_interval && (shift.low > 0 || shift.high < 0),
+                             p <= levels[i]);
+        }
+    }
+}
+
+static void sides_that_are_all_apart_decide_from_what_is_needed_on(void **state)
+{
+    (void)state;
+    assert_int_equal(sj_rank_needed(1, 0.05), 4);  /* 2 of 70 splits */
+    assert_int_equal(sj_rank_needed(2, 0.05), 5);  /* 2 of 252 */
+    assert_int_equal(sj_rank_needed(16, 0.05), 6); /* 2 of 924 */
+    assert_int_equal(sj_rank_needed(0, 0.05), 1);
 }
 
 static double typical_of(const uint64_t *values, size_t count)
@@ -182,9 +252,12 @@ int main(void)
         cmocka_unit_test(equal_values_prove_nothing),
         cmocka_unit_test(p_values_equal_those_counted_out),
         cmocka_unit_test(large_sets_are_tested_alike),
+        cmocka_unit_test(ties_of_large_sets_are_taken_into_account),
         cmocka_unit_test(shift_is_the_median_difference),
         cmocka_unit_test(few_values_give_no_interval),
         cmocka_unit_test(holm_adjusts_for_the_number_of_tests),
+        cmocka_unit_test(intervals_are_those_of_the_test),
+        cmocka_unit_test(sides_that_are_all_apart_decide_from_what_is_needed_on),
         cmocka_unit_test(typical_time_leaves_disturbances_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Aggregates that are written less often than blocks: whatever happens between, they come out as if
- * each commit had written them. */
+ * each commit had written them. SJ_LONG=1: of blocks twice as large. */
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -15,7 +15,13 @@
 
 #include <cmocka.h>
 
-enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 1000 };
+enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 500, LONG_EVENTS = 1000 };
+
+/* Of a block. */
+static uint32_t event_count(void)
+{
+    return getenv("SJ_LONG") != NULL ? LONG_EVENTS : EVENTS;
+}
 
 static const char notes_sql[] =
     "SELECT stored_blocks, aggregates_valid_before_block FROM sessions ORDER BY session_id";
@@ -39,7 +45,7 @@ static void put_blocks(lab_file *lab, int count)
 {
     for (int i = 0; i < count; ++i) {
         lab_file_begin(lab);
-        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
         lab_file_commit(lab);
     }
 }
@@ -111,7 +117,7 @@ static void the_end_of_a_session_writes_them(void **state)
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_end(&lab->maker));
     lab_file_commit(lab);
-    lab_file_expect(lab, notes_sql, "6||\n");
+    lab_file_expect(lab, notes_sql, "7||\n"); /* one block ends the open calls */
 }
 
 static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
@@ -167,7 +173,7 @@ static void a_batch_rolled_back_leaves_the_others_to_be_summed(void **state)
     lab_file_put_metadata(lab);
     put_blocks(lab, BLOCKS - 1);
     lab_file_begin(lab);
-    frame_maker_block(&lab->maker, EVENTS, 0);
+    frame_maker_block(&lab->maker, event_count(), 0);
     sj_store_rollback(lab->store);
     lab_file_expect(lab, notes_sql, "0|1|\n");
     sj_store_maintain(lab->store);
@@ -225,6 +231,22 @@ static void run_sql(const lab_file *lab, const char *sql)
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
     assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(database);
+}
+
+static void a_session_ends_though_its_last_block_has_rotted(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    put_blocks(lab, BLOCKS);
+    run_sql(lab,
+            "UPDATE blocks SET data = x'00' WHERE block_id = (SELECT max(block_id) FROM blocks)");
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT state, (SELECT count(*) FROM open_calls), (SELECT count(*) FROM blocks)"
+                    " FROM sessions",
+                    "completed|0|6|\n");
 }
 
 static void a_block_that_rots_before_it_is_summed_is_quarantined(void **state)
@@ -366,7 +388,7 @@ static void leave_sessions(lab_file *lab)
         lab->maker.next_call = i % BLOCKS != 0 ? lab->maker.next_call : 0;
         lab->maker.next_event = i % BLOCKS != 0 ? lab->maker.next_event : 0;
         lab->maker.depth = i % BLOCKS != 0 ? lab->maker.depth : 0;
-        (void)frame_maker_block(&lab->maker, EVENTS, 0);
+        (void)frame_maker_block(&lab->maker, event_count(), 0);
     }
     lab->maker.session_number = SESSIONS_LEFT;
 }
@@ -440,8 +462,8 @@ static void a_session_that_cannot_be_mended_harms_no_other(void **state)
 static void put_of_both(lab_file *lab, lab_file *other, sj_slice (*more)(frame_maker *))
 {
     lab_file_begin(lab);
-    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
-    lab_file_put(other, frame_maker_block(&other->maker, EVENTS, 0));
+    lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
+    lab_file_put(other, frame_maker_block(&other->maker, event_count(), 0));
     if (more != NULL) {
         lab_file_put(lab, more(&lab->maker));
     }
@@ -479,11 +501,11 @@ static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
     put_of_both(lab, &other, frame_maker_end);
     assert_false(sj_store_maintain(lab->store));
     lab_file_expect(lab, apart_sql,
-                    "1|9|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
+                    "1|10|6|11|7|the call paths of session 1 cannot be read back|\n2|3|3|0|||\n");
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&at_once, &lab->store, &lab->error), SJ_OK);
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
-    lab_file_expect(lab, apart_sql, "1|9|9|11|||\n2|3|3|0|||\n");
+    lab_file_expect(lab, apart_sql, "1|10|10|11|||\n2|3|3|0|||\n");
     frame_maker_deinit(&other.maker);
 }
 
@@ -499,7 +521,7 @@ static void put_small_blocks(lab_file *lab, lab_file *other, int count)
 {
     for (int i = 0; i < count; ++i) {
         lab_file_begin(lab);
-        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
         lab_file_put(other, frame_maker_block(&other->maker, 10, 0));
         lab_file_commit(lab);
     }
@@ -708,6 +730,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(the_end_of_a_session_writes_them, set_up_lazy,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_ends_though_its_last_block_has_rotted,
+                                        set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_killed_collector_s_sums_are_made_good_by_the_next,
                                         set_up_lazy, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_reader_settles_a_file_that_nobody_writes, set_up_lazy,

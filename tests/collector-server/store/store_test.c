@@ -61,6 +61,37 @@ static void sums_of_a_session_agree_with_each_other(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM open_calls", open_calls);
 }
 
+/* As after a killed recorder, and in flight dumps. */
+static void open_calls_of_streams_without_an_end_count_up_to_the_last_event(void **state)
+{
+    static const char sums_sql[] =
+        "SELECT stored_blocks, sent_blocks, (SELECT sum(calls) FROM call_paths) = stored_calls,"
+        " (SELECT sum(calls) FROM function_stats) = stored_calls, (SELECT sum(calls) FROM"
+        " call_edges) = stored_calls, (SELECT ended FROM streams) FROM sessions";
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (int i = 0; i < 3; ++i) {
+        lab_file_put(lab, frame_maker_block(&lab->maker, 4001, 0));
+    }
+    assert_true(lab->maker.depth > 0);
+    for (int i = 0; i < 2; ++i) { /* the second changes nothing; both say that no block was sent */
+        lab_file_put(lab, frame_maker_end(&lab->maker));
+        lab_file_commit(lab);
+        lab_file_expect(lab, sums_sql, "4|1|1|1|1|1|\n");
+        lab_file_begin(lab);
+    }
+    lab_file_commit(lab);
+    char open_calls[32];
+    snprintf(open_calls, sizeof(open_calls), "%u|\n", lab->maker.depth);
+    lab_file_expect(lab, "SELECT count(*) FROM open_calls", open_calls);
+    lab_file_expect(lab,
+                    "SELECT last_leave_ns - start_ns <= (SELECT max(max_ns) FROM call_paths AS p"
+                    " WHERE p.function_id = o.function_id AND p.depth = 0) FROM open_calls AS o"
+                    " JOIN streams USING (stream_id) WHERE o.depth = 0",
+                    "1|\n");
+}
+
 static void a_frame_that_comes_twice_is_stored_once(void **state)
 {
     lab_file *lab = *state;
@@ -141,6 +172,41 @@ static void order_and_restarts_do_not_change_the_sums(void **state)
     for (int i = 0; i < BLOCKS; ++i) {
         free((void *)(uintptr_t)kept[i].data);
     }
+}
+
+/* Blocks with calls without a clock; the store is opened anew before each, if `restarts`. */
+static char *count_untimed(lab_file *lab, bool restarts)
+{
+    enum { BLOCKS = 4 };
+    frame_maker_deinit(&lab->maker);
+    frame_maker_init(&lab->maker, 1);
+    lab->maker.counted = true;
+    lab_file_put_metadata(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if (restarts) {
+            sj_store_close(lab->store);
+            lab_file_open(lab, 0, 0);
+        }
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, 2000, 0));
+        lab_file_commit(lab);
+    }
+    return lab_file_ask(lab, "SELECT function_id % 8, sum(calls), sum(untimed_calls),"
+                             " sum(sampled_calls) FROM function_stats GROUP BY 1 ORDER BY 1");
+}
+
+static void restarts_do_not_change_what_calls_without_a_clock_are_estimated_by(void **state)
+{
+    lab_file *lab = *state;
+    char *straight = count_untimed(lab, false);
+    assert_true(strlen(straight) > 100);
+    sj_store_close(lab->store);
+    lab_file_remove(lab->path);
+    lab_file_open(lab, 0, 0);
+    char *restarted = count_untimed(lab, true);
+    assert_string_equal(restarted, straight);
+    sqlite3_free(straight);
+    sqlite3_free(restarted);
 }
 
 static void a_rolled_back_batch_leaves_nothing(void **state)
@@ -493,10 +559,16 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sums_of_a_session_agree_with_each_other, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(
+            open_calls_of_streams_without_an_end_count_up_to_the_last_event, lab_file_set_up,
+            lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_frame_that_comes_twice_is_stored_once, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(order_and_restarts_do_not_change_the_sums, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(
+            restarts_do_not_change_what_calls_without_a_clock_are_estimated_by, lab_file_set_up,
+            lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_rolled_back_batch_leaves_nothing, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,

@@ -46,6 +46,16 @@ static void decode(codec_pair *codec, unsigned want, sj_block *block)
     assert_int_equal(sj_block_decode(codec->decoder, bytes, want, block), SJ_OK);
 }
 
+static bool has_open_ending(const sj_block_input *input)
+{
+    for (size_t i = 0; i < input->ending_count; i++) {
+        if (input->endings[i].ending == SJ_ENDING_OPEN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void round_trip(codec_pair *codec, const stream_shape *shape)
 {
     sj_block_input input;
@@ -55,6 +65,7 @@ static void round_trip(codec_pair *codec, const stream_shape *shape)
     for (unsigned want = 0; want <= (SJ_WANT_ALL | SJ_WANT_TAIL_CALLS); want++) {
         decode(codec, want, &block);
         stream_check(&input, &block, want);
+        assert_int_equal(block.header.version, has_open_ending(&input) ? 2 : 1);
         assert_int_equal(block.symbols16 != NULL || block.symbols32 != NULL,
                          (want & SJ_WANT_STRUCTURE) != 0);
         assert_int_equal(block.ticks != NULL, (want & SJ_WANT_TIMES) != 0);

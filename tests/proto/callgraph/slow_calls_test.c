@@ -1,4 +1,4 @@
-#include "proto/callgraph/slow_calls.h"
+#include "proto/callgraph/callgraph.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,12 +83,107 @@ static void changed_lists_are_reported_once(void **state)
     sj_slow_calls_deinit(&slow);
 }
 
+/* So are those that lose calls because others are longer: what is stored of them has to go. */
+static void lists_that_lose_calls_are_reported(void **state)
+{
+    (void)state;
+    enum { FUNCTIONS = SJ_SLOW_CALLS_A_SESSION };
+    sj_slow_calls slow = {0};
+    for (uint32_t function = 1; function <= FUNCTIONS; ++function) {
+        add(&slow, function, function, function);
+    }
+    sj_slow_calls_clean(&slow);
+    add(&slow, FUNCTIONS + 1, 1, FUNCTIONS + 1);
+    for (uint32_t i = 0; i < slow.list_count; ++i) {
+        const sj_slow_list *list = &slow.lists[i];
+        assert_true(list->dirty == (list->count == 0 || list->function > FUNCTIONS));
+    }
+    assert_int_equal(slow.dirty_count, slow.list_count - slow.call_count + 1);
+    assert_int_equal(slow.call_count, FUNCTIONS / 2);
+    sj_slow_calls_deinit(&slow);
+}
+
+static void calls_of_moved_nodes_are_reported(void **state)
+{
+    (void)state;
+    static const uint32_t moved[] = {0, 3, 1};
+    sj_slow_calls slow = {0};
+    for (uint32_t node = 1; node <= 3; node++) {
+        const sj_slow_call call = {.call_index = node, .duration_ticks = 10, .node = node};
+        assert_int_equal(sj_slow_calls_add(&slow, node, &call), SJ_OK);
+    }
+    sj_slow_calls_clean(&slow);
+    sj_slow_calls_move(&slow, moved, sizeof(moved) / sizeof(moved[0]));
+    assert_int_equal(slow.dirty_count, 3);
+    assert_int_equal(slow.lists[0].calls[0].node, 3);
+    assert_int_equal(slow.lists[1].calls[0].node, 1);
+    assert_int_equal(slow.lists[2].calls[0].node, 0); /* it is gone */
+    sj_slow_calls_deinit(&slow);
+}
+
+/* Two calls with a callee each, and what was lost in front of, between and behind them. */
+static void calls_behind_a_gap_have_numbers_behind_the_lost_ones(void **state)
+{
+    (void)state;
+    static const uint32_t functions[] = {9, 7};
+    static const uint16_t symbols[] = {1, 2, 0, 0, 1, 0, 2, 0};
+    static const uint64_t ticks[] = {100, 110, 120, 200, 300, 500, 600, 900};
+    static const sj_gap gaps[] = {
+        {.before_event = 0, .reason = SJ_GAP_RING_FULL, .calls = 1, .events = 2},
+        {.before_event = 4, .reason = SJ_GAP_RING_FULL, .calls = 10, .events = 20},
+        {.before_event = 6, .reason = SJ_GAP_RING_FULL, .calls = 100, .events = 200},
+        {.before_event = 7, .reason = SJ_GAP_RING_FULL, .calls = 1000, .events = 2000}};
+    static const size_t entries[] = {0, 1, 4, 6};
+    static const uint64_t numbers[] = {21, 22, 33, 134}; /* of their calls */
+    const sj_block block = {.header = {.version = 1,
+                                       .kind = SJ_BLOCK_CALLS,
+                                       .stream = 1,
+                                       .event_count = 8,
+                                       .call_count = 4,
+                                       .first_event = 40,
+                                       .first_call = 20,
+                                       .first_ticks = 100,
+                                       .last_ticks = 900,
+                                       .lost_calls = 1111,
+                                       .lost_events = 2222,
+                                       .clock_step = 1},
+                            .functions = functions,
+                            .function_count = 2,
+                            .symbols16 = symbols,
+                            .ticks = ticks,
+                            .gaps = gaps,
+                            .gap_count = 4};
+    sj_callgraph *graph;
+    sj_block_summary summary;
+    assert_int_equal(sj_callgraph_new(&graph), SJ_OK);
+    assert_int_equal(sj_callgraph_apply(graph, &block, NULL, NULL, &summary), SJ_OK);
+    assert_int_equal(summary.outline->call_count, 4);
+    for (size_t i = 0; i < summary.outline->call_count; i++) {
+        const sj_outline_call *call = &summary.outline->calls[i];
+        size_t number = 0;
+        while (number < 3 && ticks[entries[number]] != call->start_ticks) {
+            number++;
+        }
+        assert_int_equal(call->call_index, numbers[number]);
+    }
+    const sj_slow_calls *slow = sj_callgraph_slow_calls(graph);
+    assert_int_equal(slow->call_count, 4);
+    assert_int_equal(slow->lists[0].calls[0].call_index, numbers[3]); /* of 7: 300 ticks */
+    assert_int_equal(slow->lists[0].calls[1].call_index, numbers[1]); /* 10 */
+    assert_int_equal(slow->lists[1].calls[0].call_index, numbers[2]); /* of 9: 200 */
+    assert_int_equal(slow->lists[1].calls[1].call_index, numbers[0]); /* 100 */
+    sj_callgraph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_keeps_its_longest_calls_in_order),
         cmocka_unit_test(a_session_keeps_a_bounded_number),
         cmocka_unit_test(changed_lists_are_reported_once),
+        cmocka_unit_test(lists_that_lose_calls_are_reported),
+        cmocka_unit_test(calls_of_moved_nodes_are_reported),
+        cmocka_unit_test(calls_behind_a_gap_have_numbers_behind_the_lost_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,32 @@ static void each_fault_has_its_status(void **state)
     }
 }
 
+/* The limit is that of header and payload together. */
+static void a_frame_over_the_limit_is_refused_by_its_sizes(void **state)
+{
+    (void)state;
+    enum { HEADER_AT = 8, PAYLOAD_AT = 12 };
+    static const struct {
+        uint32_t header, payload;
+        sj_status status;
+    } sizes[] = {
+        {0, SJ_FRAME_MAX_BYTES - SJ_FRAME_PREFIX_BYTES, SJ_EAGAIN},
+        {0, SJ_FRAME_MAX_BYTES - SJ_FRAME_PREFIX_BYTES + 1, SJ_ELIMIT},
+        {7, SJ_FRAME_MAX_BYTES - SJ_FRAME_PREFIX_BYTES - 7, SJ_EAGAIN},
+        {7, SJ_FRAME_MAX_BYTES - SJ_FRAME_PREFIX_BYTES - 6, SJ_ELIMIT},
+        {SJ_FRAME_MAX_HEADER_BYTES, 0, SJ_EAGAIN},
+        {SJ_FRAME_MAX_HEADER_BYTES + 1, 0, SJ_ELIMIT},
+    };
+    uint8_t bytes[64];
+    const size_t size = small_frame(bytes);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        sj_frame_view frame;
+        memcpy(bytes + HEADER_AT, &sizes[i].header, sizeof(uint32_t));
+        memcpy(bytes + PAYLOAD_AT, &sizes[i].payload, sizeof(uint32_t));
+        assert_int_equal(sj_frame_read((sj_slice){bytes, size}, &frame), sizes[i].status);
+    }
+}
+
 static void a_frame_over_a_limit_is_not_written(void **state)
 {
     (void)state;
@@ -149,7 +175,7 @@ static void a_frame_over_a_limit_is_not_written(void **state)
     size_t size;
     const sj_slice empty = {.data = bytes, .size = 0};
     const size_t most = SJ_FRAME_MAX_BYTES - SJ_FRAME_PREFIX_BYTES;
-    uint8_t *output = malloc(SJ_FRAME_MAX_BYTES);
+    uint8_t *output = malloc(SJ_FRAME_MAX_BYTES + 1);
     assert_int_equal(
         sj_frame_write(1, empty, (sj_slice){bytes, most}, output, SJ_FRAME_MAX_BYTES, &size),
         SJ_OK);
@@ -157,6 +183,13 @@ static void a_frame_over_a_limit_is_not_written(void **state)
     assert_int_equal(
         sj_frame_write(1, empty, (sj_slice){bytes, most + 1}, output, SJ_FRAME_MAX_BYTES, &size),
         SJ_ELIMIT);
+    const sj_slice header = {bytes, 7};
+    assert_int_equal(
+        sj_frame_write(1, header, (sj_slice){bytes, most - 7}, output, SJ_FRAME_MAX_BYTES, &size),
+        SJ_OK);
+    assert_int_equal(sj_frame_write(1, header, (sj_slice){bytes, most - 6}, output,
+                                    SJ_FRAME_MAX_BYTES + 1, &size),
+                     SJ_ELIMIT);
     assert_int_equal(sj_frame_write(1, (sj_slice){bytes, SJ_FRAME_MAX_HEADER_BYTES + 1}, empty,
                                     output, SJ_FRAME_MAX_BYTES, &size),
                      SJ_ELIMIT);
@@ -177,6 +210,7 @@ int main(void)
         cmocka_unit_test(every_cut_asks_for_more_bytes),
         cmocka_unit_test(every_changed_bit_is_noticed),
         cmocka_unit_test(each_fault_has_its_status),
+        cmocka_unit_test(a_frame_over_the_limit_is_refused_by_its_sizes),
         cmocka_unit_test(a_frame_over_a_limit_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

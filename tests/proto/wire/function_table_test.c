@@ -9,7 +9,14 @@
 
 static const sj_function_entry entries[] = {
     {.offset = 0x1000, .size_bytes = 5, .technique = 1, .skip = 0, .source = 2, .name = "main"},
-    {.offset = 0x80, .size_bytes = UINT32_MAX, .technique = 0, .skip = 7, .source = 1, .name = ""},
+    {.offset = 0x80,
+     .size_bytes = UINT32_MAX,
+     .technique = 0,
+     .skip = 7,
+     .source = 1,
+     .name = "",
+     .fingerprint = UINT64_C(0xfedcba9876543210)},
+    {.offset = 0x90, .size_bytes = 4, .technique = 1, .name = ""}, /* too short to have one */
     {.offset = UINT64_MAX,
      .size_bytes = 0,
      .technique = 255,
@@ -44,8 +51,26 @@ static void a_written_table_is_read_back(void **state)
         assert_int_equal(entry.skip, entries[i].skip);
         assert_int_equal(entry.source, entries[i].source);
         assert_string_equal(entry.name, entries[i].name);
+        assert_true(entry.fingerprint == entries[i].fingerprint);
     }
     assert_false(sj_function_table_next(&table, &entry));
+}
+
+static void a_table_without_fingerprints_is_that_of_older_versions(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    size_t size;
+    sj_function_table table;
+    sj_function_entry entry;
+    const sj_function_entry plain = {.offset = 0x80, .size_bytes = 9, .technique = 3, .name = ""};
+    const uint8_t golden[] = {1, 1, 0x80, 2, 9, 3, 0, 0, 0};
+    assert_int_equal(sj_function_table_write(&plain, 1, bytes, sizeof(bytes), &size), SJ_OK);
+    assert_int_equal(size, sizeof(golden));
+    assert_memory_equal(bytes, golden, sizeof(golden));
+    assert_int_equal(sj_function_table_open((sj_slice){golden, sizeof(golden)}, &table), SJ_OK);
+    assert_true(sj_function_table_next(&table, &entry));
+    assert_true(entry.fingerprint == 0 && entry.offset == plain.offset);
 }
 
 static void an_empty_table_has_no_entries(void **state)
@@ -134,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_written_table_is_read_back),
+        cmocka_unit_test(a_table_without_fingerprints_is_that_of_older_versions),
         cmocka_unit_test(an_empty_table_has_no_entries),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(any_changed_byte_is_refused_or_read_to_the_end),

@@ -70,7 +70,7 @@ class Tree:
         self.stacks = collections.defaultdict(list)  # stream: open calls, [call, path, own time, end, callees]
         self.paths = collections.defaultdict(list)  # functions from the root: figures of calls that ended
         self.functions, self.edges = collections.defaultdict(list), collections.defaultdict(list)
-        self.outer = collections.Counter()  # function: time in it, without those inside it
+        self.outer = collections.Counter()  # function or edge: time in it, without those inside it
         self.first, self.last, self.calls = {}, {}, collections.Counter()
         self.deepest, self.open, self.wrong = collections.Counter(), [], []
 
@@ -119,7 +119,10 @@ class Tree:
         figures = (total, own, call.ending == "unwound", call.flags != 0 or call.ending == "truncated", callees + 1)
         self.paths[path].append(figures)
         self.functions[call.function].append(figures)
-        self.edges[(path[-2] if len(path) > 1 else 0, call.function)].append(figures)
+        edges = list(zip((0,) + path[:-1], path))
+        self.edges[edges[-1]].append(figures)
+        if edges[-1] not in edges[:-1]:
+            self.outer[edges[-1]] += total
         if call.function not in path[:-1]:
             self.outer[call.function] += total
 
@@ -181,7 +184,7 @@ def compare_sums(sojourn, database, session, tree):
             {row["function_id"]: sum_of(row) for row in sojourn.sql(
                 database, f"SELECT function_id, {SUMS} FROM function_stats WHERE session_id = {session} AND calls")})
     compare("call_edges",
-            {edge: tree.sum(figures) for edge, figures in tree.edges.items()},
+            {edge: tree.sum(figures, tree.outer[edge]) for edge, figures in tree.edges.items()},
             {(row["caller_function_id"], row["callee_function_id"]): sum_of(row)
              for row in sojourn.sql(database, "SELECT caller_function_id, callee_function_id, calls, total_ns, self_ns "
                                     f"FROM call_edges WHERE session_id = {session} AND calls")})

@@ -89,11 +89,11 @@ def changes_replace(sojourn, node, labs, words):
     lab = labs[0]
     with sqlite3.connect(lab.database) as database:
         database.execute("UPDATE sessions SET tags = '{\"run\":\"7\"}' WHERE session_id = 1")
-    lab.forward(*words, "send", node.url, says="1 sessions were sent")
+    lab.forward(*words, "send", node.url, says="1 session was sent")
     check(node.rows("SELECT count() FROM sessions WHERE tags LIKE '%run%'") == [["1"]], "a tag has not come")
     done = sojourn.run(["session", "--database", lab.database, "remove", "2"], capture_output=True, text=True)
     check(done.returncode == 0, f"remove: {done.stderr}")
-    lab.forward(*words, "send", node.url, says="1 sessions were sent")
+    lab.forward(*words, "send", node.url, says="1 session was sent")
     check_equal(node, labs)
     why = sojourn.sql(lab.database, "SELECT lower(hex(session_uuid)) AS session, reason FROM removals")
     check(all(row["reason"] for row in why) and sorted(node.rows("SELECT session, cause FROM removals")) ==
@@ -221,7 +221,7 @@ def one_is_unreadable(node, labs, words):
     check(f"{others} sessions were sent" in done, f"not the other {others}: {done}")
     with sqlite3.connect(lab.database) as database:
         database.execute(change, (histogram, session, function))
-    lab.forward(*words, "send", node.url, says="1 sessions were sent")
+    lab.forward(*words, "send", node.url, says="1 session was sent")
     check_equal(node, labs)
 
 

@@ -5,6 +5,7 @@ the program and of every library of the system hooked. judge_life.py BUILD_FOLDE
 made, too, of all its parts, many times"""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,6 +72,12 @@ def rust(sojourn, panics):
     os.unlink(database)
 
 
+def twins(sojourn, plugin):
+    """The paths of a plugin and of a copy of it: one build under two paths."""
+    os.makedirs(sojourn.path("twin"), exist_ok=True)
+    return f"{plugin}:{shutil.copy(plugin, sojourn.path('twin'))}"
+
+
 def aarch64(sojourn, folder):
     """The same of programs for AArch64, run by the emulator: children that run other programs, stacks,
     modules that come and go, exceptions."""
@@ -101,7 +108,7 @@ def test(sojourn, _):
             database = sojourn.path("life.db")
             words = [os.path.join(folder, "life"), part]
             if part == "plugin":
-                words.append(os.path.join(folder, "life_plugin.so"))
+                words.append(twins(sojourn, os.path.join(folder, "life_plugin.so")))
             plain = run_both(sojourn, f"{compiler} {part}", words, ("life", "life_plugin.so"), database)
             check(plain[0] == 0 and plain[1], f"{compiler} {part} failed: {plain}")
             check_session(sojourn, database, 2 if part == "plugin" else 1)

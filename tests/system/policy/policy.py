@@ -168,6 +168,11 @@ def commands_reach_the_trigger(sojourn, program):
     child = sojourn.sql(database, shipped)
     check(len(child) == 1 and child[0]["cause"] == "command keep it", f"no dump: {child}")
     check(child[0]["stored_calls"] > 0, "the dump is empty")
+    whole = sojourn.sql(database, "SELECT s.calls, s.total_ns, (SELECT max(end_ns) - min(start_ns) FROM calls AS c "
+                                  "WHERE c.session_id = s.session_id) AS dumped_ns FROM function_stats AS s "
+                                  "JOIN functions USING (function_id) JOIN sessions AS d USING (session_id) "
+                                  "WHERE d.parent_session_id = 1 AND functions.name = 'main'")[0]
+    check(whole["calls"] == 1 and abs(whole["total_ns"] - whole["dumped_ns"]) <= 1, f"open in the dump: {whole}")
 
 
 def refused(sojourn, program, text, options=()):

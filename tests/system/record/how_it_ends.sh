@@ -13,6 +13,8 @@ ends() {
         (SELECT name FROM open_calls JOIN functions USING (function_id) ORDER BY depth)")"
     equal "open in the tree after $1" "$4" "$("$sojourn" tree --all run.db | sed -n \
         's/.* 1 open  *//p' | paste -s -d ,)"
+    equal "open in the report after $1" "$(printf %s "$4" | tr , '\n' | sort | paste -s -d ,)" \
+        "$("$sojourn" report --csv --columns function,open run.db | sed -n 's/,1$//p' | sort | paste -s -d ,)"
     # what is hidden is counted
     if [ -n "$4" ]; then
         "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls, 1 open,' ||

@@ -2,7 +2,7 @@
 """Objective-C: what the torture program prints of its messages equals what was recorded, by both
 techniques, and GNUstep's own tools run the same with and without.
 
-objc_trees.py BUILD_FOLDER (SJ_LONG=1: all programs and tools)
+objc_trees.py BUILD_FOLDER (SJ_LONG=1: every technique of all programs, all tools)
 """
 import os
 import re
@@ -275,27 +275,45 @@ def one_tool(sojourn, command, files, technique):
     print(f"{command[0]} by {technique}: {methods} messages of {summaries[0]['calls']} calls")
 
 
-def programs(build):
-    """(program, techniques): the two that differ most of each machine, all with SJ_LONG=1."""
-    folder = os.path.join(build, "tests/samples/objc")
-    chosen = {"O0/objc_torture_sealed", "O2/objc_torture", "aarch64-pac/objc_torture"}
+# Of each machine the programs that differ most; each technique, and dispatch by each program.
+CHOSEN = {
+    "O0/objc_torture_sealed": ("receivers, counted", "dispatch"),
+    "O2/objc_torture": ("methods", "receivers", "dispatch"),
+    "aarch64-pac/objc_torture": ("receivers, counted", "dispatch"),
+}
+
+
+def programs():
+    """(program, techniques) pairs."""
+    if not LONG:
+        return CHOSEN.items()
     every = [f"{level}/{name}" for level in ("O0", "O2")
              for name in ("objc_torture", "objc_torture_sealed")]
     every += [f"aarch64-{variant}/objc_torture" for variant in ("O0", "O2", "pac")]
-    return [os.path.join(folder, name) for name in every if LONG or name in chosen]
+    return [(name, TECHNIQUES) for name in every]
+
+
+# Short forms: a tool that writes a file, and one that reads XML.
+TOOLS = {"plmerge": ("methods",), "xmlparse": ("dispatch",)}
+TOOLS_OF_DISPATCH = ("plmerge", "xmlparse", "plparse", "defaults")
+
+
+def techniques_of_tool(name):
+    if not LONG:
+        return TOOLS.get(name, ())
+    return ("methods", "dispatch") if name in TOOLS_OF_DISPATCH else ("methods",)
 
 
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
-    for program in programs(build):
-        for technique in TECHNIQUES:
-            one_torture(sojourn, program, technique)
-    filters(sojourn, os.path.join(build, "tests/samples/objc/O2/objc_torture"))
-    tools = gnustep_tools(sojourn)
-    for command, files in tools if LONG else tools[:6]:
-        one_tool(sojourn, command, files, "methods")
-        if command[0] in ("plmerge", "xmlparse", "plparse", "defaults"):
-            one_tool(sojourn, command, files, "dispatch")
+    folder = os.path.join(build, "tests/samples/objc")
+    for program, techniques in programs():
+        for technique in techniques:
+            one_torture(sojourn, os.path.join(folder, program), technique)
+    filters(sojourn, os.path.join(folder, "O2/objc_torture"))
+    for command, files in gnustep_tools(sojourn):
+        for technique in techniques_of_tool(command[0]):
+            one_tool(sojourn, command, files, technique)
 
 
 if __name__ == "__main__":

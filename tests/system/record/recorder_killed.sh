@@ -13,6 +13,10 @@ killed() {
     wait_for stores run.db "$1"
     "$sojourn" sessions run.db 2>err.txt >/dev/null
     equal "said of a living recorder" "" "$(cat err.txt)"
+    if [ "$1" -gt 0 ]; then
+        "$sojourn" report run.db >live.txt
+        grep -q "; open calls are not counted yet" live.txt || fail "report of a recording: $(cat live.txt)"
+    fi
     app=$(pgrep -P "$recorder" -x ends)
     background="$background $app"
     kill -9 "$recorder"
@@ -51,6 +55,11 @@ equal "said of a finished session" "" "$(cat err.txt)"
 [ "$(query run.db "SELECT max(number) FROM streams")" -gt 1 ] || fail "nothing was recovered"
 equal "what is left in the runtime directory" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
 equal "what is left in the spool" "" "$(ls "$XDG_STATE_HOME/sojourn/spool")"
+
+equal "calls of main" 1 "$(calls run.db main)"
+equal "calls without a known end" 0 "$(answer run.db "SELECT count(*) FROM calls WHERE end_ns IS NULL")"
+equal "figures that contradict each other" "" \
+    "$(answer run.db "$(cat "$tests/system/support/contradictions.sql")" | head -3)"
 
 # 2. The program goes on: the next `record` finishes the session, `flush` delivers it.
 rm -f run.db

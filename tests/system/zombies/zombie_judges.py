@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Programs that nobody here wrote print and return the same while their freed memory and objects are
 watched, in every mode, and nothing is reported: python3, redis, the sqlite3 shell, git, nginx, gdb, the
-tools of GNUstep, Mono, java and a terminal under Xvfb. SJ_LONG=1 gives them more to do.
+tools of GNUstep, Mono, java and a terminal under Xvfb. SJ_LONG=1 gives them more to do, samples blocks of
+all of them (by default of python3 and redis), and runs more commands of git and tools of GNUstep.
 zombie_judges.py BUILD_FOLDER SAMPLES [JUDGE...]"""
 import contextlib
 import json
@@ -19,29 +20,18 @@ from judge_git import history
 from judge_sqlite import SCRIPT
 from judging import IS_LONG, mask, need, without_losses
 from objc_trees import gnustep_tools
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, main, wait_for
 
 HEAP = {
     "sampled": {"heap": {"one_in": 5000, "blocks": 512}},
     "every": {"heap": {"one_in": 1, "blocks": 16000, "stack_bytes": 1024}},
 }
+WHOLE = HEAP if IS_LONG else {"every": HEAP["every"]}
 OBJECTS = {
     "objects": {"objc": {"system": True, "stacks": 0}},
     "history": {"objc": {"system": True, "history": True, "queue": {"objects": 5000}}},
     "both": {"objc": {"system": True}, "heap": {"one_in": 50, "blocks": 8000}},
 }
-PYTHON = """
-import collections, ctypes, gc, itertools, json, re, subprocess, sys, threading, zlib
-total = 0
-for i in range({rounds}):
-    text = json.dumps({{'n': list(range(i % 60)), 't': 'x' * (i % 3000)}})
-    total += len(re.sub('[0-9]', 'y', text)) + len(zlib.compress(text.encode()))
-    gc.collect() if i % 100 == 0 else None
-threads = [threading.Thread(target=lambda: sorted(str(i) for i in range(2000))) for _ in range(4)]
-[thread.start() for thread in threads], [thread.join() for thread in threads]
-print(total, subprocess.run([sys.executable, '-c', 'print(sum(range(10)))'], capture_output=True).stdout)
-sys.exit(3)
-"""
 GDB = ["set debuginfod enabled off", "set breakpoint pending off", "set print thread-events off",
        "info functions throw", "print nosuch", "break main", "run 3", "backtrace", "continue", "print 6 * 7"]
 
@@ -103,7 +93,7 @@ class Judge:
 def judge_python(sojourn, _):
     need("/usr/bin/python3")
     rounds = 4000 if IS_LONG else 150
-    Judge(sojourn, "python3", HEAP).run(["/usr/bin/python3", "-c", PYTHON.format(rounds=rounds)], least=100)
+    Judge(sojourn, "python3", HEAP).run(["/usr/bin/python3", os.path.join(SAMPLES, "zombies/judged.py"), str(rounds)], least=100)
 
 
 def judge_sqlite(sojourn, _):
@@ -116,7 +106,7 @@ def judge_sqlite(sojourn, _):
                 os.unlink(database + end)
 
     script = SCRIPT.format(rows=20000 if IS_LONG else 400)
-    Judge(sojourn, "sqlite3", HEAP).run(["sqlite3", database], least=100, prepare=prepare, input=script.encode())
+    Judge(sojourn, "sqlite3", WHOLE).run(["sqlite3", database], least=100, prepare=prepare, input=script.encode())
 
 
 def judge_git(sojourn, _):
@@ -130,16 +120,18 @@ def judge_git(sojourn, _):
         shutil.rmtree(work, ignore_errors=True)
         subprocess.run(["git", "clone", "-q", origin, work], check=True)
 
-    for words in (["log", "--stat", "-p", "-n", "20"], ["gc", "-q"], ["fsck", "--full", "--no-progress"],
-                  ["show", "nothing-of-this-name"]):
-        Judge(sojourn, f"git {words[0]}", HEAP).run(["git", "-C", work, *words], least=20, prepare=prepare)
+    commands = [["gc", "-q"], ["show", "nothing-of-this-name"]]
+    if IS_LONG:
+        commands += [["log", "--stat", "-p", "-n", "20"], ["fsck", "--full", "--no-progress"]]
+    for words in commands:
+        Judge(sojourn, f"git {words[0]}", WHOLE).run(["git", "-C", work, *words], least=20, prepare=prepare)
 
 
 def judge_gdb(sojourn, samples):
     need("gdb")
     program = os.path.join(samples, "..", "gcc-O2", "throws")
     command = ["gdb", "-nx", "-batch", *(part for word in GDB for part in ("-ex", word)), program]
-    Judge(sojourn, "gdb", HEAP).run(command, [(r"process \d+", "process N"), (r"LWP \d+", "LWP N"),
+    Judge(sojourn, "gdb", WHOLE).run(command, [(r"process \d+", "process N"), (r"LWP \d+", "LWP N"),
                                               (r"0x7ff[0-9a-f]+", "STACK")], least=100)
 
 
@@ -211,17 +203,17 @@ def talk_to_nginx(sojourn, wrapper):
 def judge_server(sojourn, _):
     need("nginx")
     plain = talk_to_nginx(sojourn, [])
-    for mode, zombies in HEAP.items():
+    for mode, zombies in WHOLE.items():
         wrapper, database = watching(sojourn, mode, zombies)
         watched = talk_to_nginx(sojourn, wrapper)
         check(watched == plain, f"nginx, {mode}: {watched}, by itself {plain}")
-        Judge(sojourn, "nginx", HEAP).see(database, mode)
+        Judge(sojourn, "nginx", WHOLE).see(database, mode)
 
 
 def judge_gnustep(sojourn, _):
     need("plparse", "defaults", "pl", "plmerge")
-    tools = gnustep_tools(sojourn) if IS_LONG else gnustep_tools(sojourn)[:6]
-    for command, written in tools:
+    tools = gnustep_tools(sojourn)
+    for command, written in tools if IS_LONG else tools[:2]:
         need(command[0])
 
         def prepare(written=written):
@@ -240,7 +232,7 @@ def judge_mono(sojourn, _):
     program = sojourn.path("Counts.exe")
     source = os.path.join(FOLDER, "..", "..", "samples", "mono", "Counts.cs")
     subprocess.run(["mcs", "-r:System.Core", source, f"-out:{program}"], check=True)
-    Judge(sojourn, "mono", HEAP).run(["mono", program], least=100)
+    Judge(sojourn, "mono", WHOLE).run(["mono", program], least=100)
 
 
 def judge_java(sojourn, _):
@@ -248,7 +240,7 @@ def judge_java(sojourn, _):
     source = os.path.join(FOLDER, "..", "judges", "programs", "Judge.java")
     subprocess.run(["javac", "-d", sojourn.folder, source], check=True)
     command = ["java", "-Xmx128m", "-cp", sojourn.folder, "Judge", "20" if IS_LONG else "1"]
-    Judge(sojourn, "java", HEAP).run(command, least=100)
+    Judge(sojourn, "java", WHOLE).run(command, least=100)
 
 
 @contextlib.contextmanager
@@ -277,9 +269,9 @@ def judge_x(sojourn, _):
 
     with display(sojourn) as name:
         sojourn.environment["DISPLAY"] = name
-        judge = Judge(sojourn, "xterm", HEAP)
+        judge = Judge(sojourn, "xterm", WHOLE)
         told = []
-        for mode, zombies in [("plain", None), *HEAP.items()]:
+        for mode, zombies in [("plain", None), *WHOLE.items()]:
             forget()
             wrapper, database = watching(sojourn, mode, zombies) if zombies else ([], None)
             done = judge.once(wrapper, [program, "-e", "sh", "-c", script], [], {})

@@ -11,6 +11,7 @@ export interface Chain {
     links: Link[]; // from the root
     weight: number;
     calls: number;
+    goesOn: boolean; // behind its last link: it is cut there
 }
 
 export interface ChainFrame extends Frame {

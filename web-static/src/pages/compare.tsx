@@ -1,7 +1,7 @@
 // Two sets of sessions: what became slower, and whether it is more than noise.
 import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
-import { change, count, duration, estimated, fileName } from "../format";
+import { change, changeOf, count, counted, duration, estimated, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
 import { setOnDevice } from "../selection";
 import { DeviceBar } from "../widgets/device_chip";
@@ -28,13 +28,14 @@ const ERRORS = ["a", "b"]
 
 const FUNCTIONS_SQL = `${ESTIMATES}
 SELECT d.*, ${ERRORS}
-FROM diff_functions(:a, :b) d WHERE row > 0 ORDER BY
+FROM diff_functions(:a, :b) d WHERE row > 0 ORDER BY coalesce(calls_ratio, 1) = 1,
     CASE verdict WHEN 'slower' THEN 0 WHEN 'added' THEN 1 WHEN 'faster' THEN 2 WHEN 'removed' THEN 3
-                 WHEN 'inconclusive' THEN 4 WHEN 'same' THEN 5 ELSE 6 END,
-    abs(coalesce(self_ns_b, 0) - coalesce(self_ns_a, 0)) DESC`;
-const TOTAL_SQL = "SELECT * FROM diff_functions(:a, :b) WHERE row = 0";
+                 WHEN 'inconclusive' THEN 4 WHEN 'unmatched' THEN 5 WHEN 'same' THEN 6 ELSE 7 END,
+    abs(compared_b - compared_a) DESC`;
+const TOTAL_SQL = `WITH d AS MATERIALIZED (SELECT * FROM diff_functions(:a, :b))
+SELECT *, (SELECT max(needed_sessions) FROM d WHERE row > 0) AS needed_by_functions FROM d WHERE row = 0`;
 const TREE_SQL = `${ESTIMATES}
-SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, self_ns_a, self_ns_b,
+SELECT row, parent_row, depth, name, verdict, ratio, total_ns_a, total_ns_b, compared_a, compared_b,
        ${ERRORS}
 FROM diff_tree(:a, :b) d WHERE row > 0`;
 
@@ -48,11 +49,15 @@ interface Difference {
     ratio_low: number | null;
     ratio_high: number | null;
     p_adjusted: number | null;
-    self_ns_a: number | null;
-    self_ns_b: number | null;
+    compared_a: number; // the medians that the verdict is about, ns
+    compared_b: number;
     calls_a: number | null;
     calls_b: number | null;
     calls_change: string;
+    calls_ratio: number | null; // exact; NULL: calls vary, or some were lost
+    needed_sessions: number;
+    matched_share: number | null; // of the time of functions without names; NULL: there are none
+    is_comparable: number | null; // 0: stripped programs
     sessions_a: number;
     sessions_b: number;
     function_id_a: number | null;
@@ -72,8 +77,8 @@ interface TreeRow {
     ratio: number | null;
     total_ns_a: number | null;
     total_ns_b: number | null;
-    self_ns_a: number | null;
-    self_ns_b: number | null;
+    compared_a: number; // the medians that the verdict is about, ns
+    compared_b: number;
     error_ns_a: number | null;
     error_ns_b: number | null;
     is_self_estimate_a: number;
@@ -83,19 +88,25 @@ interface TreeRow {
 type Side = "a" | "b";
 
 function SideTime({ row, what, side }: { row: Difference | TreeRow; what: "self" | "total"; side: Side }) {
-    const ns = (row as Partial<TreeRow>)[`${what}_ns_${side}`];
+    const ns = what === "self" ? row[`compared_${side}`] : (row as TreeRow)[`total_ns_${side}`];
     const error = row[`error_ns_${side}`];
     const isEstimate = what === "self" ? row[`is_self_estimate_${side}`] : error !== null;
     return <Time ns={ns} isEstimate={isEstimate} error={error} />;
 }
 
-const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "same", "minor"] as const;
+// Counts that never vary are exact: a change of them is a fact.
+function callsChange({ calls_ratio: ratio, calls_change: text }: Difference): string {
+    return ratio === null || ratio === 1 ? text : `${(100 * Math.abs(ratio - 1)).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in all`;
+}
+
+const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "unmatched", "same", "minor"] as const;
 const marks: Record<string, string> = {
     slower: "▲",
     faster: "▼",
     added: "+",
     removed: "−",
     inconclusive: "?",
+    unmatched: "≠",
     same: "=",
     minor: "·",
 };
@@ -153,7 +164,7 @@ function layTree(rows: readonly TreeRow[]): TreeFrame[] {
             name,
             hue: hues[row.verdict] ?? "hsl(230 10% 82%)",
             label: `${marks[row.verdict] ?? ""} ${name}`,
-            hint: `${name}: ${row.verdict}, ${totalOf(row, "a")} → ${totalOf(row, "b")}, self ${change(row.ratio)}`,
+            hint: `${name}: ${row.verdict}, ${totalOf(row, "a")} → ${totalOf(row, "b")}, self ${changeOf(row)}`,
             about: row,
         });
     }
@@ -247,7 +258,7 @@ function Functions({ a, b }: { a: string; b: string }) {
             <RowTable<Difference>
                 label="Functions compared"
                 rows={rows.slice(0, 300)}
-                rowClass={({ verdict }) => (["inconclusive", "minor"].includes(verdict) ? "unclear" : "")}
+                rowClass={({ verdict }) => (["inconclusive", "minor", "unmatched"].includes(verdict) ? "unclear" : "")}
                 columns={[
                     { title: "Verdict", cell: (row) => <Verdict verdict={row.verdict} /> },
                     {
@@ -269,7 +280,7 @@ function Functions({ a, b }: { a: string; b: string }) {
                             </>
                         ),
                     },
-                    { title: "Self B / A", number: true, cell: (row) => change(row.ratio) },
+                    { title: "Self B / A", number: true, cell: changeOf },
                     {
                         title: "95 % interval",
                         number: true,
@@ -281,7 +292,7 @@ function Functions({ a, b }: { a: string; b: string }) {
                     { title: "Self B", number: true, cell: (row) => <SideTime row={row} what="self" side="b" /> },
                     { title: "Calls A", number: true, cell: (row) => count(row.calls_a ?? 0) },
                     { title: "Calls B", number: true, cell: (row) => count(row.calls_b ?? 0) },
-                    { title: "Calls", cell: (row) => row.calls_change },
+                    { title: "Calls", cell: callsChange },
                 ]}
             />
             {answer.rows.some((row) => row.is_self_estimate_a || row.is_self_estimate_b) ? (
@@ -293,20 +304,28 @@ function Functions({ a, b }: { a: string; b: string }) {
 }
 
 function Summary({ a, b }: { a: string; b: string }) {
-    const answer = useSql<Difference>(TOTAL_SQL, { a, b }, 0, { ms: 30000 });
+    const answer = useSql<Difference & { needed_by_functions: number | null }>(TOTAL_SQL, { a, b }, 0, { ms: 30000 });
     const total = answer.rows[0];
     if (!total) {
         return null;
     }
-    const few = total.sessions_a < 4 || total.sessions_b < 4;
+    const few = Math.min(total.sessions_a, total.sessions_b);
     return (
         <p class={`banner ${total.verdict === "slower" ? "warn" : total.verdict === "faster" ? "good" : "neutral"}`}>
             <strong>
                 Altogether: <Verdict verdict={total.verdict} />
             </strong>{" "}
-            {duration(total.self_ns_a)} → {duration(total.self_ns_b)} ({change(total.ratio)}),{" "}
+            {duration(total.compared_a)} → {duration(total.compared_b)} ({changeOf(total)}),{" "}
             {count(total.sessions_a)} and {count(total.sessions_b)} sessions.
-            {few ? " With fewer than 4 sessions a side, or 3 and 5, no interval can be given." : ""}
+            {few < total.needed_sessions
+                ? ` Too few sessions: ${total.needed_sessions} a side are needed to decide this, ${Math.max(10, total.needed_by_functions ?? 0)} decide most changes.`
+                : (total.needed_by_functions ?? 0) > few
+                  ? ` ${counted(few, "session")} a side cannot decide any function: record ${Math.max(10, total.needed_by_functions ?? 0)}.`
+                  : ""}
+            {total.matched_share === null
+                ? ""
+                : ` Functions without names: ${percent(total.matched_share, 1)} of their time was matched by their code.`}
+            {total.is_comparable === 0 ? " Functions cannot be compared: the programs are stripped; add symbols." : ""}
         </p>
     );
 }

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
 import { estimateSql, selfEstimateSql } from "../estimates";
-import { compact, estimated, estimateHint, percent } from "../format";
+import { compact, count, counted, estimated, estimateHint, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Flame } from "../widgets/flame";
 import { Panel } from "../widgets/panel";
@@ -13,31 +13,37 @@ import { TopDown, TreeFlame } from "./flame_tree";
 import { selectedTreeSql } from "./selected_tree";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
+// Chains of callers end at this many functions, and this many are shown; what is cut is said.
+const CHAIN_LINKS = 16;
+const CHAINS = 1200;
+const CALLEE_LEVELS = 40;
+
 // Paths with most self time, each with its callers.
 const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
-    WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1200),
+    WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT ${CHAINS}),
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
-    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name,
+    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on,
        ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 // All paths of one function, each with its callers; recursive ones lie within others.
 const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FROM call_paths
     WHERE session_id = :session AND function_id = :function AND recursive = 0
-    ORDER BY total_ns DESC LIMIT 1200),
+    ORDER BY total_ns DESC LIMIT ${CHAINS}),
 up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
-    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < 15)
-SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, ${estimateSql("p.function_id")} FROM up
+    JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
+SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on, ${estimateSql("p.function_id")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
     WHERE session_id = :session AND function_id = :function AND recursive = 0
     UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
-    WHERE step < 40)
-SELECT d.path_id, p.parent_path_id, d.step, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
+    WHERE step < ${CALLEE_LEVELS - 1})
+SELECT d.path_id, p.parent_path_id, d.step,
+       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS goes_on, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
        ${estimateSql("p.function_id")} FROM down d
 JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
 
@@ -59,13 +65,15 @@ interface UpRow {
     function_id: number;
     name: string;
     is_estimate: number; // the weight
+    goes_on: number; // it has a caller
 }
 
 // One chain a leaf: from the leaf's function to its callers, whose frames hold time of the leaf.
 function chainsUp(rows: readonly UpRow[]): Chain[] {
     const chains = new Map<number, Chain>();
     for (const row of rows) {
-        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls };
+        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, goesOn: false };
+        chain.goesOn = row.goes_on !== 0; // the last row of a whole chain has no caller
         chain.links.push({ id: row.function_id, name: row.name, isEstimate: chain.links[0]?.isEstimate ?? row.is_estimate !== 0 });
         chains.set(row.leaf, chain);
     }
@@ -82,6 +90,7 @@ interface DownRow {
     function_id: number;
     name: string;
     is_estimate: number;
+    goes_on: number; // it calls what is not shown
 }
 
 // One chain a path: from the function to the path's own, weighing its self time.
@@ -91,8 +100,24 @@ function chainsDown(rows: readonly DownRow[]): Chain[] {
         const above = row.step === 0 ? [] : (links.get(row.parent_path_id!) ?? []);
         const chain = [...above, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         links.set(row.path_id, chain);
-        return { links: chain, weight: row.self_ns, calls: row.calls };
+        return { links: chain, weight: row.self_ns, calls: row.calls, goesOn: row.goes_on !== 0 };
     });
+}
+
+// Cut says which chains are not there, or not whole.
+function Cut({ chains }: { chains: readonly Chain[] }) {
+    const cut = chains.filter((chain) => chain.goesOn).length;
+    const longest = chains.reduce((most, chain) => Math.max(most, chain.links.length), 0);
+    return (
+        <>
+            {cut > 0 ? (
+                <p class="warn-text">
+                    {counted(cut, "path")} {cut === 1 ? "goes" : "go"} on beyond the {longest} levels that are shown.
+                </p>
+            ) : null}
+            {chains.length === CHAINS ? <p class="warn-text">Only the {count(CHAINS)} paths with most time are shown.</p> : null}
+        </>
+    );
 }
 
 function ChainFlame({ session, answer, chains, label, search, unit }: {
@@ -116,27 +141,30 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
         return <p class="dim">None.</p>;
     }
     return (
-        <Flame<ChainFrame>
-            label={label}
-            frames={frames}
-            chosen={chosen}
-            search={search}
-            onChoose={(frame) => setParameters({ frame: frame?.key ?? "" })}
-            columns={[
-                {
-                    title: "Function",
-                    mono: true,
-                    cell: (frame) => (
-                        <a href={addressOf(session.id, { view: "flame", mode: "around", function: frame.function })}>
-                            {frame.name}
-                        </a>
-                    ),
-                },
-                { title: "Level", number: true, cell: (frame) => frame.row },
-                { title: unit === "self" ? "Self" : "Time", number: true, cell: (frame) => <Time ns={frame.weight} isEstimate={frame.isEstimate} /> },
-                { title: "Share", number: true, cell: (frame) => percent(frame.weight, whole) },
-            ]}
-        />
+        <>
+            <Cut chains={chains} />
+            <Flame<ChainFrame>
+                label={label}
+                frames={frames}
+                chosen={chosen}
+                search={search}
+                onChoose={(frame) => setParameters({ frame: frame?.key ?? "" })}
+                columns={[
+                    {
+                        title: "Function",
+                        mono: true,
+                        cell: (frame) => (
+                            <a href={addressOf(session.id, { view: "flame", mode: "around", function: frame.function })}>
+                                {frame.name}
+                            </a>
+                        ),
+                    },
+                    { title: "Level", number: true, cell: (frame) => frame.row },
+                    { title: unit === "self" ? "Self" : "Time", number: true, cell: (frame) => <Time ns={frame.weight} isEstimate={frame.isEstimate} /> },
+                    { title: "Share", number: true, cell: (frame) => percent(frame.weight, whole) },
+                ]}
+            />
+        </>
     );
 }
 
@@ -148,11 +176,11 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
         .map((leaf) => {
             const links = [];
             let at: PathRow | undefined = leaf;
-            for (let step = 0; at && step < 16; step++) {
+            for (let step = 0; at && step < CHAIN_LINKS; step++) {
                 links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_self_estimate !== 0 });
                 at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
             }
-            return { links, weight: leaf.self_ns, calls: leaf.calls };
+            return { links, weight: leaf.self_ns, calls: leaf.calls, goesOn: at !== undefined };
         });
 }
 

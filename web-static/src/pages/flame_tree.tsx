@@ -31,7 +31,7 @@ function flameArguments(chosen: Selection, around: Around | null): string {
 // Frames between two places; the whole is as wide as all roots together, or as `whole`.
 export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
-  tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, total_ns, self_ns, left_ns
+  tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, open_calls, total_ns, self_ns, left_ns
     FROM flame(${flameArguments(chosen, around)}) WHERE total_ns > 0)
 SELECT *, ${estimatesSql("tree.function_id")} FROM tree WHERE left_ns >= :left AND left_ns < :right
   AND total_ns >= (SELECT CASE WHEN :whole > 0 THEN :whole ELSE sum(total_ns) END
@@ -45,6 +45,7 @@ export interface FlameRow {
     name: string;
     depth: number;
     calls: number;
+    open_calls: number;
     total_ns: number;
     self_ns: number;
     left_ns: number;
@@ -68,7 +69,7 @@ export function framesOfPaths(rows: readonly FlameRow[], whole: number): PathFra
         right: row.left_ns + row.total_ns,
         row: row.depth,
         name: row.name,
-        hint: `${row.name}: ${estimated(row.total_ns, row.is_estimate)}, ${percent(row.total_ns, whole)} of all, ${counted(row.calls, "call")}, ${estimated(row.self_ns, row.is_self_estimate)} self`,
+        hint: `${row.name}: ${estimated(row.total_ns, row.is_estimate)}, ${percent(row.total_ns, whole)} of all, ${counted(row.calls, "call")}${row.open_calls > 0 ? ` (${count(row.open_calls)} open)` : ""}, ${estimated(row.self_ns, row.is_self_estimate)} self`,
         about: row,
     }));
 }
@@ -188,7 +189,7 @@ export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet
             links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         }
         chains.set(row.path_id, links);
-        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls });
+        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls, goesOn: false });
     }
     return made;
 }

@@ -15,26 +15,27 @@ const POLL_MS = 3000;
 const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
 
-const HEAT_SQL = `SELECT d.name AS device, substr(coalesce(nullif(d.build, ''), 'unknown'), 1, 24) AS build,
+// Builds are those of the function's file. Without a name it is known by its key: its address is another in each build.
+const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
        histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
        count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
-FROM function_stats f JOIN functions n USING (function_id) JOIN sessions s USING (session_id)
-JOIN devices d USING (device_id) WHERE n.name = :name GROUP BY d.device_id, build ORDER BY build, device LIMIT 400`;
+FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING (module_id) JOIN sessions s USING (session_id)
+JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
+GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
 
 // The same of all labs, in the cluster's SQL; a bin of nanoseconds is given by its middle.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
           + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
-FROM (SELECT any(device_name) AS named, build, uniqExact(session) AS sessions, sumMap(bins, counts) AS merged,
+FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uniqExact(session) AS sessions, sumMap(bins, counts) AS merged,
              tupleElement(merged, 2) AS counted,
              arrayFirst((one, sum) -> sum >= greatest(1, ceil(0.95 * arraySum(counted))), tupleElement(merged, 1),
                         arrayCumSum(counted)) AS bin,
              toUInt8(if(bin < 32, 0, intDiv(bin, 16) - 1)) AS shift,
              countIf(ifNull(untimed_calls, 0) > 0) > 0 AS is_estimate, uniqExactIf(session, isNull(untimed_calls)) AS unknown
-      FROM (SELECT session, device, device_name, untimed_calls, bins, counts FROM function_stats WHERE name = :name) AS f
-      ANY LEFT JOIN (SELECT session, substring(if(device_build = '', 'unknown', device_build), 1, 24) AS build
-                     FROM sessions) AS s USING session
-      GROUP BY device, build) AS found
+      FROM function_stats
+      WHERE symbol_key GLOBAL IN (SELECT symbol_key FROM function_stats WHERE name = :name)
+      GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
 // What the collector knows of its devices beside what they say: losses, and how well their clocks are known.

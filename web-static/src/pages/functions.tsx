@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, type FunctionPage, type FunctionRow, type Overview } from "../api";
 import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { navigate, route, setParameters } from "../router";
-import { Bar, Problem, Time } from "../widgets/small";
+import { Bar, OpenTag, Problem, Time } from "../widgets/small";
 import { consoleAddress } from "../answers";
 import { addressOf, isPart, selection, valuesOf } from "../selection";
 import { selectedFunctionsSql, useSelectedFunctions } from "./selected_functions";
@@ -67,6 +67,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
                     <span class="module" title={row.module}>
                         {fileName(row.module)}
                     </span>
+                    {row.open_calls > 0 ? <OpenTag calls={row.open_calls} /> : null}
                     {row.untrusted > 0 ? (
                         <span class="warn-text" title={`${count(row.untrusted)} calls are not exact`}>
                             ▲

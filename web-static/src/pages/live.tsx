@@ -288,6 +288,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                     values={values}
                     answer={hot}
                     none="No call has ended yet."
+                    note={isRecording ? "Calls that are still open count when they end, or when recording does." : ""}
                     columns={[
                         {
                             title: "Function",

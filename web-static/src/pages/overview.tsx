@@ -6,7 +6,7 @@ import type { List, Overview } from "../api";
 import { isDoubtful, isUntimed } from "../estimates";
 import { compact, count, duration, estimated, fileName, percent } from "../format";
 import { type ListColumn, Panel, RowTable, SqlPanel } from "../widgets/panel";
-import { Bar, Time } from "../widgets/small";
+import { Bar, OpenTag, Time } from "../widgets/small";
 import { Notes } from "./notes";
 import { addressOf, isPart, PART_MS, selection, valuesOf } from "../selection";
 import { callAddress } from "./call_details";
@@ -68,6 +68,7 @@ interface SlowRow {
     duration_ns: number;
     self_ns: number;
     is_self_estimate: number;
+    ending: string;
     flags: number;
     given: string | null;
 }
@@ -101,6 +102,7 @@ function SlowName({ session, row }: { session: string; row: SlowRow }) {
             </button>{" "}
             <a href={callAddress(session, row)}>{row.name}</a>
             {row.given ? <span class="dim"> ({row.given})</span> : null}
+            {row.ending === "open" ? <> <OpenTag /></> : null}
             {isDoubtful(row.flags) ? <span class="warn-text" title="its time is not exact"> ▲</span> : null}
             {open ? <Callers call={row.call_id} /> : null}
         </>
@@ -277,7 +279,7 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                             cell: (row) => <a href={addressOf(session.id, { view: "why", call: row.call_id })}>why?</a>,
                         },
                     ],
-                    "No such call took a microsecond or longer.",
+                    "No such call has a microsecond of its own.",
                 )}
             </div>
             <Crash session={session} changes={changes} />

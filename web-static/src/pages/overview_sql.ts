@@ -16,15 +16,34 @@ FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a J
 WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
 }
 
+// The ten calls with most time of their own, of all calls: no call with less time than ten of the stored
+// slow calls have of their own can be one, so that the outlines of blocks say which calls are looked at.
+// Sessions whose calls are elsewhere (a cluster's copies) have the stored ones only.
+const SLOW_LEAST_NS = 1000;
+
 export function slowSql(chosen: Selection): string {
-    return `${pickedSql(chosen)}
-SELECT s.call_id, s.function_id, f.name, t.name AS thread, s.start_ns, s.duration_ns, s.self_ns,
-       s.flags, ${selfUntimedSql("s.flags", "s.function_id")}, (SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
-                 WHERE a.call_id = s.call_id AND a.position > 0 ORDER BY a.position)) AS given
-FROM slow_calls s JOIN functions f USING (function_id)
-LEFT JOIN streams x ON x.stream_id = s.call_id >> 38 LEFT JOIN threads t ON t.thread_id = x.thread_id
-WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "s.call_id >> 38", "s.start_ns")}
-ORDER BY s.self_ns DESC LIMIT 10`;
+    const given = `(SELECT group_concat(value, ', ') FROM (SELECT value FROM arguments a
+                 WHERE a.call_id = c.call_id AND a.position > 0 ORDER BY a.position))`;
+    const part = isPart(chosen)
+        ? "picked p CROSS JOIN calls c ON c.stream_id = p.stream_id AND c.start_ns >= p.from_ns AND c.start_ns < p.to_ns"
+        : "calls c";
+    return `${pickedSql(chosen)},
+stored AS MATERIALIZED (SELECT s.call_id, s.function_id, x.thread_id, s.start_ns, s.duration_ns, s.self_ns,
+        iif(s.ending = 2, 'open', '') AS ending, s.flags
+    FROM slow_calls s JOIN functions f USING (function_id) LEFT JOIN streams x ON x.stream_id = s.call_id >> 38
+    WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(chosen, "s.call_id >> 38", "s.start_ns")}
+    ORDER BY s.self_ns DESC LIMIT 10),
+least AS (SELECT max(${SLOW_LEAST_NS}, coalesce((SELECT self_ns FROM stored ORDER BY self_ns DESC LIMIT 1 OFFSET 9), 0)) AS ns),
+found AS MATERIALIZED (SELECT c.call_id, c.function_id, c.thread_id, c.start_ns, c.duration_ns, c.self_ns, c.ending, c.flags
+    FROM ${part} CROSS JOIN functions f ON f.function_id = c.function_id
+    WHERE c.session_id = :session AND c.duration_ns >= (SELECT ns FROM least) AND c.self_ns >= (SELECT ns FROM least)
+      AND ${matches(chosen, "f.name")} ORDER BY c.self_ns DESC LIMIT 10)
+SELECT c.call_id, c.function_id, f.name, t.name AS thread, c.start_ns, c.duration_ns, c.self_ns, c.ending,
+       c.flags, ${selfUntimedSql("c.flags", "c.function_id")}, ${given} AS given
+FROM (SELECT * FROM found UNION ALL SELECT * FROM stored
+      WHERE NOT EXISTS (SELECT 1 FROM found) AND self_ns >= (SELECT ns FROM least)) c
+JOIN functions f ON f.function_id = c.function_id LEFT JOIN threads t ON t.thread_id = c.thread_id
+ORDER BY c.self_ns DESC LIMIT 10`;
 }
 
 // Of what a thread or the session did at some time: whether it lies in the selected time and mark.

@@ -4,9 +4,13 @@ import { useMemo } from "preact/hooks";
 import { useSql, type SqlRows } from "../answers";
 import type { FunctionRow } from "../api";
 import { selfEstimateSql } from "../estimates";
-import { isPart, matches, PART_MS, pickedSql, quantileSql, type Selection, valuesOf } from "../selection";
+import { isPart, isPicked, matches, PART_MS, pickedSql, quantileSql, type Selection, valuesOf } from "../selection";
 
 const COLUMNS = `f.function_id AS id, f.name, coalesce(m.path, '') AS module`;
+
+// How many of the calls were open when recording ended, by function.
+const openSql = (chosen: Selection) => `(SELECT o.function_id, count(*) AS open_calls FROM streams x JOIN open_calls o USING (stream_id)
+    WHERE x.session_id = :session AND ${isPicked(chosen, "o.stream_id", "o.start_ns")} GROUP BY o.function_id)`;
 
 function wholeSql(chosen: Selection): string {
     const quantile = (part: string) =>
@@ -15,9 +19,11 @@ function wholeSql(chosen: Selection): string {
        (SELECT sum(p.total_ns) / nullif(sum(p.calls), 0) FROM call_paths p
         WHERE p.session_id = s.session_id AND p.function_id = s.function_id) AS mean_ns,
        s.min_ns, s.max_ns, ${quantile("0.5")} AS p50_ns, ${quantile("0.9")} AS p90_ns,
-       ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns, s.unwound, s.untrusted,
+       ${quantile("0.95")} AS p95_ns, ${quantile("0.99")} AS p99_ns,
+       coalesce(e.open_calls, 0) AS open_calls, s.unwound, s.untrusted,
        coalesce(s.untimed_calls, 0) AS untimed_calls, s.error_ns, ${selfEstimateSql("s.function_id")}
 FROM function_stats s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
+LEFT JOIN ${openSql(chosen)} e ON e.function_id = s.function_id
 WHERE s.session_id = :session AND ${matches(chosen, "f.name")}`;
 }
 
@@ -33,11 +39,12 @@ function partSql(chosen: Selection): string {
 SELECT ${COLUMNS}, s.calls, s.total_ns, s.self_ns, s.duration_ns / nullif(s.calls, 0) AS mean_ns, s.min_ns, s.max_ns,
        ${quantileSql("0.5")} AS p50_ns, ${quantileSql("0.9")} AS p90_ns,
        ${quantileSql("0.95")} AS p95_ns, ${quantileSql("0.99")} AS p99_ns,
-       0 AS unwound, 0 AS untrusted,
+       coalesce(e.open_calls, 0) AS open_calls, 0 AS unwound, 0 AS untrusted,
        (SELECT coalesce(max(u.untimed_calls), 0) FROM function_stats u
         WHERE u.session_id = :session AND u.function_id = s.function_id) AS untimed_calls, NULL AS error_ns,
        ${selfEstimateSql("s.function_id")}
 FROM sums s JOIN functions f USING (function_id) LEFT JOIN modules m USING (module_id)
+LEFT JOIN ${openSql(chosen)} e ON e.function_id = s.function_id
 LEFT JOIN spread h ON h.function_id = s.function_id WHERE ${matches(chosen, "f.name")}`;
 }
 

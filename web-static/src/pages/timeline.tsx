@@ -13,7 +13,7 @@ import { Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
 import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
-import { pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
+import { Levels, pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
 
 const TRACKS_MAX = 24;
 const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
@@ -225,6 +225,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
             <div class="tools">
                 <Search session={session} view={view} />
                 <Threads streams={streams} shown={shown} />
+                <Levels tracks={tracks} />
                 {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag

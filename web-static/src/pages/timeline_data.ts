@@ -6,12 +6,14 @@ import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type Tim
 import type { Bar } from "../canvas/bars";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
-import { fileName } from "../format";
+import { counted, fileName } from "../format";
+import { route } from "../router";
 
 // A window with more calls of a stream is drawn from steps.
 const CALLS_MAX = 250000;
 const STREAM_LIMITS = { rows: 5000 };
-const ROWS_MAX = 60;
+const ROWS_MAX = 60; // of a track, so that a deep one does not push the others out of sight
+const ALL_ROWS_MAX = 4096; // deeper calls are not in the server's answer
 
 export interface Stream {
     session_id: number;
@@ -91,9 +93,24 @@ export interface Track {
     bars: CallBar[];
     isCalls: boolean; // single calls; false: steps
     calls: number; // entered in the window, of steps: in their steps
-    rows: number;
+    rows: number; // that are drawn
+    levels: number; // of calls that there are
     problem: string;
-    truncated: boolean;
+    truncated: boolean; // more bars than an answer holds
+}
+
+export function isOfAllLevels(): boolean {
+    return route.value.parameters.get("levels") === "all";
+}
+
+function mostRows(): number {
+    return isOfAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
+}
+
+// cutOf says what of a track is not drawn.
+export function cutOf({ levels, rows, truncated }: Track): string {
+    const deeper = levels > rows ? `  ▼ ${counted(levels - rows, "deeper level")} not drawn` : "";
+    return truncated ? `${deeper}  ▲ too many calls: some are not drawn; zoom in` : deeper;
 }
 
 export function trackName(stream: Stream): string {
@@ -119,7 +136,7 @@ export function useStreams(id: string, changes: number) {
 }
 
 function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): CallBar {
-    const [call, fn, depth, start, end, self, isUnwound, flags, count] = row;
+    const [call, fn, depth, start, end, self, isUnwound, flags, count, isOpen] = row;
     const name = answer.functions[fn] || `function ${fn}`;
     return {
         left: start,
@@ -133,7 +150,7 @@ function callBar(answer: CallsAnswer, row: CallsAnswer["rows"][0], to: number): 
         self,
         isSelfEstimate: isUntimed(flags) || answer.calls_counted.includes(fn),
         flags,
-        isOpen: end === null,
+        isOpen,
         isUnwound,
     };
 }
@@ -149,6 +166,7 @@ interface PathFrame {
 class Frames {
     private readonly paths: Map<string, TimelinePath>;
     private readonly known = new Map<string, PathFrame[]>();
+    private readonly most = mostRows();
 
     constructor(paths: readonly TimelinePath[]) {
         this.paths = new Map(paths.map((path) => [path.path_id, path]));
@@ -162,12 +180,16 @@ class Frames {
         const found: PathFrame[] = [];
         for (let path = this.paths.get(leaf); path; path = this.paths.get(path.parent_path_id ?? "")) {
             const name = path.function ?? `function ${path.function_id}`;
-            if (path.depth < ROWS_MAX) {
+            if (path.depth < this.most) {
                 found.push({ function_id: path.function_id, name, path_id: path.path_id, depth: path.depth });
             }
         }
         this.known.set(leaf, found);
         return found;
+    }
+
+    levelsOf(leaf: string): number {
+        return (this.paths.get(leaf)?.depth ?? 0) + 1;
     }
 }
 
@@ -272,6 +294,7 @@ async function loadTrack(
         isCalls: false,
         calls: inSteps,
         rows: 1,
+        levels: 1,
         problem: "",
         truncated: false,
     };
@@ -295,8 +318,9 @@ async function loadTrack(
     if (!track.isCalls) {
         track.bars = stepBars(steps, all.frames);
     }
-    const deepest = track.bars.reduce((most, bar) => Math.max(most, bar.row), 0);
-    track.rows = Math.min(ROWS_MAX, deepest + 1);
+    const levels = track.isCalls ? track.bars.map((bar) => bar.row + 1) : steps.map((step) => all.frames.levelsOf(step.path_id ?? ""));
+    track.levels = levels.reduce((most, level) => Math.max(most, level), 1);
+    track.rows = Math.min(mostRows(), track.levels);
     return track;
 }
 
@@ -314,7 +338,7 @@ export interface Placed {
 }
 
 function withoutBars(stream: Stream, problem: string): Track {
-    return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, problem, truncated: false };
+    return { stream, bars: [], isCalls: problem === "", calls: 0, rows: 1, levels: 1, problem, truncated: false };
 }
 
 function moved(track: Track, offset: number): Track {
@@ -382,7 +406,7 @@ export function useTracks(sessions: readonly Placed[], view: Window | null, widt
     const places = sessions.map(({ id, offset }) => `${id}@${offset}`).join(" ");
     const ids = sessions.map(({ id, offset, streams }) => `${id}@${offset}:${streams.map((stream) => stream.stream_id).join()}`).join(" ");
     const isAny = sessions.some(({ streams }) => streams.length > 0);
-    const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${ids}` : "";
+    const key = wide && isAny && width > 0 ? `${changes} ${wide.from} ${wide.to} ${width} ${mostRows()} ${ids}` : "";
     const late = useDelayed({ key, places, sessions, window: wide, width }, 40);
     const answer = useAnswer(late.key, (signal) => loadTracks(late.sessions, late.window!, late.width, signal), late.places);
     const isPlaced = late.places === places;

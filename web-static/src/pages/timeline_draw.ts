@@ -1,7 +1,7 @@
 // Where the tracks of a timeline lie on its canvas, and how they are drawn.
 import { type Bar, barAt, belowLine, drawBars, hatch, type Layer, prepare, ROW } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
-import { type CallBar, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
+import { type CallBar, cutOf, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
 
 export const RULER = 34;
 const HEAD = 20;
@@ -157,7 +157,7 @@ function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, 
 function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place, colours: Colours): void {
     const name = trackName(track.stream);
     const how = track.problem || (track.isCalls ? "" : "  ≈ what was open where steps begin");
-    const said = `${track.stream.clock}${how}`;
+    const said = `${track.stream.clock}${how}${cutOf(track)}`;
     const room = context.measureText(name).width;
     context.fillStyle = colours.line;
     context.fillRect(0, top - HEAD, picture.width, 1);

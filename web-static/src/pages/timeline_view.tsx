@@ -9,7 +9,7 @@ import { selection } from "../selection";
 import { looks } from "../store";
 import { RowTable } from "../widgets/panel";
 import { Time } from "../widgets/small";
-import { type CallBar, type GapMark, type Mark, type Stream, type Track, trackName } from "./timeline_data";
+import { type CallBar, type GapMark, isOfAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
 import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
@@ -97,7 +97,7 @@ function describe(track: Track, bar: CallBar | null): string {
         return `${where}: no call here`;
     }
     const isEstimate = isUntimed(bar.flags);
-    const took = bar.isOpen ? "not ended" : estimated(bar.right - bar.left, isEstimate);
+    const took = `${estimated(bar.right - bar.left, isEstimate)}${bar.isOpen ? ", open" : ""}`;
     if (!bar.call) {
         return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
     }
@@ -139,7 +139,7 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                     {
                         title: "Lasted",
                         number: true,
-                        cell: ({ bar }) => (bar.isOpen ? "not ended" : time(bar, bar.right - bar.left)),
+                        cell: ({ bar }) => time(bar, bar.right - bar.left),
                     },
                     { title: "Self", number: true, cell: ({ bar }) => (bar.count ? "–" : <Time ns={bar.self} isEstimate={bar.isSelfEstimate} />) },
                     {
@@ -147,7 +147,7 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                         number: true,
                         cell: ({ bar }) => (bar.call ? count(bar.count ?? 1) : "≈"),
                     },
-                    { title: "", cell: ({ bar }) => (bar.striped ? "▲ not exact" : bar.isUnwound ? "unwound" : "") },
+                    { title: "", cell: ({ bar }) => (bar.striped ? "▲ not exact" : bar.isOpen ? "open" : bar.isUnwound ? "unwound" : "") },
                 ]}
             />
             {all > rows.length ? (
@@ -342,6 +342,22 @@ export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned
     const isPinned = ({ stream }: Track) => wanted.has(String(stream.stream_id));
     const first = tracks.filter(isPinned);
     return { tracks: [...first, ...tracks.filter((track) => !isPinned(track))], pinned: first.length };
+}
+
+// Levels shows all levels of deep tracks, or as many as leave room for other threads; not there while all are drawn.
+export function Levels({ tracks }: { tracks: readonly Track[] }) {
+    const isOn = isOfAllLevels();
+    return isOn || tracks.some((track) => track.levels > track.rows) ? (
+        <button
+            class="quiet"
+            type="button"
+            aria-pressed={isOn}
+            title="draw every level of deep calls"
+            onClick={() => setParameters({ levels: isOn ? "" : "all" }, true)}
+        >
+            All levels
+        </button>
+    ) : null;
 }
 
 function Pin({ stream }: { stream: Stream }) {

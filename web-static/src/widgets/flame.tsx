@@ -12,7 +12,8 @@ export interface Frame extends Bar {
     hint: string; // what is said about it in a line
 }
 
-const ROWS_MAX = 120;
+const ROWS_MAX = 120; // of a picture; choosing a frame that lies deep begins the picture near it
+const ROWS_ABOVE = 20; // of the frame that is chosen
 const TWIN_ROWS = 100;
 
 interface FlameProperties<T extends Frame> {
@@ -59,9 +60,14 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     const place = (value: number) => (value - from) * factor;
     const wanted = search.toLowerCase();
     void looks.value; // drawn again in other colours
-    const drawn = frames.filter((frame) => frame.row < ROWS_MAX && frame.right > from && frame.left < to);
+    const seen = frames.filter((frame) => frame.right > from && frame.left < to);
+    const first = Math.max(0, (focus?.row ?? 0) - ROWS_ABOVE);
+    const drawn = seen
+        .filter((frame) => frame.row >= first && frame.row < first + ROWS_MAX)
+        .map((frame) => (first === 0 ? frame : { ...frame, row: frame.row - first }));
+    const deeper = seen.filter((frame) => frame.row >= first + ROWS_MAX).length;
     const isFaded = (bar: Bar) =>
-        (wanted !== "" && !bar.name.toLowerCase().includes(wanted)) || (focus !== null && bar.row < focus.row);
+        (wanted !== "" && !bar.name.toLowerCase().includes(wanted)) || (focus !== null && bar.row < focus.row - first);
     const rows = drawn.reduce((most, frame) => Math.max(most, frame.row), 0) + 1;
     useEffect(() => {
         const observer = new ResizeObserver(() =>
@@ -106,20 +112,26 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
                     />
                 </div>
                 <p class="dim" role="status">
-                    {said || focus?.hint || `${counted(drawn.length, "frame")}; a click or the arrow keys show one over the whole width`}
+                    {said || focus?.hint || `${counted(seen.length, "frame")}; a click or the arrow keys show one over the whole width`}
                 </p>
             </div>
+            {deeper > 0 ? (
+                <p class="warn-text">
+                    {counted(deeper, "frame")} {deeper === 1 ? "lies" : "lie"} below the {ROWS_MAX} levels that are drawn; a
+                    click on a low frame shows what is below it.
+                </p>
+            ) : null}
             <details class="card panel twin">
                 <summary>
                     <h2>The same as a table</h2>
                 </summary>
                 <RowTable
                     label={`${label}, as a table`}
-                    rows={[...drawn].sort((a, b) => b.right - b.left - (a.right - a.left)).slice(0, TWIN_ROWS)}
+                    rows={[...seen].sort((a, b) => b.right - b.left - (a.right - a.left)).slice(0, TWIN_ROWS)}
                     columns={columns}
                 />
-                {drawn.length > TWIN_ROWS ? (
-                    <p class="dim">The {TWIN_ROWS} widest of {count(drawn.length)} frames.</p>
+                {seen.length > TWIN_ROWS ? (
+                    <p class="dim">The {TWIN_ROWS} widest of {count(seen.length)} frames.</p>
                 ) : null}
             </details>
         </>

@@ -84,12 +84,18 @@ interface SqlPanelProperties<Row> {
     answer: SqlRows<Row>;
     columns: readonly ListColumn<Row>[];
     none?: string; // what is said when there are no rows; without it the panel is not there then
+    note?: string; // what is said below the rows
     isTall?: boolean;
 }
 
-// SqlPanel shows the rows of a statement.
+// How many rows a statement gives by its own words.
+function limitOf(sql: string): number {
+    return Number(/ LIMIT ([0-9]+)\s*$/.exec(sql)?.[1] ?? Infinity);
+}
+
+// SqlPanel shows the rows of a statement, and says when there may be more.
 export function SqlPanel<Row>(properties: SqlPanelProperties<Row>) {
-    const { title, sql, values, engine = "", answer, columns, none, isTall = false } = properties;
+    const { title, sql, values, engine = "", answer, columns, none, note = "", isTall = false } = properties;
     if (!answer.problem && answer.rows.length === 0 && none === undefined) {
         return null;
     }
@@ -101,9 +107,10 @@ export function SqlPanel<Row>(properties: SqlPanelProperties<Row>) {
             ) : (
                 <p class="dim">{answer.value ? none : answer.problem ? "" : "Loading…"}</p>
             )}
-            {answer.value?.truncated ? (
+            {answer.value?.truncated || answer.rows.length >= limitOf(sql) ? (
                 <p class="dim">The first {count(answer.rows.length)} are shown.</p>
             ) : null}
+            {note ? <p class="dim">{note}</p> : null}
         </Panel>
     );
 }

@@ -19,6 +19,15 @@ export function StatePill({ state }: { state: string }) {
     );
 }
 
+// OpenTag marks calls that were open when recording ended: their times go up to that end.
+export function OpenTag({ calls = 0 }: { calls?: number }) {
+    return (
+        <span class="tag" title="open when recording ended: counted up to that end">
+            {calls > 0 ? `${count(calls)} open` : "open"}
+        </span>
+    );
+}
+
 export function Bar({ part, whole }: { part: number; whole: number }) {
     const share = whole > 0 ? Math.min(100, (100 * part) / whole) : 0;
     return (

@@ -15,4 +15,7 @@ sj_switch_shape sj_aarch64_find_switch(const sj_module *module, const sj_code_ra
                                        const sj_code *jump);
 bool sj_aarch64_hook(sj_builder *builder, sj_technique technique);
 
+void sj_aarch64_mask_addresses(const sj_module *module, const sj_code *code, uint8_t *bytes,
+                               uint32_t *pages);
+
 #endif

@@ -28,5 +28,6 @@ const sj_machine sj_machine_aarch64 = {
     .entry = sj_aarch64_entry,
     .find_switch = sj_aarch64_find_switch,
     .ends_before = ends_before,
+    .mask_addresses = sj_aarch64_mask_addresses,
     .hook = sj_aarch64_hook,
 };

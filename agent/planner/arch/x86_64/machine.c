@@ -17,6 +17,7 @@ static bool ends_before(const uint8_t *code)
 
 const sj_machine sj_machine_x86_64 = {
     .ends_before = ends_before,
+    .mask_addresses = sj_x86_64_mask_addresses,
     .elf_machine = EM_X86_64,
     .relocation_relative = R_X86_64_RELATIVE,
     .relocation_absolute = R_X86_64_64,

@@ -85,4 +85,7 @@ sj_frame_step sj_x86_64_frame_step(const uint8_t *bytes, uint32_t length);
  * divides. */
 bool sj_x86_64_may_fault(const ZydisDecodedInstruction *decoded);
 
+void sj_x86_64_mask_addresses(const sj_module *module, const sj_code *code, uint8_t *bytes,
+                              uint32_t *pages);
+
 #endif

@@ -25,6 +25,8 @@ enum {
     IN_HANDLER = 11,
     JUMPER = 12, /* jumps to the callee by its address */
     LEAVER = 13, /* likewise to code that is not hooked */
+    OPENER = 14, /* only enters */
+    CLOSER = 15, /* only leaves */
     CHUNKS = 60,
     PAGES = 8 * 4096,
     COLD = 4 * 4096,
@@ -46,6 +48,8 @@ typedef struct functions {
     probe_function jumper;
     probe_function leaver;
     probe_function high_jumper; /* no short record names it */
+    probe_function opener;
+    probe_function closer;
 } functions;
 
 static functions made;
@@ -63,6 +67,14 @@ static probe_function make_leaf(sj_code_emitter *emitter, uint32_t function, boo
     sj_code_emit_probe(emitter, function);
     sj_code_emit_probe(emitter, leave_tag(function));
     emitter->frees_flags = false;
+    sj_code_emit_bytes(emitter, return_code, sizeof(return_code));
+    return (probe_function)(uintptr_t)start;
+}
+
+static probe_function make_half(sj_code_emitter *emitter, uint32_t tag)
+{
+    const uint64_t start = emitter->at;
+    sj_code_emit_probe(emitter, tag);
     sj_code_emit_bytes(emitter, return_code, sizeof(return_code));
     return (probe_function)(uintptr_t)start;
 }
@@ -134,6 +146,8 @@ static void make_functions(void)
     const uint64_t unhooked = emitter.at;
     sj_code_emit_bytes(&emitter, return_code, sizeof(return_code));
     made.leaver = make_jumper(&emitter, LEAVER, unhooked);
+    made.opener = make_half(&emitter, OPENER);
+    made.closer = make_half(&emitter, leave_tag(CLOSER));
     CHECK(emitter.at < start + COLD && emitter.cold_at < start + HEAD && !emitter.too_far);
     sj_arch_sync_code(start, PAGES);
 }
@@ -149,7 +163,7 @@ static void start(const char *directory, uint32_t chunks, bool is_counted)
     CHECK(arena != NULL);
     uint8_t *counted = arena + sj_arena_counted_offset(2, chunks);
     memset(counted + CALLER, is_counted, LEAF + 1 - CALLER);
-    memset(counted + IN_HANDLER, is_counted, LEAVER + 1 - IN_HANDLER);
+    memset(counted + IN_HANDLER, is_counted, CLOSER + 1 - IN_HANDLER);
     make_functions();
 }
 
@@ -428,11 +442,53 @@ static void test_counted_probes_keep_registers_flags_and_vectors(void **state)
     assert_int_equal(run_in_child(keep_registers), 0);
 }
 
+/* What is recorded and what was dropped are all, but for what the window still holds. */
+static void account_for(probe_function function, uint32_t tag)
+{
+    enum { TIMES = 2 * CHUNKS * SJ_CHUNK_RECORDS * SJ_SHORTS };
+    size_t count = 0;
+    uint64_t recorded = 0;
+    for (uint32_t i = 0; i < TIMES; i++) {
+        function();
+    }
+    sj_record *records = read_records(&count);
+    for (size_t i = 0; i < count; i++) {
+        recorded += sj_record_tag(&records[i]) == tag;
+    }
+    free(records);
+    const sj_thread_slot *slot = arena_slot(arena, 0);
+    const uint64_t known = recorded + atomic_load(&slot->dropped_events);
+    CHECK(known <= TIMES && TIMES - known <= SJ_DISCARD_RECORDS * SJ_SHORTS);
+    CHECK(atomic_load(&slot->dropped_events) > TIMES / 4);
+    CHECK(atomic_load(&slot->dropped_calls) ==
+          (sj_record_calls(tag) != 0 ? atomic_load(&slot->dropped_events) : 0));
+}
+
+static void drop_entries(const char *directory)
+{
+    start(directory, CHUNKS, true);
+    account_for(made.opener, OPENER);
+}
+
+static void drop_exits(const char *directory)
+{
+    start(directory, CHUNKS, true);
+    account_for(made.closer, leave_tag(CLOSER));
+}
+
+static void test_entries_that_are_dropped_are_calls_and_exits_are_none(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(drop_entries), 0);
+    assert_int_equal(run_in_child(drop_exits), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counted_calls_are_recorded_as_timed_ones_are),
         cmocka_unit_test(test_counted_probes_keep_registers_flags_and_vectors),
+        cmocka_unit_test(test_entries_that_are_dropped_are_calls_and_exits_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

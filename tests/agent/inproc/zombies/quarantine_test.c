@@ -256,6 +256,43 @@ static void forgetting_gives_the_records_back_once_it_has_ended(void **state)
     assert_int_equal(freed, 2); /* the one above, and the first of these */
 }
 
+/* How many blocks a quarantine of so many KiB holds, as long as there are records. */
+static uint32_t room_for(uint32_t kib)
+{
+    region->settings.quarantine_kib = kib;
+    return (uint32_t)((kib << 10) / (BLOCK_BYTES + sizeof(sj_kept_block)));
+}
+
+static void its_size_says_how_many_blocks_are_kept(void **state)
+{
+    (void)state;
+    const uint32_t held = room_for(4);
+    assert_true(held > 2 && held < region->settings.quarantine_blocks);
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        drop(give_out(BLOCK_BYTES));
+        assert_int_equal(freed, i < held ? 0 : i + 1 - held);
+    }
+    sj_quarantine_shrink();
+    assert_int_equal(freed, BLOCKS - held / 2);
+}
+
+/* What the allocator has back takes no room: as many are kept as ever. */
+static void resized_blocks_take_no_room(void **state)
+{
+    (void)state;
+    const uint32_t held = room_for(4);
+    const uint64_t entry = atomic_load(&sj_custody_now->keeps_by[SJ_HEAD_REALLOC]);
+    void *block = give_out(BLOCK_BYTES);
+    for (uint32_t i = 0; i < 2 * held; i++) {
+        drop(block);
+        assert_ptr_equal(((resize_function)entry)(block, 8), block);
+    }
+    for (uint32_t i = 0; i < held; i++) {
+        drop(give_out(BLOCK_BYTES));
+    }
+    assert_int_equal(freed, 0);
+}
+
 static void the_budget_leaves_frees_out(void **state)
 {
     (void)state;
@@ -278,6 +315,8 @@ int main(void)
                                        TEST(objects_with_too_many_functions_are_freed_at_once),
                                        TEST(a_block_that_grows_moves_and_is_kept),
                                        TEST(forgetting_gives_the_records_back_once_it_has_ended),
+                                       TEST(its_size_says_how_many_blocks_are_kept),
+                                       TEST(resized_blocks_take_no_room),
                                        TEST(the_budget_leaves_frees_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* rewrite_class FIRST_ID [values] < LIST: writes class files with probes, for tests; with "values"
  * the probes take values. Each line of LIST is "INPUT<tab>OUTPUT". Prints a line for each: a
  * verdict, a tab, and the reasons. Verdicts: "whole"; "partial": a method with code was left
- * without probes; "refused": the input is not a class file, and OUTPUT is not written. */
+ * without probes; "refused": the input is not a class file, and OUTPUT is not written; "covered":
+ * the handler of a method covers other instructions than those in front of its exits. */
+#include "agent/runtimes/jvm/bytecode.h"
+#include "agent/runtimes/jvm/code_layout.h"
 #include "tests/agent/runtimes/jvm/any_values.h"
 
 #include <stdio.h>
@@ -62,6 +65,106 @@ static void print_verdict(const sj_class_file *file, const uint8_t *skips)
     putchar('\n');
 }
 
+enum { HANDLER_END_BYTES = 4 /* invokestatic, athrow */ };
+
+/* find_own gives the handler behind all others; 0: it is not the one of the probes. */
+static uint16_t find_own(const sj_class_file *file, sj_slice code, sj_slice table)
+{
+    sj_reader reader = sj_reader_of(table.data, table.size);
+    const uint8_t *call = code.data + code.size - HANDLER_END_BYTES;
+    uint16_t last = 0;
+    while (sj_reader_left(&reader) != 0) {
+        (void)sj_read_be32(&reader);
+        const uint16_t handler = sj_read_be16(&reader);
+        last = handler > last ? handler : last;
+        (void)sj_read_be16(&reader);
+    }
+    return code.size > HANDLER_END_BYTES && call[0] == SJ_BYTECODE_INVOKESTATIC &&
+                   sj_class_text_is(
+                       sj_class_reference_name(file, (uint16_t)(call[1] << 8 | call[2])), "unwind")
+               ? last
+               : 0;
+}
+
+/* mark_covered marks the bytes that lead to `handler`, and returns the first; the code's size:
+ * there is none. */
+static size_t mark_covered(sj_slice table, uint16_t handler, size_t code_bytes, bool *is_covered)
+{
+    sj_reader reader = sj_reader_of(table.data, table.size);
+    size_t first = code_bytes;
+    while (sj_reader_left(&reader) != 0) {
+        const uint16_t start = sj_read_be16(&reader);
+        const uint16_t end = sj_read_be16(&reader);
+        const bool is_own = sj_read_be16(&reader) == handler;
+        (void)sj_read_be16(&reader);
+        for (uint32_t i = start; is_own && i < end && i < code_bytes; i++) {
+            is_covered[i] = true;
+        }
+        first = is_own && start < first ? start : first;
+    }
+    return first;
+}
+
+/* mark_exits marks the bytes of each return and of the probe in front of it. */
+static bool mark_exits(sj_slice code, bool *is_exit)
+{
+    sj_bytecode instruction;
+    for (uint32_t at = 0; at < code.size; at += instruction.size) {
+        if (sj_bytecode_read(code, at, &instruction) != SJ_OK) {
+            return false;
+        }
+        const uint32_t before = at < SJ_PROBE_BYTES ? at : SJ_PROBE_BYTES;
+        if (instruction.kind == SJ_BYTECODE_RETURN) {
+            memset(is_exit + at - before, true, before + 1);
+        }
+    }
+    return true;
+}
+
+/* has_right_handler returns true if an exception is recorded exactly once: the handler covers all
+ * of the code but its exits. */
+static bool has_right_handler(const sj_class_file *file, const sj_class_method *method)
+{
+    enum { EXCEPTION_BYTES = 8, LIMITS_BYTES = 4 /* in front of the code's size */ };
+    const uint8_t *at = file->bytes.data + method->code;
+    sj_reader reader = sj_reader_of(at + LIMITS_BYTES, method->code_bytes - LIMITS_BYTES);
+    sj_slice code = {.size = sj_read_be32(&reader)};
+    code.data = sj_reader_take(&reader, code.size);
+    sj_slice table = {.size = (size_t)EXCEPTION_BYTES * sj_read_be16(&reader)};
+    table.data = sj_reader_take(&reader, table.size);
+    const uint16_t handler = find_own(file, code, table);
+    if (handler == 0) {
+        return true;
+    }
+    bool *is_covered = calloc(2 * code.size, sizeof(*is_covered));
+    bool *is_exit = is_covered != NULL ? is_covered + code.size : NULL;
+    bool is_right = is_covered != NULL && mark_exits(code, is_exit);
+    size_t i = is_right ? mark_covered(table, handler, code.size, is_covered) : handler;
+    for (; is_right && i < handler; i++) {
+        is_right = is_covered[i] != is_exit[i];
+    }
+    free(is_covered);
+    return is_right;
+}
+
+/* has_right_handlers judges the methods with probes of a class that was rewritten. */
+static bool has_right_handlers(const sj_class_rewrite_result *result)
+{
+    sj_class_file file;
+    sj_error error = {0};
+    bool are_right = true;
+    if (result->bytes == NULL) {
+        return true;
+    }
+    are_right = sj_class_file_read((sj_slice){result->bytes, result->size}, &file, &error) == SJ_OK;
+    for (uint32_t i = 0; are_right && i < file.method_count; i++) {
+        are_right =
+            result->skips[i] != SJ_JAVA_REWRITTEN || has_right_handler(&file, &file.methods[i]);
+    }
+    sj_class_file_deinit(&file);
+    return are_right;
+}
+
 static void rewrite(const char *input, const char *output, uint32_t first, bool with_values)
 {
     size_t size;
@@ -82,6 +185,8 @@ static void rewrite(const char *input, const char *output, uint32_t first, bool 
     sj_class_rewrite_result result;
     if (sj_class_rewrite(&request, &result) != SJ_OK) {
         printf("refused\tsj_class_rewrite\n");
+    } else if (!has_right_handlers(&result)) {
+        printf("covered\t\n");
     } else {
         print_verdict(&file, result.skips);
         const bool is_new = result.bytes != NULL;

@@ -148,6 +148,97 @@ static void other_builds_and_files_are_refused(void **state)
     assert_int_equal(seen.points, 0);
 }
 
+/* The largest blob: the points of Main. */
+static sj_slice largest_blob(const sj_metadata *metadata)
+{
+    sj_slice largest = {0};
+    for (uint32_t at = 1; at < metadata->blobs.size; at++) {
+        const sj_slice blob = sj_metadata_blob(metadata, at);
+        if (blob.size != 0) {
+            largest = blob.size > largest.size ? blob : largest;
+            at = (uint32_t)(blob.data + blob.size - metadata->blobs.data) - 1;
+        }
+    }
+    return largest;
+}
+
+/* Writes a signed number as II.23.2 says: its sign is the lowest bit of 7, 14 or 29. */
+static size_t put_signed(uint8_t *at, int32_t number)
+{
+    const uint32_t sign = number < 0;
+    const uint32_t shifted = (uint32_t)number << 1;
+    if (number >= -64 && number < 64) {
+        at[0] = (uint8_t)((shifted & 0x7e) | sign);
+        return 1;
+    }
+    const uint32_t bits = number >= -8192 && number < 8192
+                              ? 0x80000000 | ((shifted & 0x3ffe) | sign) << 16
+                              : 0xc0000000 | (shifted & 0x1ffffffe) | sign;
+    const size_t size = bits >> 30 == 2 ? 2 : 4;
+    for (size_t i = 0; i < size; i++) {
+        at[i] = (uint8_t)(bits >> (24 - 8 * i));
+    }
+    return size;
+}
+
+enum { FIRST_LINE = 20000, STEPS = 10 };
+
+static const int32_t line_steps[STEPS] = {-1,    -64,  63,    -65,    64,
+                                          -8192, 8191, -8193, 100000, -100000};
+
+/* Replaces the points of Main; what is left of them is hidden. */
+static void put_steps(uint8_t *at, size_t size)
+{
+    static const uint8_t first[] = {0, 0, 1, 0, 0xc0, 0, FIRST_LINE >> 8, FIRST_LINE & 0xff, 1};
+    uint8_t *end = at + size;
+    memcpy(at, first, sizeof(first));
+    at += sizeof(first);
+    for (size_t i = 0; i < STEPS; i++) {
+        static const uint8_t point[] = {1, 1, 0};
+        assert_true(end - at > 16);
+        memcpy(at, point, sizeof(point));
+        at += sizeof(point);
+        at += put_signed(at, line_steps[i]);
+        *at++ = 0; /* the same column */
+    }
+    for (size_t i = 0; at != end; i++) {
+        *at++ = i % 3 == 0;
+    }
+}
+
+typedef struct seen_steps {
+    size_t count;
+    uint32_t lines[STEPS + 1];
+} seen_steps;
+
+static sj_status take_step(void *context, const sj_container_line *line)
+{
+    seen_steps *seen = context;
+    if (line->token == MAIN_TOKEN && seen->count <= STEPS) {
+        seen->lines[seen->count++] = line->line;
+    }
+    return SJ_OK;
+}
+
+static void steps_of_lines_of_any_size_are_read(void **state)
+{
+    static symbol_file pdb;
+    sj_metadata metadata;
+    seen_steps seen = {0};
+    int32_t line = FIRST_LINE;
+    (void)state;
+    load("portable_pdb", &pdb);
+    assert_int_equal(sj_metadata_open(whole(&pdb), &metadata), SJ_OK);
+    const sj_slice points = largest_blob(&metadata);
+    put_steps(pdb.bytes + (points.data - pdb.bytes), points.size);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), take_step, &seen), SJ_OK);
+    assert_int_equal(seen.count, STEPS + 1);
+    for (size_t i = 0; i <= STEPS; i++) {
+        assert_int_equal(seen.lines[i], line);
+        line += i < STEPS ? line_steps[i] : 0;
+    }
+}
+
 static sj_status count_only(void *context, const sj_container_line *line)
 {
     size_t *count = context;
@@ -212,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_kinds_tell_the_same_lines),
         cmocka_unit_test(the_one_in_the_assembly_tells_them_too),
+        cmocka_unit_test(steps_of_lines_of_any_size_are_read),
         cmocka_unit_test(other_builds_and_files_are_refused),
         cmocka_unit_test(damaged_files_are_no_wrong_memory),
     };

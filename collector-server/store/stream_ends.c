@@ -1,0 +1,154 @@
+/* Streams whose recorder could not end them: it was killed, or they are parts that a flight dump
+ * was cut from. When their session ends, a block of the store's own ends their open calls, as open,
+ * so that every reader counts them up to the last moment that is known.
+ *
+ * Design notes. A stream that another one of its thread follows (a killed recorder's rest is
+ * salvaged as one) ends at its own last event, else time would count twice. Calls that lie deeper
+ * than a block's key-frame can say stay without an end. */
+#include "collector-server/store/stack_walk.h"
+#include "collector-server/store/store_internal.h"
+
+#include <stdlib.h>
+
+/* Decodes the last block of a stream; it is the store's decoder's until the next block.
+ * `*has_later`: another stream of its thread follows. */
+static sj_status read_last(sj_store *store, int64_t stream_id, sj_block *block, bool *has_later,
+                           sj_error *error)
+{
+    sj_statements *sql = &store->sql;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_STREAM_LAST_BLOCK, error, "i", stream_id));
+    SJ_TRY(sj_sql_step(sql, SJ_SQL_STREAM_LAST_BLOCK, error));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_STREAM_LAST_BLOCK);
+    sj_slice bytes;
+    sj_status status = sj_block_files_get_columns(store->files, row, 0, 1, &bytes, error);
+    *has_later = sqlite3_column_int64(row, 2) != 0;
+    if (status == SJ_OK) {
+        status = sj_block_decode(store->decoder, bytes, SJ_WANT_ALL, block);
+    }
+    sj_sql_reset(sql, SJ_SQL_STREAM_LAST_BLOCK);
+    return status;
+}
+
+/* Fills in a block that ends all calls of the walk; `events` and `endings` have room for them. */
+static sj_block_input make_input(const sj_block_header *last, const sj_stack_walk *walk,
+                                 uint64_t ticks, sj_event *events, sj_block_ending *endings)
+{
+    sj_block_input input = {
+        .header = {.kind = SJ_BLOCK_CALLS,
+                   .flags = SJ_BLOCK_LAST,
+                   .session = last->session,
+                   .stream = last->stream,
+                   .first_event = last->first_event + last->event_count,
+                   .first_call = walk->next_call,
+                   .event_count = (uint32_t)walk->count,
+                   .clock_step = last->clock_step,
+                   .open_depth = (uint32_t)walk->count,
+                   .stack_frames = (uint32_t)walk->kept_frames,
+                   .stack_reference = walk->kept_frames > 0 ? last->stack_reference : 0,
+                   .gap_depth = walk->trust.gap_depth,
+                   .waited_depth = walk->trust.waited_depth,
+                   .uncertain_depth = walk->trust.uncertain_depth},
+        .frames = walk->frames + walk->kept_frames,
+        .events = events,
+        .endings = endings,
+        .ending_count = walk->count};
+    for (size_t i = 0; i < walk->count; ++i) {
+        events[i] = (sj_event){.ticks = ticks, .function = SJ_EVENT_LEAVE};
+        endings[i] = (sj_block_ending){.event = (uint32_t)i, .ending = SJ_ENDING_OPEN};
+    }
+    return input;
+}
+
+/* Encodes the block into `*bytes`, which the caller frees; its size is 0 if no block can say it. */
+static sj_status encode_end(const sj_block_header *last, const sj_stack_walk *walk, uint64_t ticks,
+                            sj_slice *bytes)
+{
+    sj_event *events = calloc(walk->count, sizeof(*events));
+    sj_block_ending *endings = calloc(walk->count, sizeof(*endings));
+    sj_block_encoder *encoder = NULL;
+    uint8_t *output = NULL;
+    sj_status status =
+        events == NULL || endings == NULL ? SJ_ENOMEM : sj_block_encoder_new(&encoder);
+    if (status == SJ_OK) {
+        const sj_block_input input = make_input(last, walk, ticks, events, endings);
+        const size_t bound = sj_block_bound(&input);
+        output = malloc(bound);
+        status = output == NULL ? SJ_ENOMEM
+                                : sj_block_encode(encoder, &input, output, bound, &bytes->size);
+        bytes->data = output;
+    }
+    if (status == SJ_EINVAL || status == SJ_ELIMIT) {
+        bytes->size = 0;
+        status = SJ_OK;
+    }
+    sj_block_encoder_free(encoder);
+    free(events);
+    free(endings);
+    return status;
+}
+
+/* Stores a block that ends all calls of the walk; `*count` grows if it does. */
+static sj_status store_end(sj_store *store, const sj_block_header *last, const sj_stack_walk *walk,
+                           uint64_t ticks, uint32_t *count, sj_error *error)
+{
+    sj_slice bytes = {0};
+    sj_status status = encode_end(last, walk, ticks, &bytes);
+    if (status == SJ_OK && bytes.size > 0) {
+        sj_frame_input frame = {.payload = bytes};
+        status = sj_store_apply_block(store, &frame, error);
+        *count += status == SJ_OK;
+    }
+    free((void *)(uintptr_t)bytes.data);
+    return status;
+}
+
+/* Ends one stream, not before `known_ticks`; `*count` grows if a block did. */
+static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_ticks,
+                            uint32_t *count, sj_error *error)
+{
+    sj_block block;
+    sj_stack_walk walk = {0};
+    bool has_later = false;
+    sj_status status = read_last(store, stream_id, &block, &has_later, error);
+    if (status == SJ_OK && block.header.end_depth > 0 &&
+        block.header.end_depth <= SJ_BLOCK_MAX_STACK_FRAMES) {
+        status = sj_store_walk_block(store, stream_id, &block, &walk);
+    }
+    for (size_t i = 0; i < walk.count; ++i) {
+        walk.frames[i].flags = sj_stack_walk_flags(&walk, (uint32_t)i);
+    }
+    if (status == SJ_OK && walk.count > 0) {
+        const uint64_t last_ticks = block.header.last_ticks;
+        const uint64_t ticks = has_later || known_ticks < last_ticks ? last_ticks : known_ticks;
+        status = store_end(store, &block.header, &walk, ticks, count, error);
+    }
+    sj_stack_walk_deinit(&walk);
+    /* a stream that cannot be ended must not keep its session from ending */
+    return status == SJ_EFULL || sj_store_is_own_fault(status) ? SJ_OK : status;
+}
+
+sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state, uint32_t *count,
+                               sj_error *error)
+{
+    sj_status status = SJ_OK;
+    size_t left = 0;
+    int64_t *streams = calloc(state->stream_count + 1, sizeof(*streams));
+    if (streams == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < state->stream_count; ++i) {
+        if (!state->streams[i].ended) {
+            streams[left++] = state->streams[i].stream_id;
+        }
+    }
+    int64_t known_ticks = 0;
+    if (left > 0) {
+        status = sj_sql_get_number(&store->sql, SJ_SQL_SESSION_LAST_TICKS, &known_ticks, error, "i",
+                                   state->session_id);
+    }
+    for (size_t i = 0; i < left && status == SJ_OK; ++i) {
+        status = end_stream(store, streams[i], (uint64_t)known_ticks, count, error);
+    }
+    free(streams);
+    return status;
+}
