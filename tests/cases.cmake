@@ -9,7 +9,7 @@
 # The tests of the quick set beside units and lint: of each room one or two that cost little.
 set(SJ_QUICK_TESTS system.attach_sees_everything system.installed system.same_world system.how_it_ends
     system.refused_programs system.first_plan system.mono_forks system.java_costs system.policy system.change_ways
-    system.heap_allocators system.judge_sqlite system.direct system.forward_choices web.stale
+    system.heap_allocators system.judge_sqlite system.direct system.forward_choices web.live
     collector-server.cli.cli collector-server.cli.closing_lines collector-server.cli.manuals)
 # Too long for the default set: they run for many minutes whatever is cut.
 set(SJ_LONG_TESTS system.fleet_spool system.cluster)
@@ -23,7 +23,7 @@ if(DEFINED ENV{SJ_LONG})
 endif()
 
 # ctest's processors are quarters of a core here, so that tests that wait run beside others:
-# `ctest --parallel` is given four times the cores.
+# `ctest --parallel` is given five times the cores (see check).
 set(SJ_SLOTS 4)
 
 # What each test cost when `.ci/costs --write` last wrote it: name, ms of CPU, ms from start to end. The

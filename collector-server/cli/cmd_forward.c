@@ -266,7 +266,8 @@ static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t 
     static char *newest[] = {"last"};
     for (int i = 0; i < (count != 0 ? count : 1); i++) {
         sj_session_set set = {0};
-        SJ_TRY(sj_session_set_read(copy, count != 0 ? sets[i] : newest[0], &set, error));
+        SJ_TRY(sj_session_set_read(copy, count != 0 ? sets[i] : newest[0],
+                                   SJ_SESSION_SET_MAX_SAMPLES, &set, error));
         for (size_t k = 0; k < set.count && *chosen_count < capacity; k++) {
             bool is_new = true;
             for (size_t j = 0; j < *chosen_count && is_new; j++) {

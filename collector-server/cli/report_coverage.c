@@ -101,7 +101,8 @@ static void report_why_unknown(sqlite3 *database, const char *sessions)
     sj_session_set set = {0};
     sj_error error = {0};
     sqlite3_stmt *row = NULL;
-    if (sj_session_set_read(database, sessions, &set, &error) != SJ_OK) {
+    if (sj_session_set_read(database, sessions, SJ_SESSION_SET_MAX_SAMPLES, &set, &error) !=
+        SJ_OK) {
         return; /* the table has said so */
     }
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);

@@ -336,7 +336,7 @@ static sj_status need(sj_cluster_mirror *mirror, const char *text, sj_error *err
 {
     sj_session_set set = {0};
     bool has = false;
-    SJ_TRY(sj_session_set_read(mirror->database, text, &set, error));
+    SJ_TRY(sj_session_set_read(mirror->database, text, SJ_SESSION_SET_MAX_SAMPLES, &set, error));
     sj_status status = SJ_OK;
     for (size_t i = 0; i < set.count && status == SJ_OK; ++i) {
         status = has_sums(mirror, set.samples[i].session_id, &has, error);

@@ -20,6 +20,9 @@ static sj_status make_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
     if (file >= 0) {
         close(file);
     }
+    if (file >= 0 && !is_written) {
+        unlink(path); /* the next start makes a whole one */
+    }
     return is_written ? SJ_OK
                       : sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(problem));
 }

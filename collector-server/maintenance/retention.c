@@ -147,7 +147,7 @@ sj_status sj_retention_apply(sqlite3 *database, const sj_retention_rule *rule,
 {
     sj_session_set set;
     *removed = 0;
-    sj_status status = sj_session_set_read(database, rule->set, &set, error);
+    sj_status status = sj_session_set_read(database, rule->set, SIZE_MAX, &set, error);
     if (status == SJ_ENOTFOUND) {
         return SJ_OK;
     }

@@ -149,8 +149,8 @@ void sj_compare_summarize(sj_compare *compare, size_t number)
 static sj_status compare_sides(sj_compare *compare, const sj_compare_side sides[2], sj_error *error)
 {
     for (int side = 0; side < 2; ++side) {
-        SJ_TRY(sj_session_set_read(sides[side].database, sides[side].set, &compare->sets[side],
-                                   error));
+        SJ_TRY(sj_session_set_read(sides[side].database, sides[side].set,
+                                   SJ_SESSION_SET_MAX_SAMPLES, &compare->sets[side], error));
     }
     uint32_t whole;
     compare->samples = compare->sets[0].count + compare->sets[1].count;

@@ -343,7 +343,8 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
     if (text == NULL) {
         return SQLITE_NOMEM;
     }
-    const sj_status found = sj_session_set_read(cover->database, text, &set, error);
+    const sj_status found =
+        sj_session_set_read(cover->database, text, SJ_SESSION_SET_MAX_SAMPLES, &set, error);
     sqlite3_free(text);
     if (found != SJ_OK) {
         return found == SJ_ENOTFOUND ? SQLITE_OK : SQLITE_ERROR; /* it never ended */
@@ -410,7 +411,8 @@ static int make_rows(coverage *cover, const char *sessions, const char *by, sj_e
 {
     sj_session_set set = {0};
     int result = SQLITE_OK;
-    if (sj_session_set_read(cover->database, sessions, &set, error) != SJ_OK) {
+    if (sj_session_set_read(cover->database, sessions, SJ_SESSION_SET_MAX_SAMPLES, &set, error) !=
+        SJ_OK) {
         return SQLITE_ERROR;
     }
     const bool is_of_lines = sj_coverage_is_of_lines(by);

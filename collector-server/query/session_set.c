@@ -153,14 +153,14 @@ static void add_ids(sqlite3_str *sql, sqlite3_str *ids)
     sqlite3_free(list);
 }
 
-static sj_status read_samples(sqlite3_stmt *statement, sj_session_set *set, sj_error *error)
+static sj_status read_samples(sqlite3_stmt *statement, size_t most, sj_session_set *set,
+                              sj_error *error)
 {
     size_t capacity = 0;
     int result;
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (set->count == SJ_SESSION_SET_MAX_SAMPLES) {
-            return sj_fail(error, SJ_ELIMIT, "a set of more than %d samples; narrow it",
-                           (int)SJ_SESSION_SET_MAX_SAMPLES);
+        if (set->count == most) {
+            return sj_fail(error, SJ_ELIMIT, "a set of more than %zu samples; narrow it", most);
         }
         if (sj_array_reserve(&set->samples, &capacity, set->count, 1, sizeof(*set->samples)) !=
             SJ_OK) {
@@ -178,14 +178,14 @@ static sj_status read_samples(sqlite3_stmt *statement, sj_session_set *set, sj_e
                                            sqlite3_errmsg(sqlite3_db_handle(statement)));
 }
 
-static sj_status run_selection(sqlite3 *database, const char *sql, const char *text,
+static sj_status run_selection(sqlite3 *database, const char *sql, const char *text, size_t most,
                                sj_session_set *set, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the sessions: %s", sqlite3_errmsg(database));
     }
-    const sj_status status = read_samples(statement, set, error);
+    const sj_status status = read_samples(statement, most, set, error);
     sqlite3_finalize(statement);
     if (status == SJ_OK && set->count == 0) {
         return sj_fail(error, SJ_ENOTFOUND,
@@ -194,7 +194,7 @@ static sj_status run_selection(sqlite3 *database, const char *sql, const char *t
     return status;
 }
 
-sj_status sj_session_set_read(sqlite3 *database, const char *text, sj_session_set *set,
+sj_status sj_session_set_read(sqlite3 *database, const char *text, size_t most, sj_session_set *set,
                               sj_error *error)
 {
     char copy[FILTER_BYTES];
@@ -220,7 +220,7 @@ sj_status sj_session_set_read(sqlite3 *database, const char *text, sj_session_se
     char *query = sqlite3_str_finish(sql);
     if (status == SJ_OK) {
         status = query == NULL ? sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions")
-                               : run_selection(database, query, text, set, error);
+                               : run_selection(database, query, text, most, set, error);
     }
     sqlite3_free(query);
     if (status != SJ_OK) {

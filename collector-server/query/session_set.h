@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_SESSION_SET_MAX_SAMPLES = 4096 };
+enum { SJ_SESSION_SET_MAX_SAMPLES = 4096 /* of a question */ };
 
 typedef struct sj_sample {
     int64_t session_id;
@@ -35,9 +35,10 @@ typedef struct sj_session_set {
 } sj_session_set;
 
 /* sj_session_set_read finds the sessions that `text` names. SJ_EINVAL: not a set, the message says
- * where; SJ_ENOTFOUND: no session belongs to it; SJ_ELIMIT: too many; SJ_EIO, SJ_ENOMEM. Blocks on
- * the database. The caller calls sj_session_set_deinit when it succeeded. */
-SJ_MUST_CHECK sj_status sj_session_set_read(sqlite3 *database, const char *text,
+ * where; SJ_ENOTFOUND: no session belongs to it; SJ_ELIMIT: more than `most` samples (SIZE_MAX: any
+ * number; each takes 32 bytes); SJ_EIO, SJ_ENOMEM. Blocks on the database. The caller calls
+ * sj_session_set_deinit when it succeeded. */
+SJ_MUST_CHECK sj_status sj_session_set_read(sqlite3 *database, const char *text, size_t most,
                                             sj_session_set *set, sj_error *error);
 void sj_session_set_deinit(sj_session_set *set);
 

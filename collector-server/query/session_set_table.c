@@ -43,8 +43,8 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     const sj_status status =
         sessions == NULL
             ? sj_fail(&error, SJ_EINVAL, "session_set() needs a set of sessions, as 'last'")
-            : sj_session_set_read(sj_table_of(base)->state->database, sessions, &cursor->set,
-                                  &error);
+            : sj_session_set_read(sj_table_of(base)->state->database, sessions,
+                                  SJ_SESSION_SET_MAX_SAMPLES, &cursor->set, &error);
     if (status == SJ_OK) {
         return SQLITE_OK;
     }

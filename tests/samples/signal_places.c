@@ -1,6 +1,10 @@
 /* What handlers of a program see of the places that they interrupt. Each word runs one situation
  * and prints what is the same in every run. */
+#ifdef OWN_UNWINDER
+#include "unwinders.h"
+#else
 #include <execinfo.h>
+#endif
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -265,6 +269,25 @@ static void *change_handlers(void *unused)
     return (void *)failed; /* NOLINT(performance-no-int-to-ptr) */
 }
 
+/* Steps by a handler that the agent does not know of: through many places that are not the
+ * program's, while somebody attaches and leaves, and until it is told to end. */
+static void run_raw_until_told(void)
+{
+    enum { MANY = 2000 };
+    int has_told = 0;
+    signal(SIGTERM, end);
+    set_raw(SIGTRAP, step);
+    puts("ready");
+    fflush(stdout);
+    while (!is_over) {
+        run_stepped();
+        if (!has_told && outside > MANY) {
+            has_told = puts("stepped") >= 0 && fflush(stdout) == 0;
+        }
+    }
+    printf("raw: cut %ld\n", cut);
+}
+
 /* Faults and steps until it is told to end; somebody attaches and leaves meanwhile. */
 static void run_until_told(void)
 {
@@ -342,6 +365,8 @@ int main(int count_of_arguments, char **arguments)
         run_turns();
     } else if (strcmp(arguments[1], "held") == 0) {
         run_held();
+    } else if (strcmp(arguments[1], "attached_raw") == 0) {
+        run_raw_until_told();
     } else if (strcmp(arguments[1], "attached") == 0) {
         run_until_told();
     } else {

@@ -1,6 +1,7 @@
 /* Calls that end by a jump to another function: at once, by a condition, from one to the next, to
- * a function without calls that loops to its own head. */
+ * a function without calls that loops to its own head. tail_calls [ROUNDS] */
 #include <stdio.h>
+#include <stdlib.h>
 
 #if defined(__clang__)
 #define PART __attribute__((noinline))
@@ -46,10 +47,11 @@ PART long tail_to_loop(long value)
     return tail_loop(value + 3);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    const long rounds = count > 1 ? atol(arguments[1]) : ROUNDS;
     long sum = 0;
-    for (long i = 0; i < ROUNDS; i++) {
+    for (long i = 0; i < rounds; i++) {
         sum += tail_start(i) + tail_chain(i) + tail_maybe(i) + tail_to_loop(i);
     }
     printf("%ld\n", sum);

@@ -69,7 +69,7 @@ test("the list is of all labs, is searched and filtered, and says which engine a
     await page.goto(new URL("/?app=recorded_program&q=before", page.url()).href);
     await page.waitForFunction(isOfRows, 2 * SIDE);
     await checkLooks(page, "sessions");
-    await page.context().close();
+    await page.close();
 });
 
 test("sets over labs are compared with a verdict", async () => {
@@ -93,7 +93,7 @@ test("sets over labs are compared with a verdict", async () => {
     assert.ok(own[SIDE - 1] <= found.ns && found.ns <= own[SIDE], `${found.ns} is not the median of ${own}`);
     await page.getByRole("group", { name: "Call paths compared", exact: true }).waitFor();
     await page.getByText(`at ${url}: `).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("devices and builds are asked of the cluster itself", async () => {
@@ -116,7 +116,7 @@ test("devices and builds are asked of the cluster itself", async () => {
     await page.getByRole("columnheader", { name: "p95_ns" }).first().waitFor();
     await page.goto(new URL("/sql?sql=SELECT+count(*)+AS+n+FROM+calls", page.url()).href);
     await page.getByText("asked of what was fetched of the cluster").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("times that are estimates are marked", async () => {
@@ -143,14 +143,14 @@ test("times that are estimates are marked", async () => {
     assert.equal(await unknown.count(), 0);
     await page.goto(new URL(`/fleet?function=${name}`, page.url()).href);
     await unknown.waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("a session's functions come when they are asked for", async () => {
     const page = await openPage("/");
     await page.locator("table.sessions tbody tr a").first().click();
     await page.getByText("spin").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asks another server or complains", () => {

@@ -91,10 +91,10 @@ test("two sets are compared with a verdict, and their durations drawn", async ()
     const shown = (await texts(rowsOf(page, "Call paths compared, as a table"))).map(([name, verdict, ...times]) => [name, verdict.slice(2), ...times].join(" | "));
     assert.ok(shown.length > 5);
     shown.forEach((row) => assert.ok(wanted.includes(row), `${row} is none of\n${wanted.join("\n")}`));
-    await page.context().close();
+    await page.close();
     const wrong = await openPage("/compare?a=nonsense:&b=2", { expects: /status of 40/ });
     await wrong.getByRole("alert").first().waitFor();
-    await wrong.context().close();
+    await wrong.close();
 });
 
 // Calls and shares of each bin, as a table says them.
@@ -121,7 +121,7 @@ test("durations of two sets by name lie over each other, of all builds with that
             const shares = bins.reduce((sum, row) => sum + row[3 + 2 * side], 0);
             assert.ok(Math.abs(shares - 100) <= 0.1 * bins.length, String(shares)); // each is rounded to 0.1 %
         }
-        await page.context().close();
+        await page.close();
     }
     const builds = await sql("SELECT DISTINCT function_id FROM function_stats JOIN functions USING (function_id) WHERE name = 'spin'");
     assert.equal(builds.length, 2, "the set of those after is of two builds");
@@ -136,7 +136,7 @@ test("durations of a mark are those of the calls between its begin and end", asy
     await page.getByText(/Durations of parse_line/).waitFor();
     assert.equal((await binsOf(page)).reduce((sum, row) => sum + row[4], 0), 100);
     await page.getByText("marks are compared by function").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("sessions are chosen for a comparison in their list", async () => {
@@ -146,7 +146,7 @@ test("sessions are chosen for a comparison in their list", async () => {
     await page.getByRole("link", { name: "Compare", exact: true }).last().click();
     await page.waitForURL(new RegExp(`/compare\\?a=${SIDE}&b=${2 * SIDE}$`));
     await page.getByText("1 and 1 sessions. Too few sessions: 6 a side are needed to decide this, 10 decide most changes.").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("p95 of a function stands by the build of its file", async () => {
@@ -157,7 +157,7 @@ test("p95 of a function stands by the build of its file", async () => {
     const rows = page.getByRole("region", { name: "p95 of spin", exact: true }).locator("tbody tr");
     await rows.first().waitFor();
     assert.deepEqual((await texts(rows)).map((row) => row[0]).sort(), builds.sort());
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -68,12 +68,12 @@ test("each view of a session says once what ~ means, and none of a session witho
     for (const view of ["", "tree", "flame", "timeline", "overview", "live"]) {
         const page = await openPage(`/sessions/${ADAPTIVE}?view=${view}`);
         await page.getByText(`~ marks estimates. ${counted(all, "call")} of ${count(calls)} were counted without a clock.`).waitFor();
-        await page.context().close();
+        await page.close();
     }
     const page = await openPage(`/sessions/${EXACT}`);
     await page.locator("[role=grid] .rows .mono").first().waitFor();
     assert.equal(await page.getByText("~").count(), 0);
-    await page.context().close();
+    await page.close();
 });
 
 test("the table of functions marks every time, and tells the error of a total", async () => {
@@ -94,7 +94,7 @@ test("the table of functions marks every time, and tells the error of a total", 
                 assert.equal(hint, `estimate: calls counted without a clock${known}`);
             }
         }
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -133,7 +133,7 @@ test("the page of a function marks its times, and tells the error of their sum",
         checkRow("load_file", [/[^ ]+ [^ ]+(?= total)/.exec(line)[0]], [/[^ ]+ [^ ]+(?= self)/.exec(line)[0]]);
         await checkPanel(page, "Callees", (row) => [row.name, count(row.calls), estimated(row.total_ns, agreed(row))]);
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("the call tree marks paths of such functions", async () => {
@@ -145,7 +145,7 @@ test("the call tree marks paths of such functions", async () => {
         rows.forEach(([name, total, self, , p50, p95]) => checkRow(nameIn(name), [total, p50, p95], [self]));
         const rest = (await grid(page, "treegrid")).filter(([text]) => text === "show the siblings" || / more$/.test(text));
         rest.flatMap(([, total, self]) => [total, self]).filter((text) => text !== "" && text !== "–").forEach((text) => assert.ok(isMarked(text), text));
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -188,7 +188,7 @@ test("flame graphs and their tables mark them", async () => {
         await tableOf("The function above its callees").first().waitFor();
         (await texts(tableOf("The function above its callees"))).forEach(([name, , total]) => checkRow(name, [total]));
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("overview, live view and crash page mark functions and single calls", async () => {
@@ -214,7 +214,7 @@ test("overview, live view and crash page mark functions and single calls", async
         undefined, undefined, row.name, estimated(row.start_ns, row.is_estimate), estimated(row.duration_ns, row.is_estimate),
     ]);
     assert.ok(last.some((row) => flags.some((call) => row[4] === `~${duration(call.duration_ns)}`)));
-    await page.context().close();
+    await page.close();
 });
 
 test("the timeline marks calls, their callers and callees, and the sums of an area", async () => {
@@ -266,7 +266,7 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
         });
         assert.ok(sums.some((cells) => isMarked(cells.at(-1))) && sums.some((cells) => !isMarked(cells.at(-1))));
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("the API marks self times of functions and paths, and a bar of many calls as any of them is", async () => {
@@ -311,7 +311,7 @@ test("why a call was slow: what of both is estimated", async () => {
         assert.equal(own, format.estimated(self, sign), name);
         assert.ok(!sign || isMarked(difference), difference);
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("a comparison marks the side that is estimated", async () => {
@@ -338,7 +338,7 @@ test("a comparison marks the side that is estimated", async () => {
         checkRow(name, [totalA], [selfA]);
         assert.ok(!isMarked(totalB) && !isMarked(selfB), name);
     });
-    await page.context().close();
+    await page.close();
 });
 
 test("the heat map of devices and builds marks a p95 of estimates", async () => {
@@ -347,7 +347,7 @@ test("the heat map of devices and builds marks a p95 of estimates", async () => 
     assert.ok(row);
     await page.goto(new URL("/fleet?function=load_file", base).href);
     await checkPanel(page, "p95 of load_file", (one) => [one.build, one.device, undefined, format.duration(one.p95_ns)]);
-    await page.context().close();
+    await page.close();
 });
 
 test("one file marks them, and shows no columns for it", async () => {
@@ -367,8 +367,8 @@ test("one file marks them, and shows no columns for it", async () => {
     const paths = rowsOf(alone, "Call paths, callers above callees, as a table");
     await paths.first().waitFor();
     (await texts(paths)).forEach(([name, , total, self]) => checkRow(name, [total], [self]));
-    await alone.context().close();
-    await page.context().close();
+    await alone.close();
+    await page.close();
 });
 
 test("the error of a total can be read without a mouse", async () => {
@@ -384,7 +384,7 @@ test("the error of a total can be read without a mouse", async () => {
     await page.goto(new URL(`/compare?a=${ADAPTIVE}&b=${EXACT}`, base).href);
     await page.getByRole("button", { name: "spin", exact: true }).press("Enter");
     await page.getByText(new RegExp(`A: .* calls, half of them up to ~.*, total ± ${duration(fn.error_ns).replace(".", "\\.")} \\(standard error\\)\\. B: [^±]*$`)).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the search of one file looks at what it shows, not at columns that only mark", async () => {
@@ -402,8 +402,8 @@ test("the search of one file looks at what it shows, not at columns that only ma
     await comesTo(() => rows.count(), 25);
     await search.fill(String(hidden));
     await comesTo(() => rows.count(), 0);
-    await alone.context().close();
-    await page.context().close();
+    await alone.close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -95,7 +95,7 @@ test("an app of a device is prepared, started and recorded by clicks, and its fi
     await recorded.getByRole("link", { name: `session ${row.session_id}` }).click();
     await page.waitForURL(new RegExp(`/sessions/${row.session_id}\\?view=overview`));
     await page.locator(".session-head").getByText(compact(row.stored_calls), { exact: true }).first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the table of devices says what a device says, and what the collector knows of it", async () => {
@@ -118,7 +118,7 @@ test("the table of devices says what a device says, and what the collector knows
     await page.getByRole("button", { name: "phone7" }).click();
     await page.getByText("2 in its catalogue").waitFor();
     await page.getByText(/(ahead of|behind) the collector's, ± /).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("what fails says in which step, and starts nothing", async () => {
@@ -132,7 +132,7 @@ test("what fails says in which step, and starts nothing", async () => {
     await failed.getByText(result, { exact: true }).waitFor();
     assert.match(result, /nowhere/);
     assert.deepEqual(await sql("SELECT count(*) AS n FROM sessions"), before);
-    await page.context().close();
+    await page.close();
 });
 
 test("the list of commands is that of the database", async () => {
@@ -148,7 +148,7 @@ test("the list of commands is that of the database", async () => {
             row.file_bytes ? `file, ${bytes(row.file_bytes)}` : (row.result ?? "").slice(0, 400).trim(),
         ]),
     );
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

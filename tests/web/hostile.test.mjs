@@ -36,7 +36,7 @@ with sqlite3.connect(${JSON.stringify(database)}, timeout=60) as held:
             watch(alone, "one file");
             await alone.locator(".flame canvas").waitFor();
             await checkInert(alone, "one file");
-            await alone.context().close();
+            await alone.close();
         }
     }
 });

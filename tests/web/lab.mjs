@@ -32,6 +32,7 @@ export let format; // the dashboard's own: what a number looks like
 let server;
 let log = "";
 let browser;
+let shared; // context of most pages
 
 // clean makes an empty folder for the recordings.
 export function clean() {
@@ -129,13 +130,19 @@ export async function slowCall(session) {
     return call;
 }
 
+function newContext(options) {
+    return browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+}
+
+// openPage opens a page of the server, or of a file. Pages that ask for nothing of their own share a context, and so
+// what the browser has compiled of the scripts. Close it by page.close().
 export async function openPage(target, { expects, ...options } = {}) {
-    const context = await browser.newContext({
-        viewport: { width: 1440, height: 900 },
-        acceptDownloads: true,
-        ...options,
-    });
+    const isShared = Object.keys(options).length === 0;
+    const context = isShared ? (shared ??= await newContext({})) : await newContext(options);
     const page = await context.newPage();
+    if (!isShared) {
+        page.on("close", () => context.close().catch(() => {})); // it may be gone with the browser
+    }
     page.setDefaultTimeout(PATIENCE_MS);
     page.on("request", (request) => {
         const url = request.url();

@@ -130,7 +130,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await live.getByText("The session has ended").waitFor();
     await live.locator(".tile", { hasText: "Lost" }).getByText("none").waitFor();
     for (const page of [live, timeline, table, tree]) {
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -155,7 +155,7 @@ test("the latest calls of a running session have the values that they were given
     const shown = await checkPanel(page, title, (row) => [row.name, row.arguments, row.result, format.duration(row.start_ns)]);
     assert.deepEqual(shown.map((row) => row.slice(0, 3)), wanted.map((row) =>
         ["parse_line", `number=${row.number}, extra=${row.extra}`, String(row.result)]));
-    await page.context().close();
+    await page.close();
 });
 
 test("triggers and flight dumps are there when they happen", async () => {
@@ -186,7 +186,7 @@ test("triggers and flight dumps are there when they happen", async () => {
     assert.equal(await link.first().getAttribute("href"), `/sessions/${dump.session_id}`);
     recorder.stdin.end();
     await once(recorder, "exit");
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

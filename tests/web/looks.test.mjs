@@ -48,8 +48,8 @@ test("a page for one file is accessible in both themes, and fits a phone", async
     const alone = await saveOne(page, "looks.html", { colorScheme: "light", reducedMotion: "reduce" });
     await alone.locator(".flame canvas").waitFor();
     await checkLooks(alone, "one-file");
-    await alone.context().close();
-    await page.context().close();
+    await alone.close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -76,7 +76,7 @@ test("the list of sessions: each row and all totals", async () => {
         await Promise.all(["Sessions", "Recording now", "Calls", "Devices", "Calls lost"].map((label) => tile(page, label).textContent())),
         [count(all.sessions), "none", compact(all.calls), count(all.devices), compact(all.lost)],
     );
-    await page.context().close();
+    await page.close();
 });
 
 test("the filters of the list: how many sessions each value has", async () => {
@@ -92,7 +92,7 @@ test("the filters of the list: how many sessions each value has", async () => {
     const [{ all }] = await sql("SELECT count(*) AS \"all\" FROM sessions");
     assert.deepEqual(await shown("app"), [`recorded_program (${count(all)})`]);
     assert.deepEqual(await shown("mark"), ["load (1)", "rest (1)"]);
-    await page.context().close();
+    await page.close();
 });
 
 test("the head of a session: its tiles and its loss", async () => {
@@ -113,7 +113,7 @@ test("the head of a session: its tiles and its loss", async () => {
         assert.ok([-1, 0, 1].some((more) => took === duration((row.us + more) * 1000)), `${took}, ${row.us} us`);
         await page.getByText(`started ${format.dateTime(row.started)}`).waitFor();
         await page.getByText(session === WHOLE ? "No loss is known." : "5 calls lost.").waitFor();
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -142,7 +142,7 @@ test("the table of functions: every column", async () => {
         assert.deepEqual([mean, min, p50, p95, p99, max], [row.mean_ns, row.min_ns, row.p50, row.p95, row.p99, row.max_ns].map(duration), name);
     }
     await page.getByText(`${count(rows.length)} of ${count(rows.length)} functions, ${percent(1, 1)} of all time, ${compact(rows[0].counted)} calls`).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the call tree: the outermost calls and what they called", async () => {
@@ -162,7 +162,7 @@ test("the call tree: the outermost calls and what they called", async () => {
         const row = rows.find((one) => name.startsWith(one.name) && line(one) === [total, self, calls].join(" | "));
         assert.ok(row, `${[name, total, self, calls].join(" | ")}\n${rows.map((one) => `${one.name} | ${line(one)}`).join("\n")}`);
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("what is missing: gaps, and functions that were not instrumented", async () => {
@@ -181,7 +181,7 @@ test("what is missing: gaps, and functions that were not instrumented", async ()
     const shown = (await texts(table("Functions not instrumented"))).map((row) => row.join(" | ")).sort();
     assert.deepEqual(shown, wanted.slice(0, 500));
     await page.getByRole("heading", { name: new RegExp(`^${count(unhooked.length)} functions? that`) }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("threads and what they waited for", async () => {
@@ -196,7 +196,7 @@ test("threads and what they waited for", async () => {
     assert.ok(main.cpu_ns >= 5000000 && main.waiting_ns >= 2000000);
     const [row] = (await texts(rowsOf(page, "Threads"))).filter((cells) => cells[0].endsWith("main"));
     assert.deepEqual(row.slice(5, 7), [duration(main.cpu_ns), duration(main.waiting_ns)]);
-    await page.context().close();
+    await page.close();
 });
 
 test("marks, triggers, decisions, what was left out, processes and modules", async () => {
@@ -225,7 +225,7 @@ test("marks, triggers, decisions, what was left out, processes and modules", asy
         (await texts(rowsOf(page, "Modules"))).sort(),
         modules.map((row) => [format.fileName(row.path), row.build.slice(0, 10), count(row.hooked), count(row.functions)]).sort(),
     );
-    await page.context().close();
+    await page.close();
 });
 
 test("a killed session: the last hundred calls of each thread", async () => {
@@ -236,7 +236,7 @@ test("a killed session: the last hundred calls of each thread", async () => {
     ]);
     const threads = await sql(`SELECT name FROM threads WHERE session_id = ${KILLED}`);
     assert.deepEqual(threads.map(({ name }) => rows.filter((row) => row[0] === name).length), [100, 100]);
-    await page.context().close();
+    await page.close();
 });
 
 test("the last hundred calls of a thread are those, whatever was lost before", async () => {
@@ -255,7 +255,7 @@ test("the last hundred calls of a thread are those, whatever was lost before", a
     const panel = page.getByRole("region", { name: "Last calls, at most 100 of each thread, latest first", exact: true });
     const sorted = (rows) => rows.map((row) => row.join(" | ")).sort();
     await comesTo(async () => sorted(await texts(panel.locator("tbody tr"))), sorted(wanted));
-    await page.context().close();
+    await page.close();
 });
 
 test("findings: the list, the state, and the history of the object", async () => {
@@ -267,7 +267,7 @@ test("findings: the list, the state, and the history of the object", async () =>
     ]);
     const history = await checkPanel(page, "History of the object, in order", (row) => [row.event, count(row.owners), row.function || "–", row.tid]);
     assert.deepEqual(history.map((row) => row.slice(0, 3)), [["allocation", "1", "make_block"], ["retain", "2", "use_block"], ["release", "1", "–"]]);
-    await page.context().close();
+    await page.close();
 });
 
 test("a function: its sums, each percentile, callers and callees", async () => {
@@ -297,7 +297,7 @@ test("a function: its sums, each percentile, callers and callees", async () => {
         assert.deepEqual((await texts(rowsOf(page, side))).map((row) => row[3]), times.map((time) => percent(time, whole)));
         assert.ok(rows.length > 0);
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("the chart of a function's durations has the same numbers as a table", async () => {
@@ -309,7 +309,7 @@ test("the chart of a function's durations has the same numbers as a table", asyn
     const rows = await texts(rowsOf(page, "Durations, as a table"));
     assert.ok(rows.length > 1);
     assert.equal(rows.reduce((sum, row) => sum + Number(row[2].replaceAll(",", "")), 0), fn.calls);
-    await page.context().close();
+    await page.close();
 });
 
 test("numbers are written as Intl writes them, without it", () => {

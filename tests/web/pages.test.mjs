@@ -59,7 +59,7 @@ test("the overview shows what SQL answers", async () => {
     await slow.getByRole("button", { name: /^Callers of / }).first().click();
     const said = callers.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ");
     await slow.getByText(said || "called by nothing that was recorded", { exact: true }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 // The six longest calls of serve() have their time below them, the shortest one has its own.
@@ -148,7 +148,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
         await page.getByRole("region", { name: title, exact: true }).getByText(name, { exact: true }).first().waitFor();
     }
     await checkPanel(page, "Reports, latest first", (row) => [row.command, row.device, row.thread_name, duration(row.at_ns), row.access]);
-    await page.context().close();
+    await page.close();
 });
 
 test("findings of a selected time are those of all threads, also of one without recorded calls", async () => {
@@ -165,7 +165,7 @@ test("findings of a selected time are those of all threads, also of one without 
         ]);
         assert.deepEqual((await answer.json()).rows, [], other);
     }
-    await page.context().close();
+    await page.close();
     change(`UPDATE zombie_reports SET tid = ${tid} WHERE session_id = ${FALLEN}`);
 });
 
@@ -177,7 +177,7 @@ test("calls that took no time have a range, too", async () => {
     await page.getByRole("button", { name: /^max / }).click();
     await page.waitForURL((url) => url.searchParams.get("range") === "0-1");
     await page.getByRole("region", { name: "Calls of this duration, in order of entry, at most 100" }).waitFor();
-    await page.context().close();
+    await page.close();
     change(`UPDATE function_stats SET min_ns = ${fn.min_ns}, max_ns = ${fn.max_ns} WHERE ${where}`);
 });
 
@@ -217,7 +217,7 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
     }
     await page.getByRole("link", { name: "check_line" }).first().click();
     await page.getByText(/^check_line: .* total/).first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("a function shows its durations; percentiles and a drag over the chart lead to its calls", async () => {
@@ -248,7 +248,7 @@ test("a function shows its durations; percentiles and a drag over the chart lead
     await page.waitForURL(/range=\d+-\d+/);
     const all = await checkPanel(page, title, (row) => [duration(row.start_ns)]);
     assert.equal(all.length, 100);
-    await page.context().close();
+    await page.close();
 });
 
 test("calls of a function are grouped by the values that they had, the slow ones first", async () => {
@@ -270,7 +270,7 @@ test("calls of a function are grouped by the values that they had, the slow ones
     const panel = page.getByRole("region", { name: "By value", exact: true });
     await panel.locator("tbody tr").nth(slow).getByRole("link", { name: duration(call.duration_ns) }).click();
     await page.waitForURL(new RegExp(`call=${call.call_id}$`));
-    await page.context().close();
+    await page.close();
 });
 
 test("a name leads anywhere", async () => {
@@ -296,7 +296,7 @@ test("a name leads anywhere", async () => {
     await page.getByRole("combobox", { name: "Go to" }).fill("Sessions");
     await page.keyboard.press("Enter");
     await page.locator("table.sessions tbody tr").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("Enter waits for the answers to what was typed", async () => {
@@ -311,7 +311,7 @@ test("Enter waits for the answers to what was typed", async () => {
     await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
     await page.keyboard.press("Enter"); // only the sessions of the answer before are there
     await page.waitForURL(/view=function&function=\d+/);
-    await page.context().close();
+    await page.close();
 });
 
 const editor = (page) => page.getByRole("textbox", { name: "SQL" });
@@ -371,7 +371,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.keyboard.press("Delete");
     await page.keyboard.type("SELECT * FROM sess");
     await page.locator(".cm-tooltip-autocomplete").getByText("sessions").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the fleet page shows devices and takes commands from those who sign in", async () => {
@@ -402,7 +402,7 @@ test("the fleet page shows devices and takes commands from those who sign in", a
     await page.getByLabel("p95 of a function by device and build").fill("spin");
     await page.getByRole("button", { name: "Show" }).click();
     await checkPanel(page, "p95 of spin", (row) => [row.build, row.device, format.count(row.sessions), format.duration(row.p95_ns)]);
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

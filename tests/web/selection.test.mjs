@@ -94,7 +94,7 @@ test("time, thread, mark and functions are chips, in the address, and gone when 
     await page.getByRole("button", { name: "Clear", exact: true }).click();
     await page.waitForURL((url) => url.search === "");
     await bar.getByText("All calls").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 async function outermost(page) {
@@ -142,7 +142,7 @@ test("a device is a chip on every page, in the address and in the links", async 
     await page.getByText(/no session/i).first().waitFor();
     await page.goto(new URL(`/sql?sql=SELECT name FROM devices WHERE device_id = :device&device=77`, base).href);
     await page.getByRole("region", { name: "Rows" }).getByText("shelf", { exact: true }).waitFor();
-    await page.context().close();
+    await page.close();
     change("DELETE FROM devices WHERE device_id = 77");
 });
 
@@ -201,7 +201,7 @@ test("call tree, flame graphs, overview, timeline and durations follow the selec
     await page.getByText(`${count(spun.calls)} calls,`).waitFor();
     const callers = await checkPanel(page, "Callers", (row) => [row.name, count(row.calls)]);
     assert.deepEqual(callers, [["compute", count(spun.calls)]]);
-    await page.context().close();
+    await page.close();
 });
 
 test("functions can be hidden and recursion folded, as chips", async () => {
@@ -220,7 +220,7 @@ test("functions can be hidden and recursion folded, as chips", async () => {
     await remove(page, "Recursion folded");
     await page.getByRole("button", { name: "Fold recursion" }).waitFor();
     await page.waitForURL((url) => !url.searchParams.has("hide") && !url.searchParams.has("fold"));
-    await page.context().close();
+    await page.close();
 });
 
 const tile = (page, label) =>
@@ -266,7 +266,7 @@ test("coverage counts functions by module and function, and what only one set en
     assert.equal(shown.length, wanted.length);
     await page.goto(new URL("/compare?a=1&b=2", base).href);
     await page.getByRole("region", { name: title }).locator("tbody tr").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("a policy is checked by the server as it is written", async () => {
@@ -289,7 +289,7 @@ test("a policy is checked by the server as it is written", async () => {
     await page.getByRole("button", { name: "End what was set" }).click();
     await page.getByText(/^Ended; /).waitFor();
     assert.deepEqual(await sql("SELECT 1 FROM policy_rules WHERE ended_realtime_ns IS NULL"), []);
-    await page.context().close();
+    await page.close();
 });
 
 const listed = (page) => page.locator("table.sessions tbody tr");
@@ -336,7 +336,7 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     assert.deepEqual(await state(), { rack: null, pinned: 0 });
     await actions.getByRole("button", { name: "Set A" }).click();
     await page.waitForURL(/a=1/);
-    await page.context().close();
+    await page.close();
 });
 
 test("tracks of several processes stand one below the other, each with its process", async () => {
@@ -359,7 +359,7 @@ test("tracks of several processes stand one below the other, each with its proce
         shown.map((text) => text.trim().replace(/ \S+ calls$/, "")),
         tracks.map((track) => `recorded_program ${track.pid} · ${track.name}`),
     );
-    await page.context().close();
+    await page.close();
 });
 
 test("notes are written on a session and on a time, seen on the timeline, and taken back", async () => {
@@ -381,7 +381,7 @@ test("notes are written on a session and on a time, seen on the timeline, and ta
     await field.fill("all of it is slow");
     await field.press("Enter");
     await checkPanel(page, "Notes", (row) => [row.note, "all of it", row.author, row.written]);
-    await page.context().close();
+    await page.close();
 });
 
 test("a file of sessions is imported where it is dropped or chosen", async () => {
@@ -427,7 +427,7 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     await page.getByRole("button", { name: "Hide", exact: true }).click();
     await page.getByText(/the file is no database of sessions/).waitFor({ state: "detached" });
     change(`DELETE FROM sessions WHERE session_id = ${row.session_id}`);
-    await page.context().close();
+    await page.close();
 });
 
 test("a session is downloaded for other tools", async () => {
@@ -443,7 +443,7 @@ test("a session is downloaded for other tools", async () => {
     const folded = (await take(/^folded paths/)).trim().split("\n");
     const [{ paths }] = await sql(`SELECT count(*) AS paths FROM call_paths WHERE session_id = ${WHOLE} AND self_ns > 0`);
     assert.equal(folded.length, paths);
-    await page.context().close();
+    await page.close();
 });
 
 test("a selection is saved as one page that opens without a server, and runs nothing but its own", async () => {
@@ -467,16 +467,16 @@ test("a selection is saved as one page that opens without a server, and runs not
     assert.equal(slow[4], duration(slowest.duration_ns));
     await alone.getByLabel("Search in Functions").waitFor({ state: "detached" });
     await alone.waitForFunction(() => document.documentElement.scrollWidth <= 390);
-    await alone.context().close();
+    await alone.close();
     change(`UPDATE functions SET name = 'hash_word' WHERE name LIKE '</script>%'`);
-    await page.context().close();
+    await page.close();
 });
 
 test("the command line writes the same page of a whole session", async () => {
     const dataOf = (file) => JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(file, "utf8"))[1]);
     const page = await openPage(`/sessions/${WHOLE}`);
-    await (await saveOne(page, "browser.html")).context().close();
-    await page.context().close();
+    await (await saveOne(page, "browser.html")).close();
+    await page.close();
     const file = path.join(output, "command.html");
     const run = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", String(WHOLE), "-o", file, database], { encoding: "utf8" });
     assert.equal(run.status, 0, run.stderr);
@@ -488,7 +488,7 @@ test("the command line writes the same page of a whole session", async () => {
     await alone.locator(".flame canvas").waitFor();
     await alone.getByText("All calls", { exact: true }).waitFor();
     assert.equal(await rowsOf(alone, "Functions").count(), found.panels[1].rows.length);
-    await alone.context().close();
+    await alone.close();
     const unknown = spawnSync(path.join(bin, "sojourn"), ["export", "--format", "html", "--session", "4711", database]);
     assert.equal(unknown.status, 3);
 });
@@ -501,7 +501,7 @@ for (const [name, target, ready] of [
         await page.locator(ready).first().waitFor();
         await page.locator(".live.on").waitFor();
         await checkLooks(page, name);
-        await page.context().close();
+        await page.close();
     });
 }
 

@@ -84,7 +84,7 @@ test("Enter in the table of functions waits for the rows of the search", async (
     await late.letGo();
     await page.waitForURL((url) => url.searchParams.get("view") === "tree" && ["path", "function"].some((name) => url.searchParams.has(name)));
     await page.locator("[role=treegrid] .row.selected", { hasText: "fibonacci" }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("Enter in the table of functions waits for its first rows, too", async () => {
@@ -97,7 +97,7 @@ test("Enter in the table of functions waits for its first rows, too", async () =
     assert.equal(await page.getByRole("grid").getAttribute("aria-busy"), "true");
     await late.letGo();
     await page.waitForURL((url) => url.searchParams.get("view") === "tree");
-    await page.context().close();
+    await page.close();
 });
 
 test("a search in the table of functions selects its first row, wherever the selected one was before", async () => {
@@ -119,7 +119,7 @@ test("a search in the table of functions selects its first row, wherever the sel
     await grid.focus();
     await page.keyboard.press("Enter");
     await page.locator("[role=treegrid] .row.selected", { hasText: first }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("why the functions of one search cannot be shown is not said of those of the next", async () => {
@@ -138,7 +138,7 @@ test("why the functions of one search cannot be shown is not said of those of th
     assert.equal(await page.getByRole("alert").count(), 0);
     await late.letGo();
     await page.locator("[role=grid][aria-busy=false] .rows .mono", { hasText: "hash_word" }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the list of sessions ticks all of those that match, not those that were shown before", async () => {
@@ -154,7 +154,7 @@ test("the list of sessions ticks all of those that match, not those that were sh
     await comesTo(() => page.locator("table.sessions tbody tr").count(), 1);
     await all.check();
     await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("sessions that cannot be shown are not said to be loading, nor to be none, nor are others shown", async () => {
@@ -175,7 +175,7 @@ test("sessions that cannot be shown are not said to be loading, nor to be none, 
     assert.equal(await page.locator(".tiles").getAttribute("aria-busy"), "true");
     await late.letGo();
     await comesTo(() => rows.count(), 1);
-    await page.context().close();
+    await page.close();
 });
 
 test("rows of modules are not shown as functions", async () => {
@@ -188,7 +188,7 @@ test("rows of modules are not shown as functions", async () => {
     await page.getByText("Counting…").waitFor();
     await late.letGo();
     await rowsOf(page, "Coverage").filter({ hasText: "fibonacci" }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("calls of one range of durations are not shown under another", async () => {
@@ -205,7 +205,7 @@ test("calls of one range of durations are not shown under another", async () => 
     await panel.getByText("Loading…").waitFor();
     await late.letGo();
     await panel.locator("tbody tr").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("the values of a function are those of the selected calls", async () => {
@@ -216,7 +216,7 @@ test("the values of a function are those of the selected calls", async () => {
     await rows.first().waitFor();
     const given = (await texts(rows)).map((row) => [row[1], row[2]]).sort();
     assert.deepEqual(given, Array.from({ length: 10 }, (_, number) => [String(number), "1"]).sort());
-    await page.context().close();
+    await page.close();
 });
 
 test("what is searched on the timeline is gone to, not what was searched before", async () => {
@@ -239,7 +239,7 @@ test("what is searched on the timeline is gone to, not what was searched before"
     await page.getByRole("button", { name: "Next call of hash_word" }).waitFor();
     await drawnTwice(page);
     assert.ok(!page.url().includes("call="), "nobody asked for a call of it");
-    await page.context().close();
+    await page.close();
 });
 
 test("time that was selected for one mark is not drawn for another", async () => {
@@ -257,7 +257,7 @@ test("time that was selected for one mark is not drawn for another", async () =>
     assert.equal(await panel.locator("tbody tr").count(), 0);
     await late.letGo();
     await page.locator(".timeline[data-selected='1']").waitFor();
-    await page.context().close();
+    await page.close();
     change(`DELETE FROM marks WHERE session_id = ${WHOLE} AND name = 'later'`);
 });
 
@@ -278,7 +278,7 @@ test("a call tree of another selection that comes late does not take the place o
     await late.letGo();
     await drawnTwice(page);
     assert.deepEqual(await outermost(page), whole);
-    await page.context().close();
+    await page.close();
 });
 
 test("why the call tree of one selection cannot be shown is not said of another's", async () => {
@@ -293,7 +293,7 @@ test("why the call tree of one selection cannot be shown is not said of another'
     assert.equal(await page.getByRole("alert").count(), 0);
     await late.letGo();
     await page.locator("[role=treegrid] .rows .mono").first().waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("a call tree that comes when another page is shown leaves its address alone", async () => {
@@ -308,7 +308,7 @@ test("a call tree that comes when another page is shown leaves its address alone
     await late.letGo();
     await drawnTwice(page);
     assert.equal(page.url(), address);
-    await page.context().close();
+    await page.close();
 });
 
 test("what one device records is not said of another", async () => {
@@ -325,7 +325,7 @@ test("what one device records is not said of another", async () => {
     assert.equal(await about.getByText("…", { exact: true }).count(), 2, "neither is known yet");
     await late.letGo();
     await about.getByText("nothing", { exact: true }).waitFor();
-    await page.context().close();
+    await page.close();
     change(`UPDATE sessions SET state = 'completed' WHERE session_id = ${OTHER}`);
 });
 
@@ -339,7 +339,7 @@ test("what cannot be known of devices is said to be so, and why", async () => {
     await comesTo(() => about.getByText("not known", { exact: true }).count(), 2);
     await page.locator(".page > [role=alert]").waitFor();
     await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "not known").length === 2), true);
-    await page.context().close();
+    await page.close();
 });
 
 test("places on the timeline of several sessions are those of the way they are aligned", async () => {
@@ -355,7 +355,7 @@ test("places on the timeline of several sessions are those of the way they are a
     await late.letGo();
     await panel.getByText("its first late, by its own clock").first().waitFor();
     await page.locator(".timeline canvas:not(.stale)").waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("an older state of a session does not take the place of a newer", async () => {
@@ -370,7 +370,7 @@ test("an older state of a session does not take the place of a newer", async () 
     await late.letGo();
     await drawnTwice(page);
     assert.equal(await calls.textContent(), "4,711");
-    await page.context().close();
+    await page.close();
 });
 
 test("what the palette offers is asked anew each time", async () => {
@@ -385,7 +385,7 @@ test("what the palette offers is asked anew each time", async () => {
     await open("other");
     change(`UPDATE sessions SET name = 'renamed' WHERE session_id = ${OTHER}`);
     await open("renamed");
-    await page.context().close();
+    await page.close();
     change(`UPDATE sessions SET name = 'other' WHERE session_id = ${OTHER}`);
 });
 
@@ -413,7 +413,7 @@ test("Enter in the palette goes to what the arrows chose, before and after the a
             await page.keyboard.press("Enter");
         }
         await page.waitForURL(new RegExp(`/sessions/${OTHER}$`));
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -426,7 +426,7 @@ test("findings are asked anew each time", async () => {
     await page.getByRole("heading", { name: "Fleet" }).waitFor();
     await page.getByRole("link", { name: "Findings", exact: true }).click();
     await page.getByRole("button", { name: "use after free" }).waitFor();
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -53,7 +53,7 @@ test("the timeline shows every single call of a window, and those open at its st
     await rowsOf(page, "Calls of the timeline").first().waitFor();
     assert.deepEqual(await single(page), wanted);
     assert.ok(wanted.some((row) => row.startsWith("recorded_progra | 0 | main")));
-    await page.context().close();
+    await page.close();
 });
 
 const inked = (page) =>
@@ -77,7 +77,7 @@ test("merged bars say how many calls they hold, and all add up to those recorded
         sum += answer.rows.reduce((before, row) => before + row[8], 0);
     }
     assert.equal(sum, calls);
-    await page.context().close();
+    await page.close();
 });
 
 // How many points of the canvas have a colour: of the gaps' hatching, faded, or of the stripes over a bar.
@@ -112,7 +112,7 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await drawn(page);
     await comesTo(async () => (await points(page, "hatched")) > 500, true);
     change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number = 90`);
-    await page.context().close();
+    await page.close();
 });
 
 test("calls whose times are not exact are striped, and said to be in the table", async () => {
@@ -142,7 +142,7 @@ test("calls whose times are not exact are striped, and said to be in the table",
     const doubtful = await striped();
     assert.equal(doubtful.said, doubtful.rows);
     assert.ok(doubtful.points > exact.points + 1000, `${exact.points} and ${doubtful.points}`);
-    await page.context().close();
+    await page.close();
 });
 
 test("a pinned track stays in sight, in the address, while the others scroll", async () => {
@@ -171,7 +171,7 @@ test("a pinned track stays in sight, in the address, while the others scroll", a
     await toggle();
     await page.waitForURL((url) => !url.searchParams.has("pins"));
     await shows("recorded_progra: ");
-    await page.context().close();
+    await page.close();
 });
 
 test("pinned tracks that would leave no room for the others scroll with them", async () => {
@@ -183,7 +183,7 @@ test("pinned tracks that would leave no room for the others scroll with them", a
         await page.locator(".timeline canvas").hover({ position: { x: 300 + (Date.now() % 7), y: 150 } });
         return (await page.locator(".timeline > p").textContent()).startsWith("recorded_progra: ");
     }, true);
-    await page.context().close();
+    await page.close();
 });
 
 test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is pinned no more", async () => {
@@ -204,7 +204,7 @@ test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is 
     await page.getByRole("checkbox", { name: /^worker / }).uncheck();
     await comesTo(() => summary.textContent(), "1 of 2 threads");
     assert.equal(new URL(page.url()).searchParams.has("pins"), false);
-    await page.context().close();
+    await page.close();
 });
 
 test("W S A D, wheel and drag move, zoom and select; the address keeps it all", async () => {
@@ -255,7 +255,7 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.mouse.wheel(0, -100);
     await page.keyboard.up("Control");
     await page.waitForURL(/from=\d+&to=\d+/);
-    await page.context().close();
+    await page.close();
 });
 
 test("a click on a call shows its values, callers and callees; search finds the next call", async () => {
@@ -296,7 +296,7 @@ test("a click on a call shows its values, callers and callees; search finds the 
         await page.waitForURL(new RegExp(`call=${id}`));
         await details.getByText(String(id), { exact: true }).waitFor();
     }
-    await page.context().close();
+    await page.close();
 });
 
 test("a slow call is explained beside a typical one", async () => {
@@ -321,7 +321,7 @@ test("a slow call is explained beside a typical one", async () => {
     const itself = rows.filter((row) => row[1] === "0");
     assert.deepEqual(itself.map((row) => [row[0], row[3], row[5], row[6]]), [["parse_line", duration(call.self_ns), "1", "1"]]);
     assert.notEqual(itself[0][4], "–", "the typical call stands beside it");
-    await page.context().close();
+    await page.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -112,7 +112,7 @@ test("ticked sessions of several devices lie on one timeline by the collector's 
         ].join(" | "));
     }
     await comesTo(async () => (await single(page)).filter((row) => row.includes(" | 0 | main | ")), wanted.sort());
-    await page.context().close();
+    await page.close();
 });
 
 test("its single calls are those of each session, moved by its clock; the address keeps the window", async () => {
@@ -131,7 +131,7 @@ test("its single calls are those of each session, moved by its clock; the addres
     await comesTo(() => single(page), wanted);
     await page.getByRole("group", { name: "Timeline", exact: true }).press("s");
     await page.waitForURL((url) => Number(url.searchParams.get("to")) - Number(url.searchParams.get("from")) === 2 * quick.length);
-    await page.context().close();
+    await page.close();
 });
 
 test("sessions are aligned by a mark or by their beginnings; one without the mark is named and left out", async () => {
@@ -158,7 +158,7 @@ test("sessions are aligned by a mark or by their beginnings; one without the mar
     await page.getByText("not aligned by time: each begins at 0").first().waitFor();
     await page.getByRole("button", { name: `Remove session ${STRANGER}` }).click();
     await page.waitForURL((url) => url.searchParams.get("sessions") === `${PHONE},${TABLET}`);
-    await page.context().close();
+    await page.close();
 });
 
 // The pixels of the canvas. They travel as runs of equal ones: millions of numbers would take seconds of CPU.
@@ -204,7 +204,7 @@ test("a mark's line goes through the tracks of its session only, wherever those 
         await comesTo(async () => (await page.locator(".timeline > p").textContent()).split(" · ")[0], "tablet");
     }
     change(`DELETE FROM marks WHERE ${mark}`);
-    await page.context().close();
+    await page.close();
 });
 
 test("an area's sums, a call's details and the selected device are of the right session", async () => {
@@ -233,10 +233,10 @@ test("an area's sums, a call's details and the selected device are of the right 
     await page.getByLabel("Select a device").selectOption("71");
     await page.waitForURL(/device=71/);
     await page.waitForFunction(() => document.querySelector(".threads summary")?.textContent === "2 threads");
-    await page.context().close();
+    await page.close();
     const none = await openPage("/timeline");
     await none.getByText("No session is chosen").waitFor();
-    await none.context().close();
+    await none.close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

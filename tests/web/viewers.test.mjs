@@ -145,7 +145,7 @@ for (const [name, file, sessions] of checked) {
         const page = await show(file);
         await checkSums(await read(page), sessions);
         await page.screenshot({ path: path.join(output, `speedscope-${file}.png`) });
-        await page.context().close();
+        await page.close();
     });
 }
 

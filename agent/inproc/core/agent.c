@@ -288,6 +288,7 @@ static sj_status attach_first(void)
         sojourn_agent_state.return_thunk = (uint64_t)(uintptr_t)&sj_arch_return_thunk;
     }
     is_attached = true;
+    sj_find_object_bind(); /* before the slots are read for library calls */
     sj_hooks_avoid_page_crossings();
     /* First: a child forked from now on inherits the tables that are made here. */
     if (!meet_forks()) {
@@ -393,6 +394,9 @@ SJ_EXPORTED void sojourn_agent_detach(void)
 /* What the C library does at the end of a module; dlclose does it again. */
 SJ_EXPORTED void sojourn_agent_unregister(void)
 {
+    if (is_attached) {
+        sj_find_object_release();
+    }
     __cxa_finalize(__dso_handle);
 }
 

@@ -1,31 +1,120 @@
 /* Design notes
  *
- * libgcc's unwinder asks the loader for a module's tables by _dl_find_object, without a lock, since
- * GCC 12 and glibc 2.35. A preloaded agent answers in its place for stub areas, also to copies of
- * libgcc that are loaded later or linked into programs. Registration (__register_frame) would take
- * libgcc's lock at each exception, and a handler could meet it. */
+ * Unwinders ask the loader for a module's tables. libgcc's asks by _dl_find_object, without a lock,
+ * since GCC 12 and glibc 2.35; older ones, LLVM's, libunwind and those of musl's programs ask by
+ * dl_iterate_phdr. The agent answers in its place for stub areas. A preloaded agent's definitions
+ * come first, also for copies of libgcc that are loaded later or linked into programs. In an
+ * attached process the slots of all modules are changed. Registration (__register_frame) would take
+ * libgcc's lock at each exception, and a handler could meet it.
+ *
+ * A program that lists its modules must not see stub areas. Only an unwinder has the address of a
+ * stub in the structure that it hands to its callback. */
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/hooks/unwind_table.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
+typedef int module_callback(struct dl_phdr_info *info, size_t size, void *data);
+typedef int iterate_modules(module_callback *callback, void *data);
+
+/* What the loader defines; NULL: it does not. */
+static struct loader_functions {
+    iterate_modules *iterate;
+    void *find_object;
+} loader;
+
+/* The area that holds `address` and has tables; NULL: there is none. */
+static const sj_stub_area *find_area(uint64_t address, uint64_t *low, uint64_t *bytes)
+{
+    *low = sj_stub_areas_find(address, bytes);
+    const sj_stub_area *area = (const void *)(uintptr_t)(*low + SJ_STUB_AREA_OFFSET);
+    return *low != 0 && area->magic == SJ_STUB_AREA_MAGIC && area->unwind != 0 ? area : NULL;
+}
+
+/* An unwinder's question about an address in a stub area. */
+typedef struct stub_question {
+    module_callback *callback;
+    void *data;
+    ElfW(Phdr) segments[2];
+    struct dl_phdr_info area;
+    bool is_answered;
+} stub_question;
+
+/* Under the loader's lock, as callbacks expect. They are told only of what all loaders know: what
+ * they keep about the loader's list stays as it is. */
+static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
+{
+    stub_question *question = context;
+    const size_t known_bytes = offsetof(struct dl_phdr_info, dlpi_phnum) + sizeof(info->dlpi_phnum);
+    int result = 0;
+    if (!question->is_answered) {
+        question->is_answered = true;
+        result = question->callback(&question->area, known_bytes, question->data);
+    }
+    return result != 0 ? result : question->callback(info, size, question->data);
+}
+
+/* Whether `data` is a structure of the caller's with the address of a stub among its first words:
+ * libgcc and libunwind have it in the first word, LLVM in the third. */
+static bool asks_about_stub(const void *data, stub_question *question)
+{
+    enum { WORDS = 3, CALLER_BYTES = 4096 };
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    const uint64_t at = (uint64_t)(uintptr_t)data;
+    const sj_stub_area *area = NULL;
+    uint64_t words[WORDS] = {0};
+    uint64_t low = 0;
+    uint64_t bytes = 0;
+    if (at > here && at - here < CALLER_BYTES && at % sizeof(words[0]) == 0) {
+        memcpy(words, data, sizeof(words));
+    }
+    for (int i = 0; i < WORDS && area == NULL; i++) {
+        area = find_area(words[i], &low, &bytes);
+    }
+    if (area == NULL) {
+        return false;
+    }
+    question->segments[0] =
+        (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = bytes};
+    question->segments[1] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
+                                         .p_flags = PF_R,
+                                         .p_vaddr = area->unwind,
+                                         .p_memsz = SJ_UNWIND_TABLE_BYTES};
+    question->area = (struct dl_phdr_info){
+        .dlpi_addr = low, .dlpi_name = "", .dlpi_phdr = question->segments, .dlpi_phnum = 2};
+    return true;
+}
+
+__attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *callback, void *data)
+{
+    if (loader.iterate == NULL) {
+        void *found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+        memcpy(&loader.iterate, &found, sizeof(found));
+    }
+    stub_question question = {.callback = callback, .data = data};
+    return asks_about_stub(data, &question) ? loader.iterate(answer_first, &question)
+                                            : loader.iterate(callback, data);
+}
+
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
-
-typedef int find_object(void *address, struct dl_find_object *result);
-
-static find_object *real;
 
 __attribute__((visibility("default"))) int _dl_find_object(void *address,
                                                            struct dl_find_object *result)
 {
+    int (*real)(void *address, struct dl_find_object *result);
+    uint64_t low;
     uint64_t bytes;
-    const uint64_t low = sj_stub_areas_find((uint64_t)(uintptr_t)address, &bytes);
-    const sj_stub_area *area = (const void *)(uintptr_t)(low + SJ_STUB_AREA_OFFSET);
-    if (low == 0 || area->magic != SJ_STUB_AREA_MAGIC || area->unwind == 0) {
+    const sj_stub_area *area = find_area((uint64_t)(uintptr_t)address, &low, &bytes);
+    if (area == NULL) {
+        memcpy(&real, &loader.find_object, sizeof(real));
         return real != NULL ? real(address, result) : -1;
     }
     *result =
@@ -36,16 +125,36 @@ __attribute__((visibility("default"))) int _dl_find_object(void *address,
     return 0;
 }
 
-void sj_find_object_begin(void)
-{
-    const uint64_t found = sj_rebind_find("_dl_find_object");
-    memcpy(&real, &found, sizeof(real));
-}
+#define FIND_OBJECT ((uint64_t)(uintptr_t)_dl_find_object)
 
 #else
 
-void sj_find_object_begin(void)
-{
-}
+#define FIND_OBJECT UINT64_C(0)
 
 #endif
+
+static void change_slots(bool restore)
+{
+    const sj_rebinding rebindings[] = {
+        {"dl_iterate_phdr", (uint64_t)(uintptr_t)loader.iterate,
+         (uint64_t)(uintptr_t)dl_iterate_phdr},
+        {"_dl_find_object", (uint64_t)(uintptr_t)loader.find_object, FIND_OBJECT}};
+    const uint32_t count = FIND_OBJECT != 0 ? 2 : 1;
+    (void)sj_rebind(rebindings, count, restore);
+}
+
+void sj_find_object_begin(void)
+{
+    const uint64_t found = sj_rebind_find("_dl_find_object");
+    memcpy(&loader.find_object, &found, sizeof(found));
+}
+
+void sj_find_object_bind(void)
+{
+    change_slots(false);
+}
+
+void sj_find_object_release(void)
+{
+    change_slots(true);
+}

@@ -1,9 +1,17 @@
-/* Answers libgcc's unwinder for code in stubs. */
+/* Answers unwinders that ask the loader about code in stubs. */
 #ifndef SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 #define SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 
 /* sj_find_object_begin finds the loader's _dl_find_object, which answers for all other code. Before
  * the program runs, whether it is recorded or not. Takes the loader's lock. */
 void sj_find_object_begin(void);
+
+/* sj_find_object_bind has the modules of an attached process ask the agent; those that are loaded
+ * later ask the loader. Other threads may run. Takes the loader's lock. */
+void sj_find_object_bind(void);
+
+/* sj_find_object_release has them ask the loader again: the agent is going to be unloaded. All
+ * other threads are stopped, none of them in the agent. Takes the loader's lock. */
+void sj_find_object_release(void);
 
 #endif

@@ -84,7 +84,7 @@ static void bytes_of_any_kind_read_the_same(void **state)
 {
     static const uint8_t likely[] = {0x48, 0x0f, 0x8b, 0x66, 0xf3, 0x83, 0xc1, 0x05, 0x24, 0x8d,
                                      0x41, 0x80, 0xe8, 0xf2, 0xc7, 0xff, 0x67, 0x38, 0x3a, 0xd8};
-    enum { ROUNDS = 400000, LONG_ROUNDS = 2000000, MOST = 16 };
+    enum { ROUNDS = 150000, LONG_ROUNDS = 2000000, MOST = 16 };
     readers both;
     (void)state;
     srandom(27);

@@ -144,6 +144,7 @@ static sj_edge_counters wait_for(bool (*holds)(const sj_edge_counters *))
     sj_edge_counters counters = {0};
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
         sj_edge_get_counters(test->edge, &counters);
+        assert_true(counters.reading_bytes <= SIZE_MAX / 2); /* else it has gone below zero */
         if (holds(&counters)) {
             return counters;
         }

@@ -288,7 +288,7 @@ static size_t samples_of(const char *set)
 {
     sj_session_set found;
     sj_error error = {0};
-    if (sj_session_set_read(database, set, &found, &error) != SJ_OK) {
+    if (sj_session_set_read(database, set, SJ_SESSION_SET_MAX_SAMPLES, &found, &error) != SJ_OK) {
         return error.status == SJ_ENOTFOUND ? 0 : SIZE_MAX;
     }
     const size_t count = found.count;

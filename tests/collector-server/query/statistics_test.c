@@ -108,6 +108,20 @@ static void large_sets_are_tested_alike(void **state)
     assert_true(p > 0.0005 && p < 0.05);
 }
 
+/* Half of the values are equal on either side: the variance is less, by the rule of ties. */
+static void ties_of_large_sets_are_taken_into_account(void **state)
+{
+    (void)state;
+    double pool[40];
+    for (size_t i = 0; i < 40; ++i) {
+        pool[i] = i % 20 < (i < 20 ? 15 : 5) ? 0 : 1;
+    }
+    /* Ranks of 20 equal values: 10.5 and 30.5, so that the sum is 100 above the middle; the
+     * variance is 400 / 12 * (41 - 2 * (20^3 - 20) / (40 * 39)) = 40000 / 39. */
+    assert_near(test_p(pool, 20, pool + 20, 20), erfc(99.5 / sqrt(40000.0 / 39) / sqrt(2.0)));
+    assert_near(test_p(pool + 20, 20, pool, 20), test_p(pool, 20, pool + 20, 20));
+}
+
 static void shift_is_the_median_difference(void **state)
 {
     (void)state;
@@ -115,8 +129,10 @@ static void shift_is_the_median_difference(void **state)
     const double b[] = {15, 16, 17, 18, 19};
     sj_shift shift;
     assert_int_equal(sj_rank_shift(a, 5, b, 5, 0.05, &shift), SJ_OK);
-    assert_true(shift.middle >= 4 && shift.middle <= 5);
-    assert_true(shift.low <= shift.middle && shift.middle <= shift.high);
+    /* Of the 25 differences the 13th, and the 3rd from both ends. */
+    assert_near(shift.middle, 5);
+    assert_near(shift.low, -983);
+    assert_near(shift.high, 8);
 }
 
 static void few_values_give_no_interval(void **state)
@@ -151,6 +167,15 @@ static void holm_adjusts_for_the_number_of_tests(void **state)
     for (size_t i = 0; i < 4; ++i) {
         assert_near(factors[i], expected[i]);
     }
+    /* None falls behind one that was smaller, and none is more than 1. */
+    double factors_of_alike[5];
+    double alike[] = {0.012, 0.01, 0.8, 0.011, 0.7};
+    assert_int_equal(sj_adjust_holm(alike, factors_of_alike, 5), SJ_OK);
+    assert_near(alike[1], 0.05);
+    assert_near(alike[3], 0.05);
+    assert_near(alike[0], 0.05);
+    assert_near(alike[4], 1);
+    assert_near(alike[2], 1);
 }
 
 static double next_random(uint64_t *random)
@@ -227,6 +252,7 @@ int main(void)
         cmocka_unit_test(equal_values_prove_nothing),
         cmocka_unit_test(p_values_equal_those_counted_out),
         cmocka_unit_test(large_sets_are_tested_alike),
+        cmocka_unit_test(ties_of_large_sets_are_taken_into_account),
         cmocka_unit_test(shift_is_the_median_difference),
         cmocka_unit_test(few_values_give_no_interval),
         cmocka_unit_test(holm_adjusts_for_the_number_of_tests),

@@ -1,5 +1,5 @@
 /* Aggregates that are written less often than blocks: whatever happens between, they come out as if
- * each commit had written them. */
+ * each commit had written them. SJ_LONG=1: of blocks twice as large. */
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -15,7 +15,13 @@
 
 #include <cmocka.h>
 
-enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 1000 };
+enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 500, LONG_EVENTS = 1000 };
+
+/* Of a block. */
+static uint32_t event_count(void)
+{
+    return getenv("SJ_LONG") != NULL ? LONG_EVENTS : EVENTS;
+}
 
 static const char notes_sql[] =
     "SELECT stored_blocks, aggregates_valid_before_block FROM sessions ORDER BY session_id";
@@ -39,7 +45,7 @@ static void put_blocks(lab_file *lab, int count)
 {
     for (int i = 0; i < count; ++i) {
         lab_file_begin(lab);
-        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
         lab_file_commit(lab);
     }
 }
@@ -167,7 +173,7 @@ static void a_batch_rolled_back_leaves_the_others_to_be_summed(void **state)
     lab_file_put_metadata(lab);
     put_blocks(lab, BLOCKS - 1);
     lab_file_begin(lab);
-    frame_maker_block(&lab->maker, EVENTS, 0);
+    frame_maker_block(&lab->maker, event_count(), 0);
     sj_store_rollback(lab->store);
     lab_file_expect(lab, notes_sql, "0|1|\n");
     sj_store_maintain(lab->store);
@@ -382,7 +388,7 @@ static void leave_sessions(lab_file *lab)
         lab->maker.next_call = i % BLOCKS != 0 ? lab->maker.next_call : 0;
         lab->maker.next_event = i % BLOCKS != 0 ? lab->maker.next_event : 0;
         lab->maker.depth = i % BLOCKS != 0 ? lab->maker.depth : 0;
-        (void)frame_maker_block(&lab->maker, EVENTS, 0);
+        (void)frame_maker_block(&lab->maker, event_count(), 0);
     }
     lab->maker.session_number = SESSIONS_LEFT;
 }
@@ -456,8 +462,8 @@ static void a_session_that_cannot_be_mended_harms_no_other(void **state)
 static void put_of_both(lab_file *lab, lab_file *other, sj_slice (*more)(frame_maker *))
 {
     lab_file_begin(lab);
-    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
-    lab_file_put(other, frame_maker_block(&other->maker, EVENTS, 0));
+    lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
+    lab_file_put(other, frame_maker_block(&other->maker, event_count(), 0));
     if (more != NULL) {
         lab_file_put(lab, more(&lab->maker));
     }
@@ -515,7 +521,7 @@ static void put_small_blocks(lab_file *lab, lab_file *other, int count)
 {
     for (int i = 0; i < count; ++i) {
         lab_file_begin(lab);
-        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+        lab_file_put(lab, frame_maker_block(&lab->maker, event_count(), 0));
         lab_file_put(other, frame_maker_block(&other->maker, 10, 0));
         lab_file_commit(lab);
     }

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
                        mappings, start_attach)
-from sojourn_testing import PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, children, main, wait_for
 
 
 def refused(sojourn, pid, words, code=1):
@@ -152,7 +152,7 @@ def test(sojourn, arguments):
 
     for command, words in (
         ([static, "wait"], ["statically linked"]),
-        ([sys.executable, "-c", SECCOMP], ["seccomp", "sojourn record"]),
+        ([sys.executable, os.path.join(SAMPLES, "attach/confined.py")], ["seccomp", "sojourn record"]),
     ):
         other = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
         check(other.stdout.readline() != b"", f"{command} did not start")
@@ -189,17 +189,5 @@ def test(sojourn, arguments):
     other.wait()
 
 
-# A filter that allows everything: what counts is that there is one.
-SECCOMP = """
-import ctypes, struct, time
-program = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
-class Filter(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]
-libc = ctypes.CDLL(None)
-libc.prctl(38, 1, 0, 0, 0)
-assert libc.prctl(22, 2, ctypes.byref(Filter(1, ctypes.addressof(program))), 0, 0) == 0
-print("ready", flush=True)
-time.sleep(600)
-"""
 
 main(test)

@@ -7,27 +7,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import run_attached, run_plain, until_met
-from sojourn_testing import IS_LONG, check, main
+from sojourn_testing import IS_LONG, SAMPLES, check, main
 
-PYTHON = """
-import collections, json, re, threading, zlib
-def work(seed, out):
-    state, words = seed, collections.Counter()
-    for i in range(4000 * ROUNDS):
-        state = (state * 1103515245 + 12345) % 2147483648
-        words[re.sub("[0-9]", "x", hex(state))] += 1
-        if i % 50 == 0:
-            state ^= zlib.crc32(json.dumps({"n": [state] * 9}).encode())
-        try:
-            [][state]
-        except IndexError:
-            state += 1
-    out[seed] = (state, sum(words.values()), max(words.values()))
-out = {}
-threads = [threading.Thread(target=work, args=(n, out)) for n in range(3)]
-[t.start() for t in threads]; [t.join() for t in threads]
-print(sorted(out.items()))
-"""
 
 
 def test(sojourn, arguments):
@@ -39,7 +20,7 @@ def test(sojourn, arguments):
     noise = sojourn.path("noise")
     for name in ("lua5.4", "python3", "sqlite3", "zstd"):
         check(shutil.which(name) is not None, f"{name} is not installed: see .ci/packages")
-    script, sql = sojourn.path("script.py"), sojourn.path("twice.sql")
+    sql = sojourn.path("twice.sql")
     with open(os.path.join(workloads, "sqlite.sql"), encoding="utf-8") as file:
         statements = file.read()
 
@@ -47,9 +28,7 @@ def test(sojourn, arguments):
         return ["lua5.4", os.path.join(workloads, "lua.lua"), str(3 * size)], None
 
     def python(size):
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(PYTHON.replace("ROUNDS", str(10 * size)))
-        return ["/usr/bin/python3", script], None
+        return ["/usr/bin/python3", os.path.join(SAMPLES, "attach/workload.py"), str(10 * size)], None
 
     def sqlite(size):
         with open(sql, "w", encoding="utf-8") as file:

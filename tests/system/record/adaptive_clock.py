@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main
+from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, main
 
 UNTIMED = 16
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -28,27 +28,10 @@ HANDLER = ["perl", "-e",
 # Waits twice: for the start of a program that was not there before, then for its work.
 LATER = ["sh", "-c", "echo ready; read line; perl -e '$| = 1; print \"ready\\n\"; <STDIN>;" + LOOP
          + "' \"$0\"; exit"]
-ROUNDS, DOUBLINGS = 60000, 6
+ROUNDS, DOUBLINGS = 20000, 8
 ATTEMPTS = 4
 JAVA = "class Adaptive { static int step(int n) { return n + 1; }" \
        " public static void main(String[] a) { int n = 0; while (n < 1000) n = step(n); System.out.print(n); } }"
-EMULATED = """
-#include <stdio.h>
-#include <stdlib.h>
-#define PART __attribute__((noipa))
-PART long leaf(long n) { return n * 5 + (n >> 3); }
-PART long jumping(long n) { return leaf(n ^ 5); }
-PART long halving(long n) { return n < 1 ? 0 : halving(n / 2) ^ n; }
-int main(int count, char **arguments)
-{
-    long sum = count;
-    for (long i = 0; i < atol(arguments[1]); i++) {
-        sum += leaf(i) + jumping(i) + halving(15);
-    }
-    printf("%ld", sum);
-    return 0;
-}
-"""
 EMULATED_CALLS = {"leaf": 2, "jumping": 1, "halving": 5}
 REFUSED = [({"java": {"classes": ["a.*"]}}, "methods of java"), ({"mono": {"lines": True}}, "methods of mono"),
            ({"objc": {"technique": "dispatch"}}, "methods of objc"), ({"zombies": {"heap": {"one_in": 100}}}, "freed memory"),
@@ -307,9 +290,7 @@ def check_java_is_told(sojourn):
 
 
 def check_emulated(sojourn):
-    source, program = sojourn.path("emulated.c"), sojourn.path("emulated")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(EMULATED)
+    source, program = os.path.join(SAMPLES, "record/emulated.c"), sojourn.path("emulated")
     subprocess.run(["aarch64-linux-gnu-gcc", "-O1", "-foptimize-sibling-calls", "-o", program, source], check=True)
     rounds, database, adaptive, stats = counted(sojourn, "emulated", [program])
     _, exact, _ = recorded(sojourn, "emulated exact", [program, rounds], [])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Java: what a program counts of its own calls equals what was recorded, under every collector and
 compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
-hundred more runs together with --libs, four with the whole JDK compiled and --libs; where methods are compiled
-before they run, those of the whole JDK.
+hundred more runs together with --libs, the first of them ten times as long and by both compilers, four with the
+whole JDK compiled and --libs; where methods are compiled before they run, those of the whole JDK.
 
 java_methods.py BUILD_FOLDER SAMPLES_FOLDER [FIRST COUNT]    FIRST, COUNT: only these of the hundred runs
 """
@@ -56,12 +56,12 @@ def summed(sojourn, database):
             for row in sojourn.sql(database, SUMS)}
 
 
-def check_counts(told, counts, label):
+def check_counts(told, counts, label, rounds=ROUNDS):
     for word, name in COUNTED.items():
         expected = int(re.search(rf"{word}=(\d+)", told)[1])
         calls = sum(counts.get(name, {}).values())
         check(calls == expected, f"{label}: {name}: {calls} recorded, {expected} printed")
-    thrown = WORKERS * ROUNDS // 3
+    thrown = WORKERS * rounds // 3
     check(counts["Counted.thrower(int)"].get("unwound") == thrown, f"{label}: {counts}")
     check("unwound" not in counts["Counted.catcher(int)"], f"{label}: {counts}")
     check(counts["Counted.main(java.lang.String[])"] == {"returned": 1}, f"{label}: {counts}")
@@ -75,15 +75,16 @@ def every_mode(sojourn, classes):
     for number, mode in enumerate(MODES):
         for libraries in ([], ["--libs"]) if number == 0 else ([],):
             database = sojourn.path(f"mode{number}{len(libraries)}.db")
-            # The second compiler's own functions, recorded, are most of a run.
-            short = ["-XX:TieredStopAtLevel=1"] if libraries and not IS_LONG else []
+            # The compilers' own functions, recorded, are most of a run.
+            is_short = libraries and not IS_LONG
+            short, rounds = (["-XX:TieredStopAtLevel=1"], ROUNDS // 10) if is_short else ([], ROUNDS)
             done, _ = sojourn.record(
-                ["java", *options_of(mode), *short, "-Xverify:all", "-cp", classes, "Counted", str(ROUNDS), str(WORKERS)],
+                ["java", *options_of(mode), *short, "-Xverify:all", "-cp", classes, "Counted", str(rounds), str(WORKERS)],
                 database, [*LOSSLESS, *libraries], text=True)
             check(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
             check(done.stderr == "", f"{mode}: the JVM says {done.stderr}")
             found = summed(sojourn, database) if libraries else recorded(sojourn, database)
-            check_counts(done.stdout, found, f"{mode} {libraries}")
+            check_counts(done.stdout, found, f"{mode} {libraries}", rounds)
             check_accounts(sojourn, database)
 
 
@@ -195,7 +196,7 @@ def compiler(sojourn, samples):
 
 
 def faults(sojourn, classes):
-    for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp")):
+    for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp") if IS_LONG else ("-Xint", "-Xcomp")):
         database = sojourn.path(f"faults{number}.db")
         done, summary = sojourn.record(
             ["java", *options_of(mode), "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,
@@ -227,34 +228,15 @@ def recorder_killed(sojourn, classes):
     check(recorder.stdout.read() == "late 42\n", "the program did not go on")
 
 
-# A JVM with virtual threads, as far as the agent can tell: JDK 17 has none, so the class is put into java.base.
-VIRTUAL = """package java.lang;
-public class VirtualThread extends Thread { public VirtualThread(Runnable run) { super(run); } }"""
-TURNS = """public class Turns {
-    static int leaf(int n) { return n + 1; }
-    static int work(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
-    public static void main(String[] words) throws Exception {
-        Thread thread = (Thread) Class.forName("java.lang.VirtualThread").getConstructor(Runnable.class)
-            .newInstance((Runnable) () -> System.out.println(work(100)));
-        thread.start();
-        thread.join();
-        System.out.println(work(10));
-    }
-}"""
-
-
-def virtual_threads(sojourn):
-    """Calls in virtual threads are counted only, and that is said; those of other threads are recorded."""
-    folder = sojourn.path("turns")
-    for path, text in (("java/lang/VirtualThread.java", VIRTUAL), ("Turns.java", TURNS)):
-        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-        with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
-            file.write(text)
-    subprocess.run(["javac", "--patch-module", f"java.base={folder}", "-d", f"{folder}/base",
-                    f"{folder}/java/lang/VirtualThread.java"], check=True, capture_output=True, timeout=PATIENCE_S)
-    subprocess.run(["javac", "-d", f"{folder}/own", f"{folder}/Turns.java"], check=True, timeout=PATIENCE_S)
+def virtual_threads(sojourn, samples, classes):
+    """Calls in virtual threads are counted only, and that is said; those of other threads are recorded. JDK 17 has
+    none: a class of that name is put into java.base, and the agent cannot tell."""
+    base = sojourn.path("base")
+    patched = os.path.join(samples, "virtual")
+    subprocess.run(["javac", "--patch-module", f"java.base={patched}", "-d", base,
+                    os.path.join(patched, "VirtualThread.java")], check=True, capture_output=True, timeout=PATIENCE_S)
     database = sojourn.path("turns.db")
-    done, _ = sojourn.record(["java", "--patch-module", f"java.base={folder}/base", "-cp", f"{folder}/own", "Turns"],
+    done, _ = sojourn.record(["java", "--patch-module", f"java.base={base}", "-cp", classes, "Turns"],
                              database, LOSSLESS, text=True)
     check((done.returncode, done.stdout) == (0, "5050\n55\n"), f"virtual threads: {done}")
     check("102 calls of Java methods in virtual threads were counted only" in done.stderr, f"virtual threads: {done.stderr}")
@@ -278,7 +260,7 @@ def test(sojourn, arguments):
     faults(sojourn, classes)
     compiler(sojourn, samples)
     recorder_killed(sojourn, classes)
-    virtual_threads(sojourn)
+    virtual_threads(sojourn, samples, classes)
 
 
 main(test)

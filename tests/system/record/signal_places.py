@@ -15,6 +15,8 @@ from sojourn_testing import check, main
 STEPPED = ([], ["--profile"], ["--library-calls"])
 # Probes of counted calls try again where a handler's records came in between: not at each instruction.
 THROWN = (*STEPPED, ["--clock", "adaptive"])
+# The functions that are stepped through: an unwinder that is part of the program is not recorded.
+TINY = ["--function", "leaf", "--function", "middle"]
 
 
 def run_plain(command):
@@ -69,13 +71,42 @@ def test_attached(sojourn, samples):
         check(process.wait() == 0 and said == b"rounds 1, failed 0, outside 0, own 1, unlike 0\n", f"it said {said}")
 
 
+def start_attach(sojourn, pid, options=()):
+    return subprocess.Popen([sojourn.program, "attach", str(pid), "-q", "-o", sojourn.path("steps.db"), *options])
+
+
+def test_unwinders(sojourn, samples):
+    """Other unwinders than that of the C library's backtrace() come through stubs to main, too."""
+    for unwinder in ("static", "iterates", "musl"):
+        command = [os.path.join(samples, f"signal_places_{unwinder}"), "raw"]
+        plain = run_plain(command)
+        done, _ = sojourn.record(command, sojourn.path("unwinders.db"), TINY)
+        check((done.returncode, done.stdout) == (plain.returncode, plain.stdout),
+              f"{command}: {done} instead of {plain.stdout}")
+
+
+def test_unwinders_attached(sojourn, samples):
+    for unwinder in ("", "_static", "_iterates"):
+        command = [os.path.join(samples, f"signal_places{unwinder}"), "attached_raw"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            check(process.stdout.readline() == b"ready\n", "it does not begin")
+            before = code_bytes(process.pid)
+            with start_attach(sojourn, process.pid, TINY) as recorder:
+                check(process.stdout.readline() == b"stepped\n", "no step came to a stub")
+                recorder.send_signal(signal.SIGINT)
+            check_left(before, process.pid, "the program")
+            process.send_signal(signal.SIGTERM)
+            said = process.stdout.read()
+            check(process.wait() == 0 and said == b"raw: cut 0\n", f"{command}: it said {said}")
+
+
 def hold_and_leave(sojourn, samples):
     """A handler that the C library does not know of, with a restorer of its own, has interrupted a stub, and
     returns there when the recording is over."""
     command = [os.path.join(samples, "signal_places"), "held"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         check(process.stdout.readline() == b"ready\n", "it does not begin")
-        with subprocess.Popen([sojourn.program, "attach", str(process.pid), "-q", "-o", sojourn.path("held.db")]) as recorder:
+        with start_attach(sojourn, process.pid) as recorder:
             check(process.stdout.readline() == b"held\n", "no step came to a stub")
             recorder.send_signal(signal.SIGINT)
         said, _ = process.communicate(b"on")
@@ -92,6 +123,8 @@ def test(sojourn, arguments):
     test_counts(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
+    test_unwinders(sojourn, arguments[0])
+    test_unwinders_attached(sojourn, arguments[0])
     test_held(sojourn, arguments[0])
 
 

@@ -11,30 +11,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, check, main, sample_text
 
-SOURCE = """#include <stdio.h>
-
-__attribute__((noinline)) static int leaf(int n)
-{
-    volatile int sum = 0;
-    for (int i = 0; i < n; i++) {
-        sum += i;
-    }
-    return sum;
-}
-
-__attribute__((noinline)) int outer(int n)
-{
-    return leaf(n) + 1;
-}
-
-int main(void)
-{
-    printf("%d\\n", outer(3));
-    return 0;
-}
-"""
+SOURCE = sample_text("record/source_lines.c")
 LINES = {"leaf": 3, "outer": 12, "main": 17}
 
 

@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import EMULATOR, PATIENCE_S, check, check_accounts, main
 
-ROUNDS = 20000
+ROUNDS = 4000
 CALLS = {"tail_start": 2 * ROUNDS, "tail_chain": ROUNDS, "tail_maybe": ROUNDS, "tail_to_loop": ROUNDS,
          "tail_loop": ROUNDS, "tail_end": 5 * ROUNDS // 2, "main": 1}
 # Who jumps to whom, and how often.
@@ -51,9 +51,10 @@ def jumps(rows, program):
     return found
 
 
-def record(sojourn, program, label, options=()):
+def record(sojourn, command, label, options=()):
+    program = command[0]
     database = sojourn.path(f"{os.path.basename(program)}-{label}.db")
-    done, _ = sojourn.record([program], database, ["--block-ms", "10000", *options])
+    done, _ = sojourn.record(command, database, ["--block-ms", "10000", *options])
     check(done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr.decode()}")
     check_accounts(sojourn, database)
     counts = {row["name"]: row["calls"] for row in sojourn.sql(database, COUNTS)}
@@ -65,7 +66,7 @@ def test_forms(sojourn, program, rounds, forms):
     """Every form of jump leads to its callee; what is called after a jump to unhooked code is none."""
     emulator = EMULATOR if "aarch64" in program else []
     plain = subprocess.run([*emulator, program], capture_output=True, check=True, timeout=PATIENCE_S)
-    output, counts, rows = record(sojourn, program, "all", ["--libs", "--exclude", "unhooked_leaf"])
+    output, counts, rows = record(sojourn, [program], "all", ["--libs", "--exclude", "unhooked_leaf"])
     check(output == plain.stdout, f"{program} said {output}, not {plain.stdout}")
     names = {name for name in counts if FORM_NAME.match(name)} - {"packed_leaf"}
     check(len(names) == forms, f"{program} has {len(names)} forms: {sorted(names)}")
@@ -79,11 +80,11 @@ def test(sojourn, arguments):
     test_forms(sojourn, forms, 300, 31)
     test_forms(sojourn, emulated_forms, 100, 20)
     for program in programs:
-        output, counts, rows = record(sojourn, program, "all")
+        output, counts, rows = record(sojourn, [program, str(ROUNDS)], "all")
         check(counts == CALLS, f"{program}: calls {counts}")
         found = jumps(rows, program)
         check(found == JUMPS, f"{program}: tail calls {found}")
-        free, counts, _ = record(sojourn, program, "free", ["--exclude", "tail_end", "--exclude", "tail_loop"])
+        free, counts, _ = record(sojourn, [program, str(ROUNDS)], "free", ["--exclude", "tail_end", "--exclude", "tail_loop"])
         check(free == output, f"{program} said {free}, not {output}")
         expected = {name: calls for name, calls in CALLS.items() if name not in CALLEES}
         check(counts == expected, f"{program}, without those jumped to: {counts}")

@@ -149,10 +149,20 @@ def start_attach(sojourn, pid, database, options=()):
     return process
 
 
+def has_agent(pid):
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+            return "libsojourn-agent" in file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def wait_until_recorded(sojourn, pid, recorder):
     def is_recorded():
         if recorder.poll() is not None:
             check(False, f"the recorder ended with {recorder.returncode}: {recorder.communicate()}")
+        if not has_agent(pid):  # asking `ps` is a process each time
+            return None
         listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
         return re.search(rf"^ *{pid} .*recorded: ", listed, re.M)
 

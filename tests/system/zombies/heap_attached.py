@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from attaching import (Target, check_same, code_bytes, look, run_plain, set_policy, start_attach, tells_of_an_end,
                        until_met)
 from heap_mistakes import FOUND, HEAP, MORE
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, SAMPLES, check, main
 
 WATCH = ["--profile", "--exclude", "*", "--zombies", "heap"]
 THREAD = 13  # the C library keeps what it allocated for a thread
@@ -193,32 +193,17 @@ def test_share(sojourn, program):
     check(rows == [{"watched": 0}], f"{rows}")
 
 
-PYTHON = """
-import hashlib, json, re, threading
-def work(seed, out):
-    digest = hashlib.sha256()
-    for i in range(ROUNDS):
-        text = json.dumps({"n": [seed * i] * (i % 60), "t": "x" * (i % 3000)})
-        digest.update(re.sub("[0-9]", "y", text).encode())
-        json.loads(text)
-    out[seed] = digest.hexdigest()
-out = {}
-threads = [threading.Thread(target=work, args=(n, out)) for n in range(3)]
-[t.start() for t in threads]; [t.join() for t in threads]
-print(sorted(out.items()))
-"""
 
 
 def test_programs(sojourn, chance):
     """Programs that nobody here wrote are watched again and again; they say the same."""
-    script, database = sojourn.path("script.py"), sojourn.path("programs.db")
+    database = sojourn.path("programs.db")
     policy = write_policy(sojourn, "some", one_in=20, blocks=500)
-    command = ["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", script]
+    command = ["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", os.path.join(SAMPLES, "zombies/blocks.py")]
+    rounds = 40000 if os.environ.get("SJ_LONG") else 6000
 
     def watched(size):
-        with open(script, "w", encoding="utf-8") as file:
-            file.write(PYTHON.replace("ROUNDS", str((40000 if os.environ.get("SJ_LONG") else 6000) * size)))
-        return watch_program(sojourn, command, database, policy, chance)
+        return watch_program(sojourn, [*command, str(rounds * size)], database, policy, chance)
 
     until_met(watched)
 

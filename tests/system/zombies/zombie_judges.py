@@ -20,7 +20,7 @@ from judge_git import history
 from judge_sqlite import SCRIPT
 from judging import IS_LONG, mask, need, without_losses
 from objc_trees import gnustep_tools
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, main, wait_for
 
 HEAP = {
     "sampled": {"heap": {"one_in": 5000, "blocks": 512}},
@@ -32,18 +32,6 @@ OBJECTS = {
     "history": {"objc": {"system": True, "history": True, "queue": {"objects": 5000}}},
     "both": {"objc": {"system": True}, "heap": {"one_in": 50, "blocks": 8000}},
 }
-PYTHON = """
-import collections, ctypes, gc, itertools, json, re, subprocess, sys, threading, zlib
-total = 0
-for i in range({rounds}):
-    text = json.dumps({{'n': list(range(i % 60)), 't': 'x' * (i % 3000)}})
-    total += len(re.sub('[0-9]', 'y', text)) + len(zlib.compress(text.encode()))
-    gc.collect() if i % 100 == 0 else None
-threads = [threading.Thread(target=lambda: sorted(str(i) for i in range(2000))) for _ in range(4)]
-[thread.start() for thread in threads], [thread.join() for thread in threads]
-print(total, subprocess.run([sys.executable, '-c', 'print(sum(range(10)))'], capture_output=True).stdout)
-sys.exit(3)
-"""
 GDB = ["set debuginfod enabled off", "set breakpoint pending off", "set print thread-events off",
        "info functions throw", "print nosuch", "break main", "run 3", "backtrace", "continue", "print 6 * 7"]
 
@@ -105,7 +93,7 @@ class Judge:
 def judge_python(sojourn, _):
     need("/usr/bin/python3")
     rounds = 4000 if IS_LONG else 150
-    Judge(sojourn, "python3", HEAP).run(["/usr/bin/python3", "-c", PYTHON.format(rounds=rounds)], least=100)
+    Judge(sojourn, "python3", HEAP).run(["/usr/bin/python3", os.path.join(SAMPLES, "zombies/judged.py"), str(rounds)], least=100)
 
 
 def judge_sqlite(sojourn, _):

@@ -2,7 +2,8 @@
 """Classes with probes, and with values, pass the JVM's full verification and do what they did without.
 
 rewritten_classes.py REWRITER SOURCES WORK_FOLDER: first the sample of every shape of code, then the whole
-compiler of the JDK (some 1,600 classes), compiling the sample. -Xcomp compiles what has probes; SJ_LONG=1: the classes of the JDK, too.
+compiler of the JDK (some 1,600 classes), compiling the sample, which is mixed mode. -Xcomp compiles what has
+probes; SJ_LONG=1: the classes of the JDK, too, and every way of rewriting in every mode of the JVM.
 """
 import os
 import re
@@ -12,8 +13,14 @@ import sys
 
 REWRITER, SOURCES, WORK = sys.argv[1:4]
 LARGE_ID = 100000  # does not fit into an instruction: the class gets constants
-OWN_CLASSES = () if os.environ.get("SJ_LONG") else ("-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Shapes*::*")
-MODES = (("-Xint",), ("-Xcomp", *OWN_CLASSES), ("-Xmixed",))
+IS_LONG = bool(os.environ.get("SJ_LONG"))
+OWN_CLASSES = () if IS_LONG else ("-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,Shapes*::*")
+INTERPRETED, COMPILED, MIXED = ("-Xint",), ("-Xcomp", *OWN_CLASSES), ("-Xmixed",)
+# (numbers and options of the probes, modes); by default each number and each option in both modes.
+WAYS = [((1,), (INTERPRETED,)), ((LARGE_ID,), (COMPILED,)), ((1, "values"), (COMPILED,)),
+        ((LARGE_ID, "values"), (INTERPRETED,))]
+if IS_LONG:
+    WAYS = [(way, (INTERPRETED, COMPILED, MIXED)) for way, _ in WAYS]
 # For runs that prepare: an early end is worth more than fast code.
 JAVAC = ("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
@@ -54,10 +61,10 @@ def check_sample(probe):
     classes = os.path.join(WORK, "shapes")
     run(*JAVAC, "-d", classes, os.path.join(SOURCES, "Shapes.java"))
     plain = run("java", "-cp", classes, "Shapes").stdout
-    for first, *options in ((1,), (LARGE_ID,), (1, "values"), (LARGE_ID, "values")):
+    for (first, *options), modes in WAYS:
         probed = os.path.join(WORK, f"shapes-{first}-{len(options)}")
         rewrite_tree(classes, probed, first, *options)
-        for mode in MODES:
+        for mode in modes:
             done = run("java", "-Xverify:all", *mode, f"-Xbootclasspath/a:{probe}", "-cp", probed, "Shapes")
             if done.stdout != plain:
                 sys.exit(f"{mode[0]}: {done.stdout} instead of {plain}")

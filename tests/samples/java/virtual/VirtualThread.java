@@ -1,0 +1,2 @@
+package java.lang;
+public class VirtualThread extends Thread { public VirtualThread(Runnable run) { super(run); } }
