@@ -371,6 +371,7 @@ static void detach_processes(sj_recording *recording)
             snprintf(summary->detach_problem, sizeof(summary->detach_problem), "%.250s",
                      error.text);
         }
+        sj_left_processes_note_overwritten(recording, pids[i], &report);
         if (pids[i] == recording->options.attach_pid) {
             summary->detach = report;
             summary->replaced =

@@ -105,9 +105,9 @@ static void set_action(int number, void (*handler)(int, siginfo_t *, void *), in
     }
 }
 
-/* Installed past the C library, with a restorer of its own. */
-__asm__(".text\nown_restorer: movq $15, %rax\nsyscall\n");
-extern const char own_restorer[];
+/* Installed past the C library, with a restorer of its own, which debuggers know by its name. */
+__asm__(".text\n__restore_rt: movq $15, %rax\nsyscall\n");
+extern const char own_restorer[] __asm__("__restore_rt");
 
 static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
 {

@@ -1,5 +1,6 @@
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
+#include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/stub_notes.h"
@@ -402,6 +403,7 @@ void sj_hooks_forget(sj_hooked_module *module)
 {
     if (module->stubs != NULL) {
         sj_stub_areas_remove(module->stubs);
+        sj_debugger_remove(module->stubs);
         (void)sj_sys_unmap(module->stubs, module->stubs_bytes);
     }
     if (module->changes != NULL) {
@@ -424,6 +426,7 @@ static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
     sj_code_emit_trampoline(&emitter, target);
     sj_stub_notes_finish(&notes, MAP, (uint32_t)(emitter.at - notes.area));
     sj_stub_areas_add(area, PAGE);
+    sj_debugger_add(area);
     sj_arch_sync_code((uint64_t)(uintptr_t)area, PAGE);
 }
 

@@ -11,6 +11,7 @@
  * another name and renamed, so it is whole. */
 #include "agent/inproc/hooks/ready.h"
 
+#include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/stub_notes.h"
@@ -208,6 +209,7 @@ static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *mo
     write_trampolines(area);
     sj_stub_notes_write_unwind(area);
     sj_stub_areas_add(area, header->stubs_bytes);
+    sj_debugger_add(area);
     sj_arch_sync_code(place, header->stubs_bytes);
     return sj_sys_protect(area, header->stubs_bytes, PROT_READ | PROT_EXEC) == 0;
 }

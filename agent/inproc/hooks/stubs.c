@@ -7,6 +7,7 @@
  * area, and one to write.
  */
 #include "agent/abi/record.h"
+#include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/stub_notes.h"
@@ -686,6 +687,9 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     module->stubs = area;
     module->stubs_bytes = layout.bytes;
     sj_stub_areas_add(area, layout.bytes);
+    if (!sj_is_generated(application)) {
+        sj_debugger_add(area);
+    }
     sj_arch_sync_code((uint64_t)(uintptr_t)area, layout.bytes);
     return sj_sys_protect(area, layout.bytes, PROT_READ | PROT_EXEC) == 0 ? SJ_OK : SJ_EPERM;
 }

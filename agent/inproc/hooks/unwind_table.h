@@ -6,7 +6,11 @@
 
 #include <stdint.h>
 
-enum { SJ_UNWIND_TABLE_BYTES = 400 };
+enum {
+    SJ_UNWIND_TABLE_BYTES = 400,
+    SJ_UNWIND_INDEX_BYTES = 24, /* of them, the index */
+    SJ_UNWIND_FRAMES_BYTES = SJ_UNWIND_TABLE_BYTES - SJ_UNWIND_INDEX_BYTES
+};
 
 /* sj_unwind_table_write writes the tables of the area at `area`, whose head is complete, to `at`
  * in its first 2 GiB, SJ_UNWIND_TABLE_BYTES at most, and returns how many: first the index

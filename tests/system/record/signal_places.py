@@ -4,13 +4,14 @@ and probes is one of the program's and can be unwound to main, faults can be men
 thrown, and attaching and leaving leaves the kernel the program's own handlers.
 signal_places.py BUILD_FOLDER SAMPLES"""
 import os
+import re
 import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import attach, check_left, code_bytes
-from sojourn_testing import check, main
+from sojourn_testing import PATIENCE_S, check, children, main
 
 STEPPED = ([], ["--profile"], ["--library-calls"])
 # Probes of counted calls try again where a handler's records came in between: not at each instruction.
@@ -100,22 +101,52 @@ def test_unwinders_attached(sojourn, samples):
             check(process.wait() == 0 and said == b"raw: cut 0\n", f"{command}: it said {said}")
 
 
-def hold_and_leave(sojourn, samples):
+def frames_by_gdb(*arguments):
+    """The functions that gdb names, of a process or a core file."""
+    done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "backtrace", *arguments],
+                          capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return re.findall(r"^#\d+ .*?(\w+) \(", done.stdout, re.M), done
+
+
+def check_frames(sojourn, pid, program, what):
+    """From a handler that has interrupted a stub, gdb comes to main, in the process and in its core file."""
+    core = sojourn.path("core")
+    for arguments in (["-ex", f"generate-core-file {core}", "-p", str(pid)], [program, core]):
+        frames, done = frames_by_gdb(*arguments)
+        check("hold" in frames and "main" in frames and {"leaf", "middle"} & set(frames[frames.index("hold"):]),
+              f"{what}: gdb {arguments} shows {done}")
+
+
+def test_debugger(sojourn, samples):
+    program = os.path.join(samples, "signal_places")
+    with subprocess.Popen([sojourn.program, "record", "-q", "-o", sojourn.path("gdb.db"), "--", program, "held"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
+        check(recorder.stdout.readline() == b"ready\n" and recorder.stdout.readline() == b"held\n", "no step came to a stub")
+        check_frames(sojourn, children(recorder.pid)[0], program, "recorded")
+        said, _ = recorder.communicate(b"on")
+        check(said == b"held: sum 6560\n", f"the program said {said}")
+
+
+def hold_and_leave(sojourn, samples, is_debugged):
     """A handler that the C library does not know of, with a restorer of its own, has interrupted a stub, and
     returns there when the recording is over."""
     command = [os.path.join(samples, "signal_places"), "held"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         check(process.stdout.readline() == b"ready\n", "it does not begin")
         with start_attach(sojourn, process.pid) as recorder:
-            check(process.stdout.readline() == b"held\n", "no step came to a stub")
-            recorder.send_signal(signal.SIGINT)
+            try:
+                check(process.stdout.readline() == b"held\n", "no step came to a stub")
+                if is_debugged:
+                    check_frames(sojourn, process.pid, command[0], "attached")
+            finally:
+                recorder.send_signal(signal.SIGINT)
         said, _ = process.communicate(b"on")
         check((process.returncode, said) == (0, b"held: sum 6560\n"), f"{process.returncode}: {said}")
 
 
 def test_held(sojourn, samples):
-    for _ in range(4):
-        hold_and_leave(sojourn, samples)
+    for number in range(4):
+        hold_and_leave(sojourn, samples, number == 0)
 
 
 def test(sojourn, arguments):
@@ -126,6 +157,7 @@ def test(sojourn, arguments):
     test_unwinders(sojourn, arguments[0])
     test_unwinders_attached(sojourn, arguments[0])
     test_held(sojourn, arguments[0])
+    test_debugger(sojourn, arguments[0])
 
 
 if __name__ == "__main__":

@@ -44,9 +44,12 @@ def check(condition, message):
 def wait_for(what, condition, seconds=PATIENCE_S):
     """Returns what the condition gives, as soon as that is true; `what` is a text, or gives one."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not (value := condition()):
-        check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
-        time.sleep(0.02)
+        now = time.monotonic()
+        check(now < deadline, f"waited in vain: {what() if callable(what) else what}")
+        time.sleep(min(max(0.02, 3 * (now - asked)), 0.1))  # asking is often a process: most of the time is left to others
+        asked = time.monotonic()
     return value
 
 

@@ -224,8 +224,8 @@ static uint8_t *put_description(table_writer *writer, const uint8_t *common)
 
 uint32_t sj_unwind_table_write(const void *area, uint8_t *at)
 {
-    enum { INDEX_BYTES = 24, RELATIVE = 0x1b, COUNT = 0x03, TABLE = 0x3b };
-    table_writer out = {.at = at + INDEX_BYTES, .area = (uint64_t)(uintptr_t)area};
+    enum { RELATIVE = 0x1b, COUNT = 0x03, TABLE = 0x3b };
+    table_writer out = {.at = at + SJ_UNWIND_INDEX_BYTES, .area = (uint64_t)(uintptr_t)area};
     table_writer *writer = &out;
     memcpy(&writer->head, (const uint8_t *)area + SJ_STUB_AREA_OFFSET, sizeof(writer->head));
     const uint64_t index = (uint64_t)(uintptr_t)at;
