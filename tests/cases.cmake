@@ -76,9 +76,11 @@ function(sj_sets_of name kind out)
     set(${out} ${sets} PARENT_SCOPE)
 endfunction()
 
-# sj_weigh(NAME) tells ctest how much of a core the test is busy with, and to start long ones first.
+# sj_weigh(NAME) tells ctest how much of a core the test is busy with, and to start long ones first. One
+# without a row in costs.txt is started early: at the end it could keep a core idle.
 function(sj_weigh name)
     set(slots 2)
+    set_property(TEST ${name} PROPERTY COST 10000)
     if(DEFINED SJ_CPU_MS_OF_${name})
         set_property(TEST ${name} PROPERTY COST ${SJ_CPU_MS_OF_${name}})
     endif()

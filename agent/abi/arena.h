@@ -30,6 +30,7 @@
 #ifndef SJ_AGENT_ABI_ARENA_H
 #define SJ_AGENT_ABI_ARENA_H
 
+#include "agent/abi/overwritten.h"
 #include "proto/base/ids.h"
 
 #include <stdatomic.h>
@@ -207,6 +208,7 @@ typedef struct sj_arena_header {
         pages_refused;        /* requests for memory of the file that its file system refused */
     _Atomic uint32_t is_full; /* the last one was refused */
     _Atomic uint32_t forks_unannounced; /* children that were forked past the agent's handlers */
+    sj_overwritten overwritten; /* found when the program ended; written before SJ_ARENA_ENDED */
 } sj_arena_header;
 
 /* A mark of the app (sojourn.h): slots are used round robin. */

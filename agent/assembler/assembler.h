@@ -139,16 +139,17 @@ SJ_MUST_CHECK sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_t
  * and in each stream, blocks taken in order: first_event + event_count + lost_events is the next
  * first_event; first_call + call_count + lost_calls the next first_call. */
 typedef struct sj_assembler_counters {
-    uint64_t records;     /* fed */
-    uint64_t calls;       /* entries seen */
-    uint64_t preopened;   /* among `calls`: open before recording, so without a record */
-    uint64_t returned;    /* exits that ended their call */
-    uint64_t jumped;      /* exits by a tail call */
-    uint64_t landed;      /* calls with such an exit that have ended, in whatever way */
-    uint64_t unwound;     /* calls ended by a throw or a longjmp */
-    uint64_t thrown;      /* exits that say so: of calls of a runtime that an exception left */
-    uint64_t overtaken;   /* exits of calls that were among `unwound`: they went on in the runtime
-                             that unwound the managed call below them */
+    uint64_t records;       /* fed */
+    uint64_t calls;         /* entries seen */
+    uint64_t preopened;     /* among `calls`: open before recording, so without a record */
+    uint64_t returned;      /* exits that ended their call */
+    uint64_t jumped;        /* exits by a tail call */
+    uint64_t landed;        /* calls with such an exit that have ended, in whatever way */
+    uint64_t unwound;       /* calls ended by a throw or a longjmp */
+    uint64_t thrown;        /* exits that say so: of calls of a runtime that an exception left */
+    uint64_t longest_throw; /* most of those, managed ones, one after the other */
+    uint64_t overtaken;     /* exits of calls that were among `unwound`: they went on in the runtime
+                               that unwound the managed call below them */
     uint64_t interrupted; /* exits by an exception that hit a frame before it had told of its entry,
                              or after its exit, or that has no hooks; exits that are excused */
     uint64_t truncated;   /* the same as `unwound`, after a gap */

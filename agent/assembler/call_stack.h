@@ -68,6 +68,9 @@ typedef struct sj_call_stack {
      * They may have ended together since (sj_managed_pending). */
     uint32_t thrown_depth;
     uint64_t thrown_call; /* that of the last exit that says that an exception left it */
+    uint64_t thrown_next; /* the next call, and */
+    uint32_t thrown_left; /* the depth, behind that exit */
+    uint32_t thrown_run;  /* managed calls that exceptions left one after the other until then */
 
     /* The last native calls that ended so although they went on, a ring: their own exits still
      * come.

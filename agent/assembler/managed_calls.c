@@ -82,6 +82,16 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
     return depth < stream->depth;
 }
 
+/* count_throw counts the exits in a row that an exception has caused, with nothing between. */
+static void count_throw(sj_call_stack *stream)
+{
+    const bool goes_on = stream->thrown_run != 0 && stream->thrown_next == stream->next_call &&
+                         stream->thrown_left == stream->depth;
+    uint64_t *longest = &stream->context->counters.longest_throw;
+    stream->thrown_run = goes_on ? stream->thrown_run + 1 : 1;
+    *longest = stream->thrown_run > *longest ? stream->thrown_run : *longest;
+}
+
 static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t how,
                               uint64_t ticks)
 {
@@ -101,10 +111,16 @@ static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t
         stream->context->counters.thrown++;
         return SJ_OK;
     }
+    if (how == SJ_MANAGED_THROWN) {
+        count_throw(stream);
+    }
     while (stream->depth > depth) {
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
     }
-    return sj_call_stack_throw(stream, ticks);
+    const sj_status status = sj_call_stack_throw(stream, ticks);
+    stream->thrown_next = stream->next_call;
+    stream->thrown_left = stream->depth;
+    return status;
 }
 
 sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t stack, uint64_t ticks)

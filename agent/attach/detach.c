@@ -12,6 +12,7 @@
 #include "agent/attach/detach.h"
 #include "agent/attach/quiescence.h"
 #include "agent/attach/return_slots.h"
+#include "agent/attach/room_waiters.h"
 #include "agent/attach/stop_clock.h"
 #include "agent/host/clock.h"
 #include "agent/livepatch/jvm_request.h"
@@ -34,6 +35,7 @@ enum { ATTEMPTS = 200, PAUSE_NS = 2000000, CALL_TIMEOUT_MS = 30000, ALONE_MS = 1
 #define SECOND_NS UINT64_C(1000000000)
 #define RESTORE_NS (10 * SECOND_NS)
 #define LEAVE_NS (2 * SECOND_NS) /* for each step */
+#define ROOM_NS (10 * SECOND_NS) /* a thread waits so long for room, at most */
 
 typedef struct detaching {
     sj_tracee target;
@@ -59,6 +61,15 @@ static void pause_between(const detaching *detach, uint32_t attempt)
 static bool is_due(uint32_t attempt, uint64_t deadline_ns)
 {
     return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+}
+
+/* may_leave: one more attempt of a step of leaving. A thread that waits for room leaves the agent
+ * when the drain has come to its records, or when its wait is over. */
+static bool may_leave(const detaching *detach, uint32_t attempt, uint64_t deadline_ns)
+{
+    return is_due(attempt, deadline_ns) ||
+           (sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns + ROOM_NS &&
+            sj_room_waiters_exist(&detach->target, &detach->agent.state));
 }
 
 static void record_stop(detaching *detach, sj_stop_clock *clock)
@@ -101,6 +112,19 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
                            &yes, sizeof(yes));
 }
 
+/* list_overwritten names the functions whose hooks the program has overwritten. What it may have
+ * copied elsewhere leads to their stubs, so that those stay. */
+static void list_overwritten(detaching *detach)
+{
+    const sj_text_change *change = &detach->choice.change;
+    detach->report->overwritten = (sj_overwritten){0};
+    for (size_t i = 0; i < change->count; i++) {
+        if (change->patches[i].is_foreign && change->patches[i].group < SJ_HOOK_REPLACED) {
+            sj_overwritten_add(&detach->report->overwritten, change->patches[i].group);
+        }
+    }
+}
+
 /* restore_text takes every change back; what could not be is counted. */
 static sj_status restore_text(detaching *detach, sj_error *error)
 {
@@ -121,13 +145,14 @@ static sj_status restore_text(detaching *detach, sj_error *error)
             sj_tracee_resume_all(&detach->target);
             record_stop(detach, &clock);
             /* A thread that could not be moved out of a window may be elsewhere a moment later. */
-            status = status == SJ_OK && done.refused != 0 ? SJ_EAGAIN : status;
+            status = status == SJ_OK && done.refused != done.foreign ? SJ_EAGAIN : status;
         }
         if (status != SJ_OK) {
             pause_between(detach, i);
         }
     }
     detach->report->kept = done.refused;
+    list_overwritten(detach);
     return status == SJ_OK || done.refused != 0
                ? SJ_OK
                : sj_fail(error, status, "the text of process %d cannot be restored now: %s",
@@ -156,7 +181,7 @@ static sj_status call_when_left(detaching *detach, const char *function)
     sj_status status = SJ_EAGAIN;
     bool is_read = false;
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, deadline_ns); i++) {
         sj_stop_clock clock;
         pause_between(detach, i);
         is_read = (is_read && sj_remote_agent_is_unchanged(target, &detach->agent)) ||
@@ -224,7 +249,7 @@ static sj_status call_quietly(detaching *detach, const sj_inferior_call *call)
     sj_tracee *target = &detach->target;
     sj_status status = SJ_EAGAIN;
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, deadline_ns); i++) {
         size_t thread = 0;
         sj_stop_clock clock;
         pause_between(detach, i);

@@ -4,6 +4,7 @@
 #ifndef SJ_AGENT_ATTACH_DETACH_H
 #define SJ_AGENT_ATTACH_DETACH_H
 
+#include "agent/abi/overwritten.h"
 #include "proto/base/error.h"
 #include "proto/base/ids.h"
 
@@ -16,8 +17,10 @@ typedef struct sj_detach_process_report {
     uint64_t stopped_ns;     /* the longest stop of all threads */
     uint64_t stopped_cpu_ns; /* of that: CPU time of the tracer */
     uint32_t restored;       /* ranges of text */
-    uint32_t kept;           /* ranges that could not be restored: a thread stands in them */
-    uint64_t left_bytes;     /* of mappings that stay: frames in flight, or an agent that stays */
+    uint32_t kept;           /* ranges that could not be restored: a thread stands in them, or the
+                                program has overwritten them */
+    sj_overwritten overwritten; /* functions with such, whose other hooks stay, too */
+    uint64_t left_bytes; /* of mappings that stay: frames in flight, or an agent that stays */
     uint64_t
         message_stubs;    /* of a runtime's dispatcher, which stay: the program may have kept any */
     uint64_t heap_blocks; /* guarded ones that the program has: what frees them stays redirected */

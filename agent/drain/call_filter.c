@@ -2,14 +2,13 @@
 
 #include "agent/assembler/managed_calls.h"
 #include "agent/assembler/tail_calls.h"
+#include "agent/drain/call_filter_state.h"
 #include "agent/drain/governed_calls.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
 
 enum { OUTPUT_RECORDS = 4096 /* least room */ };
-#define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
-
 static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
                                uint64_t now_ticks);
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
@@ -17,12 +16,6 @@ static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
 static bool is_value(const sj_record *record)
 {
     return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
-}
-
-/* whole_ticks extends a time of records that were made by `now_ticks`. */
-static uint64_t whole_ticks(uint64_t now_ticks, uint64_t ticks48)
-{
-    return now_ticks - ((now_ticks - ticks48) & TICKS48_MASK);
 }
 
 /* record_open reports open calls that have no exit any more to the assembler. */
@@ -76,7 +69,7 @@ static size_t count_before(const sj_record *records, size_t count, uint64_t tick
     size_t before = 0;
     while (before < count &&
            (is_value(&records[before]) ||
-            whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
+            sj_filter_whole_ticks(now_ticks, sj_record_ticks48(&records[before])) < ticks)) {
         before++;
     }
     while (before < count && before > 0 && is_value(&records[before - 1])) {
@@ -105,32 +98,6 @@ static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *rec
     }
     return SJ_OK;
 }
-
-/* What becomes of an open call. */
-typedef enum call_state {
-    CALL_PASSED = 0, /* the assembler has its ENTER */
-    CALL_HELD = 1,   /* it waits until it has lasted long enough */
-    CALL_DROPPED = 2 /* counted only */
-} call_state;
-
-struct sj_filtered_call {
-    sj_record enter;
-    uint64_t stack;
-    uint64_t ticks48;
-    uint32_t function;
-    uint32_t triggers;
-    size_t first_value; /* of those that are held back with it */
-    size_t value_count; /* their records */
-    uint8_t state;      /* call_state */
-    uint8_t reason;     /* sj_filter_reason */
-    /* By a tail call: it goes on until what it jumped to ends (tail_calls.h). Its exit is passed on
-     * in front of the entry of a call that it jumped to; when none of those is passed on, it is
-     * passed on as a return, with the time at which the last of them ended. */
-    bool has_left;
-    bool is_head; /* of its chain */
-    bool exit_passed;
-    sj_record exit;
-};
 
 void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
                          const sj_call_filter_thread *thread)
@@ -222,12 +189,6 @@ static void pass_waiting(sj_call_filter *filter)
     filter->values.waiting_count = 0;
 }
 
-static uint64_t age(uint64_t now48, uint64_t then48)
-{
-    const uint64_t ticks = (now48 - then48) & TICKS48_MASK;
-    return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* a clock that went back */
-}
-
 /* pass_enter passes on the entry of a call, behind the exit of the one that jumped to it. */
 static void pass_enter(sj_call_filter *filter, uint32_t index)
 {
@@ -252,7 +213,7 @@ static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
     while (filter->held_from < filter->depth) {
         sj_filtered_call *call = &filter->calls[filter->held_from];
         if (call->state == CALL_HELD) {
-            if (age(now48, call->ticks48) < least) {
+            if (sj_filter_age(now48, call->ticks48) < least) {
                 return;
             }
             call->state = CALL_PASSED;
@@ -280,7 +241,7 @@ size_t sj_call_filter_count_held(const sj_call_filter *filter)
 static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
 {
     const sj_filtered_call *call = &filter->calls[--filter->depth];
-    const uint64_t duration = age(now48, call->ticks48);
+    const uint64_t duration = sj_filter_age(now48, call->ticks48);
     if (filter->held_from > filter->depth) {
         filter->held_from = filter->depth;
     }
@@ -295,7 +256,7 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
     }
     if (seen && call->triggers != 0) {
         sj_triggers_call(filter->triggers, call->triggers, duration,
-                         whole_ticks(filter->now_ticks, now48), filter->thread);
+                         sj_filter_whole_ticks(filter->now_ticks, now48), filter->thread);
     }
 }
 
@@ -527,89 +488,11 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     end_chain(filter, record);
 }
 
-static void take_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48)
-{
-    const uint64_t now = whole_ticks(filter->now_ticks, ticks48);
-    if (filter->triggers == NULL) {
-        return;
-    }
-    switch (what) {
-    case SJ_REQUEST_START:
-    case SJ_REQUEST_STOP:
-        sj_triggers_pause(filter->triggers, what == SJ_REQUEST_STOP);
-        break;
-    case SJ_REQUEST_DUMP:
-        sj_triggers_event(filter->triggers, SJ_TRIGGER_APP, "", 0, now, filter->thread);
-        break;
-    case SJ_REQUEST_VSYNC:
-        if (filter->last_tick != 0) {
-            sj_triggers_event(filter->triggers, SJ_TRIGGER_JANK, "",
-                              age(ticks48, filter->last_tick), now, filter->thread);
-        }
-        filter->last_tick = ticks48;
-        break;
-    case SJ_REQUEST_WOKE:
-        filter->woke = ticks48;
-        break;
-    case SJ_REQUEST_WAIT:
-        if (filter->woke != 0) {
-            sj_triggers_loop(filter->triggers, filter->thread_name, age(ticks48, filter->woke), now,
-                             filter->thread, &filter->judged);
-        }
-        filter->woke = 0;
-        filter->judged = 0;
-        break;
-    default:
-        break;
-    }
-}
-
-/* How long before a moment a record was made; 0: it was made later. */
-static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t until_ticks)
-{
-    const uint64_t begun = whole_ticks(filter->now_ticks, ticks48);
-    return begun < until_ticks ? until_ticks - begun : 0;
-}
-
-/* What was open at the last watch and still is was so then: an end is read later than it happened
- * where its thread waited for room, or for a processor, before it wrote the record. */
-void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
-{
-    const uint64_t seen_ticks = filter->watched_ticks;
-    filter->watched_ticks = now_ticks;
-    if (filter->triggers == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < filter->depth; i++) {
-        sj_filtered_call *call = &filter->calls[i];
-        if (call->triggers != 0) {
-            call->triggers &= ~sj_triggers_overdue(filter->triggers, call->triggers,
-                                                   open_ticks(filter, call->ticks48, seen_ticks),
-                                                   now_ticks, filter->thread);
-        }
-    }
-    if (filter->woke != 0) {
-        sj_triggers_loop(filter->triggers, filter->thread_name,
-                         open_ticks(filter, filter->woke, seen_ticks), now_ticks, filter->thread,
-                         &filter->judged);
-    }
-}
-
-/* take_mark: a trigger may start or stop recording right here. */
-static void take_mark(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
-{
-    char name[SJ_ARENA_MARK_BYTES + 1] = "";
-    const uint32_t index = (uint32_t)sj_record_stack(record) % SJ_ARENA_MARKS;
-    memcpy(name, sj_arena_view_mark(filter->view, index)->name, SJ_ARENA_MARK_BYTES);
-    sj_triggers_event(filter->triggers, SJ_TRIGGER_MARK, name, 0,
-                      whole_ticks(filter->now_ticks, ticks48), filter->thread);
-}
-
 static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
 {
     const uint32_t note = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     if (note == SJ_NOTE_REQUEST) {
-        take_request(filter, sj_record_stack(record), ticks48);
+        sj_call_filter_request(filter, sj_record_stack(record), ticks48);
         return;
     }
     if (note != SJ_NOTE_WAITED) {
@@ -621,7 +504,7 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
         end_below(filter, sj_record_stack(record), ticks48); /* none is below another stack */
     }
     if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
-        take_mark(filter, record, ticks48);
+        sj_call_filter_mark(filter, record, ticks48);
     }
 }
 
@@ -717,7 +600,7 @@ static void adopt(void *context, const sj_stack_frame *call)
     sj_filtered_call *room = room_for_call(filter);
     if (room != NULL) {
         *room = (sj_filtered_call){.stack = call->stack,
-                                   .ticks48 = call->start_ticks & TICKS48_MASK,
+                                   .ticks48 = call->start_ticks & SJ_TICKS48_MASK,
                                    .function = call->function,
                                    .first_value = filter->values.held_count,
                                    .state = CALL_PASSED,
@@ -784,7 +667,7 @@ static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
     }
     filter->output_count = 0;
     land(filter);
-    pass_held(filter, now_ticks & TICKS48_MASK, 0);
+    pass_held(filter, now_ticks & SJ_TICKS48_MASK, 0);
     pass_waiting(filter);
     if (filter->failed) {
         return SJ_ENOMEM;

@@ -42,6 +42,7 @@ typedef struct sj_drain_counters {
     uint64_t calls; /* entries that were read */
     uint64_t returned;
     uint64_t unwound;
+    uint64_t longest_throw;   /* most calls of a runtime that one exception ended, in one thread */
     uint64_t inherited_exits; /* in forked processes, of calls of the parent's: nothing is lost */
     uint64_t orphan_exits;
     uint64_t lost_calls; /* all of it: rings, torn slots, refused blocks, thread slots */

@@ -456,6 +456,9 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     process->shared->ended.handler_events += atomic_load(&header->slow_path_reentries);
     process->shared->ended.agent_cpu_ns += atomic_load(&header->agent_cpu_ns);
     process->shared->ended.salvaged_processes += is_salvaged;
+    const sj_overwritten overwritten = header->overwritten;
+    SJ_TRY(sj_registry_report_overwritten(process->shared->options.registry, process->number,
+                                          &overwritten));
     if (is_salvaged && process->shared->triggers != NULL) {
         sj_triggers_event(process->shared->triggers, SJ_TRIGGER_CRASH, "", 0, sj_clock_ticks(), 0);
     }

@@ -539,6 +539,9 @@ void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counte
     counters->calls += own.calls;
     counters->returned += own.returned;
     counters->unwound += own.unwound;
+    if (own.longest_throw > counters->longest_throw) {
+        counters->longest_throw = own.longest_throw;
+    }
     counters->inherited_exits += own.inherited_exits;
     counters->orphan_exits += own.orphan_exits;
     counters->lost_calls += own.lost_calls + own.refused_calls;

@@ -80,6 +80,18 @@ static sj_thread_counters used_between(const sj_thread_counters *before,
     return used;
 }
 
+/* The kernel counts a wait for a processor when it ends, in the step in which the thread runs
+ * again: also the part before the first look. Leaves in `used` what the thread can have done in a
+ * step of `length_ns` and in the rest before it; notes what is left in `rest_ns`. */
+static void keep_possible(sj_thread_counters *used, uint64_t length_ns, uint64_t *rest_ns)
+{
+    uint64_t left_ns = *rest_ns + length_ns;
+    used->cpu_ns = used->cpu_ns < left_ns ? used->cpu_ns : left_ns;
+    left_ns -= used->cpu_ns;
+    used->ready_ns = used->ready_ns < left_ns ? used->ready_ns : left_ns;
+    *rest_ns = left_ns - used->ready_ns;
+}
+
 static bool is_equal(const sj_thread_counters *one, const sj_thread_counters *other)
 {
     return one->cpu_ns == other->cpu_ns && one->ready_ns == other->ready_ns &&
@@ -104,11 +116,14 @@ bool sj_thread_times_note(sj_thread_times *times, sj_thread_clock *clock, uint64
                    : is_full(times);
     }
     (void)sj_thread_times_rest(times, clock, thread);
+    uint64_t rest_ns = is_same ? clock->rest_ns : 0;
     if (clock->from_ns != 0 && is_same) {
-        const sj_thread_counters used = used_between(before, &now);
+        sj_thread_counters used = used_between(before, &now);
+        keep_possible(&used, now_ns - clock->from_ns, &rest_ns);
         add_step(times, thread, clock->from_ns, now_ns, &used);
     }
-    *clock = (sj_thread_clock){.from_ns = now_ns, .seen_ns = now_ns, .counters = now};
+    *clock = (sj_thread_clock){
+        .from_ns = now_ns, .seen_ns = now_ns, .rest_ns = rest_ns, .counters = now};
     return is_full(times);
 }
 
@@ -116,6 +131,7 @@ bool sj_thread_times_rest(sj_thread_times *times, sj_thread_clock *clock, uint64
 {
     const sj_thread_counters nothing = {.has_memory = clock->counters.has_memory};
     add_step(times, thread, clock->from_ns, clock->seen_ns, &nothing);
+    clock->rest_ns += clock->seen_ns - clock->from_ns;
     clock->from_ns = clock->seen_ns;
     return is_full(times);
 }

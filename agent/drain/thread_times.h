@@ -33,6 +33,7 @@ typedef struct sj_thread_counters {
 typedef struct sj_thread_clock {
     uint64_t from_ns; /* where its next step begins, CLOCK_MONOTONIC; 0: it was never looked at */
     uint64_t seen_ns; /* it did nothing until then */
+    uint64_t rest_ns; /* of its steps so far: neither ran nor was known to wait for a processor */
     sj_thread_counters counters;
 } sj_thread_clock;
 

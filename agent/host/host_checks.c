@@ -187,7 +187,9 @@ bool sj_doctor_print(const json_t *checks, bool as_json, FILE *output)
         }
     }
     if (as_json) {
-        (void)json_dumpf(checks, output, JSON_INDENT(2));
+        json_t *rows = json_pack("{si sO}", "schema", 1, "rows", checks);
+        (void)json_dumpf(rows, output, JSON_INDENT(2));
+        json_decref(rows);
         fputc('\n', output);
     }
     return all_ok;

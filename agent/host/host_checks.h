@@ -24,7 +24,8 @@ void sj_doctor_check_agent(json_t *checks);
  * most for each of its addresses; true when it answers, and when the URL has none. */
 bool sj_doctor_check_reach(json_t *checks, const char *url);
 
-/* sj_doctor_print writes the checks as text, or as JSON; true when all are ok. */
+/* sj_doctor_print writes the checks as text, or as JSON with the checks as "rows"; true when all
+ * are ok. */
 bool sj_doctor_print(const json_t *checks, bool as_json, FILE *output);
 
 #endif

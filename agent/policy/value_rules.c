@@ -569,6 +569,12 @@ static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_
     return has;
 }
 
+bool sj_value_rules_have_room(const sj_value_rules *rules, size_t rule,
+                              const uint8_t places[SJ_PLACES_PER_FUNCTION])
+{
+    return has_place(&rules->items[rule], places);
+}
+
 void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed)
 {
     SJ_EACH_RULE (i, typed) {

@@ -216,6 +216,11 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
 /* sj_value_places_have returns whether a value is recorded of a function with these places. */
 bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t place);
 
+/* sj_value_rules_have_room returns whether what a rule is about is in the places of a function, its
+ * text as long as the rule asks. */
+bool sj_value_rules_have_room(const sj_value_rules *rules, size_t rule,
+                              const uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
 /* sj_value_rules_count_crowded_types notes for typed rules a function that has values in its debug
  * data which found no room, or less of which is recorded. */
 void sj_value_rules_count_crowded_types(sj_value_rules *rules, const sj_rule_set *typed);

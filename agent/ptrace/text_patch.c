@@ -330,14 +330,17 @@ static turn turn_of(const sj_text_patch *patch)
 
 static void check_text(patching *work)
 {
+    const uint32_t refused = work->report->refused;
     for (size_t i = 0; i < work->count; i++) {
-        const sj_text_patch *patch = &work->patches[i];
+        sj_text_patch *patch = &work->patches[i];
         const uint8_t *text = work->change->pages + work->change->places[i];
-        if (!patch->refused && memcmp(text, patch->expected, patch->bytes) != 0 &&
-            memcmp(text, patch->wanted, patch->bytes) != 0) {
+        patch->is_foreign = memcmp(text, patch->expected, patch->bytes) != 0 &&
+                            memcmp(text, patch->wanted, patch->bytes) != 0;
+        if (!patch->refused && patch->is_foreign) {
             refuse_group(work, patch->group);
         }
     }
+    work->report->foreign += work->report->refused - refused;
 }
 
 /* What is changed of one page and not yet written: no more of it is, because the rest of a page of

@@ -14,6 +14,7 @@ typedef struct sj_text_patch {
     uint8_t window;  /* bytes that no thread may stand in, >= `bytes` */
     bool is_removal; /* `expected` is a jump of ours: who stands on it has taken it */
     bool refused;    /* result: left out */
+    bool is_foreign; /* result: the text holds other bytes than expected */
     uint8_t expected[SJ_TEXT_PATCH_BYTES];
     uint8_t wanted[SJ_TEXT_PATCH_BYTES];
 } sj_text_patch;
@@ -21,7 +22,8 @@ typedef struct sj_text_patch {
 typedef struct sj_text_patch_report {
     uint32_t changed; /* patches written, those that were there already included */
     uint32_t refused;
-    uint32_t moved; /* threads and interrupted contexts that stood in a window */
+    uint32_t foreign; /* of these: left out because the text holds other bytes than expected */
+    uint32_t moved;   /* threads and interrupted contexts that stood in a window */
 } sj_text_patch_report;
 
 /* A change of the text: patches, and a copy of the pages that they lie in. */

@@ -194,10 +194,37 @@ bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
     return unwinder->came_to_end;
 }
 
+/* Linkers fold functions with the same code: one address has several names. Returns the one that
+ * the planner takes (sj_symbols_sort), so that a stack and a list of calls name a function alike: a
+ * global name before a local one, then the first in the alphabet. NULL if there is no name. */
+static const char *name_of(Dwfl_Module *module, uint64_t pc)
+{
+    GElf_Off offset = 0;
+    GElf_Sym chosen = {0};
+    const char *name = dwfl_module_addrinfo(module, pc, &offset, &chosen, NULL, NULL, NULL);
+    const int count = name != NULL ? dwfl_module_getsymtab(module) : 0;
+    bool is_local = GELF_ST_BIND(chosen.st_info) == STB_LOCAL;
+    for (int i = 1; i < count; i++) {
+        GElf_Sym symbol;
+        GElf_Addr address = 0;
+        const char *other = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
+        if (other == NULL || other[0] == '\0' || address != pc - offset ||
+            GELF_ST_TYPE(symbol.st_info) != GELF_ST_TYPE(chosen.st_info)) {
+            continue;
+        }
+        const bool other_is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
+        if (other_is_local != is_local ? is_local : strcmp(other, name) < 0) {
+            name = other;
+            is_local = other_is_local;
+        }
+    }
+    return name;
+}
+
 const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc)
 {
     Dwfl_Module *module = dwfl_addrmodule(unwinder->dwfl, pc);
-    return module != NULL ? dwfl_module_addrname(module, pc) : NULL;
+    return module != NULL ? name_of(module, pc) : NULL;
 }
 
 void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place)
@@ -208,7 +235,7 @@ void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place
     if (module == NULL) {
         return;
     }
-    place->function = dwfl_module_addrname(module, pc);
+    place->function = name_of(module, pc);
     const char *name = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &place->path, NULL);
     place->path = place->path != NULL ? place->path : name;
     if (dwfl_module_getelf(module, &bias) != NULL) {

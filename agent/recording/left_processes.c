@@ -72,6 +72,15 @@ bool sj_left_processes_exist(sj_recording *recording)
     return list.count != 0;
 }
 
+void sj_left_processes_note_overwritten(sj_recording *recording, pid_t pid,
+                                        const sj_detach_process_report *report)
+{
+    uint64_t process = 0;
+    if (sj_registry_find_process(recording->registry, pid, &process) == SJ_OK) {
+        (void)!sj_registry_report_overwritten(recording->registry, process, &report->overwritten);
+    }
+}
+
 /* take_out returns whether the process goes on and had the agent. */
 static bool take_out(sj_recording *recording, pid_t pid)
 {
@@ -83,6 +92,7 @@ static bool take_out(sj_recording *recording, pid_t pid)
         sj_tracee_lock(); /* stacks may be taken */
         status = sj_detach_process(pid, &report, &error);
         sj_tracee_unlock();
+        sj_left_processes_note_overwritten(recording, pid, &report);
     }
     if (!is_alive(pid) || (status == SJ_OK && !report.had_agent)) {
         return false;

@@ -15,4 +15,9 @@ bool sj_left_processes_exist(sj_recording *recording);
  * summary says that they outlive the program. Blocking, as sj_detach_process. */
 void sj_left_processes_leave(sj_recording *recording, bool are_named);
 
+/* sj_left_processes_note_overwritten reports which hooks a process that was left had overwritten,
+ * while it is known to the registry. */
+void sj_left_processes_note_overwritten(sj_recording *recording, pid_t pid,
+                                        const sj_detach_process_report *report);
+
 #endif

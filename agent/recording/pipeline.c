@@ -485,6 +485,21 @@ static void add_unchanging(void *context, const char *text)
              used != 0 ? "\n" : "", text);
 }
 
+/* report_deep_throw stores what the summary says of an exception that ended very many calls. */
+static void report_deep_throw(const sj_recording *recording, uint64_t calls)
+{
+    char json[64];
+    snprintf(json, sizeof(json), "{\"calls\":%llu}", (unsigned long long)calls);
+    const sj_report report = {.ticks = sj_clock_ticks(),
+                              .monitor = "recorder",
+                              .kind = "deep_exception",
+                              .json = json,
+                              .json_bytes = strlen(json)};
+    if (calls >= SJ_DEEP_THROW) {
+        (void)!sj_frame_writer_report(recording->writer, &report); /* or counted there */
+    }
+}
+
 void sj_pipeline_summarize(sj_recording *recording, const char *how)
 {
     sj_recording_summary *summary = &recording->summary;
@@ -501,6 +516,7 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
              recording->spool_directory);
     sj_drain_get_counters(recording->drain, &summary->drain);
     sj_registry_end_late(recording->registry);
+    report_deep_throw(recording, summary->drain.longest_throw);
     sj_registry_get_counters(recording->registry, &summary->registry);
     sj_frame_writer_get_counters(recording->writer, &summary->writer);
     summary->lost_calls = summary->writer.block_lost_calls + summary->writer.gap_calls;
@@ -515,11 +531,14 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     summary->cost = (sj_recording_cost){
         .cpu_ns = summary->traced_cpu_ns,
         .probe_cpu_ns = summary->estimated_probe_ns,
-        .hook_cpu_ns = summary->registry.hook_ns,
+        .hook_cpu_ns = summary->registry.hook_ns + summary->registry.jvm_transformed_ns,
         .start_cpu_ns = start_cpu_ns(summary),
         .plan_wall_ns = summary->registry.plan_ns,
         .waited_ns = (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick),
-        .recorder_cpu_ns = summary->drain.cpu_ns};
+        .recorder_cpu_ns = summary->drain.cpu_ns,
+        .watches_memory =
+            recording->changes.policy != NULL && recording->changes.policy->zombies.one_in != 0};
+    sj_recording_cost_limit(&summary->cost);
 }
 
 sj_status sj_pipeline_end_session(sj_recording *recording)

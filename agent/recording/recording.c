@@ -371,6 +371,7 @@ static void detach_processes(sj_recording *recording)
             snprintf(summary->detach_problem, sizeof(summary->detach_problem), "%.250s",
                      error.text);
         }
+        sj_left_processes_note_overwritten(recording, pids[i], &report);
         if (pids[i] == recording->options.attach_pid) {
             summary->detach = report;
             summary->replaced =
@@ -614,6 +615,8 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     (void)!sj_pipeline_end_session(recording);
     deliver(recording, link);
     sj_pipeline_close_spool(recording);
+    /* This process is the recorder: planning, encoding, storing and sending are in it. */
+    recording->summary.cost.recorder_cpu_ns = sj_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     *summary = recording->summary;
     return SJ_OK;
 }

@@ -76,7 +76,10 @@ typedef struct sj_recording_link {
                                 in memory: with them the session's end would be lost */
 } sj_recording_link;
 
-enum { SJ_LEFT_NAMED = 16 };
+enum {
+    SJ_LEFT_NAMED = 16,
+    SJ_DEEP_THROW = 1000 /* so many nested calls of methods that one exception ends are reported */
+};
 
 /* A process of the program that goes on without its recording. */
 typedef struct sj_left_process {

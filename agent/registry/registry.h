@@ -4,6 +4,7 @@
 #define SJ_AGENT_REGISTRY_REGISTRY_H
 
 #include "agent/abi/link.h"
+#include "agent/abi/overwritten.h"
 #include "agent/planner/plan_ahead.h"
 #include "agent/planner/planner.h"
 #include "agent/policy/selection.h"
@@ -54,11 +55,13 @@ typedef struct sj_registry_counters {
     uint64_t poor_module_percent;      /* of its code that is in no known function */
     uint64_t hook_ns;                  /* CPU time that agents spent on modules */
     uint64_t plan_ns;
-    uint64_t late_plans;     /* modules that programs ran on without: planned later, or never */
-    uint64_t late_unhooked;  /* of them: got no hooks before the end */
-    char late_module[256];   /* the first of these, else the first of all: its path */
-    uint64_t late_missed_ns; /* for how long that one's calls are missing */
-    uint64_t plan_failures;  /* wanted modules that could not be planned */
+    uint64_t late_plans;         /* modules that programs ran on without: planned later, or never */
+    uint64_t late_unhooked;      /* of them: got no hooks before the end */
+    char late_module[256];       /* the first of these, else the first of all: its path */
+    uint64_t late_missed_ns;     /* for how long that one's calls are missing */
+    uint64_t overwritten;        /* functions whose hooks programs have overwritten */
+    char first_overwritten[512]; /* the first of them: FILE!NAME */
+    uint64_t plan_failures;      /* wanted modules that could not be planned */
     char plan_failure[SJ_ERROR_TEXT_BYTES]; /* the first of them, as text */
     char unrecorded_runtime[16];            /* the first whose methods are not recorded; "": none */
     uint32_t jvm_retransformed;             /* loaded classes of JVMs that were attached to */
@@ -191,6 +194,11 @@ void sj_registry_settle_renewed(sj_registry *registry);
 SJ_MUST_CHECK sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
                                                   const uint32_t *functions, size_t count,
                                                   size_t *reported);
+
+/* sj_registry_report_overwritten reports the functions whose hooks a process has overwritten, and
+ * counts them. An empty list is not reported. SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_report_overwritten(sj_registry *registry, uint64_t process,
+                                                       const sj_overwritten *found);
 
 /* sj_registry_begin_review says which functions (bytes by id, borrowed until
  * sj_registry_end_review) have hooks in a process that is going to ask for more. One process at a

@@ -1,5 +1,6 @@
 /* Containers of methods that come at run time: each is a module of the session, whose functions
  * have their tokens for offsets. */
+#include "agent/policy/value_room.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/runtime.h"
@@ -30,22 +31,17 @@ typedef struct container_draft {
     size_t value_capacity;
 } container_draft;
 
-/* list_managed gives a method the places of its values, as far as there is room. It leaves out
- * lengths of texts, which native functions have in memory. The CPU time of a call is
- * SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
+/* list_managed gives a method the places of its values, as far as there is room. The CPU time of a
+ * call is SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
 static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
                          const sj_rule_set *counted, uint8_t descriptors[SJ_LINK_METHOD_VALUES])
 {
     uint8_t places[SJ_PLACES_PER_FUNCTION];
-    const size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
     size_t used = 0;
     memset(descriptors, 0, SJ_LINK_METHOD_VALUES);
-    places[0] = SJ_PLACE_CPU_ENTRY;
-    sj_value_rules_list(rules, matched, places, first, SJ_PLACES_PER_FUNCTION);
+    sj_value_room_list_managed(rules, matched, SJ_LINK_METHOD_VALUES, places);
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
-        if (used == SJ_LINK_METHOD_VALUES) {
-            places[i] = 0;
-        } else if (places[i] != 0 && !sj_place_is_limit(places[i])) {
+        if (places[i] != 0 && !sj_place_is_limit(places[i])) {
             descriptors[used++] = places[i];
         }
     }

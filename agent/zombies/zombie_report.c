@@ -65,10 +65,20 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
     }
 }
 
-/* Frames of the agent itself, which the monitor adds at the inner end. */
 static bool is_agent(const sj_code_place *frame)
 {
     return frame->path != NULL && strstr(frame->path, "/libsojourn-") != NULL;
+}
+
+/* Returns how many frames at the inner end are the monitor's: those of the agent, and its generated
+ * code among them, which belongs to no file. */
+static size_t count_inner_agent(const sj_code_place *frames, size_t count)
+{
+    size_t inner = 0;
+    for (size_t i = 0; i < count && (frames[i].path == NULL || is_agent(&frames[i])); i++) {
+        inner = is_agent(&frames[i]) ? i + 1 : inner;
+    }
+    return inner;
 }
 
 static json_t *frame_json(const sj_frame_namer *namer, const sj_code_place *frame)
@@ -81,7 +91,8 @@ static json_t *frame_json(const sj_frame_namer *namer, const sj_code_place *fram
     } else if (frame->function != NULL) {
         sj_demangle(frame->function, name, sizeof(name));
     }
-    const bool is_own = frame->path != NULL && !sj_is_system_library(frame->path);
+    const bool is_own =
+        frame->path != NULL && !sj_is_system_library(frame->path) && !is_agent(frame);
     return json_pack("{s:s, s:s, s:I, s:b}", "function", name, "module",
                      frame->path != NULL ? frame->path : "", "offset", (json_int_t)frame->offset,
                      "own", is_own);
@@ -91,16 +102,12 @@ static json_t *stack_json(const sj_frame_namer *namer, sj_zombie_trace *trace, c
                           uint32_t capacity, bool is_fault)
 {
     sj_code_place frames[FRAMES_MAX];
-    size_t first = 0;
     trace->stack_bytes = trace->stack_bytes < capacity ? trace->stack_bytes : capacity;
     const size_t count = namer->walker != NULL ? sj_stack_walk(namer->walker, trace, stack,
                                                                is_fault, frames, FRAMES_MAX)
                                                : 0;
-    while (first < count && is_agent(&frames[first])) {
-        first++;
-    }
     json_t *list = json_array();
-    for (size_t i = first; i < count; i++) {
+    for (size_t i = count_inner_agent(frames, count); i < count; i++) {
         (void)json_array_append_new(list, frame_json(namer, &frames[i]));
     }
     return json_pack("{s:I, s:I, s:o}", "tid", (json_int_t)trace->tid, "ticks",

@@ -274,9 +274,9 @@ static int print_audit(sj_fleet *fleet, int64_t device_id)
 {
     static const char sql[] =
         "SELECT command_id AS command, kind, state, requested_by,"
-        " datetime(created_realtime_ns / 1000000000, 'unixepoch') AS created,"
-        " (coalesce(finished_realtime_ns, created_realtime_ns) - created_realtime_ns) / 1000000"
-        " AS took_ms, timeout_ms, arguments, result FROM commands WHERE device_id = ?1"
+        " created_realtime_ns,"
+        " coalesce(finished_realtime_ns, created_realtime_ns) - created_realtime_ns AS took_ns,"
+        " timeout_ms * 1000000 AS timeout_ns, arguments, result FROM commands WHERE device_id = ?1"
         " ORDER BY command_id DESC LIMIT 200";
     const sj_query_options options = {.format = SJ_RESULT_JSON};
     sqlite3_stmt *statement = NULL;

@@ -21,6 +21,8 @@ typedef struct diff_request {
     int64_t limit;
 } diff_request;
 
+enum { WRAPPED_INDENT = 2 };
+
 /* Columns of the statement of the whole comparison. */
 enum {
     WHOLE_VERDICT,
@@ -57,7 +59,7 @@ enum {
     "> 0, 'new', '')) AS change"
 
 /* Says how many sessions this comparison needs, where it has fewer. */
-static void print_needed(sqlite3_stmt *whole)
+static void print_needed(sqlite3_stmt *whole, const sj_terminal *terminal)
 {
     const int a = sqlite3_column_int(whole, WHOLE_SESSIONS_A);
     const int b = sqlite3_column_int(whole, WHOLE_SESSIONS_B);
@@ -66,12 +68,27 @@ static void print_needed(sqlite3_stmt *whole)
     const int needed = sqlite3_column_int(whole, WHOLE_NEEDED_BY_FUNCTIONS);
     const size_t advice = sj_needed_sessions_advice((size_t)needed);
     char text[SJ_NEEDED_SESSIONS_BYTES];
+    char line[SJ_NEEDED_SESSIONS_BYTES + 2] = "";
     if (few < sqlite3_column_int(whole, WHOLE_NEEDED)) {
-        printf("Too few sessions (%d and %d). Record %zu a side: sojourn bench -n %zu.\n", a, b,
-               advice, advice);
+        snprintf(line, sizeof(line),
+                 "Too few sessions (%d and %d). Record %zu a side: sojourn bench -n %zu.\n", a, b,
+                 advice, advice);
     } else if (undecided != 0) {
-        printf("%s.\n",
-               sj_needed_sessions_text((size_t)few, (size_t)needed, (size_t)undecided, text));
+        snprintf(line, sizeof(line), "%s.\n",
+                 sj_needed_sessions_text((size_t)few, (size_t)needed, (size_t)undecided, text));
+    }
+    sj_terminal_wrap(stdout, terminal, line, WRAPPED_INDENT);
+}
+
+/* Says which share of the functions without names was matched, where there are any. */
+static void print_matched(sqlite3_stmt *whole, const sj_terminal *terminal)
+{
+    char line[SJ_NEEDED_SESSIONS_BYTES];
+    if (sqlite3_column_type(whole, WHOLE_MATCHED) != SQLITE_NULL) {
+        snprintf(line, sizeof(line),
+                 "Functions without names: %.0f %% of their time was matched by their code.\n",
+                 sqlite3_column_double(whole, WHOLE_MATCHED) * 100);
+        sj_terminal_wrap(stdout, terminal, line, WRAPPED_INDENT);
     }
 }
 
@@ -95,11 +112,8 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
         printf("95 %% CI: %+.1f to %+.1f %%\n", (sqlite3_column_double(whole, WHOLE_LOW) - 1) * 100,
                (sqlite3_column_double(whole, WHOLE_HIGH) - 1) * 100);
     }
-    print_needed(whole);
-    if (sqlite3_column_type(whole, WHOLE_MATCHED) != SQLITE_NULL) {
-        printf("Functions without names: %.0f %% of their time was matched by their code.\n",
-               sqlite3_column_double(whole, WHOLE_MATCHED) * 100);
-    }
+    print_needed(whole, request->options.terminal);
+    print_matched(whole, request->options.terminal);
     putchar('\n');
 }
 
@@ -137,7 +151,7 @@ static const char *compared_tree_columns(const diff_request *request)
     return costs != NULL
                ? costs
                : "format_duration(total_ns_a) AS total_a, format_duration(total_ns_b) AS total_b, "
-                 "format_duration(self_ns_b - self_ns_a) AS self_change";
+                 "format_duration(compared_b - compared_a) AS self_change";
 }
 
 static char *rows_sql(const diff_request *request)

@@ -6,6 +6,7 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/export/utf8_text.h"
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
@@ -49,27 +50,25 @@ typedef struct flame_totals {
     char title[256];
 } flame_totals;
 
+/* Readers of XML refuse a file with bytes that are not UTF-8: those become U+FFFD. */
 static void write_escaped(FILE *output, const char *text)
 {
-    for (; *text != '\0'; ++text) {
-        const unsigned char byte = (unsigned char)*text;
-        switch (byte) {
-        case '&':
+    while (*text != '\0') {
+        const size_t size = sj_utf8_sequence(text);
+        if (size != 1) {
+            fwrite(size != 0 ? text : "\xef\xbf\xbd", 1, size != 0 ? size : 3, output);
+        } else if (*text == '&') {
             fputs("&amp;", output);
-            break;
-        case '<':
+        } else if (*text == '<') {
             fputs("&lt;", output);
-            break;
-        case '>':
+        } else if (*text == '>') {
             fputs("&gt;", output);
-            break;
-        case '"':
+        } else if (*text == '"') {
             fputs("&quot;", output);
-            break;
-        default:
-            fputc(byte < 0x20 ? '?' : byte, output);
-            break;
+        } else {
+            fputc((unsigned char)*text < 0x20 ? '?' : *text, output);
         }
+        text += size != 0 ? size : 1;
     }
 }
 
@@ -174,8 +173,8 @@ static void write_head(FILE *output, const flame_totals *totals, bool html)
 
 static void write_foot(FILE *output, const flame_totals *totals)
 {
-    fprintf(output, "<text x=\"8\" y=\"%lld\">%lld call paths shown",
-            (long long)(HEAD + totals->depth * ROW + 18), (long long)totals->shown);
+    fprintf(output, "<text x=\"8\" y=\"%lld\">%s shown",
+            (long long)(HEAD + totals->depth * ROW + 18), SJ_COUNTED(totals->shown, "call path"));
     if (totals->hidden != 0) {
         fprintf(output, ", %lld narrower than %.1f pixels left out", (long long)totals->hidden,
                 narrowest);

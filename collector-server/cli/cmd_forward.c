@@ -29,7 +29,8 @@ typedef struct forward_request {
     bool as_json;
 } forward_request;
 
-static int init_node(const forward_request *request, const char *url)
+/* Appends what was done to `done` if that is not NULL, else prints it. */
+static int init_node(const forward_request *request, const char *url, json_t *done)
 {
     sj_forward_options options = request->cluster;
     sj_forward_target *target = NULL;
@@ -43,10 +44,10 @@ static int init_node(const forward_request *request, const char *url)
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_forward, &error);
     }
-    if (request->as_json) {
-        return sj_json_output(&sj_command_forward,
-                              json_pack("{ss ss si}", "action", "init", "url", url,
-                                        "tables_version", (int)SJ_CLICKHOUSE_SCHEMA));
+    if (done != NULL) {
+        json_array_append_new(done, json_pack("{ss ss si}", "action", "init", "url", url,
+                                              "tables_version", (int)SJ_CLICKHOUSE_SCHEMA));
+        return SJ_EXIT_OK;
     }
     printf("%s has the tables of version %d\n", url, (int)SJ_CLICKHOUSE_SCHEMA);
     return SJ_EXIT_OK;
@@ -55,11 +56,13 @@ static int init_node(const forward_request *request, const char *url)
 static int init_all(const forward_request *request, int count, char **urls)
 {
     int worst = SJ_EXIT_OK;
+    json_t *done = request->as_json ? json_array() : NULL;
     for (int i = 0; i < count; ++i) {
-        const int code = init_node(request, urls[i]);
+        const int code = init_node(request, urls[i], done);
         worst = code != SJ_EXIT_OK ? code : worst;
     }
-    return worst;
+    const int written = done != NULL ? sj_json_output(&sj_command_forward, done) : SJ_EXIT_OK;
+    return worst != SJ_EXIT_OK ? worst : written;
 }
 
 static sj_status open_forwarder(forward_request *request, const char *url, sj_forwarder **forwarder,

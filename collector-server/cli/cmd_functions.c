@@ -4,6 +4,7 @@
 #include "agent/planner/text_coverage.h"
 #include "agent/policy/selection.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/export/json_text.h"
@@ -122,7 +123,7 @@ static void print_json_totals(const function_totals *totals, sj_text_coverage co
             separator = ", ";
         }
     }
-    printf("}, \"text_bytes\": %llu, \"unknown_text_bytes\": %llu}\n}\n",
+    printf("}, \"text_bytes\": %llu, \"unknown_text_bytes\": %llu}\n}" SJ_JSON_ROWS_END,
            (unsigned long long)coverage.text_bytes, (unsigned long long)coverage.unknown_bytes);
 }
 
@@ -133,7 +134,7 @@ static void print_plan(const functions_options *options, const char *path,
     function_totals totals = {0};
     bool is_first = true;
     if (options->json) {
-        printf("{\n  \"path\": ");
+        printf(SJ_JSON_ROWS_BEGIN "{\n  \"path\": ");
         sj_json_text(stdout, path);
         printf(",\n  \"functions\": [");
     } else {
@@ -171,7 +172,7 @@ static int list_globals(const functions_options *options, const char *path)
                                 error.text);
     }
     if (options->json) {
-        fputs("{\n  \"globals\": [", stdout);
+        fputs(SJ_JSON_ROWS_BEGIN, stdout);
     } else {
         printf("%12s %8s  %s\n", "offset", "bytes", "global");
     }
@@ -187,7 +188,7 @@ static int list_globals(const functions_options *options, const char *path)
                    (unsigned long long)symbol->size, symbol->name);
         }
     }
-    fputs(options->json ? "\n  ]\n}\n" : "", stdout);
+    fputs(options->json ? SJ_JSON_ROWS_END : "", stdout);
     sj_map_globals_deinit(&globals);
     return SJ_EXIT_OK;
 }
@@ -307,6 +308,6 @@ const sj_command sj_command_functions = {
     .examples = "Examples:\n"
                 "  sojourn functions ./app\n"
                 "  sojourn functions --function 'net_*' ./app\n"
-                "  sojourn functions --json /usr/bin/git | jq .totals\n",
+                "  sojourn functions --json /usr/bin/git | jq .rows[0].totals\n",
     .run = run_functions,
 };

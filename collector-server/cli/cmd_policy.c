@@ -1,5 +1,7 @@
+#include "agent/abi/link.h"
 #include "agent/policy/change_obstacle.h"
 #include "agent/policy/draft.h"
+#include "agent/policy/value_room.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_set.h"
 
@@ -207,6 +209,12 @@ static void print_policy(const char *name, const sj_policy *policy)
     }
 }
 
+static void print_crowded(void *context, const char *text)
+{
+    (void)context;
+    printf("  note       %s\n", text);
+}
+
 static int check_policy(const char *name)
 {
     sj_policy policy;
@@ -216,6 +224,7 @@ static int check_policy(const char *name)
         return sj_command_failed(&sj_command_policy, &error);
     }
     print_policy(name, &policy);
+    sj_value_room_each_crowded(policy.selection.values, SJ_LINK_METHOD_VALUES, NULL, print_crowded);
     sj_policy_free(&policy);
     return SJ_EXIT_OK;
 }

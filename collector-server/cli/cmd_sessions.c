@@ -4,6 +4,21 @@
 
 #include <stdio.h>
 
+#define SESSIONS_SQL                                                                               \
+    "(SELECT s.session_id AS id, lower(hex(s.uuid)) AS uuid, s.state, s.started_realtime_ns,"      \
+    " s.ended_realtime_ns - s.started_realtime_ns AS length_ns, s.stored_calls AS calls,"          \
+    " s.lost_calls AS lost, s.lost_events, s.folded_calls AS folded, s.stored_bytes AS bytes,"     \
+    " d.name AS device, CASE s.name WHEN '' THEN s.command ELSE s.name END AS session"             \
+    " FROM sessions AS s JOIN devices AS d USING (device_id))"                                     \
+    " ORDER BY started_realtime_ns DESC, id DESC"
+
+static const char data_sql[] = "SELECT * FROM " SESSIONS_SQL;
+
+static const char table_sql[] =
+    "SELECT id, substr(uuid, 1, 8) AS uuid, state, datetime(started_realtime_ns / 1000000000,"
+    " 'unixepoch') AS started_utc, coalesce(format_duration(length_ns), '') AS length, calls,"
+    " lost, lost_events, folded, bytes, device, session FROM " SESSIONS_SQL;
+
 /* report_abandoned says which sessions only seem to be recorded. */
 static void report_abandoned(sqlite3 *database)
 {
@@ -26,22 +41,13 @@ static void report_abandoned(sqlite3 *database)
 
 static int print_sessions(const sj_query_options *options)
 {
-    static const char sql[] =
-        "SELECT s.session_id AS id, lower(substr(hex(s.uuid), 1, 8)) AS uuid, s.state, "
-        "strftime('%Y-%m-%d %H:%M:%S', s.started_realtime_ns / 1000000000, 'unixepoch') AS "
-        "started_utc, coalesce(format_duration(s.ended_realtime_ns - s.started_realtime_ns), '') "
-        "AS length, s.stored_calls AS calls, s.lost_calls AS lost, s.lost_events, s.folded_calls "
-        "AS "
-        "folded, s.stored_bytes AS bytes, "
-        "d.name AS device, CASE s.name WHEN '' THEN s.command ELSE s.name END AS session "
-        "FROM sessions AS s JOIN devices AS d USING (device_id) "
-        "ORDER BY s.started_realtime_ns DESC, s.session_id DESC";
     sqlite3 *database;
     int exit_code = sj_query_open(&sj_command_sessions, options, &database, NULL);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
     sqlite3_stmt *statement;
+    const char *sql = sj_query_wants_data(options) ? data_sql : table_sql;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code =
             sj_command_error(&sj_command_sessions, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));

@@ -30,13 +30,16 @@ typedef struct zombies_verb {
     int (*run)(zombies_request *request);
 } zombies_verb;
 
-static const char list_sql[] =
-    "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"
-    " z.reports, z.sessions, z.devices, z.builds,"
-    " datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen, z.note,"
-    " z.allocated_in, z.freed_in, z.used_in"
-    " FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved' ORDER BY z.last_seen_realtime_ns "
-    "DESC";
+#define LIST_SQL(last_seen)                                                                        \
+    "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"    \
+    " z.reports, z.sessions, z.devices, z.builds, " last_seen                                      \
+    ", z.note, z.allocated_in, z.freed_in,"                                                        \
+    " z.used_in FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved'"                          \
+    " ORDER BY z.last_seen_realtime_ns DESC"
+
+static const char data_sql[] = LIST_SQL("z.last_seen_realtime_ns");
+static const char table_sql[] =
+    LIST_SQL("datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen");
 
 /* A text of a row in the form that cannot paint the terminal: texts come from devices. */
 typedef struct clean_text {
@@ -143,7 +146,8 @@ static int run_list(zombies_request *request)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    if (sqlite3_prepare_v2(database, list_sql, -1, &statement, NULL) != SQLITE_OK) {
+    const char *sql = sj_query_wants_data(&request->query) ? data_sql : table_sql;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code = fail_sql(database);
     } else {
         sqlite3_bind_int(statement, 1, request->all);

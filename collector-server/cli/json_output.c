@@ -8,9 +8,11 @@
 
 int sj_json_output(const sj_command *command, json_t *value)
 {
-    const bool is_written = value != NULL &&
-                            json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY) == 0 &&
+    json_t *rows = json_is_array(value) ? json_incref(value) : json_pack("[O]", value);
+    json_t *output = json_pack("{si so}", "schema", 1, "rows", rows);
+    const bool is_written = output != NULL && json_dumpf(output, stdout, JSON_INDENT(2)) == 0 &&
                             putchar('\n') != EOF && fflush(stdout) == 0;
+    json_decref(output);
     json_decref(value);
     return is_written ? SJ_EXIT_OK
                       : sj_command_error(command, SJ_EXIT_FAILED, "cannot write the result");

@@ -3,6 +3,7 @@
 #include "agent/attach/detach.h"
 #include "agent/link/link_requests.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/policy_options.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
@@ -97,10 +98,13 @@ static int set_policy(const char *pid, const sj_policy *policy, bool as_json)
         return sj_command_failed(&set_command, &error);
     }
     json_t *answer = json_loads(text, 0, NULL);
-    if (as_json || answer == NULL) {
-        puts(text);
-    } else {
+    if (as_json) {
+        return sj_json_output(&set_command, answer);
+    }
+    if (answer != NULL) {
         print_answer(pid, answer);
+    } else {
+        puts(text);
     }
     json_decref(answer);
     return SJ_EXIT_OK;

@@ -61,6 +61,13 @@ int sj_query_take_file(const sj_command *command, int argc, char **argv, int fir
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 
+/* sj_query_wants_data is true if the format is read by programs: JSON or CSV. Then times are
+ * nanoseconds and ids are whole; a table has them as people read them. */
+static inline bool sj_query_wants_data(const sj_query_options *options)
+{
+    return options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV;
+}
+
 /* sj_query_print runs a prepared query (finalized here) and prints its rows; a table on a terminal
  * through a pager. Closes the terminal. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,

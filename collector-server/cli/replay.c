@@ -1,6 +1,7 @@
 #include "collector-server/cli/replay.h"
 
 #include "collector-server/cli/function_name.h"
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/export/json_text.h"
 #include "collector-server/query/query.h"
@@ -229,7 +230,8 @@ static const char *values_of(replay *self, int64_t call_id)
 static void begin_object(replay *self, const char *type, int64_t start_ns, int64_t thread)
 {
     printf("%s{\"type\":\"%s\",\"start_ns\":%lld,\"thread\":%lld",
-           self->objects++ == 0 ? "[\n" : ",\n", type, (long long)start_ns, (long long)thread);
+           self->objects++ == 0 ? SJ_JSON_ROWS_BEGIN "\n" : ",\n", type, (long long)start_ns,
+           (long long)thread);
 }
 
 static void print_text_member(const char *name, const char *text)
@@ -361,9 +363,16 @@ static void print_call(replay *self, replay_stream *stream)
     step(self, &stream->calls);
 }
 
+/* A thread waited for the recorder: nothing was lost. */
+static bool is_wait(const replay *self)
+{
+    const char *reason = (const char *)sqlite3_column_text(self->gaps, 3);
+    return reason != NULL && strcmp(reason, "waited") == 0;
+}
+
 static void print_gap_object(replay *self)
 {
-    begin_object(self, "gap", sqlite3_column_int64(self->gaps, 0),
+    begin_object(self, is_wait(self) ? "wait" : "gap", sqlite3_column_int64(self->gaps, 0),
                  sqlite3_column_int64(self->gaps, 4));
     print_number_member("duration_ns", self->gaps, 1);
     print_number_member("lost_calls", self->gaps, 2);
@@ -371,24 +380,34 @@ static void print_gap_object(replay *self)
     putchar('}');
 }
 
+static void print_gap_line(replay *self)
+{
+    char text[SJ_DURATION_TEXT_BYTES];
+    const bool waited = is_wait(self);
+    fputs(!self->terminal->colour ? "" : waited ? "\033[2m" : "\033[1;31m", stdout);
+    print_figures(self, waited ? "w" : "!", sqlite3_column_int64(self->gaps, 0),
+                  sj_format_duration(sqlite3_column_int64(self->gaps, 1), text),
+                  sqlite3_column_int64(self->gaps, 4));
+    if (waited) {
+        fputs("waited for the recorder; nothing was lost", stdout);
+    } else {
+        printf("gap: %s lost (%s)", SJ_COUNTED(sqlite3_column_int64(self->gaps, 2), "call"),
+               (const char *)sqlite3_column_text(self->gaps, 3));
+    }
+    puts(self->terminal->colour ? "\033[0m" : "");
+}
+
 /* print_gaps prints the gaps that begin before `until_ns`. */
 static void print_gaps(replay *self, int64_t until_ns)
 {
     while (self->gaps != NULL && sqlite3_column_int64(self->gaps, 0) <= until_ns) {
-        char text[SJ_DURATION_TEXT_BYTES];
         self->gaps_from_ns = sqlite3_column_int64(self->gaps, 0) + 1;
         if (self->request->json) {
             print_gap_object(self);
             step(self, &self->gaps);
             continue;
         }
-        fputs(self->terminal->colour ? "\033[1;31m" : "", stdout);
-        print_figures(self, "!", sqlite3_column_int64(self->gaps, 0),
-                      sj_format_duration(sqlite3_column_int64(self->gaps, 1), text),
-                      sqlite3_column_int64(self->gaps, 4));
-        printf("gap: %s lost (%s)%s\n", SJ_COUNTED(sqlite3_column_int64(self->gaps, 2), "call"),
-               (const char *)sqlite3_column_text(self->gaps, 3),
-               self->terminal->colour ? "\033[0m" : "");
+        print_gap_line(self);
         step(self, &self->gaps);
     }
 }
@@ -497,7 +516,7 @@ sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
     }
     if (request->json && self.result == SQLITE_OK &&
         !(self.count == 0 && request->thread != NULL)) {
-        puts(self.objects == 0 ? "[]" : "\n]");
+        fputs(self.objects == 0 ? SJ_JSON_ROWS_BEGIN SJ_JSON_ROWS_END : SJ_JSON_ROWS_END, stdout);
     }
     sj_status status = SJ_OK;
     if (self.result != SQLITE_OK) {

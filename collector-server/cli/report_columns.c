@@ -38,7 +38,7 @@ static const sj_report_column all_columns[] = {
     {"frees", "s.frees", SJ_REPORT_COUNT, 10, NEVER, false},
     {"freed", "s.freed_bytes", SJ_REPORT_BYTES, 10, NEVER, false},
     {"net", "s.allocated_bytes - s.freed_bytes", SJ_REPORT_BYTES, 11, NEVER, false},
-    {"module", "m.path", SJ_REPORT_FILE, 20, 12, false},
+    {"module", "m.path", SJ_REPORT_FILE, 20, 12, true},
     {"source", "source_line(s.function_id)", SJ_REPORT_FILE, 20, SOURCE_RANK, false},
     {"function", "coalesce(f.name, '(function ' || s.function_id || ')')", SJ_REPORT_FUNCTION,
      NAME_WIDTH, 0, true},

@@ -23,6 +23,17 @@ static void report_late(FILE *file, const sj_registry_counters *registry)
     fputc('\n', file);
 }
 
+static void report_overwritten(FILE *file, const sj_registry_counters *registry)
+{
+    if (registry->overwritten != 0) {
+        fprintf(
+            file,
+            "sojourn: the program has overwritten the hooks of %s, the first is %s: later calls "
+            "are missing or have no end\n",
+            SJ_COUNTED(registry->overwritten, "function"), registry->first_overwritten);
+    }
+}
+
 static void json_number(FILE *file, const char *name, uint64_t value)
 {
     fprintf(file, ",\n  \"%s\": %llu", name, (unsigned long long)value);
@@ -44,12 +55,33 @@ static void json_late(FILE *file, const sj_registry_counters *registry)
     }
 }
 
+/* report_deep tells of what is most likely a StackOverflowError. */
+static void report_deep(FILE *file, const sj_drain_counters *drain)
+{
+    if (drain->longest_throw >= SJ_DEEP_THROW) {
+        fprintf(file,
+                "sojourn: an exception ended %llu nested calls of methods; if it was a "
+                "StackOverflowError: methods with probes need more stack, a larger -Xss gives the "
+                "depth back\n",
+                (unsigned long long)drain->longest_throw);
+    }
+}
+
 void sj_report_shortfalls(FILE *file, const sj_recording_summary *summary)
 {
     report_late(file, &summary->registry);
+    report_overwritten(file, &summary->registry);
+    report_deep(file, &summary->drain);
 }
 
 void sj_report_shortfalls_json(FILE *file, const sj_recording_summary *summary)
 {
     json_late(file, &summary->registry);
+    if (summary->registry.overwritten != 0) {
+        json_number(file, "overwritten", summary->registry.overwritten);
+        json_text(file, "first_overwritten", summary->registry.first_overwritten);
+    }
+    if (summary->drain.longest_throw >= SJ_DEEP_THROW) {
+        json_number(file, "deep_exception_calls", summary->drain.longest_throw);
+    }
 }

@@ -4,6 +4,7 @@
 #include "collector-server/cli/text_width.h"
 #include "collector-server/query/mean_column.h"
 #include "collector-server/query/query.h"
+#include "collector-server/query/session_columns.h"
 #include "proto/base/units.h"
 
 #include <stdio.h>
@@ -204,6 +205,40 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");
 }
 
+/* print_kind says what a flight recording and its dumps are, and how long threads waited for the
+ * recorder. */
+static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_terminal *terminal,
+                            sj_error *error)
+{
+    static const char sql[] =
+        "SELECT CASE WHEN s.parent_session_id IS NOT NULL THEN 'a flight dump of session ' ||"
+        " s.parent_session_id WHEN s.mode = 'flight' THEN 'a flight recording, whose calls are in "
+        "its"
+        " dumps: ' || coalesce((SELECT 'session ' || group_concat(d.session_id, ', ') FROM sessions"
+        " AS d WHERE d.parent_session_id = s.session_id), 'none was made') END, (SELECT"
+        " count(*) FROM gaps AS g WHERE g.session_id = ?1 AND " SJ_GAP_IS_WAIT "), (SELECT"
+        " coalesce(sum(g.end_ns - g.start_ns), 0) FROM gaps AS g WHERE g.session_id = ?1"
+        " AND " SJ_GAP_IS_WAIT ") FROM sessions AS s WHERE s.session_id = ?1";
+    sqlite3_stmt *row = NULL;
+    char text[256];
+    char duration[SJ_DURATION_TEXT_BYTES];
+    SJ_TRY(find_row(database, sql, session_id, &row, error));
+    if (sqlite3_column_type(row, 0) != SQLITE_NULL) {
+        print_cut((const char *)sqlite3_column_text(row, 0), terminal);
+        putchar('\n');
+    }
+    if (sqlite3_column_int64(row, 1) != 0) {
+        snprintf(text, sizeof(text),
+                 "threads waited for the recorder %s, %s in all: nothing was lost by that",
+                 SJ_COUNTED(sqlite3_column_int64(row, 1), "time"),
+                 sj_format_duration(sqlite3_column_int64(row, 2), duration));
+        print_cut(text, terminal);
+        putchar('\n');
+    }
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
 sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                   const sj_session_summary *summary, const sj_terminal *terminal,
                                   sj_error *error)
@@ -231,7 +266,7 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
         putchar('\n');
     }
     sqlite3_finalize(row);
-    return SJ_OK;
+    return print_kind(database, session_id, terminal, error);
 }
 
 static bool is_left(const sj_report_column *column)

@@ -196,6 +196,7 @@ static void report_cost(FILE *file, const sj_recording_cost *cost)
         fprintf(file, " (%s%.1f times the CPU of a plain run)", at_least ? "more than " : "about ",
                 times);
     }
+    fputs(cost->watches_memory ? "; watching freed memory is not counted" : "", file);
     fprintf(file, "; waits: %s for plans, %s for room; recorder: %s CPU\n",
             format_time(cost->plan_wall_ns, &texts[0]), format_time(cost->waited_ns, &texts[1]),
             format_time(cost->recorder_cpu_ns, &texts[2]));

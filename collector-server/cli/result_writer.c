@@ -1,5 +1,6 @@
 #include "collector-server/cli/result_writer.h"
 
+#include "collector-server/cli/json_output.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/export/json_text.h"
 
@@ -169,14 +170,18 @@ static void table_row(sj_result_writer *writer, sqlite3_stmt *statement, bool va
     }
 }
 
-/* Ids of calls and paths pass 2^53 sooner or later: they are strings always. */
-static bool is_call_id(const char *name)
+static bool ends_with(const char *name, const char *end)
 {
-    static const char end[] = "call_id"; /* first_call_id, of_call_id, ... */
     const size_t length = strlen(name);
-    const bool is_call =
-        length >= sizeof(end) - 1 && strcmp(name + length - (sizeof(end) - 1), end) == 0;
-    return is_call || strcmp(name, "parent_id") == 0 || strcmp(name, "tail_caller_id") == 0 ||
+    return length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0;
+}
+
+/* Ids of calls (first_call_id, ...) and paths and times of the calendar pass 2^53 sooner or later:
+ * they are strings always. */
+static bool is_long_number(const char *name)
+{
+    return ends_with(name, "call_id") || ends_with(name, "realtime_ns") ||
+           strcmp(name, "parent_id") == 0 || strcmp(name, "tail_caller_id") == 0 ||
            strcmp(name, "physical_parent_id") == 0 || strcmp(name, "path_id") == 0 ||
            strcmp(name, "parent_path_id") == 0;
 }
@@ -187,10 +192,10 @@ static void json_value(FILE *output, sqlite3_stmt *statement, int column)
     switch (sqlite3_column_type(statement, column)) {
     case SQLITE_INTEGER: {
         const int64_t number = sqlite3_column_int64(statement, column);
-        const char *quote =
-            number > exact || number < -exact || is_call_id(sqlite3_column_name(statement, column))
-                ? "\""
-                : "";
+        const char *quote = number > exact || number < -exact ||
+                                    is_long_number(sqlite3_column_name(statement, column))
+                                ? "\""
+                                : "";
         fprintf(output, "%s%lld%s", quote, (long long)number, quote);
         break;
     }
@@ -223,7 +228,7 @@ static void json_value(FILE *output, sqlite3_stmt *statement, int column)
 static void json_row(sj_result_writer *writer, sqlite3_stmt *statement, bool values)
 {
     if (!values) {
-        fputc('[', writer->output);
+        fputs(SJ_JSON_ROWS_BEGIN, writer->output);
         return;
     }
     fputs(writer->rows == 0 ? "\n  {" : ",\n  {", writer->output);
@@ -286,7 +291,7 @@ bool sj_result_writer_row(void *context, sqlite3_stmt *statement, bool values)
 bool sj_result_writer_end(sj_result_writer *writer)
 {
     if (writer->format == SJ_RESULT_JSON && writer->columns != 0) {
-        fputs(writer->rows == 0 ? "]\n" : "\n]\n", writer->output);
+        fputs(SJ_JSON_ROWS_END, writer->output);
     }
     if (writer->held != NULL) {
         write_held(writer);

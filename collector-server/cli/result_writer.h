@@ -11,7 +11,7 @@
 typedef enum sj_result_format {
     SJ_RESULT_TABLE,
     SJ_RESULT_CSV,  /* RFC 4180, with a header */
-    SJ_RESULT_JSON, /* array of objects; ids beyond 2^53 as strings, blobs as hexadecimal */
+    SJ_RESULT_JSON, /* as json_output.h says; blobs as hexadecimal */
     SJ_RESULT_MARKDOWN
 } sj_result_format;
 

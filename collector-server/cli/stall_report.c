@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 /* Columns of a stall, in this order in both queries. */
-enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, UTC };
+enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, REALTIME, UTC };
 
 #define NEAR_NS "2000000000"
 
@@ -29,6 +29,7 @@ static const char reported_sql[] =
     " (SELECT number FROM threads h WHERE h.session_id = r.session_id"
     "   AND h.tid = r.payload ->> 'tid'),"
     " r.report_id,"
+    " s.started_realtime_ns + r.at_ns,"
     " datetime((s.started_realtime_ns + r.at_ns) / 1000000000, 'unixepoch')"
     " FROM reports r JOIN sessions s USING (session_id)"
     " WHERE r.monitor = 'stall' ORDER BY r.session_id, r.at_ns";
@@ -36,6 +37,7 @@ static const char reported_sql[] =
 static const char fired_sql[] =
     "SELECT t.session_id, t.subject, t.value, t.at_ns - t.value / 2, d.session_id,"
     " t.thread_number, NULL,"
+    " s.started_realtime_ns + t.at_ns,"
     " datetime((s.started_realtime_ns + t.at_ns) / 1000000000, 'unixepoch')"
     " FROM triggers t JOIN sessions s USING (session_id)"
     " LEFT JOIN sessions d ON d.uuid = t.child_session_uuid"
@@ -72,7 +74,8 @@ static const char list_sql[] = "SELECT value FROM json_each(?1)";
  * ?8 what else is known of it. */
 static const char json_sql[] =
     "SELECT json_object('session_id', ?5, 'watch', ?6, 'waited_ns', ?7, 'moment_ns', ?3,"
-    " 'utc', ?8, 'calls_session_id', ?1, 'report', (SELECT json(payload) FROM reports"
+    " 'realtime_ns', CAST(?8 AS TEXT), 'calls_session_id', ?1, 'report', (SELECT json(payload) "
+    "FROM reports"
     "  WHERE report_id = ?4), 'threads', (SELECT json_group_array(json(each)) FROM ("
     "  SELECT json_object('number', t.number, 'tid', t.tid, 'name', t.name,"
     "   'is_stalled', json(iif(t.number = ?2, 'true', 'false')), 'open_calls', ("
@@ -283,7 +286,7 @@ static sj_status add_stall(sqlite3 *database, sqlite3_stmt *stall, json_t *stall
 {
     sqlite3_stmt *row = NULL;
     const int calls = sqlite3_column_type(stall, DUMP) != SQLITE_NULL ? DUMP : SESSION;
-    const int columns[] = {calls, THREAD, MOMENT, REPORT, SESSION, NAME, WAITED, UTC};
+    const int columns[] = {calls, THREAD, MOMENT, REPORT, SESSION, NAME, WAITED, REALTIME};
     SJ_TRY(prepare(database, json_sql, &row));
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         sqlite3_bind_value(row, (int)i + 1, sqlite3_column_value(stall, columns[i]));

@@ -87,12 +87,20 @@ static int64_t waited(const sj_thread_sums *sums)
     return waited_ns > 0 ? waited_ns : 0;
 }
 
+/* What the parts are shares of. Sums of a window, and of devices of earlier versions, can be more
+ * than the time that was watched: a wait for a processor is known when it ends. */
+static int64_t whole(const sj_thread_sums *sums)
+{
+    const int64_t parts_ns = sums->cpu_ns + sums->ready_ns;
+    return sums->watched_ns > parts_ns ? sums->watched_ns : parts_ns;
+}
+
 void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BYTES])
 {
     char working[SJ_DURATION_TEXT_BYTES];
     char waiting[SJ_DURATION_TEXT_BYTES];
     char ready[SJ_DURATION_TEXT_BYTES];
-    const double percent = 100.0 / (double)sums->watched_ns;
+    const double percent = 100.0 / (double)whole(sums);
     if (sums->watched_ns < LEAST_NS) {
         line[0] = '\0';
         return;

@@ -31,15 +31,20 @@ static const overview_list lists[] = {
     {"marks", "SELECT number, name, is_end, at_ns, thread_number, source FROM marks"
               " WHERE session_id = ?1 ORDER BY at_ns, mark_id LIMIT ?2"},
     {"loss", "SELECT reason, count(*) AS gaps, sum(calls) AS calls, sum(events) AS events,"
-             " min(start_ns) AS first_ns, max(end_ns) AS last_ns FROM gaps"
-             " WHERE session_id = ?1 GROUP BY reason ORDER BY calls DESC, reason LIMIT ?2"},
+             " min(start_ns) AS first_ns, max(end_ns) AS last_ns FROM gaps AS g"
+             " WHERE session_id = ?1 AND NOT " SJ_GAP_IS_WAIT
+             " GROUP BY reason ORDER BY calls DESC, reason LIMIT ?2"},
 };
 
 static const char counts_sql[] =
     "SELECT (SELECT count(*) FROM function_stats WHERE session_id = ?1) AS functions,"
     " (SELECT count(*) FROM call_paths WHERE session_id = ?1) AS call_paths,"
     " (SELECT count(*) FROM threads WHERE session_id = ?1) AS threads,"
-    " (SELECT count(*) FROM gaps WHERE session_id = ?1) AS gaps,"
+    " (SELECT count(*) FROM gaps AS g WHERE session_id = ?1 AND NOT " SJ_GAP_IS_WAIT ") AS gaps,"
+    " (SELECT count(*) FROM gaps AS g WHERE session_id = ?1 AND " SJ_GAP_IS_WAIT ") AS waits,"
+    " (SELECT coalesce(sum(end_ns - start_ns), 0) FROM gaps AS g WHERE session_id = ?1"
+    "  AND " SJ_GAP_IS_WAIT ") AS waits_ns,"
+    " (SELECT count(*) FROM sessions WHERE parent_session_id = ?1) AS dumps,"
     " (SELECT count(*) FROM unhooked_functions WHERE session_id = ?1) AS unhooked,"
     " (SELECT coalesce(sum(untrusted), 0) FROM function_stats WHERE session_id = ?1)"
     "  AS untrusted_calls,"

@@ -2,6 +2,9 @@
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
 
+/* True for a gap `g` that lost nothing: its thread waited for the recorder. */
+#define SJ_GAP_IS_WAIT "g.reason = 'waited'"
+
 /* While a session is recorded its duration is what its calls have reached so far. */
 #define SJ_SESSION_SELECT                                                                          \
     "SELECT s.session_id AS id, s.uuid, s.name, s.command, s.mode, s.state, s.cause,"              \

@@ -34,17 +34,21 @@ static bool go_on(void *held, int64_t session_id, int64_t bytes)
     return !stopping;
 }
 
+/* A rule that fails, as of a set that nobody can read, is tried again next time; it holds up no
+ * other. */
 static void apply_all(sj_retainer *retainer)
 {
     sj_error error = {0};
-    sj_status status = sj_removal_resume(retainer->database, &error);
-    for (size_t i = 0; i < retainer->rule_count && status == SJ_OK; ++i) {
-        int64_t removed;
-        status = sj_retention_apply(retainer->database, &retainer->rules[i], go_on, retainer,
-                                    &removed, &error);
-    }
-    if (status != SJ_OK) { /* tried again next time */
+    if (sj_removal_resume(retainer->database, &error) != SJ_OK) {
         sj_log(SJ_LOG_ERROR, "retention", "%s", error.text);
+    }
+    for (size_t i = 0; i < retainer->rule_count; ++i) {
+        int64_t removed;
+        error = (sj_error){0};
+        if (sj_retention_apply(retainer->database, &retainer->rules[i], go_on, retainer, &removed,
+                               &error) != SJ_OK) {
+            sj_log(SJ_LOG_ERROR, "retention", "%s", error.text);
+        }
     }
 }
 

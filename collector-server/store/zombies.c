@@ -2,6 +2,7 @@
  *
  * A finding is known by its kind and the program's own functions on the stacks of use and free, so
  * that it is one row over sessions, devices and builds. */
+#include "collector-server/store/allocation_wrappers.h"
 #include "collector-server/store/owner_pairs.h"
 #include "collector-server/store/store_internal.h"
 
@@ -44,17 +45,23 @@ static void plain_name(const json_t *frame, char name[NAME_BYTES])
     }
 }
 
-/* Writes the innermost function of the program's own; "" when there is none with a name. */
+/* Writes the innermost function of the program's own that does not only wrap the allocator, else
+ * the innermost of its own; "" when there is none with a name. */
 static void own_function_of(const json_t *frames, char name[NAME_BYTES])
 {
+    char wrapper[NAME_BYTES] = "";
     for (size_t i = 0; i < json_array_size(frames); i++) {
         const json_t *frame = json_array_get(frames, i);
         plain_name(frame, name);
-        if (json_is_true(json_object_get(frame, "own")) && name[0] != '\0') {
+        if (!json_is_true(json_object_get(frame, "own")) || name[0] == '\0') {
+            continue;
+        }
+        if (!sj_is_allocation_wrapper(name)) {
             return;
         }
+        memcpy(wrapper, wrapper[0] == '\0' ? name : wrapper, NAME_BYTES);
     }
-    name[0] = '\0';
+    memcpy(name, wrapper, NAME_BYTES);
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -65,10 +72,22 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* Functions without a name count as their module: offsets differ between builds. */
+static bool is_among(const uint64_t *hashes, unsigned count, uint64_t hash)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (hashes[i] == hash) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Functions without a name count as their module, because offsets differ between builds. A function
+ * counts once, so that a mistake in a recursion is one finding, however deep it was. */
 static uint64_t hash_stack(uint64_t hash, const json_t *report, const char *stack)
 {
     const json_t *frames = frames_of(report, stack);
+    uint64_t counted[OWN_FRAMES];
     unsigned taken = 0;
     char name[NAME_BYTES];
     for (size_t i = 0; i < json_array_size(frames) && taken < OWN_FRAMES; i++) {
@@ -76,8 +95,12 @@ static uint64_t hash_stack(uint64_t hash, const json_t *report, const char *stac
         if (json_is_true(json_object_get(frame, "own"))) {
             plain_name(frame, name);
             const char *slash = strrchr(text_of(frame, "module"), '/');
-            hash = hash_text(hash, name[0] != '\0' ? name : slash != NULL ? slash : "");
-            taken++;
+            const char *text = name[0] != '\0' ? name : slash != NULL ? slash : "";
+            const uint64_t own = hash_text(0, text);
+            if (!is_among(counted, taken, own)) {
+                hash = hash_text(hash, text);
+                counted[taken++] = own;
+            }
         }
     }
     return hash_text(hash, stack);

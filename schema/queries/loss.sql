@@ -1,6 +1,7 @@
 -- title: Loss
--- question: What is missing, when, why, and how many calls does that make untrustworthy?
+-- question: What is missing, when, why, and how many calls does that make untrustworthy? Where did threads wait for the recorder?
 -- parameter: session = last | the session
+-- column: what | loss, or wait: the thread waited for the recorder, and nothing was lost
 -- column: reason | ring_full, no_thread_slot, torn, paused, spool_full, waited, orphan
 -- column: gaps | number of gaps
 -- column: calls | entries lost
@@ -9,10 +10,10 @@
 -- column: last_ns | end of the last, ns since the session's start
 -- column: untrusted | calls of the session whose time a gap or a wait makes inexact
 -- example: sojourn sql --query loss
-SELECT g.reason, count(*) AS gaps, sum(g.calls) AS calls, sum(g.events) AS events,
+SELECT iif(g.reason = 'waited', 'wait', 'loss') AS what, g.reason, count(*) AS gaps, sum(g.calls) AS calls, sum(g.events) AS events,
        min(g.start_ns) AS first_ns, max(g.end_ns) AS last_ns,
        (SELECT sum(untrusted) FROM function_stats WHERE session_id = :session) AS untrusted
 FROM gaps AS g
 WHERE g.session_id = :session
 GROUP BY g.reason
-ORDER BY calls DESC
+ORDER BY what, calls DESC

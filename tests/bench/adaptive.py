@@ -82,7 +82,7 @@ class Recorded:
                 "SELECT function_id, calls, total_ns, self_ns, min_ns, untimed_calls, error_ns FROM function_stats WHERE calls > 0")}
         undisturbed = subprocess.run([os.path.join(build, "bin", "sojourn"), "sql", "--json", UNDISTURBED_SQL, path],
                                      stdout=subprocess.PIPE, check=True).stdout
-        self.mean_ns = {names[row["function_id"]]: row["mean_ns"] for row in json.loads(undisturbed)}
+        self.mean_ns = {names[row["function_id"]]: row["mean_ns"] for row in json.loads(undisturbed)["rows"]}
 
 
 def mean_times(recordings):

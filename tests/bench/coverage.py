@@ -109,7 +109,7 @@ def subjects(build):
 def listed(sojourn, program):
     done = subprocess.run([sojourn, "functions", "--json", "--all", program], capture_output=True,
                           text=True, check=True)
-    rows = json.loads(done.stdout)["functions"]
+    rows = json.loads(done.stdout)["rows"][0]["functions"]
     return {row["offset"]: row for row in rows if not row["reason"].startswith("cold part")}
 
 

@@ -63,7 +63,7 @@ class Bench:
             told = json.load(file)
         row = json.loads(subprocess.run(
             [self.sojourn, "sql", "--json", "SELECT sum(stored_bytes) AS bytes FROM sessions",
-             database], capture_output=True, check=True).stdout)[0]
+             database], capture_output=True, check=True).stdout)["rows"][0]
         self.told[name] = {"calls": told["calls"], "lost": told["lost_calls"],
                            "bytes": row["bytes"], "seconds": told["elapsed_ns"] / 1e9}
         self.keep(name, told["traced_cpu_ns"] / 1e9)

@@ -135,7 +135,7 @@ def summary_of(build, scratch, options, command):
 def query(build, scratch, text):
     done = subprocess.run([os.path.join(build, "bin/sojourn"), "sql", "--json", text,
                            os.path.join(scratch, "bench.db")], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout)["rows"]
 
 
 def print_methods(build, rounds, scratch):

@@ -27,7 +27,7 @@ work()
 def change(sojourn, pid, *options):
     started = time.monotonic()
     done = sojourn.run(["policy", "set", "--json", *options, str(pid)], capture_output=True, check=True)
-    return (time.monotonic() - started) * 1e3, json.loads(done.stdout)
+    return (time.monotonic() - started) * 1e3, json.loads(done.stdout)["rows"][0]
 
 
 def show(name, rows):

@@ -40,8 +40,8 @@ def cost(sojourn, name, parameters, database, rounds):
 def parameters_of(text, sojourn, database):
     """Names of functions are those that are called most, times are in the middle."""
     top = json.loads(sql(sojourn, ["--json", "SELECT name FROM function_stats JOIN functions USING (function_id) "
-                                   "ORDER BY calls DESC LIMIT 40"], database))
-    middle = json.loads(sql(sojourn, ["--json", "SELECT max(last_leave_ns) / 2 AS ns FROM streams"], database))[0]["ns"]
+                                   "ORDER BY calls DESC LIMIT 40"], database))["rows"]
+    middle = json.loads(sql(sojourn, ["--json", "SELECT max(last_leave_ns) / 2 AS ns FROM streams"], database))["rows"][0]["ns"]
     names = [row["name"] for row in top]
     given = {"function": names[20], "outer": names[30], "inner": names[10], "from_ns": middle, "at_ns": middle,
              "to_ns": int(middle) + 10_000_000}
@@ -64,7 +64,7 @@ def main():
     build, short, long = sys.argv[1:4]
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     sojourn = os.path.join(build, "bin", "sojourn")
-    calls = [json.loads(sql(sojourn, ["--json", "SELECT sum(stored_calls) AS n FROM sessions"], database))[0]["n"]
+    calls = [json.loads(sql(sojourn, ["--json", "SELECT sum(stored_calls) AS n FROM sessions"], database))["rows"][0]["n"]
              for database in (short, long)]
     print(f"{calls[0] / 1e6:.1f} M and {calls[1] / 1e6:.1f} M calls")
     print("| question | s | s | rows | for a call | calls, table functions |\n|---|---|---|---|---|---|")

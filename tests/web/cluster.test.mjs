@@ -22,7 +22,7 @@ function sojourn(...words) {
     return done.stdout;
 }
 
-const ofLabs = (statement) => labs.flatMap((lab) => JSON.parse(sojourn("sql", "--json", statement, lab)));
+const ofLabs = (statement) => labs.flatMap((lab) => JSON.parse(sojourn("sql", "--json", statement, lab)).rows);
 
 before(async () => {
     clean();
@@ -120,7 +120,7 @@ test("devices and builds are asked of the cluster itself", async () => {
 });
 
 test("times that are estimates are marked", async () => {
-    const [{ name }] = JSON.parse(sojourn("sql", "--json", `SELECT f.name FROM function_stats s JOIN functions f USING (function_id)
+    const { rows: [{ name }] } = JSON.parse(sojourn("sql", "--json", `SELECT f.name FROM function_stats s JOIN functions f USING (function_id)
         WHERE s.untimed_calls > 0 ORDER BY s.self_ns DESC LIMIT 1`, database));
     const page = await openPage(`/fleet?function=${name}`);
     for (const [of, marked] of [[name, true], ["main", false]]) {

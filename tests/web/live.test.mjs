@@ -184,6 +184,11 @@ test("triggers and flight dumps are there when they happen", async () => {
     await link.first().waitFor();
     const [dump] = await sql(`SELECT session_id FROM sessions WHERE parent_session_id = ${session}`);
     assert.equal(await link.first().getAttribute("href"), `/sessions/${dump.session_id}`);
+    await page.getByText("A flight recording: it keeps the last seconds in memory").waitFor();
+    await page.getByRole("link", { name: /^[1-9]\d* dumps?$/ }).waitFor();
+    const cut = await openPage(`/sessions/${dump.session_id}`);
+    await cut.getByText("A flight dump: what was kept of").getByRole("link", { name: `session ${session}` }).waitFor();
+    await cut.close();
     recorder.stdin.end();
     await once(recorder, "exit");
     await page.close();

@@ -25,6 +25,8 @@ before(async () => {
         WHERE r.report_id = (SELECT max(report_id) FROM zombie_reports);
         INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
         SELECT ${FALLEN}, stream_id, 70, 'ring_full', 5, 10, 1000, 3500 FROM streams WHERE session_id = ${FALLEN} LIMIT 1;
+        INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
+        SELECT ${FALLEN}, stream_id, 71, 'waited', 0, 0, 500, 740 FROM streams WHERE session_id = ${FALLEN} LIMIT 1;
         INSERT INTO reports (session_id, number, monitor, kind, process_number, thread_number, at_ns, payload)
         SELECT session_id, 900, 'threads', 'times', process_number, number, 9000000,
             json_object('steps', json_array(json_array(number, 9000000, 8000000, 5000000, 1000000)))
@@ -172,10 +174,15 @@ test("what is missing: gaps, and functions that were not instrumented", async ()
     await table("Gaps").first().waitFor();
     const gaps = await sql(`SELECT t.name, g.reason, g.calls, g.start_ns, g.end_ns FROM gaps g LEFT JOIN streams s USING (stream_id)
         LEFT JOIN threads t USING (thread_id) WHERE g.session_id = ${FALLEN} ORDER BY g.start_ns`);
+    const times = (gap) => [duration(gap.start_ns), duration(gap.end_ns - gap.start_ns)];
+    const waits = gaps.filter(({ reason }) => reason === "waited");
     assert.deepEqual(
         await texts(table("Gaps")),
-        gaps.map((gap) => [gap.name, gap.reason.replaceAll("_", " "), count(gap.calls), duration(gap.start_ns), duration(gap.end_ns - gap.start_ns)]),
+        gaps.filter((gap) => !waits.includes(gap)).map((gap) => [gap.name, gap.reason.replaceAll("_", " "), count(gap.calls), ...times(gap)]),
     );
+    assert.deepEqual(await texts(table("Waits for the recorder")), waits.map((gap) => [gap.name, "waited for the recorder", "none lost", ...times(gap)]));
+    const waited = duration(waits.reduce((sum, gap) => sum + gap.end_ns - gap.start_ns, 0));
+    await page.getByText(`Threads waited for the recorder ${format.counted(waits.length, "time")}, ${waited} in all.`).waitFor();
     const unhooked = await sql(`SELECT u.name, u.module, u.size_bytes, u.reason FROM unhooked_functions u WHERE u.session_id = ${FALLEN}`);
     const wanted = unhooked.map((row) => [row.name, format.fileName(row.module), bytes(row.size_bytes), row.reason].join(" | ")).sort();
     const shown = (await texts(table("Functions not instrumented"))).map((row) => row.join(" | ")).sort();

@@ -89,7 +89,8 @@ const points = (page, which) =>
             const [red, green, blue, alpha] = data.subarray(at, at + 4);
             const isHatched = alpha > 200 && red > 200 && green > 40 && green < 110 && blue < 60;
             const isStriped = alpha === 255 && Math.max(red, green, blue) < 165 && Math.min(red, green, blue) > 70;
-            found += { faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
+            const isBelow = isHatched && at / 4 / canvas.width > 8 * devicePixelRatio; // not in the line of threads without a track
+            found += { hatchedTrack: Number(isBelow), faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
         }
         return found;
     }, which);
@@ -106,12 +107,20 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await comesTo(() => points(page, "faded"), 0);
     const [stream] = await sql(`SELECT max(stream_id) AS id, min(first_enter_ns) AS "from", max(last_leave_ns) AS "to" FROM streams WHERE session_id = ${VALUED}`);
     const third = Math.floor((stream.to - stream.from) / 3);
+    // A wait loses nothing, and what threads without a track lost is not missing in one.
+    change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
+        VALUES (${VALUED}, ${stream.id}, 91, 'waited', 0, 0, ${stream.from}, ${stream.from + third}),
+            (${VALUED}, NULL, 92, 'no_thread_slot', 7, 14, ${stream.from}, ${stream.to})`);
+    await page.reload();
+    await drawn(page);
+    await comesTo(async () => (await points(page, "hatched")) > 100 && (await points(page, "hatchedTrack")) === 0, true);
+    change(`DELETE FROM gaps WHERE number = 92`);
     change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
         VALUES (${VALUED}, ${stream.id}, 90, 'ring_full', 5, 10, ${stream.from + third}, ${stream.from + 2 * third})`);
     await page.reload();
     await drawn(page);
     await comesTo(async () => (await points(page, "hatched")) > 500, true);
-    change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number = 90`);
+    change(`DELETE FROM gaps WHERE session_id = ${VALUED} AND number IN (90, 91)`);
     await page.close();
 });
 

@@ -3,7 +3,8 @@ import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { parse } from "./api";
 import { isUntimed } from "./estimates";
-import { bytes, compact, count, dateTime, duration, estimated, estimateHint, fileName, percent } from "./format";
+import { bytes, compact, count, counted, dateTime, duration, estimated, estimateHint, fileName, percent } from "./format";
+import { waitsText } from "./waits";
 import type { OneFile, OnePanel } from "./one_file_data";
 import { type FlameRow, framesOfPaths, widthOf } from "./pages/flame_tree";
 import { Flame } from "./widgets/flame";
@@ -186,7 +187,7 @@ function Graph({ panel }: { panel: OnePanel }) {
 
 function Page({ data }: { data: OneFile }) {
     const { session } = data;
-    const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${count(loss.calls)} calls in ${count(loss.gaps)} gaps`);
+    const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${counted(loss.calls, "call")} in ${counted(loss.gaps, "gap")}`);
     return (
         <main class="page session" id="main">
             <div class="title-line">
@@ -209,9 +210,10 @@ function Page({ data }: { data: OneFile }) {
             </p>
             <p class={`banner ${session.lost_calls > 0 ? "warn" : "good"}`}>
                 <strong>
-                    {session.lost_calls > 0 ? `▲ ${count(session.lost_calls)} calls of the session were lost.` : "✓ No loss is known."}
+                    {session.lost_calls > 0 ? `▲ ${counted(session.lost_calls, "call")} of the session ${session.lost_calls === 1 ? "was" : "were"} lost.` : "✓ No loss is known."}
                 </strong>{" "}
                 {lost.join("; ")}
+                {waitsText(session)}
             </p>
             <EstimatesNote untimed={session.counts.untimed_calls} calls={session.stored_calls} />
             <dl class="tiles">

@@ -408,9 +408,22 @@ SJ_EXPORTED void sojourn_agent_unbind(void)
                  is_returned_to ? SJ_AGENT_STATE_RELEASED : SJ_AGENT_STATE_UNBOUND);
 }
 
+/* Compares the text with what was written to it, if the process may still make system calls. */
+static void report_overwritten(void)
+{
+    sj_overwritten found = {0};
+    if (sj_recorder_begin_calls()) {
+        if (sj_modules_find_overwritten(&found)) {
+            sj_recorder_report_overwritten(&found);
+        }
+        sj_recorder_end_calls();
+    }
+}
+
 __attribute__((destructor)) static void end_agent(void)
 {
     sj_zombies_check_quarantine();
+    report_overwritten();
     sj_recorder_end();
     sj_recorder_peer_part();
 }

@@ -9,6 +9,7 @@
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/overwritten.h"
 #include "agent/inproc/hooks/ready.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -687,6 +688,20 @@ void sj_modules_forget_all(void)
     sj_near_release();
     atomic_fetch_add(&sojourn_agent_state.changing,
                      1); /* not end_change, which takes a lock of the loader */
+}
+
+bool sj_modules_find_overwritten(sj_overwritten *found)
+{
+    if (atomic_load(&sojourn_agent_state.changing) % 2 != 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < entry_count; i++) {
+        /* A runtime writes other code where methods were that it has freed. */
+        if (!modules[i].is_generated) {
+            sj_hooks_find_overwritten(&modules[i].hooked, found);
+        }
+    }
+    return true;
 }
 
 bool sj_modules_changed(void)

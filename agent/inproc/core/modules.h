@@ -4,6 +4,7 @@
 #define SJ_AGENT_INPROC_CORE_MODULES_H
 
 #include "agent/abi/agent_state.h"
+#include "agent/abi/overwritten.h"
 #include "agent/inproc/core/link_client.h"
 
 #include <stdbool.h>
@@ -47,6 +48,11 @@ SJ_MUST_CHECK sj_status sj_modules_redirect(uint64_t address, const uint8_t *ori
 
 /* sj_modules_restore unpatches all modules and the loader. */
 void sj_modules_restore(void);
+
+/* sj_modules_find_overwritten adds the functions of loaded modules whose hooks the program has
+ * overwritten. Makes system calls. False, and nothing is known: another thread changes the tables
+ * right now. */
+bool sj_modules_find_overwritten(sj_overwritten *found);
 
 /* sj_modules_publish writes the addresses of the tables of changes to the agent's state. */
 void sj_modules_publish(sj_agent_state *state);

@@ -315,6 +315,13 @@ void sj_recorder_exempt(void)
     sj_recorder_self.mode = SJ_MODE_EXEMPT;
 }
 
+void sj_recorder_report_overwritten(const sj_overwritten *found)
+{
+    if (sj_recorder_is_armed() && sj_recorder.arena != NULL && !sj_recorder_is_forked()) {
+        sj_recorder.arena->overwritten = *found;
+    }
+}
+
 void sj_recorder_count_unrecorded(sj_unrecorded reason)
 {
     if (reason != SJ_UNRECORDED_NONE && sj_recorder_is_armed() && sj_recorder.arena != NULL) {

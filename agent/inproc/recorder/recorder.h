@@ -164,6 +164,10 @@ void sj_recorder_count_refused(void);
  * drain makes of the call. Async-signal-safe. */
 void sj_recorder_count_lost_value(void);
 
+/* sj_recorder_report_overwritten tells the recorder which hooks the program has overwritten; does
+ * nothing without an arena of this process. Before sj_recorder_end, one thread. */
+void sj_recorder_report_overwritten(const sj_overwritten *found);
+
 /* sj_recorder_count_unrecorded counts a program that the process runs; nothing for those that join
  * the session. Also in a vforked child; async-signal-safe. */
 void sj_recorder_count_unrecorded(sj_unrecorded reason);

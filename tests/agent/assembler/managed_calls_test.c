@@ -149,6 +149,30 @@ static void test_an_exception_leaves_call_by_call(void **state)
     EXPECT(steps, "+1 +2 +3 ~ ~ +4 - - ");
 }
 
+/* An exit by return, or a call in between, begins another exception. */
+static void exits_by_one_exception_are_counted(void **state)
+{
+    (void)state;
+    static const step steps[] = {
+        {'+', 1, CALL},   {'+', 2, CALL},   {'+', 3, CALL},  {'+', 4, CALL},    {'+', 5, CALL},
+        {'-', 5, THROWN}, {'-', 4, THROWN}, {'+', 6, CALL},  {'-', 6, THROWN},  {'-', 3, CALL},
+        {'-', 2, THROWN}, {'+', 7, CALL},   {'+', 8, CALL},  {'+', 9, CALL},    {'-', 9, THROWN},
+        {'-', 8, THROWN}, {'-', 7, THROWN}, {'+', 10, CALL}, {'-', 10, THROWN}, {'-', 1, THROWN}};
+    const size_t count = sizeof(steps) / sizeof(steps[0]);
+    static const uint64_t longest[] = {0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3};
+    story told;
+    sj_assembler_counters counters;
+    open_story(&told, 0);
+    for (size_t i = 0; i < count; i++) {
+        const sj_record record = record_of(&steps[i], told.ticks += 10);
+        assert_int_equal(sj_assembler_feed(told.assembler, &record, 1, told.ticks), SJ_OK);
+        sj_assembler_get_counters(told.assembler, &counters);
+        assert_int_equal(counters.longest_throw, longest[i]);
+    }
+    finish(&told);
+    close_story(&told);
+}
+
 static void test_native_calls_inside_managed_ones_and_the_reverse_make_one_tree(void **state)
 {
     (void)state;
@@ -424,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_nest_by_order),
         cmocka_unit_test(test_an_exception_leaves_call_by_call),
+        cmocka_unit_test(exits_by_one_exception_are_counted),
         cmocka_unit_test(test_native_calls_inside_managed_ones_and_the_reverse_make_one_tree),
         cmocka_unit_test(test_a_native_entry_ends_managed_calls_only_with_the_native_one_below),
         cmocka_unit_test(test_a_native_exit_ends_the_managed_calls_above),

@@ -54,6 +54,21 @@ static void steps_follow_each_other(void **state)
     assert_int_equal(times.ready_ns, 5);
 }
 
+/* 900 of 1,000 ns of a wait for a processor were before the first look: no part is more than the
+ * whole. */
+static void a_wait_that_began_before_the_first_look_counts_from_there(void **state)
+{
+    (void)state;
+    sj_thread_clock clock = {0};
+    times = (sj_thread_times){0};
+    assert_false(note(&clock, FIRST_NS, 50, 5));
+    assert_false(note(&clock, FIRST_NS + 60, 50, 5));
+    assert_false(note(&clock, FIRST_NS + 100, 60, 1005));
+    check_step(0, FIRST_NS, 60, 0, 0);
+    check_step(1, FIRST_NS + 60, 40, 10, 90);
+    assert_int_equal(times.cpu_ns + times.ready_ns, times.watched_ns);
+}
+
 static void another_thread_makes_no_step(void **state)
 {
     (void)state;
@@ -143,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_follow_each_other),
+        cmocka_unit_test(a_wait_that_began_before_the_first_look_counts_from_there),
         cmocka_unit_test(another_thread_makes_no_step),
         cmocka_unit_test(memory_belongs_to_the_step_in_which_it_was_counted),
         cmocka_unit_test(a_long_rest_is_reported_before_it_ends),

@@ -4,6 +4,7 @@
 #include "agent/planner/machine.h"
 #include "tests/support/check.h"
 
+#include <elf.h>
 #include <stdlib.h>
 
 enum {
@@ -205,6 +206,36 @@ static void switches_say_how_their_tables_are_read(void **state)
     }
 }
 
+/* Compilers send a case that cannot be reached to the end of the function, which is another's. */
+static void a_case_behind_the_function_does_not_end_the_table(void **state)
+{
+    enum { WORDS = 6, ENTRIES = 4 };
+    static const struct {
+        uint32_t text[WORDS]; /* cmp w0, #3; adr x1, table; ldrb; adr x3, text; add lsl #2; br x2 */
+        uint8_t entries[ENTRIES];
+    } file = {{0x71000c1f, 0x100000a1, 0x38604822, 0x10ffffa3, 0x8b020862, 0xd61f0040},
+              {1, WORDS, 2, 5}};
+    small_module made;
+    uint64_t table_entries = 0;
+    uint32_t before[2] = {0};
+    sj_found_links found = {0};
+    (void)state;
+    read_words(&made, file.text, WORDS);
+    sj_elf_segment segment = {
+        .type = PT_LOAD, .address = TEXT_LOW, .file_bytes = sizeof(file.text) + ENTRIES};
+    made.module.elf = (sj_elf){.file = {(const uint8_t *)&file, sizeof(file)},
+                               .type = ET_DYN,
+                               .segments = &segment,
+                               .segment_count = 1};
+    made.module.table_entries = &table_entries;
+    made.module.ranges_before = before;
+    made.range.has_indirect = true;
+    assert_int_equal(sj_read_jump_tables(&made.module, &found), SJ_OK);
+    assert_true(made.range.has_table);
+    assert_int_equal(table_entries, 1 << 1 * WORD | 1 << 2 * WORD | 1 << 5 * WORD);
+    sj_links_free(&found);
+}
+
 static void entries_lie_behind_marks_of_targets(void **state)
 {
     static const uint32_t text[] = {0xd503245f, 0xd503233f, 0xd65f03c0, 0xd503245f};
@@ -223,6 +254,7 @@ int main(void)
         cmocka_unit_test(pages_are_those_of_the_instruction),
         cmocka_unit_test(epilogues_give_the_frame_up),
         cmocka_unit_test(switches_say_how_their_tables_are_read),
+        cmocka_unit_test(a_case_behind_the_function_does_not_end_the_table),
         cmocka_unit_test(entries_lie_behind_marks_of_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@ of their callers - is what the rows of `calls` add up to.
 
 choices.py BUILD_FOLDER
 """
-import json
 import os
 import sqlite3
 import subprocess
@@ -13,13 +12,13 @@ from collections import defaultdict
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, json_rows, main
 
 
 def rows_of(sojourn, *arguments):
     done = sojourn.run([*arguments, "--json"], capture_output=True, text=True)
     check(done.returncode == 0, f"{arguments}: {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json_rows(done.stdout)
 
 
 class Calls:
@@ -212,6 +211,10 @@ def open_calls(sojourn):
         done = sojourn.run(["report", *options, database], capture_output=True, text=True)
         check(count > 0 and f"\n{len(chosen)} call{'s' * (len(chosen) != 1)}, " in done.stdout and f"; {count} open at the end\n" in done.stdout,
               f"{options}: {count} of {len(chosen)} calls are open: {done.stdout}")
+    with sqlite3.connect(database) as store:
+        store.execute("INSERT INTO gaps (session_id, number, reason, calls, events, start_ns, end_ns) VALUES (1, 90, 'waited', 0, 0, 10, 2010)")
+    done = sojourn.run(["report", database], capture_output=True, text=True)
+    check("none lost" in done.stdout and "threads waited for the recorder 1 time, 2.00 us in all" in done.stdout, f"a wait: {done}")
 
 
 def own_output(sojourn, database):

@@ -12,10 +12,12 @@ import sqlite3
 import subprocess
 import sys
 
+from jsonschema import Draft202012Validator
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
 from json_shape import problem
-from sojourn_testing import check, children, main, wait_for
+from sojourn_testing import check, children, json_rows, main, wait_for
 
 
 def commands_with_json(sojourn):
@@ -28,10 +30,13 @@ def commands_with_json(sojourn):
 
 def has_shape(done, schema, name):
     written = json.loads(done.stdout)
-    check(written, f"{name} has nothing to look at")
     wrong = problem(written, schema, name)
     check(wrong is None, wrong)
-    return written
+    rows = json_rows(done.stdout)
+    check(rows, f"{name} has nothing to look at")
+    more = dict(rows[0], unheard_of=1)
+    check(name == "sql" or problem(dict(written, rows=[more]), schema, name), f"{name}: anything has its shape")
+    return rows
 
 
 def checks(sojourn, schema, mistakes):
@@ -41,17 +46,17 @@ def checks(sojourn, schema, mistakes):
         sojourn.run(["bench", "-n", str(count), "--name", f"n{count}", "-o", database, "--", "/bin/true"], capture_output=True)
         done = sojourn.run(["check", "--json", "--threshold", "9000", "--baseline", f"name:n{count}", f"name:n{count}", database],
                            capture_output=True, text=True)
-        written = has_shape(done, schema, "check")
+        written, = has_shape(done, schema, "check")
         check((done.returncode, written["verdict"]) == (code, verdict) or written["verdict"] == "inconclusive", f"{done}")
     with sqlite3.connect(database) as store: # four sessions in which everything took four times as long
         store.execute("UPDATE call_paths SET self_ns = self_ns * 4, total_ns = total_ns * 4 WHERE session_id IN "
                       "(SELECT session_id FROM sessions WHERE name = 'n4')")
     sojourn.run(["bench", "-n", "4", "--name", "usual", "-o", database, "--", "/bin/true"], capture_output=True)
     done = sojourn.run(["check", "--json", "--baseline", "name:usual", "name:n4", database], capture_output=True, text=True)
-    written = has_shape(done, schema, "check")
+    written, = has_shape(done, schema, "check")
     check(done.returncode == 5 or (done.returncode == 4 and written["verdict"] == "regression" and written["slower"]), f"{done}")
     done = sojourn.run(["check", "--json", "--zombies", mistakes], capture_output=True, text=True)
-    check(done.returncode == 4 and has_shape(done, schema, "check")["findings"], f"{done}")
+    check(done.returncode == 4 and has_shape(done, schema, "check")[0]["findings"], f"{done}")
 
 
 def a_changed_policy(sojourn, schema, program):
@@ -99,15 +104,31 @@ def what_was_done(sojourn, shapes, database, program):
     check([row["action"] for row in run("session", "--dry-run", "retain", "all=1k", "-d", other)]
           == ["would_remove"] * 2, "retain")
     with subprocess.Popen(["sleep", "60"]) as process:
-        left = run("detach", str(process.pid))
+        left, = run("detach", str(process.pid))
         process.kill()
     check(left["pid"] == process.pid and not left["was_recorded"], f"{left}")
 
 
+def whole_ids_and_numbers(name, rows):
+    """No text for people: no duration with its unit, no calendar, no id that is cut."""
+    people = re.compile(r"^(\d+(\.\d+)? ?(ns|us|ms|s|min|h|B|kB|KB|MB|MiB|GiB)|\d{4}-\d\d-\d\d.*)$")
+    found = [(key, value) for row in rows for key, value in row.items() if isinstance(value, str) and people.match(value)]
+    check(name == "doctor" or not found, f"{name} has texts for people: {found[:5]}")
+
+
+def globals_of_a_map(sojourn, schema):
+    program, path = sojourn.path("mapped"), sojourn.path("mapped.map")
+    subprocess.run(["gcc", "-x", "c", "-", "-o", program, f"-Wl,-Map={path}"], input="int table[9]; int main(void) { return table[0]; }",
+                   text=True, check=True)
+    done = sojourn.run(["functions", "--json", "--globals", "--map", path, program], capture_output=True, text=True)
+    check(any(row["name"] == "table" for row in has_shape(done, schema, "functions")), f"{done}")
+
+
 def test(sojourn, arguments):
     with open(arguments[0], encoding="utf-8") as file:
-        shapes = json.load(file)["$defs"]
-    check(all(isinstance(shape["version"], int) for shape in shapes.values()), "no version")
+        document = json.load(file)
+    Draft202012Validator.check_schema(document)
+    shapes = document["$defs"]
     found = set(commands_with_json(sojourn))
     check(found | {"record", "policy"} == set(shapes), f"not in both: {found ^ set(shapes)}")
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples")
@@ -129,7 +150,9 @@ def test(sojourn, arguments):
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)
         check(done.returncode in (0, 1) and done.stdout, f"{name}: {done}")
-        has_shape(done, shapes[name], name)
+        rows = has_shape(done, shapes[name], name)
+        whole_ids_and_numbers(name, rows)
+    globals_of_a_map(sojourn, shapes["functions"])
     checks(sojourn, shapes["check"], mistakes)
     what_was_done(sojourn, shapes, database, os.path.join(samples, "ends"))
     a_changed_policy(sojourn, shapes["policy"], os.path.join(samples, "ends"))

@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, children, main, wait_for
+from sojourn_testing import check, children, json_rows, main, wait_for
 
 LINE = re.compile(r"^([ ^>!]) +(\d+\.\d{9}) +(open|[\d.]+ \w+(?: \d+ \w+)?)  (?:( *\[\d+\])  )?( *)(\S.*)$")
 
@@ -94,7 +94,7 @@ def objects(sojourn, database, calls):
     """--json: the same calls with every figure, and gaps."""
     done = sojourn.run(["replay", "--json", database], capture_output=True, text=True)
     check(done.returncode == 0, f"--json: {done}")
-    rows = [row for row in json.loads(done.stdout) if row["type"] == "call"]
+    rows = [row for row in json_rows(done.stdout) if row["type"] == "call"]
     check([(int(row["call_id"]), row["start_ns"], row["depth"], row["function"]) for row in rows] ==
           [(call["call_id"], call["start_ns"], call["depth"], call["name"]) for call in calls],
           f"--json: {rows[:3]}")
@@ -103,7 +103,7 @@ def objects(sojourn, database, calls):
     check(all(set(row) == keys for row in rows), f"--json: {rows[0]}")
     done = sojourn.run(["replay", "--json", "--from", "1000s", database], capture_output=True,
                        text=True)
-    check(done.returncode == 0 and json.loads(done.stdout) == [], f"--json of nothing: {done}")
+    check(done.returncode == 0 and json_rows(done.stdout) == [], f"--json of nothing: {done}")
 
 
 def follows(sojourn):
@@ -136,7 +136,7 @@ def follows(sojourn):
             os.killpg(recording.pid, signal.SIGKILL)
             recording.wait()
     with open(sojourn.path("followed.json"), encoding="utf-8") as file:
-        rows = [row for row in json.load(file) if row["type"] == "call"]
+        rows = [row for row in json_rows(file.read()) if row["type"] == "call"]
     ids = [int(row["call_id"]) for row in rows]
     expected = [int(row["call_id"]) for row in sojourn.sql(database, "SELECT call_id FROM calls")]
     check(len(ids) == len(set(ids)) and set(ids) == set(expected),

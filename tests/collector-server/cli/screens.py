@@ -177,11 +177,11 @@ def replay_is_golden(sojourn, recording):
 
 
 def make_comparison(path, migrations):
-    """Four sessions called before and four called after, in which helper_9 takes three times as long."""
+    """Eight sessions called before and eight called after, in which helper_9 takes three times as long."""
     make_database(path, migrations)
     connection = sqlite3.connect(path)
-    for number in range(2, 10):
-        name = "before" if number < 6 else "after"
+    for number in range(2, 18):
+        name = "before" if number < 10 else "after"
         insert(connection, "sessions", session_id=number, uuid=bytes([number]) * 16, device_id=1, state="completed",
                command="./server --port 8080", name=name, started_realtime_ns=START + number * 60_000_000_000,
                ended_realtime_ns=START + number * 60_000_000_000 + 2_500_000_000, started_ticks=0,
@@ -190,8 +190,8 @@ def make_comparison(path, migrations):
         connection.execute(
             "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth, calls, total_ns, self_ns, min_ns, "
             "max_ns, unwound, untrusted, recursive, state) SELECT path_id + (?1 << 32), ?1, parent_path_id + (?1 << 32), "
-            "function_id, depth, calls, total_ns + ?1 * 1000 + iif(?1 > 5 AND function_id <= 10, 150000000, 0), "
-            "self_ns + ?1 * 1000 + iif(?1 > 5 AND function_id = 10, 150000000, 0), min_ns, max_ns, unwound, untrusted, "
+            "function_id, depth, calls, total_ns + ?1 * 1000 + iif(?1 > 9 AND function_id <= 10, 150000000, 0), "
+            "self_ns + ?1 * 1000 + iif(?1 > 9 AND function_id = 10, 150000000, 0), min_ns, max_ns, unwound, untrusted, "
             "recursive, state FROM call_paths WHERE session_id = 1", (number,))
     add_finding(connection)
     connection.commit()
@@ -214,16 +214,16 @@ def add_finding(connection):
 
 
 def tables_are_golden(sojourn, migrations):
-    """Sessions, devices, findings, and comparisons of one session a side, which cannot know, and of four."""
+    """Sessions, devices, findings, and comparisons of one session a side, which cannot know, and of eight."""
     database = sojourn.path("compare.db")
     make_comparison(database, migrations)
-    for name, command in (("sessions", ["sessions"]), ("diff-two", ["diff", "2", "6"]),
+    for name, command in (("sessions", ["sessions"]), ("diff-two", ["diff", "2", "10"]),
                           ("diff", ["diff", "name:before", "name:after"]), ("devices", ["devices"]),
                           ("diff-tree", ["diff", "--tree", "name:before", "name:after"]),
                           ("zombies", ["zombies"])):
         everywhere(sojourn, name, [*command, database])
     everywhere(sojourn, "zombie", ["zombies", "show", "1", database], fits=False)
-    everywhere(sojourn, "check", ["check", "--baseline", "name:before", "name:after", database], codes=(0,))
+    everywhere(sojourn, "check", ["check", "--baseline", "name:before", "name:after", database], codes=(4,))
     everywhere(sojourn, "sql", ["sql", "SELECT session_id, state, command FROM sessions", database], fits=False)
 
 

@@ -152,7 +152,7 @@ async function main() {
     for (const [session, started] of sessions) {
         const rows = sql(`SELECT ${COLUMNS.join(", ")} FROM calls WHERE session_id = ${session} ORDER BY call_id`);
         const names = new Map(JSON.parse(execFileSync(sojourn, ["sql", "--json", "--limit", "10000000",
-            "SELECT function_id, name FROM functions", database], { ...LIMIT, encoding: "utf8" })).map(
+            "SELECT function_id, name FROM functions", database], { ...LIMIT, encoding: "utf8" })).rows.map(
             (row) => [String(row.function_id), row.name]));
         const csv = join(folder, "rows.csv");
         const namesCsv = join(folder, "names.csv");

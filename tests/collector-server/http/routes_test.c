@@ -516,6 +516,29 @@ static void a_gap_of_a_stream_names_the_thread_of_the_stream(void **state)
     fixture_run(database, "DELETE FROM gaps WHERE session_id = 3");
 }
 
+static void a_wait_for_the_recorder_is_no_loss(void **state)
+{
+    (void)state;
+    fixture_run(database, "INSERT INTO gaps (session_id, stream_id, number, reason, calls, events,"
+                          " start_ns, end_ns) VALUES (3, 3, 8, 'waited', 0, 0, 1, 31),"
+                          " (3, 3, 9, 'ring_full', 4, 8, 10, 20)");
+    json_t *body = client_json(server, "/api/v1/sessions/3/gaps", 200);
+    assert_string_equal(text_of(json_array_get(items_of(body), 0), "reason"), "ring_full");
+    assert_true(json_is_false(json_object_get(json_array_get(items_of(body), 0), "is_wait")));
+    assert_true(json_is_true(json_object_get(json_array_get(items_of(body), 1), "is_wait")));
+    json_decref(body);
+    body = client_json(server, "/api/v1/sessions/3", 200);
+    const json_t *counts = json_object_get(body, "counts");
+    assert_int_equal(number_of(counts, "gaps"), 1);
+    assert_int_equal(number_of(counts, "waits"), 1);
+    assert_int_equal(number_of(counts, "waits_ns"), 30);
+    const json_t *loss = items_of(json_object_get(body, "loss"));
+    assert_int_equal(json_array_size(loss), 1);
+    assert_string_equal(text_of(json_array_get(loss, 0), "reason"), "ring_full");
+    json_decref(body);
+    fixture_run(database, "DELETE FROM gaps WHERE session_id = 3");
+}
+
 static void healthz_says_that_it_is_well_and_nothing_of_what_is_stored(void **state)
 {
     (void)state;
@@ -757,6 +780,7 @@ int main(void)
         cmocka_unit_test(a_gap_of_a_stream_names_the_thread_of_the_stream),
         cmocka_unit_test(healthz_says_that_it_is_well_and_nothing_of_what_is_stored),
         cmocka_unit_test(gaps_and_unhooked_functions_give_their_reasons),
+        cmocka_unit_test(a_wait_for_the_recorder_is_no_loss),
         cmocka_unit_test(the_timeline_comes_in_steps_as_fine_as_the_width_wants),
         cmocka_unit_test(a_session_is_exported_as_a_file),
         cmocka_unit_test(the_description_and_the_table_of_routes_agree),

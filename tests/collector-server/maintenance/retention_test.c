@@ -2,6 +2,7 @@
 #include "collector-server/maintenance/retention.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/session_set.h"
+#include "collector-server/sojournd/retainer.h"
 #include "collector-server/store/database.h"
 #include "tests/support/check.h"
 
@@ -47,7 +48,7 @@ static void add_sessions(lab *made)
               " (6, 1, 'work', 0, 10)");
 }
 
-static int set_up(void **state)
+static int make_lab(void **state)
 {
     static lab made;
     sj_error error = {0};
@@ -65,7 +66,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int remove_lab(void **state)
 {
     char command[TEXT_BYTES];
     lab *made = *state;
@@ -179,6 +180,42 @@ static void what_goes_is_gone_with_its_reason(void **state)
     sqlite3_finalize(row);
 }
 
+static bool is_there(lab *made, int session_id)
+{
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(made->database,
+                                        "SELECT count(*) FROM sessions WHERE session_id = ?1 AND"
+                                        " state <> 'removing'",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_int(row, 1, session_id);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    const bool is_found = sqlite3_column_int(row, 0) != 0;
+    sqlite3_finalize(row);
+    return is_found;
+}
+
+/* By the collector's thread. */
+static void a_rule_that_fails_holds_up_no_other(void **state)
+{
+    enum { PATIENCE = 12000, PAUSE_US = 10000 };
+    static const char *const texts[] = {"nonsense:x=1K", "all=3K"};
+    lab *made = *state;
+    sj_retention_rule rules[2];
+    sj_retainer *retainer = NULL;
+    sj_error error = {0};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(sj_retention_rule_read(texts[i], &rules[i], &error), SJ_OK);
+    }
+    assert_int_equal(sj_retainer_start(made->path, rules, 2, HOUR_S, &retainer, &error), SJ_OK);
+    for (int i = 0; i < PATIENCE && is_there(made, 6); i++) {
+        usleep(PAUSE_US);
+    }
+    sj_retainer_stop(retainer);
+    assert_false(is_there(made, 1) || is_there(made, 6));
+    assert_true(is_there(made, 2));
+}
+
 static void a_limit_has_a_unit(void **state)
 {
     static const char *const wrong[] = {"", "all", "=1K", "all=", "all=5", "all=0d", "all=1x"};
@@ -190,14 +227,16 @@ static void a_limit_has_a_unit(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_oldest_go_until_the_rest_fits),    TEST(what_is_older_goes_unless_it_is_kept),
-        TEST(a_session_with_two_marks_counts_once), TEST(a_set_may_have_any_number_of_sessions),
-        TEST(what_goes_is_gone_with_its_reason),    TEST(a_limit_has_a_unit),
+        cmocka_unit_test(the_oldest_go_until_the_rest_fits),
+        cmocka_unit_test(what_is_older_goes_unless_it_is_kept),
+        cmocka_unit_test(a_session_with_two_marks_counts_once),
+        cmocka_unit_test(a_limit_has_a_unit),
+        cmocka_unit_test(what_goes_is_gone_with_its_reason), /* these change the sessions */
+        cmocka_unit_test(a_rule_that_fails_holds_up_no_other),
+        cmocka_unit_test(a_set_may_have_any_number_of_sessions),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_lab, remove_lab);
 }

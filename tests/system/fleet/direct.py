@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from fleet_testing import free_port
-from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main, wait_for
 
 COUNTS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
             GROUP BY 1 ORDER BY 1"""
@@ -293,7 +293,7 @@ def the_doctor_tries_it(sojourn, direct):
     def look(**environment):
         done = sojourn.run(["doctor", "--json"], capture_output=True, text=True,
                            env=dict(sojourn.environment, **environment))
-        rows = [row for row in json.loads(done.stdout) if row["check"] == "direct mode"]
+        rows = [row for row in json_rows(done.stdout) if row["check"] == "direct mode"]
         check(len(rows) == 1, f"doctor: {done}")
         return rows[0]
     place = sojourn.path("doctor")

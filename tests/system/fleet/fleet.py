@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from fleet_testing import Device, Collector, enrol
-from sojourn_testing import check, main, wait_for
+from sojourn_testing import check, json_rows, main, wait_for
 
 
 def finished_sessions(collector, count):
@@ -156,7 +156,7 @@ def test(sojourn, _arguments):
         check_secrets(collector, device, token)
         offline(collector, device, ends)
         strangers(collector, device)
-        enrolled = {row["name"]: row["enrolled"] for row in json.loads(
+        enrolled = {row["name"]: row["enrolled"] for row in json_rows(
             sojourn.run(["devices", "--json", collector.database], capture_output=True,
                         text=True).stdout)}
         check(enrolled.pop(device.name) == "revoked", f"devices does not show it: {enrolled}")

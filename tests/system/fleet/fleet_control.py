@@ -10,10 +10,12 @@ import os
 import subprocess
 import sys
 
+from prometheus_client.parser import text_string_to_metric_families
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, code_bytes
 from fleet_testing import Device, Collector, enrol, free_port
-from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main, wait_for
 
 FLIGHT = {"policy": 1, "name": "box", "mode": "flight",
           "flight": {"before": "20s", "after": "100ms", "memory": "64M"},
@@ -231,7 +233,7 @@ def tags_and_sets(collector, device, second):
         f"SELECT 1 FROM devices WHERE name = '{device.name}'")) == 2)
     twice = collector.device(device.name, "status", code=2)
     check("2 devices are called" in twice.stderr, twice.stderr)
-    listed = json.loads(collector.sojourn.run(["devices", "--json", collector.database], capture_output=True,
+    listed = json_rows(collector.sojourn.run(["devices", "--json", collector.database], capture_output=True,
                                         text=True).stdout)
     check(all("another device has this name" in row["note"] for row in listed), f"{listed}")
     check(collector.ask(listed[0]["uuid"], "status")["recording"] == 0, "by uuid")
@@ -262,14 +264,14 @@ def over_http(collector, api, device):
     cli = collector.ask(device.name, "commands")
     check({row["kind"] for row in cli} >= {"launch", "attach", "export", "tags"}, f"{cli[:3]}")
     status, content = api.ask("GET", "/metrics")
-    samples = {line.split()[0]: float(line.split()[1]) for line in content.decode().splitlines()
-               if line and not line.startswith("#")}
+    families = list(text_string_to_metric_families(content.decode())) # Prometheus' own reader
+    samples = {sample.name: sample.value for family in families for sample in family.samples}
     check(samples["sojourn_devices"] == 2 and samples["sojourn_devices_polling"] == 2, f"{samples}")
     calls = collector.sql("SELECT sum(stored_calls) AS n FROM sessions")[0]["n"]
     check(samples["sojourn_stored_calls"] == calls, f"{samples['sojourn_stored_calls']} {calls}")
     check(samples["sojourn_frames_total"] > 0 and samples["sojourn_database_up"] == 1, f"{samples}")
-    told = [line.split()[2] for line in content.decode().splitlines() if line.startswith("# TYPE")]
-    check(sorted(told) == sorted(samples), "a metric without its type")
+    check(all(family.type in ("counter", "gauge") and family.documentation and len(family.samples) == 1
+              for family in families), f"a metric without its type or text: {families}")
     status, content = api.ask("GET", "/healthz")
     check(status == 200 and json.loads(content)["status"] == "ok", f"{status} {content}")
 
@@ -288,12 +290,12 @@ def logs(collector, device):
 
 def doctors(collector, device):
     done = device.run("doctor", "--json")
-    checks = {row["check"]: row for row in json.loads(done.stdout)}
+    checks = {row["check"]: row for row in json_rows(done.stdout)}
     for name in ("enrolment", "reachability", "certificate", "token", "versions", "agent"):
         check(checks[name]["ok"], f"the device's doctor: {checks[name]}")
     done = collector.sojourn.run(["doctor", "--json", "--database", collector.database, "--collector", collector.url],
                            capture_output=True, text=True)
-    checks = {row["check"]: row for row in json.loads(done.stdout)}
+    checks = {row["check"]: row for row in json_rows(done.stdout)}
     for name in ("database", "certificate", "private key", "reachability", "namesakes"):
         check(checks[name]["ok"], f"the collector's doctor: {checks[name]}")
     check((done.returncode == 0) == all(row["ok"] for row in checks.values()), "the exit code")

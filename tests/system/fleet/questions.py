@@ -19,7 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, children, json_rows, main, wait_for
 
 
 def header(path, key):
@@ -48,17 +48,17 @@ def ask(sojourn, database, path):
 
 def answers_are_right(sojourn, database):
     """Answers that can be computed another way."""
-    top = json.loads(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
+    top = json_rows(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
                                    database]).stdout)[0]
     most = sojourn.sql_rows(database, "SELECT max(duration_ns) AS d FROM calls "
                             "WHERE session_id = 2")[0]["d"]
     check(top["duration_ns"] == most, "slowest call is not the slowest")
     deep = sojourn.sql_rows(database, "SELECT count(*) AS n FROM call_paths WHERE recursive "
                             "AND session_id = 2")[0]["n"]
-    rows = json.loads(sql(sojourn, ["--query", "recursion", "--json", database]).stdout)
+    rows = json_rows(sql(sojourn, ["--query", "recursion", "--json", database]).stdout)
     check(sum(row["recursive_paths"] for row in rows) == deep and deep > 0, "recursion is missed")
     made_at_ingest(sojourn, database)
-    spots = json.loads(sql(sojourn, ["--query", "hot_spots", "--param", "limit=1000", "--json",
+    spots = json_rows(sql(sojourn, ["--query", "hot_spots", "--param", "limit=1000", "--json",
                                      database]).stdout)
     check(abs(sum(row["share"] for row in spots) - 1) < 1e-6, "shares do not add up")
 
@@ -331,7 +331,7 @@ int main(void) { outer(); return 0; }
     subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
     sojourn.record([program], database)
     last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls JOIN functions USING (function_id) WHERE name = 'inner'")[0]["ns"]
-    rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
+    rows = json_rows(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
     calls = sojourn.sql_rows(database, f"SELECT call_id FROM calls WHERE start_ns <= {last} AND coalesce(end_ns, {last}) >= {last}")
     check(sorted(row["call_id"] for row in rows) == sorted(row["call_id"] for row in calls), f"running: {rows}, not {calls}")
     check({row["function"] for row in rows if row["duration_ns"] is None} >= {"main", "outer", "inner"}, f"open: {rows}")
@@ -352,7 +352,7 @@ def ended_ones_do_not_run(sojourn):
     first, second, last = mains
 
     def running(moment):
-        rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={moment}", "--json", database]).stdout)
+        rows = json_rows(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={moment}", "--json", database]).stdout)
         return [row["call_id"] for row in rows if row["function"] == "main"]
 
     late = max(first["ended_ns"] + 1, second["ended_ns"] + 1, last["start_ns"])
@@ -375,7 +375,7 @@ int main(void) { outer(); return 0; }
 
     def running():
         last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls WHERE session_id = 1")[0]["ns"]
-        rows = json.loads(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
+        rows = json_rows(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
         return sorted((row["depth"], row["function"], row["duration_ns"]) for row in rows)
 
     wanted = [(0, "main", None), (1, "outer", None), (2, "inner", None)]
@@ -432,7 +432,7 @@ def costly_ones_have_windows(sojourn, database, paths):
 
     def asked(question, window, *parameters):
         words = [word for one in (*parameters, f"from_ns={window[0]}", f"to_ns={window[1]}") for word in ("--param", one)]
-        return json.loads(sql(sojourn, ["--query", question, "--json", *words, database]).stdout)
+        return json_rows(sql(sojourn, ["--query", question, "--json", *words, database]).stdout)
 
     gaps = [two["start_ns"] - one["end_ns"] for one, two in zip(inside, inside[1:])
             if one["stream_id"] == two["stream_id"] and one["end_ns"] is not None]
@@ -455,7 +455,7 @@ def costly_ones_have_windows(sojourn, database, paths):
 
 
 def test(sojourn, arguments):
-    sojourn.sql_rows = lambda database, query: json.loads(
+    sojourn.sql_rows = lambda database, query: json_rows(
         sql(sojourn, ["--json", query, database]).stdout)
     sample = sorted(glob.glob(arguments[1]))[0]
     database = sojourn.path("questions.db")

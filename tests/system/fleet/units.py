@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, main, wait_for
 
 SKIPPED = 77
 DATABASE = "/var/lib/sojourn-collector/lab.db"
@@ -99,7 +99,7 @@ class Machine:
         return int(pid) if state == "active" else 0
 
     def sql(self, query):
-        return json.loads(self.run("sojourn", "sql", "--json", query, DATABASE))
+        return json_rows(self.run("sojourn", "sql", "--json", query, DATABASE))
 
     def device(self, *words):
         return json.loads(self.run("sojourn", "device", "--database", DATABASE, *words))

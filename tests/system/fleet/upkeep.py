@@ -18,7 +18,7 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, sample_text, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, main, sample_text, wait_for
 
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 SOURCE = sample_text("record/hidden_name.c")
@@ -31,7 +31,7 @@ def run(sojourn, arguments, expected=0):
 
 
 def rows(sojourn, database, query):
-    return json.loads(run(sojourn, ["sql", "--json", query, database]).stdout)
+    return json_rows(run(sojourn, ["sql", "--json", query, database]).stdout)
 
 
 def sound(database, what):
@@ -398,9 +398,9 @@ def rotten(sojourn, sample):
     for options in (["--look"], []):
         look(options, 1)
         done = run(sojourn, asked)
-        check(json.loads(done.stdout)[0]["n"] == whole[0][0]["n"] - calls, "the rest is not read")
+        check(json_rows(done.stdout)[0]["n"] == whole[0][0]["n"] - calls, "the rest is not read")
         check(f"block {block} cannot be read" in done.stderr, f"not named: {done.stderr}")
-    marked = json.loads(run(sojourn, ["sql", "--json", "--query", "quarantined", database]).stdout)
+    marked = json_rows(run(sojourn, ["sql", "--json", "--query", "quarantined", database]).stdout)
     check([(row["block_id"], row["calls"]) for row in marked] == [(block, calls)], f"{marked}")
     connection.execute("UPDATE blocks SET data = ? WHERE block_id = ?", (data, block))
     connection.commit()

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from fleet_testing import free_port
 from json_shape import problem
 from lab_testing import HOSTILE, Cluster, Lab, answers, check_equal
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, main, wait_for
 
 QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "schema", "queries")
 KILLS = 200 if os.environ.get("SJ_LONG") else 6
@@ -49,8 +49,9 @@ def sent_once(node, lab, other, words):
     with open(os.path.join(QUERIES, "..", "commands.schema.json"), encoding="utf-8") as file:
         shape = json.load(file)["$defs"]["forward"]
     for action in ("init", "send", "status"):
-        said = json.loads(lab.forward(*words, "--json", action, node.url))
-        check(problem(said, shape, action) is None and said["action"] == action, f"{said}")
+        text = lab.forward(*words, "--json", action, node.url)
+        said = json_rows(text)[0]
+        check(problem(json.loads(text), shape, action) is None and said["action"] == action, f"{text}")
     check(said["owed"] == 0 and said["sessions"] > 0, f"{said}")
 
 

@@ -4,7 +4,6 @@ mark them as over the lab's database. Tables of the fifth version do not know of
 
 forward_estimates.py BUILD_FOLDER
 """
-import json
 import os
 import sqlite3
 import sys
@@ -13,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clickhouse_node import Node
 from lab_testing import Lab, check_equal, ends_of, rounded, sums_agree
 from served_pages import Pages
-from sojourn_testing import check, main
+from sojourn_testing import check, json_rows, main
 
 ESTIMATES = ("untimed_calls", "sampled_calls", "error_ns")
 UNKNOWN = "of 1 sessions it is not known which times are estimates"
@@ -31,7 +30,7 @@ def estimate(lab, session):
 def marked_as_in_the_lab(sojourn, lab, url, uuids):
     """By report and tree; of a session without estimates nothing is marked."""
     def told(columns, *words):
-        rows = [json.loads(sojourn.run([*words, "--json", *more], capture_output=True, text=True).stdout)
+        rows = [json_rows(sojourn.run([*words, "--json", *more], capture_output=True, text=True).stdout)
                 for more in ([lab.database], ["--cluster", url])]
         here, there = (rounded([{name: row[name] for name in columns} for row in side]) for side in rows)
         check(here and here == there, f"{words}: {here} in the lab, {there} in the cluster")
@@ -52,7 +51,7 @@ def compared_with_their_errors(sojourn, lab, url):
     for more in ([lab.database], ["--cluster", url]):
         done = sojourn.run(["diff", "--json", "--all", "name:before", "name:after", *more], capture_output=True, text=True)
         check(f"{EACH} of {EACH} of name:after; they do not contain what reading a clock costs" in done.stderr, f"diff: {done.stderr}")
-        verdicts.append({row["name"]: row["verdict"] for row in json.loads(done.stdout)})
+        verdicts.append({row["name"]: row["verdict"] for row in json_rows(done.stdout)})
     check(verdicts[0] == verdicts[1] and verdicts[0]["ends_step"] == "inconclusive", f"verdicts: {verdicts}")
 
 
@@ -116,7 +115,7 @@ def test(sojourn, _):
         database.execute("UPDATE call_paths AS s SET self_ns = 100000000, total_ns = 100000000, histogram = (SELECT m.histogram FROM "
                          "function_stats m JOIN functions f USING (function_id) WHERE m.session_id = s.session_id AND f.name = 'main') "
                          "FROM functions f WHERE f.function_id = s.function_id AND f.name = 'ends_step' AND s.session_id > ?", (EACH,))
-    exact = json.loads(sojourn.run(["diff", "--json", "--all", "name:before", "name:after", lab.database], capture_output=True).stdout)
+    exact = json_rows(sojourn.run(["diff", "--json", "--all", "name:before", "name:after", lab.database], capture_output=True).stdout)
     check({row["name"]: row["verdict"] for row in exact}["ends_step"] == "slower", f"without estimates: {exact}")
     for session in range(EACH + 1, 2 * EACH + 1):
         estimate(lab, session)

@@ -4,7 +4,6 @@ what changes there changes, and nothing is left.
 
 forward_reading.py BUILD_FOLDER
 """
-import json
 import os
 import re
 import signal
@@ -15,7 +14,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from lab_testing import COMPARED, EXACT, SHOWN, Cluster, answers, json_of, rounded, sums_agree
 from served_pages import Pages
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, main, wait_for
 
 TREE = ("SELECT p.depth, p.recursive, p.rare, f.name, coalesce(g.name, '') AS caller, sum(p.calls) AS calls,"
         " sum(p.total_ns) AS total_ns, sum(p.self_ns) AS self_ns FROM call_paths p JOIN functions f USING (function_id)"
@@ -194,7 +193,7 @@ def commands_ask(sojourn, node, labs, words):
         return done
     for uuid in uuids:
         here = json_of(sojourn, "report", "--session", uuid, "--all", lab.database)
-        there = json.loads(said("report", "--session", uuid, "--all", "--json", *ask).stdout)
+        there = json_rows(said("report", "--session", uuid, "--all", "--json", *ask).stdout)
         rows = [rounded([{name: row[name] for name in EXACT} for row in rows]) for rows in (here, there)]
         check(rows[0] and rows[0] == rows[1], f"report of {uuid}: {rows}")
         trees = [re.sub(r" *(\d+ open|no end) |(,| and) \d+ open", "", sojourn.run(["tree", "--session", uuid, *more],
@@ -202,7 +201,7 @@ def commands_ask(sojourn, node, labs, words):
                  for more in ([lab.database], ask)]  # which calls were open is the lab's to say
         check(trees[0] and trees[0] == trees[1], f"trees of {uuid}: {trees}")
     sets = [uuids[0], f"{uuids[1]},{uuids[2]}"]
-    there = json.loads(said("diff", "--json", *ask, *sets).stdout)
+    there = json_rows(said("diff", "--json", *ask, *sets).stdout)
     compared = [rounded([{name: row[name] for name in COMPARED} for row in rows])
                 for rows in (json_of(sojourn, "diff", *sets, lab.database), there)]
     check(compared[0] == compared[1], f"diff: {compared}")

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clickhouse_node import Node, lasting_port
 from lab_testing import COMPARED, EXACT, Lab, answers, check_equal, ends_of, rounded
 from served_pages import Pages
-from sojourn_testing import check, main, wait_for
+from sojourn_testing import check, json_rows, main, wait_for
 
 PARTIAL = "INCOMPLETE: 1 of 2 shards do not answer"
 LEAST = 3  # sessions that each shard has
@@ -59,10 +59,10 @@ def numbers_of(sojourn, url, uuids, says):
     """What commands answer: reports and trees of the sessions, the difference of the first two."""
     found = {}
     for uuid in uuids:
-        rows = json.loads(said(sojourn, url, "report", "--session", uuid, "--all", "--json", says=says).stdout)
+        rows = json_rows(said(sojourn, url, "report", "--session", uuid, "--all", "--json", says=says).stdout)
         found["report", uuid] = rounded([{name: row[name] for name in EXACT} for row in rows])
         found["tree", uuid] = said(sojourn, url, "tree", "--session", uuid, says=says).stdout
-    rows = json.loads(said(sojourn, url, "diff", "--json", *uuids[:2], says=says).stdout)
+    rows = json_rows(said(sojourn, url, "diff", "--json", *uuids[:2], says=says).stdout)
     found["diff"] = rounded([{name: row[name] for name in COMPARED} for row in rows])
     check(all(found.values()), f"nothing is answered: {found}")
     return found
@@ -71,7 +71,7 @@ def numbers_of(sojourn, url, uuids, says):
 def commands_answer_in_part(sojourn, url, here, away, whole):
     check(numbers_of(sojourn, url, here, PARTIAL) == whole, "other numbers while a shard is away")
     last = said(sojourn, url, "report", "--json").stdout
-    check(len(json.loads(last)) > 0, "no report of the last session that is there")
+    check(len(json_rows(last)) > 0, "no report of the last session that is there")
     said(sojourn, url, "check", "--baseline", here[0], ",".join(here[1:]), code=5)
     said(sojourn, url, "report", "--session", away[0], code=3)
     rows = answers(sojourn, "--cluster", url, "SELECT count() AS n FROM sessions", says=PARTIAL)

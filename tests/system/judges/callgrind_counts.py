@@ -110,7 +110,7 @@ def one_subject(sojourn, name, command, stdin):
 def test(sojourn, arguments):
     subjects = os.path.abspath(arguments[0])
     # Where PWD is stale libiberty asks the kernel; the shells that start gdb's and valgrind's program mend PWD.
-    os.environ["PWD"] = os.getcwd()
+    os.environ["PWD"] = sojourn.environment["PWD"] = os.getcwd()
     one_subject(sojourn, "lua", [os.path.join(subjects, "lua"), os.path.join(WORKLOADS, "lua.lua"), "1"],
                 None)
     if IS_LONG:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """java, node, php, ruby and perl run the programs beside this file with all functions of their
-interpreters hooked as they do without: output, exit, accounts. SJ_LONG=1 repeats them, with more to
-do, and runs perl's own tests of its core, each of which says hooked what it says unhooked.
+interpreters hooked as they do without: output, exit, accounts; java by the JVM's first compiler alone.
+SJ_LONG=1 repeats them, java by both compilers, with more to do, and runs perl's own tests of its core, each of
+which says hooked what it says unhooked.
 judge_runtimes.py BUILD_FOLDER [NAME]"""
 import glob
 import os
@@ -13,8 +14,9 @@ from judging import IS_LONG, check_session, need, options_of, run_both, sizes
 from sojourn_testing import PATIENCE_S, check, main
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
+FIRST_COMPILER = [] if IS_LONG else ["-XX:TieredStopAtLevel=1"]
 # Name, command, modules.
-RUNTIMES = [("java", ["java", "-Xmx128m", "-cp", ".", "Judge"], ["libjvm.so", "libjava.so"]),
+RUNTIMES = [("java", ["java", *FIRST_COMPILER, "-Xmx128m", "-cp", ".", "Judge"], ["libjvm.so", "libjava.so"]),
             ("node", ["node", os.path.join(PROGRAMS, "judge.js")], ["node"]),
             ("php", ["php", os.path.join(PROGRAMS, "judge.php")], ["php*"]),
             ("ruby", ["ruby", os.path.join(PROGRAMS, "judge.rb")], ["ruby*", "libruby*"]),

@@ -143,6 +143,9 @@ def triggers_ship_what_was_before_them(sojourn, program):
     check([row["event"] for row in fired] == ["nth_call", "rate"], f"fired: {fired}")
     marks = sojourn.sql(database, "SELECT count(*) AS n FROM marks WHERE source = 'trigger'")
     check(marks[0]["n"] == 2, f"marks of triggers: {marks}")
+    for session, said in (("1", "a flight recording, whose calls are in its dumps: session 2"), ("2", "a flight dump of session 1")):
+        shown = sojourn.run(["report", "--session", session, database], capture_output=True, text=True).stdout
+        check(said in shown, f"report of session {session}: {shown[:600]}")
 
 
 def commands_reach_the_trigger(sojourn, program):

@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main, wait_for
 
 
 def write_policy(sojourn, policy):
@@ -88,7 +88,7 @@ def event_loops_are_watched(sojourn, samples):
           f"the other thread: {stacks}")
     shipped = sojourn.run(["sql", "--json", "--query", "stacks", database], capture_output=True,
                           text=True)
-    names = {row["function"] for row in json.loads(shipped.stdout)}
+    names = {row["function"] for row in json_rows(shipped.stdout)}
     check({"sleeper_inner", "loop_run", "main"} <= names, f"the shipped query lists {names}")
     jank["longer_than"] = "20s"
     database = recorded(sojourn, os.path.join(samples, "loop_sample"), {"triggers": [jank]})

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, main
+from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, json_rows, main
 
 UNTIMED = 16
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -129,7 +129,7 @@ def check_shown(sojourn, database, estimated):
     told = {row["function"] for row in rows if row["untimed"] not in ("", "0")}
     check(told == set(estimated), f"report --csv tells of {told}")
     check_self_marks(sojourn, database, set(estimated), set(estimated) | callers)
-    tree = json.loads(output_of(sojourn, "tree", "--json", "--all", database))
+    tree = json_rows(output_of(sojourn, "tree", "--json", "--all", database))
     check({row["name"] for row in tree if row["is_estimate"]} == set(estimated), "the tree tells of others")
     trace = json.loads(output_of(sojourn, "export", "--format", "chrome-json", database))["traceEvents"]
     marked = {event["name"] for event in trace if event.get("cat") == "estimate"}
@@ -140,7 +140,7 @@ def check_shown(sojourn, database, estimated):
     replay = ["replay", "--around", str(around), "--count", "9", database]
     marked, = [line for line in output_of(sojourn, *replay).splitlines() if line.startswith(">")]
     check(marked.split()[2].startswith("~"), f"replay shows {marked}")
-    told = {row["call_id"]: row["is_estimate"] for row in json.loads(output_of(sojourn, *replay[:1], "--json", *replay[1:]))
+    told = {row["call_id"]: row["is_estimate"] for row in json_rows(output_of(sojourn, *replay[:1], "--json", *replay[1:]))
             if row["type"] == "call"}
     check(told[str(around)] is True, f"replay --json tells {told}")
     calls = list(csv.DictReader(io.StringIO(output_of(sojourn, "sql", "--csv", f"SELECT flags FROM calls WHERE flags & {UNTIMED} LIMIT 1", database))))
@@ -149,9 +149,9 @@ def check_shown(sojourn, database, estimated):
 
 def check_self_marks(sojourn, database, totals, selves):
     """One rule: trees and reports as data, report.txt and flame graphs mark the self times that the report does."""
-    told = {row["function"] for row in json.loads(output_of(sojourn, "report", "--json", database)) if row["is_self_estimate"]}
+    told = {row["function"] for row in json_rows(output_of(sojourn, "report", "--json", database)) if row["is_self_estimate"]}
     check(told == selves, f"report --json: the self times of {told} are estimates, not those of {selves}")
-    told = {row["name"] for row in json.loads(output_of(sojourn, "tree", "--json", "--all", database)) if row["is_self_estimate"]}
+    told = {row["name"] for row in json_rows(output_of(sojourn, "tree", "--json", "--all", database)) if row["is_self_estimate"]}
     check(told == selves, f"tree --json: the self times of {told} are estimates, not those of {selves}")
     lines = [line.split() for line in output_of(sojourn, "export", "--format", "report.txt", database).splitlines()]
     column, = [line.index("self_estimate") for line in lines if "self_estimate" in line]
@@ -169,8 +169,8 @@ def check_window(sojourn, database):
     flagged = {row["name"]: row["n"] for row in sojourn.sql(
         database, f"SELECT f.name, count(*) AS n FROM calls c JOIN functions f USING (function_id) WHERE c.flags & {UNTIMED}"
         f" AND c.start_ns <= {half} AND c.duration_ns IS NOT NULL GROUP BY 1")}
-    whole = {row["function"]: row["error_ns"] for row in json.loads(output_of(sojourn, "report", "--json", database))}
-    rows = json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
+    whole = {row["function"]: row["error_ns"] for row in json_rows(output_of(sojourn, "report", "--json", database))}
+    rows = json_rows(output_of(sojourn, "report", "--json", "--to", f"{half}ns", database))
     check({row["function"]: row["untimed"] for row in rows if row["untimed"]} == flagged, f"untimed calls of a window: {rows}")
     check(all(0 <= row["error_ns"] <= whole[row["function"]] for row in rows if row["untimed"]), f"errors of a window: {rows}")
     table = output_of(sojourn, "report", "--all", "--columns", "total,function", "--to", f"{half}ns", database)
@@ -191,7 +191,7 @@ def check_window_without_samples(sojourn, database):
     connection.execute("UPDATE function_stats SET sampled_calls = 1, error_ns = 1000 * untimed_calls WHERE untimed_calls > 0")
     connection.commit()
     connection.close()
-    rows = [row for row in json.loads(output_of(sojourn, "report", "--json", "--to", f"{half}ns", copy)) if row["untimed"]]
+    rows = [row for row in json_rows(output_of(sojourn, "report", "--json", "--to", f"{half}ns", copy)) if row["untimed"]]
     check(rows and all(abs(row["error_ns"] - 1000 * row["untimed"]) <= 1 for row in rows), f"no samples: {rows}")
 
 
@@ -252,7 +252,7 @@ def check_later_processes_obey(sojourn, rounds):
         shell = children(recorder.pid)[0]
         for clock in ("exact", "adaptive"):
             done = sojourn.run(["policy", "set", "--json", "--clock", clock, str(shell)], env=environment, capture_output=True, text=True)
-            check(done.returncode == 0 and not json.loads(done.stdout)["not_applied"], f"--clock {clock}: {done}")
+            check(done.returncode == 0 and not json_rows(done.stdout)[0]["not_applied"], f"--clock {clock}: {done}")
             recorder.stdin.write("go\n")
             recorder.stdin.flush()
             check(clock == "adaptive" or recorder.stdout.readline() == "ready\n", "the program did not start")

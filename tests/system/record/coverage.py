@@ -4,13 +4,12 @@ native and Java programs, over several sessions and between marks.
 
 coverage.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
-import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, check, json_rows, main
 
 MAIN = {"Covered:Main(string[])"}
 CARROT = {"Covered:Root(Plant.Roots.Root)", "Plant.Roots.Carrot:.ctor()", "Plant.Roots.Carrot:Depth()",
@@ -27,7 +26,7 @@ NAMESPACES = {"": (4, 2), "Plant.Roots": (7, 4), "Plant": (5, 4)}
 def report(sojourn, database, *options):
     done = sojourn.run(["report", "--json", *options, database], capture_output=True, text=True)
     check(done.returncode == 0, f"report {options}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json_rows(done.stdout)
 
 
 def entered(rows):

@@ -5,7 +5,6 @@ does, and at most what it says between the moments before and after the call.
 
 cpu_time.py BUILD_FOLDER
 """
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main, sample_text
+from sojourn_testing import check, check_accounts, json_rows, main, sample_text
 
 THREADS, ROUNDS = 3, 4
 TRUNCATED_NS = 2000 # getrusage counts microseconds
@@ -55,22 +54,22 @@ def check_sums(sojourn, database, rows):
     done = sojourn.run(["verify", "--rebuild", "all", database], capture_output=True, text=True)
     check(done.returncode == 0, f"verify: {done.stdout}{done.stderr}")
     check(path_sums(sojourn, database) == of_calls and sojourn.sql(database, of_functions) == before, "made anew")
-    tree = json.loads(sojourn.run(["tree", "--all", "--json", database], capture_output=True, check=True).stdout)
+    tree = json_rows(sojourn.run(["tree", "--all", "--json", database], capture_output=True, check=True).stdout)
     shown = [(row["name"], row["cpu_ns"]) for row in tree if row["name"].startswith("cpu_")]
     check(sorted(shown) == sorted((row["name"], row["cpu_ns"]) for row in of_calls), f"tree: {shown}")
     check(all(row["cpu_ns"] is None for row in tree if not row["name"].startswith("cpu_")), "unmeasured")
-    callers = json.loads(sojourn.run(["tree", "--callers", "cpu_again", "--all", "--json", database], capture_output=True,
+    callers = json_rows(sojourn.run(["tree", "--callers", "cpu_again", "--all", "--json", database], capture_output=True,
                                      check=True).stdout)
     again = [row for row in rows if row["name"] == "cpu_again"]
     root = next(row for row in callers if row["depth"] == 0)
     check(root["cpu_ns"] == sum(row["cpu_ns"] for row in again if not row["is_nested"]) and
           root["cpu_self_ns"] == sum(row["cpu_self_ns"] for row in again), f"callers: {root}")
-    report = json.loads(sojourn.run(["report", "--costs", "--json", database], capture_output=True, check=True).stdout)
+    report = json_rows(sojourn.run(["report", "--costs", "--json", database], capture_output=True, check=True).stdout)
     check({row["function"]: row["cpu_ns"] for row in report} ==
           {row["name"]: row["cpu_ns"] for row in sojourn.sql(
               database, "SELECT f.name, k.cpu_ns FROM function_costs AS k JOIN functions AS f USING (function_id)")},
           f"report: {report}")
-    by_value = json.loads(sojourn.run(["report", "--by-value", "--json", database], capture_output=True, check=True).stdout)
+    by_value = json_rows(sojourn.run(["report", "--by-value", "--json", database], capture_output=True, check=True).stdout)
     burnt = {row["value"]: row for row in by_value}
     check(set(burnt) == {2000000, 200000} and all(row["which"] == "ns" and row["function"] == "cpu_burn"
                                                   for row in by_value), f"by value: {by_value}")

@@ -46,14 +46,27 @@ def threads_have_theirs(sojourn, database, lines, mode):
               f"{mode}: {of}, it said {allocated}")
 
 
+def a_stack_overflow_is_told(sojourn, classes):
+    database = sojourn.path("deep.db")
+    done, summary = sojourn.record(["java", "-Xint", "-Xss512k", "-cp", classes, "Deep"], database, text=True)
+    check(done.returncode == 0, f"{done}")
+    depth = int(done.stdout)
+    # Where there was no room for the probe of an exit, the exit of the caller ends the call, too.
+    check(depth / 2 < summary["deep_exception_calls"] <= depth + 1, f"{depth} calls: {summary}")
+    check("methods with probes need more stack" in " ".join(done.stderr.split()), done.stderr)
+    rows = sojourn.sql(database, "SELECT payload ->> 'calls' AS calls FROM reports WHERE kind = 'deep_exception'")
+    check(rows == [{"calls": summary["deep_exception_calls"]}], f"{rows}")
+
+
 def test(sojourn, arguments):
     classes = sample_classes(sojourn)
+    a_stack_overflow_is_told(sojourn, classes)
     options = [part for name in MEASURED for part in ("--cpu-time", f"Costs.{name}")]
     for mode in ("-Xmixed", "-Xint"):
         database = sojourn.path(f"costs{mode}.db")
-        done, _ = sojourn.record(["java", mode, "-Xverify:all", "-cp", classes, "Costs"], database,
+        done, summary = sojourn.record(["java", mode, "-Xverify:all", "-cp", classes, "Costs"], database,
                                  ["--block-ms", "10000", *options], text=True)
-        check(done.returncode == 0, f"{mode}: {done}")
+        check(done.returncode == 0 and "deep_exception_calls" not in summary, f"{mode}: {done} {summary}")
         check_accounts(sojourn, database)
         said = [line.split() for line in done.stdout.splitlines()]
         calls_between(sojourn, database, [line for line in said if line[0] != "thread"], mode)

@@ -1,14 +1,13 @@
 """Map files: that of another build is refused with the line that says so, whatever linker made it;
 code that no map, symbol or unwind table names is reported."""
 import itertools
-import json
 import os
 import re
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import check, json_rows, main
 
 SOURCE = """#include <stdlib.h>
 volatile int sink;
@@ -51,7 +50,7 @@ def globals_are_listed(sojourn):
             done = sojourn.run(["functions", "--globals", "--json", "--map", path, program],
                                capture_output=True, text=True)
             check(done.returncode == 0, f"{path}: {done.stderr}")
-            found = {row["name"]: row["size"] for row in json.loads(done.stdout)["globals"]}
+            found = {row["name"]: row["size"] for row in json_rows(done.stdout)}
             check(found.get("sink", 0) >= 4 and found.get("table", 0) >= 100 and "alpha" not in found,
                   f"{path}: {found}")
         _, others = built(sojourn, f"globals-other-{name}", command, EXTRA)
@@ -69,8 +68,8 @@ def globals_are_kept(sojourn):
     for path in (own, listing):
         done, _ = sojourn.record([program], database, ["--map", path])
         check(done.returncode == 0, f"{path}: {done}")
-    listed = json.loads(sojourn.run(["functions", "--globals", "--json", "--map", own, program],
-                                    check=True, capture_output=True).stdout)["globals"]
+    listed = json_rows(sojourn.run(["functions", "--globals", "--json", "--map", own, program],
+                                    check=True, capture_output=True).stdout)
     with open(listing, encoding="utf-8") as file:
         places = {words[3]: int(words[0], 16) for words in map(str.split, file) if len(words) == 4}
     for session in (1, 2):

@@ -3,7 +3,6 @@
 each call is recorded, and no name breaks a line of function.txt or an export."""
 import csv
 import io
-import json
 import os
 import random
 import shutil
@@ -11,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CECIL = "/usr/lib/mono/gac/Mono.Cecil/0.11.0.0__0738eb9f132ed756"
@@ -61,7 +60,7 @@ def names_break_nothing(sojourn):
             lines = file.read().split("\n")
         check(lines.pop() == "" and len(lines) == 2 * calls, f"{len(lines)} lines of {calls} calls")
         check(all(line.split("]", 1)[1].startswith(("enter:", "leave:")) for line in lines), f"lines {lines}")
-        for option, rows_of in (("--json", json.loads), ("--csv", lambda text: list(csv.DictReader(io.StringIO(text))))):
+        for option, rows_of in (("--json", json_rows), ("--csv", lambda text: list(csv.DictReader(io.StringIO(text))))):
             done = sojourn.run(["report", "--all", option, database], capture_output=True, text=True)
             there = {row["function"] for row in rows_of(done.stdout)}
             check(names <= there, f"{option}: missing {names - there}")

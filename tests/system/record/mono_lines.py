@@ -1,6 +1,5 @@
 """Lines of Mono methods that ran, against a list made by hand from the source, by symbol files of both
 kinds; where it cannot be known, that is said, and the program is left alone."""
-import json
 import os
 import shutil
 import sqlite3
@@ -8,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 SOURCE = os.path.realpath(os.path.join(SAMPLES, "Covered.cs"))
@@ -38,7 +37,7 @@ def compile_all(sojourn):
 def report(sojourn, database, *options):
     done = sojourn.run(["report", "--json", *options, database], capture_output=True, text=True)
     check(done.returncode == 0, f"report {options}: {done.stderr}")
-    return json.loads(done.stdout), done.stderr
+    return json_rows(done.stdout), done.stderr
 
 
 def lines(sojourn, database, *options):

@@ -5,6 +5,7 @@ program sees nothing of it.
 
 objc_take_out.py BUILD_FOLDER (SJ_LONG=1: 100 rounds, of a program that never rests; both programs)
 """
+import functools
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, children, let_run
 LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
             "WHERE name GLOB '[-+][[]*'")
+CALLED = "SELECT function_id FROM function_stats JOIN functions USING (function_id) WHERE name GLOB '[-+][[]*'"
 WAIT = ["--block-ms", "10000"]  # on a busy machine, too, nothing is dropped
 DISPATCHERS = ("objc_msg_lookup", "objc_msg_lookup_super", "__objc_register_selectors_from_module")
 
@@ -96,6 +98,14 @@ def made_classes_are_learnt(sojourn, program):
     print(f"{program}: a class made at run time is known as a receiver")
 
 
+@functools.cache
+def dispatcher_offsets(path):
+    """(offset, name) of each reference to a dispatcher in a file."""
+    table = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True, check=False).stdout
+    found = re.findall(r"^([0-9a-f]+) .* ([A-Za-z_]+)(?:@\S+)? \+ 0$", table, re.MULTILINE)
+    return [(offset, name) for offset, name in found if name in DISPATCHERS]
+
+
 def dispatcher_slots(pid):
     """What each reference to a dispatcher holds, by module and offset."""
     found, bases = {}, {}
@@ -104,13 +114,9 @@ def dispatcher_slots(pid):
             bases.setdefault(path, low)
     with open(f"/proc/{pid}/mem", "rb") as memory:
         for path, low in bases.items():
-            table = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True,
-                                   check=False).stdout
-            for offset, name in re.findall(r"^([0-9a-f]+) .* ([A-Za-z_]+)(?:@\S+)? \+ 0$", table,
-                                           re.MULTILINE):
-                if name in DISPATCHERS:
-                    memory.seek(low + int(offset, 16))
-                    found[path, offset, name] = struct.unpack("<Q", memory.read(8))[0]
+            for offset, name in dispatcher_offsets(path):
+                memory.seek(low + int(offset, 16))
+                found[path, offset, name] = struct.unpack("<Q", memory.read(8))[0]
     return found
 
 
@@ -124,11 +130,11 @@ def owners(pid, slots):
 
 
 def wait_until_bound(recorder):
-    """The program's pid and its references, as soon as all of them lead to the agent."""
+    """The program's pid and its references, as soon as its last library is loaded and all of them lead to the agent."""
     def bound():
         for pid in children(recorder.pid):
             slots = dispatcher_slots(pid)
-            if len(slots) >= 5 and owners(pid, slots) == {"libsojourn-agent.so"}:
+            if any("objc_bundle" in path for path, _, _ in slots) and owners(pid, slots) == {"libsojourn-agent.so"}:
                 return pid
         return None
 
@@ -143,6 +149,7 @@ def dispatch_given_back(sojourn, program):
                "dispatch", "--libs", "--when-full", "drop", "--"]
     recorder = start(sojourn, program, 1000000, before=command)
     pid, slots = wait_until_bound(recorder)
+    wait_for("methods have stubs", lambda: len(sojourn.sql_once_made(sojourn.path("given-back.db"), CALLED)) > 40)
     recorder.kill()
     recorder.wait()
     done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)

@@ -3,6 +3,8 @@
 process ends by SIGBUS, every call is stored or counted, and a sentence says what to do.
 small_memory.py BUILD_FOLDER SAMPLE"""
 import contextlib
+import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -39,12 +41,45 @@ def stored(sojourn, database):
     return sojourn.sql(database, "SELECT coalesce(sum(calls), 0) AS calls FROM function_stats")[0]["calls"]
 
 
+class Instruction(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("if_true", ctypes.c_uint8), ("if_false", ctypes.c_uint8),
+                ("value", ctypes.c_uint32)]
+
+
+class Filter(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction))]
+
+
+def make_old_kernel():
+    """Lets madvise refuse MADV_POPULATE_WRITE, as kernels before 5.14 do, here and in all programs begun from here."""
+    load, equal, answer = 0x20, 0x15, 0x06
+    madvise, populate_write, number_at, advice_at = 28, 23, 0, 32
+    allow, einval = 0x7fff0000, 0x00050000 | errno.EINVAL
+    steps = [(load, 0, 0, number_at), (equal, 0, 3, madvise), (load, 0, 0, advice_at), (equal, 0, 1, populate_write),
+             (answer, 0, 0, einval), (answer, 0, 0, allow)]
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = Filter(len(steps), (Instruction * len(steps))(*steps))
+    no_new_privileges, set_filter, filter_mode = 38, 22, 2
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or libc.prctl(set_filter, filter_mode, ctypes.byref(program)) != 0:
+        raise OSError(ctypes.get_errno(), "no filter")
+
+
 def test_sizes(sojourn, program):
     """From nothing to all that is wanted: of 1 MiB buffers for 24 threads."""
-    for size in ("16k", "192k", "296k", "512k", "1m", "3m", "64m"):
-        database = sojourn.path(f"{size}.db")
+    check_sizes(sojourn, program, ("16k", "192k", "296k", "512k", "1m", "3m", "64m"))
+
+
+def test_old_kernel(sojourn, program):
+    """A kernel before 5.14, where pages get their memory when they are read."""
+    check_sizes(sojourn, program, ("296k", "3m", "64m"), preexec_fn=make_old_kernel)
+
+
+def check_sizes(sojourn, program, sizes, **options):
+    for size in sizes:
+        database = sojourn.path(f"{size}-{len(options)}.db")
         with shared_memory(sojourn, size):
-            done, summary = sojourn.record([program, str(THREADS), str(CALLS)], database, ["--when-full", "drop"])
+            done, summary = sojourn.record([program, str(THREADS), str(CALLS)], database, ["--when-full", "drop"],
+                                           **options)
         said = done.stderr.decode()
         if done.returncode == 125:  # refused before the program ran
             check(size in ("16k", "192k") and "XDG_RUNTIME_DIR" in said and said.count("\n") == 1, f"{size}: {said}")
@@ -103,6 +138,7 @@ def test_killed(sojourn, program):
 
 def test(sojourn, arguments):
     test_sizes(sojourn, arguments[0])
+    test_old_kernel(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_killed(sojourn, arguments[0])
 

@@ -4,14 +4,13 @@ lies on this machine, in the program or apart from it, and nothing where it does
 
 source_lines.py BUILD_FOLDER
 """
-import json
 import os
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, sample_text
+from sojourn_testing import PATIENCE_S, check, json_rows, main, sample_text
 
 SOURCE = sample_text("record/source_lines.c")
 LINES = {"leaf": 3, "outer": 12, "main": 17}
@@ -21,7 +20,7 @@ def shown(sojourn, database):
     done = sojourn.run(["report", "--columns", "source,function", "--json", database],
                        capture_output=True, text=True)
     check(done.returncode == 0, done.stderr)
-    return {row["function"]: row["source"] for row in json.loads(done.stdout)}
+    return {row["function"]: row["source"] for row in json_rows(done.stdout)}
 
 
 def expect(sojourn, database, path, label):

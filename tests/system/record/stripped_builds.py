@@ -4,13 +4,12 @@ not to be; call counts that never vary are exact; how many sessions are needed i
 
 stripped_builds.py BUILD_FOLDER
 """
-import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, sample_text
+from sojourn_testing import PATIENCE_S, check, json_rows, main, sample_text
 
 RUNS = 5
 STRIPPED = "cannot be compared: stripped; add symbols"
@@ -40,11 +39,11 @@ def record(sojourn, database, name, program, times):
 
 
 def differences(sojourn, database, a, b, code=0):
-    return json.loads(ask(sojourn, "diff", "--json", f"name:{a}", f"name:{b}", database, code=code).stdout)
+    return json_rows(ask(sojourn, "diff", "--json", f"name:{a}", f"name:{b}", database, code=code).stdout)
 
 
 def rows_of(sojourn, database, sql):
-    return json.loads(ask(sojourn, "sql", "--json", sql, database).stdout)
+    return json_rows(ask(sojourn, "sql", "--json", sql, database).stdout)
 
 
 def code_is_known_again(sojourn, database, builds):
@@ -60,7 +59,7 @@ def code_is_known_again(sojourn, database, builds):
 
 def by_build_is_by_code(sojourn, database, builds):
     address = next(offset for offset, name in builds[0][2].items() if name == "compute")
-    rows = json.loads(ask(sojourn, "sql", "--json", "--query", "p99_by_build", "--param", f"function=app+{address:#x}",
+    rows = json_rows(ask(sojourn, "sql", "--json", "--query", "p99_by_build", "--param", f"function=app+{address:#x}",
                                    database).stdout)
     names = [f"app+{offset:#x}" for build in builds[:2] for offset, name in build[2].items() if name == "compute"]
     check(len({row["build"] for row in rows}) == len(rows) and {row["function"] for row in rows} >= set(names),
@@ -75,7 +74,7 @@ def other_code_is_not_compared(sojourn, database):
     check(rows[0]["is_comparable"] == 0 and {row["verdict"] for row in rows[1:]} == {"unmatched"}, f"unmatched: {rows}")
     changed = ask(sojourn, "sql", "--json", "--query", "changed", "--param", "a=name:first", "--param", "b=name:unoptimized",
                            database).stdout
-    check(json.loads(changed) == [], f"changed: {changed}")
+    check(json_rows(changed) == [], f"changed: {changed}")
 
 
 def counts_and_needs_are_said(sojourn, database):

@@ -6,14 +6,13 @@ between the moments before and after its calls, and most of it.
 waits.py BUILD_FOLDER
 """
 import collections
-import json
 import os
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main, sample_text
+from sojourn_testing import check, check_accounts, json_rows, main, sample_text
 
 SECOND = 1_000_000_000
 SOURCE = sample_text("record/waits.c")
@@ -21,7 +20,7 @@ SOURCE = sample_text("record/waits.c")
 
 def report(sojourn, database, *options):
     done = sojourn.run(["report", "--waiting", "--json", *options, database], check=True, capture_output=True, text=True)
-    return {row["function"]: row for row in json.loads(done.stdout)}
+    return {row["function"]: row for row in json_rows(done.stdout)}
 
 
 def test_functions(sojourn, database, measured):

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from sojourn_testing import PATIENCE_S, check, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, wait_for
 
 
 # What refuses an attach to a process that ends, or executes another program, meanwhile.
@@ -187,7 +187,7 @@ def attach_until(sojourn, pid, database, is_enough, options=()):
 def set_policy(sojourn, pid, *options):
     done = sojourn.run(["policy", "set", "--json", *options, str(pid)], capture_output=True, text=True)
     check(done.returncode == 0, f"policy set {options}: {done}")
-    return json.loads(done.stdout)
+    return json_rows(done.stdout)[0]
 
 
 def check_left(code, pid, what):

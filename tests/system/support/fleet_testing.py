@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 
-from sojourn_testing import PATIENCE_S, check, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, wait_for
 
 
 def free_port():
@@ -60,7 +60,8 @@ class Collector:
         return done
 
     def ask(self, *words):
-        return json.loads(self.device(*words).stdout)
+        written = json.loads(self.device(*words).stdout)
+        return written["rows"] if isinstance(written, dict) and set(written) == {"schema", "rows"} else written
 
     def sql(self, query):
         return self.sojourn.sql(self.database, query)
@@ -125,7 +126,7 @@ def enrol_again(collector, device):
     check(done.returncode != 0 and "enrolled already" in done.stderr, f"taken over: {done.stderr}")
     done = device.run("enroll", "--token-file", own, "--name", device.name)
     check(done.returncode == 0, f"enroll again: {done.stderr}")
-    rows = json.loads(collector.sojourn.run(["devices", "--json", collector.database],
+    rows = json_rows(collector.sojourn.run(["devices", "--json", collector.database],
                                             capture_output=True, text=True).stdout)
     note = next(row["note"] for row in rows if row["name"] == device.name)
     check(note.startswith("taken over 20"), f"devices does not report it: {rows}")

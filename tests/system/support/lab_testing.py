@@ -5,7 +5,7 @@ import os
 import sqlite3
 
 from clickhouse_node import Node
-from sojourn_testing import PATIENCE_S, check
+from sojourn_testing import PATIENCE_S, check, json_rows
 
 HOSTILE = "'); DROP TABLE sessions; --\\ \t\n\\N \u2603"
 # Of each table: the sums that both engines must agree on to the last row.
@@ -109,7 +109,7 @@ def check_equal(node, labs):
 def answers(sojourn, *words, code=0, says=""):
     done = sojourn.run(["sql", "--json", *words], capture_output=True, text=True)
     check(done.returncode == code and says in done.stderr, f"sql {words}: {done.returncode} {done.stderr}")
-    return json.loads(done.stdout) if code == 0 else None
+    return json_rows(done.stdout) if code == 0 else None
 
 
 def rounded(rows):
@@ -121,7 +121,7 @@ def rounded(rows):
 def json_of(sojourn, *words):
     done = sojourn.run([*words, "--json"], capture_output=True, text=True)
     check(done.returncode == 0, f"{words}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json_rows(done.stdout)
 
 
 def sums_agree(pages, server):

@@ -25,6 +25,13 @@ IS_LONG = os.environ.get("SJ_LONG", "") not in ("", "0")
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples")
 
 
+def json_rows(text):
+    """The rows of what a command writes with --json."""
+    written = json.loads(text)
+    check(set(written) == {"schema", "rows"} and written["schema"] == 1, f"not the rows of a command: {str(text)[:200]}")
+    return written["rows"]
+
+
 class Failure(Exception):
     """A check that did not hold."""
 
@@ -37,9 +44,12 @@ def check(condition, message):
 def wait_for(what, condition, seconds=PATIENCE_S):
     """Returns what the condition gives, as soon as that is true; `what` is a text, or gives one."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not (value := condition()):
-        check(time.monotonic() < deadline, f"waited in vain: {what() if callable(what) else what}")
-        time.sleep(0.02)
+        now = time.monotonic()
+        check(now < deadline, f"waited in vain: {what() if callable(what) else what}")
+        time.sleep(min(max(0.02, 3 * (now - asked)), 0.1))  # asking is often a process: most of the time is left to others
+        asked = time.monotonic()
     return value
 
 
@@ -131,7 +141,7 @@ class Sojourn:
             capture_output=True, text=True,
         )
         check(done.returncode == 0, f"sql failed: {query}\n{done.stderr}")
-        return json.loads(done.stdout)
+        return json_rows(done.stdout)
 
     def sql_once_made(self, database, query):
         """Rows of a query; none while the recorder has not made the database."""
@@ -140,7 +150,7 @@ class Sojourn:
         done = self.run(["sql", "--json", query, database], capture_output=True, text=True)
         check(done.returncode == 0 or "it holds no recording" in done.stderr,
               f"sql failed: {query}\n{done.stderr}")
-        return json.loads(done.stdout) if done.returncode == 0 else []
+        return json_rows(done.stdout) if done.returncode == 0 else []
 
     @contextlib.contextmanager
     def sql_lines(self, database, query):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import IS_LONG, check, main
+from sojourn_testing import IS_LONG, check, json_rows, main
 
 USE, WRITE, DROP, MAKE = "read_block", "write_block", "drop_block", "make_block"
 # Mistake: (kind, own functions that used, freed, allocated, bytes of the block, offset)
@@ -166,6 +166,25 @@ def test_sampled(sojourn, folder):
     check(3620 <= guarded <= 4380, f"{guarded} of 400,000 were guarded")
 
 
+def test_wrapped(sojourn, samples):
+    """A finding names the caller of xmalloc and xfree, once for all depths of a recursion; functions with the
+    same code have one name, in stacks as among the calls."""
+    for name, done in (("wrapped", [("audio_done", 1), ("image_done", 1)]), ("wrapped_folded", [("audio_done", 2)])):
+        ended, database = record(sojourn, [os.path.join(samples, name)], name)
+        check(ended.returncode == 0, f"{name}: {ended}")
+        found = sorted(tuple(row.values()) for row in sojourn.sql(
+            database, "SELECT kind, used_in, freed_in, allocated_in, reports FROM zombies"))
+        wanted = [("double_free", "close_socket", "close_socket", "close_socket", 1), ("double_free", "descend", "descend", "main", 2),
+                  ("double_free", "parse_header", "parse_header", "parse_header", 1),
+                  *(("use_after_free", "ref_put", "ref_put", function, reports) for function, reports in done)]
+        check(found == wanted, f"{name}: {found}")
+        called = {row["name"] for row in sojourn.sql(database, "SELECT f.name FROM function_stats JOIN functions f USING (function_id)"
+                                                     " WHERE calls > 0")}
+        named = {row["function"] for row in sojourn.sql(database, "SELECT function FROM zombie_frames WHERE is_own")}
+        alike = {"audio_done", "image_done"}
+        check(named & alike == called & alike, f"{name}: {named} in stacks, {called} among the calls")
+
+
 def test_life(sojourn, folder):
     """A finding is one row over sessions; resolved, it is reopened by the next report."""
     database = sojourn.path("life.db")
@@ -188,7 +207,7 @@ def calls_around(sojourn, database, finding):
     done = sojourn.run(["sql", "--query", "zombie_calls", "--param", f"zombie={finding}", "--json", database],
                        capture_output=True, text=True)
     check(done.returncode == 0, f"{done}")
-    return [(row["moment"], row["relation"], row["function"]) for row in json.loads(done.stdout)]
+    return [(row["moment"], row["relation"], row["function"]) for row in json_rows(done.stdout)]
 
 
 def test_calls(sojourn, folder):
@@ -225,6 +244,7 @@ def test(sojourn, arguments):
     test_programs(sojourn)
     test_stop(sojourn, folder)
     test_sampled(sojourn, folder)
+    test_wrapped(sojourn, samples)
     test_life(sojourn, folder)
     test_calls(sojourn, os.path.join(samples, "gcc-O0"))
 

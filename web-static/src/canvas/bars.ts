@@ -106,6 +106,12 @@ export function hatch(
     context.fillRect(x, y, width, height);
 }
 
+// shade marks a place where the thread waited for the recorder: nothing is missing there.
+export function shade(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number): void {
+    context.fillStyle = "rgb(128 128 128 / 30%)";
+    context.fillRect(x, y, width, height);
+}
+
 function stripe(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
     context.fillStyle = context.createPattern(tileOf("rgb(20 23 42 / 38%)", 2), "repeat")!;
     context.fillRect(x, y, width, ROW - 1);

@@ -23,6 +23,36 @@ function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string)
     return { list, problem, more: () => ask(list?.items ?? []) };
 }
 
+function GapTable({ name, rows }: { name: string; rows: readonly GapRow[] }) {
+    return (
+        <div class="scroll-x" tabIndex={0} role="region" aria-label={name}>
+            <table>
+                <thead>
+                    <tr>
+                        <th scope="col">Thread</th>
+                        <th scope="col">Reason</th>
+                        <th scope="col">Calls</th>
+                        <th scope="col">From</th>
+                        <th scope="col">Lasted</th>
+                    </tr>
+                </thead>
+                <tbody>
+                    {rows.map((gap) => (
+                        <tr key={gap.id}>
+                            <td>{gap.thread_name || (gap.thread_number === null ? "–" : `thread ${gap.thread_number}`)}</td>
+                            <td>{gap.is_wait ? "waited for the recorder" : gap.reason.replaceAll("_", " ")}</td>
+                            <td>{gap.is_wait ? "none lost" : count(gap.calls)}</td>
+                            <td>{duration(gap.start_ns)}</td>
+                            <td>{duration(gap.end_ns - gap.start_ns)}</td>
+                        </tr>
+                    ))}
+                </tbody>
+            </table>
+        </div>
+    );
+}
+
+// The server lists losses before waits.
 function Gaps({ session, changes }: { session: Overview; changes: number }) {
     const { list, problem, more } = useList<GapRow>(
         (offset) => api.gaps(session.id, offset),
@@ -31,37 +61,20 @@ function Gaps({ session, changes }: { session: Overview; changes: number }) {
     if (problem || !list) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
+    const lost = list.items.filter((gap) => !gap.is_wait);
+    const waits = list.items.filter((gap) => gap.is_wait);
     return (
         <section class="card">
             <h2>Gaps: calls that happened and are not here</h2>
-            {list.items.length === 0 ? (
-                <p class="dim">None.</p>
-            ) : (
-                <div class="scroll-x" tabIndex={0} role="region" aria-label="Gaps">
-                    <table>
-                        <thead>
-                            <tr>
-                                <th scope="col">Thread</th>
-                                <th scope="col">Reason</th>
-                                <th scope="col">Calls</th>
-                                <th scope="col">From</th>
-                                <th scope="col">Lasted</th>
-                            </tr>
-                        </thead>
-                        <tbody>
-                            {list.items.map((gap) => (
-                                <tr key={gap.id}>
-                                    <td>{gap.thread_name || (gap.thread_number === null ? "–" : `thread ${gap.thread_number}`)}</td>
-                                    <td>{gap.reason.replaceAll("_", " ")}</td>
-                                    <td>{count(gap.calls)}</td>
-                                    <td>{duration(gap.start_ns)}</td>
-                                    <td>{duration(gap.end_ns - gap.start_ns)}</td>
-                                </tr>
-                            ))}
-                        </tbody>
-                    </table>
-                </div>
-            )}
+            {lost.length === 0 ? <p class="dim">None.</p> : <GapTable name="Gaps" rows={lost} />}
+            {session.counts.waits > 0 ? (
+                <>
+                    <h2>
+                        {counted(session.counts.waits, "wait")} for the recorder, {duration(session.counts.waits_ns)} in all: nothing was lost
+                    </h2>
+                    <GapTable name="Waits for the recorder" rows={waits} />
+                </>
+            ) : null}
             {list.truncated ? (
                 <button type="button" class="quiet" onClick={more}>
                     Show more

@@ -5,6 +5,7 @@ import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, isFollowing, resyncs } from "../store";
 import { EstimatesNote, Problem, StatePill, Tile } from "../widgets/small";
+import { waitsText } from "../waits";
 import { lazy } from "../widgets/lazy";
 import { SelectionBar } from "../widgets/selection_bar";
 import { CallTreeView } from "./call_tree";
@@ -47,7 +48,6 @@ const reasons: Record<string, string> = {
     torn: "the process died in the middle of a record",
     paused: "recording was paused",
     spool_full: "the device's disk budget was used up",
-    waited: "threads waited for the recorder",
     orphan: "a leave without its enter",
 };
 
@@ -102,6 +102,30 @@ function lossTitle(session: Overview): string {
         : "Some of what was sent is missing.";
 }
 
+// A flight recording has no calls of its own, and a dump is not the whole run.
+function FlightNote({ session }: { session: Overview }) {
+    if (session.parent_session_id !== null) {
+        return (
+            <p class="banner" role="note">
+                A flight dump: what was kept of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
+            </p>
+        );
+    }
+    if (session.mode !== "flight") {
+        return null;
+    }
+    return (
+        <p class="banner" role="note">
+            A flight recording: it keeps the last seconds in memory, and stores calls only when a trigger asks for a dump.{" "}
+            {session.counts.dumps > 0 ? (
+                <a href={addressOf(session.id, { view: "live" })}>{counted(session.counts.dumps, "dump")}</a>
+            ) : (
+                "No dump was made."
+            )}
+        </p>
+    );
+}
+
 function LossBanner({ session }: { session: Overview }) {
     const untrusted = session.counts.untrusted_calls;
     const loss = lossOf(session);
@@ -109,6 +133,7 @@ function LossBanner({ session }: { session: Overview }) {
         return (
             <p class="banner good">
                 <strong>✓ No loss is known.</strong> {losslessText(session)}
+                {waitsText(session)}
             </p>
         );
     }
@@ -116,7 +141,7 @@ function LossBanner({ session }: { session: Overview }) {
         <p class="banner warn" role="note">
             <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
-            .{" "}
+            .{waitsText(session)}{" "}
             <a href={addressOf(session.id, { view: "missing" })}>Where</a>
         </p>
     );
@@ -139,6 +164,7 @@ function SessionHeader({ session }: { session: Overview }) {
                 {dateTime(session.started_realtime_ns)} · {session.mode}
                 {session.cause ? ` · ${session.cause}` : ""}
             </p>
+            <FlightNote session={session} />
             <LossBanner session={session} />
             <EstimatesNote untimed={session.counts.untimed_calls} calls={session.stored_calls} />
             <dl class="tiles">

@@ -229,7 +229,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
-                    selects; hatched: lost, striped: not exact, ~: estimate
+                    selects; hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas

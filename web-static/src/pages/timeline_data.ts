@@ -53,13 +53,13 @@ const STREAMS_SQL = streamsSql("s.session_id = :session");
 export const gapsSql = (which: string) => `SELECT g.session_id, coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
            JOIN threads t USING (thread_id)
            WHERE t.session_id = g.session_id AND t.number = g.thread_number LIMIT 1)) AS stream_id,
-       g.reason, g.calls, g.start_ns, g.end_ns
+       g.reason = 'waited' AS is_wait, g.calls, g.start_ns, g.end_ns
 FROM gaps g WHERE ${which} ORDER BY g.start_ns`;
 
 export interface GapMark {
     session_id: number;
     stream_id: number | null;
-    reason: string;
+    is_wait: number;
     calls: number;
     start_ns: number;
     end_ns: number;

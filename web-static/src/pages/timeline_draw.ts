@@ -1,5 +1,5 @@
 // Where the tracks of a timeline lie on its canvas, and how they are drawn.
-import { type Bar, barAt, belowLine, drawBars, hatch, type Layer, prepare, ROW } from "../canvas/bars";
+import { type Bar, barAt, belowLine, drawBars, hatch, type Layer, prepare, ROW, shade } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
 import { type CallBar, cutOf, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
 
@@ -137,19 +137,30 @@ function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: 
     }
 }
 
-function isOf(gap: GapMark, { stream }: Track): boolean {
-    return gap.stream_id === null ? gap.session_id === stream.session_id : gap.stream_id === stream.stream_id;
+function span(gap: GapMark, place: (ns: number) => number, width: number): [number, number] {
+    const left = Math.max(-2, place(gap.start_ns));
+    return [left, Math.min(width + 2, Math.max(left + 3, place(gap.end_ns)))];
+}
+
+// Calls of threads that have no track, for which there was no room: no track lacks them.
+function drawGapsOfProcess(context: CanvasRenderingContext2D, picture: Picture): void {
+    const place = placeOf(picture.view, picture.width);
+    for (const gap of picture.gaps.filter(({ stream_id, is_wait }) => stream_id === null && !is_wait)) {
+        const [left, right] = span(gap, place, picture.width);
+        if (right > 0 && left < picture.width) {
+            hatch(context, left, 0, right - left, 5);
+        }
+    }
 }
 
 function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place): void {
     const place = placeOf(picture.view, picture.width);
-    let drawn = -Infinity; // gaps come in order: those within the last one's pixels are drawn
+    const drawn = [-Infinity, -Infinity]; // gaps come in order: losses and waits within the last one's pixels are drawn
     for (const gap of picture.gaps) {
-        const left = Math.max(-2, place(gap.start_ns));
-        const right = Math.min(picture.width + 2, Math.max(left + 3, place(gap.end_ns)));
-        if (isOf(gap, track) && right > drawn && right > 0 && left < picture.width) {
-            hatch(context, left, top, right - left, track.rows * ROW);
-            drawn = right;
+        const [left, right] = span(gap, place, picture.width);
+        if (gap.stream_id === track.stream.stream_id && right > drawn[gap.is_wait]! && right > 0 && left < picture.width) {
+            (gap.is_wait ? shade : hatch)(context, left, top, right - left, track.rows * ROW);
+            drawn[gap.is_wait] = right;
         }
     }
 }
@@ -194,6 +205,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, picture: Picture, colour
         context.fillRect(0, heightOfAll(picture.tracks.slice(0, picture.pinned)) - 2, picture.width, 1);
     }
     drawRuler(context, picture, colours);
+    drawGapsOfProcess(context, picture);
     drawMarks(context, picture, seen, colours);
     drawSelected(context, picture, colours);
 }

@@ -296,7 +296,7 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
                 <Levels tracks={tracks} />
                 <span class="dim legend">
                     <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag selects;
-                    hatched: lost, striped: not exact, ~: estimate
+                    hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas

@@ -87,8 +87,7 @@ export class TreeModel {
         for (const [parent, known] of [...this.children]) {
             const isShown = parent === "" || this.opened.has(parent);
             if (isShown && !known.partial) {
-                const limit = Math.max(FIRST_CHILDREN, known.nodes.length);
-                await this.load(parent, Math.min(limit, MORE_CHILDREN));
+                await this.load(parent, Math.max(FIRST_CHILDREN, known.nodes.length));
             }
         }
     }
@@ -128,10 +127,20 @@ export class TreeModel {
         return rows;
     }
 
-    private async load(parent: string, limit: number): Promise<void> {
-        const page = await this.pages({ parent: parent || undefined, limit });
+    // load loads the first `count` children of a path, in pages of at most MORE_CHILDREN. New calls may change their
+    // order meanwhile: each is there once.
+    private async load(parent: string, count: number): Promise<void> {
+        const nodes = new Map<string, PathNode>();
+        let offset = 0;
+        let page: TreePage;
+        do {
+            const limit = Math.min(MORE_CHILDREN, count - offset);
+            page = await this.pages({ parent: parent || undefined, limit, offset });
+            page.items.forEach((node) => nodes.set(node.id, node));
+            offset += page.items.length;
+        } while (offset < count && page.items.length > 0 && page.rest.paths > 0);
         this.sessionNs = page.session_ns;
-        this.children.set(parent, { nodes: page.items, rest: page.rest, partial: false });
+        this.children.set(parent, { nodes: [...nodes.values()], rest: page.rest, partial: false });
     }
 
     private rowsBelow(parent: string, level: number): TreeRow[] {

@@ -1,0 +1,29 @@
+/* Functions whose hooks the program has overwritten: their code holds neither our bytes nor what
+ * was there before. */
+#ifndef SJ_AGENT_ABI_OVERWRITTEN_H
+#define SJ_AGENT_ABI_OVERWRITTEN_H
+
+#include <stdint.h>
+
+enum { SJ_OVERWRITTEN_NAMED = 32 };
+
+typedef struct sj_overwritten {
+    uint32_t count;                           /* of functions */
+    uint32_t functions[SJ_OVERWRITTEN_NAMED]; /* ids of the first of them */
+} sj_overwritten;
+
+/* sj_overwritten_add adds a function, unless it is among those that are named already. */
+static inline void sj_overwritten_add(sj_overwritten *found, uint32_t function)
+{
+    for (uint32_t i = 0; i < found->count && i < SJ_OVERWRITTEN_NAMED; i++) {
+        if (found->functions[i] == function) {
+            return;
+        }
+    }
+    if (found->count < SJ_OVERWRITTEN_NAMED) {
+        found->functions[found->count] = function;
+    }
+    found->count++;
+}
+
+#endif

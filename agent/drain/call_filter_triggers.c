@@ -1,0 +1,83 @@
+/* What the filter tells the triggers beside the ends of calls: requests and marks of the program,
+ * and what is open for too long. */
+#include "agent/drain/call_filter_state.h"
+
+#include <string.h>
+
+void sj_call_filter_request(sj_call_filter *filter, uint64_t what, uint64_t ticks48)
+{
+    const uint64_t now = sj_filter_whole_ticks(filter->now_ticks, ticks48);
+    if (filter->triggers == NULL) {
+        return;
+    }
+    switch (what) {
+    case SJ_REQUEST_START:
+    case SJ_REQUEST_STOP:
+        sj_triggers_pause(filter->triggers, what == SJ_REQUEST_STOP);
+        break;
+    case SJ_REQUEST_DUMP:
+        sj_triggers_event(filter->triggers, SJ_TRIGGER_APP, "", 0, now, filter->thread);
+        break;
+    case SJ_REQUEST_VSYNC:
+        if (filter->last_tick != 0) {
+            sj_triggers_event(filter->triggers, SJ_TRIGGER_JANK, "",
+                              sj_filter_age(ticks48, filter->last_tick), now, filter->thread);
+        }
+        filter->last_tick = ticks48;
+        break;
+    case SJ_REQUEST_WOKE:
+        filter->woke = ticks48;
+        break;
+    case SJ_REQUEST_WAIT:
+        if (filter->woke != 0) {
+            sj_triggers_loop(filter->triggers, filter->thread_name,
+                             sj_filter_age(ticks48, filter->woke), now, filter->thread,
+                             &filter->judged);
+        }
+        filter->woke = 0;
+        filter->judged = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/* How long before a moment a record was made; 0: it was made later. */
+static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t until_ticks)
+{
+    const uint64_t begun = sj_filter_whole_ticks(filter->now_ticks, ticks48);
+    return begun < until_ticks ? until_ticks - begun : 0;
+}
+
+/* What was open at the last watch and still is was so then: an end is read later than it happened
+ * where its thread waited for room, or for a processor, before it wrote the record. */
+void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
+{
+    const uint64_t seen_ticks = filter->watched_ticks;
+    filter->watched_ticks = now_ticks;
+    if (filter->triggers == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < filter->depth; i++) {
+        sj_filtered_call *call = &filter->calls[i];
+        if (call->triggers != 0) {
+            call->triggers &= ~sj_triggers_overdue(filter->triggers, call->triggers,
+                                                   open_ticks(filter, call->ticks48, seen_ticks),
+                                                   now_ticks, filter->thread);
+        }
+    }
+    if (filter->woke != 0) {
+        sj_triggers_loop(filter->triggers, filter->thread_name,
+                         open_ticks(filter, filter->woke, seen_ticks), now_ticks, filter->thread,
+                         &filter->judged);
+    }
+}
+
+void sj_call_filter_mark(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
+{
+    char name[SJ_ARENA_MARK_BYTES + 1] = "";
+    const uint32_t index = (uint32_t)sj_record_stack(record) % SJ_ARENA_MARKS;
+    memcpy(name, sj_arena_view_mark(filter->view, index)->name, SJ_ARENA_MARK_BYTES);
+    sj_triggers_event(filter->triggers, SJ_TRIGGER_MARK, name, 0,
+                      sj_filter_whole_ticks(filter->now_ticks, ticks48), filter->thread);
+}
