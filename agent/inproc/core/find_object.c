@@ -12,7 +12,6 @@
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
-#include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/unwind_table.h"
 
@@ -25,11 +24,8 @@
 typedef int module_callback(struct dl_phdr_info *info, size_t size, void *data);
 typedef int iterate_modules(module_callback *callback, void *data);
 
-/* What the loader defines; NULL: it does not. */
-static struct loader_functions {
-    iterate_modules *iterate;
-    void *find_object;
-} loader;
+static iterate_modules *real_iterate;
+void *sj_find_object_real;
 
 /* The area that holds `address` and has tables; NULL: there is none. */
 static const sj_stub_area *find_area(uint64_t address, uint64_t *low, uint64_t *bytes)
@@ -95,13 +91,13 @@ static bool asks_about_stub(const void *data, stub_question *question)
 
 __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *callback, void *data)
 {
-    if (loader.iterate == NULL) {
+    if (real_iterate == NULL) {
         void *found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
-        memcpy(&loader.iterate, &found, sizeof(found));
+        memcpy(&real_iterate, &found, sizeof(found));
     }
     stub_question question = {.callback = callback, .data = data};
-    return asks_about_stub(data, &question) ? loader.iterate(answer_first, &question)
-                                            : loader.iterate(callback, data);
+    return asks_about_stub(data, &question) ? real_iterate(answer_first, &question)
+                                            : real_iterate(callback, data);
 }
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
@@ -114,7 +110,7 @@ __attribute__((visibility("default"))) int _dl_find_object(void *address,
     uint64_t bytes;
     const sj_stub_area *area = find_area((uint64_t)(uintptr_t)address, &low, &bytes);
     if (area == NULL) {
-        memcpy(&real, &loader.find_object, sizeof(real));
+        memcpy(&real, &sj_find_object_real, sizeof(real));
         return real != NULL ? real(address, result) : -1;
     }
     *result =
@@ -125,36 +121,4 @@ __attribute__((visibility("default"))) int _dl_find_object(void *address,
     return 0;
 }
 
-#define FIND_OBJECT ((uint64_t)(uintptr_t)_dl_find_object)
-
-#else
-
-#define FIND_OBJECT UINT64_C(0)
-
 #endif
-
-static void change_slots(bool restore)
-{
-    const sj_rebinding rebindings[] = {
-        {"dl_iterate_phdr", (uint64_t)(uintptr_t)loader.iterate,
-         (uint64_t)(uintptr_t)dl_iterate_phdr},
-        {"_dl_find_object", (uint64_t)(uintptr_t)loader.find_object, FIND_OBJECT}};
-    const uint32_t count = FIND_OBJECT != 0 ? 2 : 1;
-    (void)sj_rebind(rebindings, count, restore);
-}
-
-void sj_find_object_begin(void)
-{
-    const uint64_t found = sj_rebind_find("_dl_find_object");
-    memcpy(&loader.find_object, &found, sizeof(found));
-}
-
-void sj_find_object_bind(void)
-{
-    change_slots(false);
-}
-
-void sj_find_object_release(void)
-{
-    change_slots(true);
-}

@@ -2,6 +2,9 @@
 #ifndef SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 #define SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 
+/* The loader's _dl_find_object; NULL: it has none. */
+extern void *sj_find_object_real;
+
 /* sj_find_object_begin finds the loader's _dl_find_object, which answers for all other code. Before
  * the program runs, whether it is recorded or not. Takes the loader's lock. */
 void sj_find_object_begin(void);
