@@ -19,13 +19,14 @@ BLOCK_EVENTS = 128 * 1024
 
 
 def counts(sojourn, database, where="1"):
-    """Calls by function: those that ended, and those that were still open."""
+    """Calls by function. What is open where a dump ends goes on in the session that it is of."""
     found = collections.Counter()
-    for table in ("function_stats", "open_calls"):
-        calls = "sum(s.calls)" if table == "function_stats" else "count(*)"
-        for row in sojourn.sql(database, f"SELECT f.name, {calls} AS calls FROM {table} s JOIN functions f "
-                                         f"USING (function_id) WHERE {where} GROUP BY 1"):
-            found[row["name"]] += row["calls"]
+    for row in sojourn.sql(database, "SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f "
+                                     f"USING (function_id) WHERE {where} GROUP BY 1"):
+        found[row["name"]] += row["calls"]
+    for row in sojourn.sql(database, "SELECT f.name FROM calls c JOIN functions f USING (function_id) JOIN sessions s "
+                                     f"USING (session_id) WHERE s.mode = 'flight' AND c.ending = 'open' AND {where}"):
+        found[row["name"]] -= 1
     return found
 
 
