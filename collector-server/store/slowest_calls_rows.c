@@ -67,6 +67,13 @@ sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
+/* As `calls` says it: a call without callees has no other self time than its duration. */
+static int64_t self_ns(const sj_tick_clock *clock, const sj_slow_call *call, int64_t duration_ns)
+{
+    return call->self_ticks == call->duration_ticks ? duration_ns
+                                                    : sj_ticks_span_ns(clock, call->self_ticks);
+}
+
 static sj_status put_list(sj_statements *sql, sj_session_state *state, const sj_slow_list *list,
                           sj_error *error)
 {
@@ -84,13 +91,13 @@ static sj_status put_list(sj_statements *sql, sj_session_state *state, const sj_
             return sj_fail(error, SJ_ECORRUPT, "stream %u is not known", call->stream);
         }
         const int64_t start_ns = sj_ticks_at_ns(clock, call->start_ticks);
-        const int64_t end_ns = sj_ticks_at_ns(clock, call->start_ticks + call->duration_ticks);
-        SJ_TRY(sj_sql_run(sql, SJ_SQL_SLOW_PUT, error, "iiiiiiiiii", state->session_id, function_id,
-                          (int64_t)i + 1,
-                          (int64_t)sj_call_id_of((uint64_t)stream->stream_id, call->call_index),
-                          state->session_id << 32 | call->node, start_ns, end_ns - start_ns,
-                          sj_ticks_span_ns(clock, call->self_ticks), (int64_t)call->ending,
-                          (int64_t)call->flags));
+        const int64_t duration_ns =
+            sj_ticks_at_ns(clock, call->start_ticks + call->duration_ticks) - start_ns;
+        SJ_TRY(sj_sql_run(
+            sql, SJ_SQL_SLOW_PUT, error, "iiiiiiiiii", state->session_id, function_id,
+            (int64_t)i + 1, (int64_t)sj_call_id_of((uint64_t)stream->stream_id, call->call_index),
+            state->session_id << 32 | call->node, start_ns, duration_ns,
+            self_ns(clock, call, duration_ns), (int64_t)call->ending, (int64_t)call->flags));
     }
     return SJ_OK;
 }

@@ -12,7 +12,7 @@
 WITH running AS (
     SELECT thread_id, stream_id, depth, function_id, start_ns, duration_ns, call_id
     FROM calls
-    WHERE session_id = :session AND start_ns <= :at_ns AND end_ns >= :at_ns
+    WHERE session_id = :session AND start_ns <= :at_ns AND end_ns >= :at_ns AND ending <> 'open'
     UNION ALL
     SELECT s.thread_id, o.stream_id, o.depth, o.function_id, o.start_ns, NULL,
            o.stream_id << 38 | o.call_index

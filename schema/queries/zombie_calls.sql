@@ -34,7 +34,7 @@ around AS (
     SELECT m.*, 'open' AS relation, c.call_id
     FROM moments AS m
     CROSS JOIN calls AS c
-    WHERE c.stream_id = m.stream_id AND c.start_ns <= m.at_ns AND c.end_ns >= m.at_ns
+    WHERE c.stream_id = m.stream_id AND c.start_ns <= m.at_ns AND c.end_ns >= m.at_ns AND c.ending <> 'open'
     UNION ALL
     SELECT m.*, 'open', (o.stream_id << 38) | o.call_index
     FROM moments AS m
