@@ -31,6 +31,7 @@ WHERE self_ns > total_ns AND NOT rare
 UNION ALL
 SELECT 'own time of a path without callees is not its total', path_id, p.self_ns, p.total_ns FROM call_paths AS p
 LEFT JOIN below AS b USING (path_id) WHERE b.path_id IS NULL AND p.self_ns <> p.total_ns AND NOT p.rare
+AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 UNION ALL
 SELECT 'callees of a path took longer than its calls', path_id, b.total_ns, p.total_ns FROM below AS b
 JOIN call_paths AS p USING (path_id) WHERE b.total_ns > p.total_ns + b.paths AND NOT p.rare AND p.calls > 0
@@ -50,6 +51,7 @@ LEFT JOIN of_edges AS e USING (session_id, function_id) WHERE e.calls IS NOT f.c
 UNION ALL
 SELECT 'calls by one caller took longer than all calls', function_id, e.longest_ns, f.total_ns FROM functions_of AS f
 JOIN of_edges AS e USING (session_id, function_id) WHERE e.longest_ns > f.total_ns
+AND session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 UNION ALL
 SELECT 'calls of a function differ from its single calls', function_id, f.calls, c.calls FROM functions_of AS f
 LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND c.calls IS NOT f.calls
