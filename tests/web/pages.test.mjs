@@ -80,7 +80,7 @@ test("the overview finds the calls with most time of their own among all calls",
             wanted.map((row) => [row.ending === "open" ? `${row.name} open` : row.name, duration(row.self_ns), duration(row.duration_ns)]),
         );
         assert.equal(await page.getByRole("region", { name: title }).getByText("The first 10 are shown.").count(), wanted.length === 10 ? 1 : 0);
-        await page.context().close();
+        await page.close();
     }
 });
 
@@ -107,7 +107,7 @@ test("a deep recursion says where each picture cuts it", async () => {
     await openTwin(page);
     const open = (await texts(rowsOf(page, "Calls of the timeline"))).filter((row) => row.at(-1) === "open");
     assert.ok(open.some((row) => row[2] === "main"));
-    await page.context().close();
+    await page.close();
 });
 
 test("a crashed session shows its open stack, its last calls and what it did to the heap", async () => {
