@@ -110,7 +110,7 @@ test("the list of sessions shows what ran, where, and what was lost", async () =
     await page.getByRole("link", { name: "editor --crash" }).click();
     await page.getByRole("heading", { name: "editor --crash" }).waitFor();
     assert.match(page.url(), /\/sessions\/2$/);
-    await page.close();
+    await page.context().close();
 });
 
 test("searching sessions is kept in the address", async () => {
@@ -124,7 +124,7 @@ test("searching sessions is kept in the address", async () => {
     await page.reload();
     await page.getByText("1 of 3").waitFor();
     assert.equal(await page.locator("table.sessions tbody tr").count(), 1);
-    await page.close();
+    await page.context().close();
 });
 
 test("new and changed sessions appear without a reload", async () => {
@@ -134,7 +134,7 @@ test("new and changed sessions appear without a reload", async () => {
     await page.getByRole("link", { name: "freshly --recorded" }).waitFor();
     await order("grow 7777");
     await page.getByText("7,777").waitFor();
-    await page.close();
+    await page.context().close();
 });
 
 test("functions sort by a column and back, and the address says how", async () => {
@@ -156,7 +156,7 @@ test("functions sort by a column and back, and the address says how", async () =
         const first = document.querySelector("[role=grid] .rows .name .mono")?.textContent;
         return first !== undefined && first !== "main" && first !== "tokenize";
     });
-    await page.close();
+    await page.context().close();
 });
 
 test("searching functions narrows the table and counts what matches", async () => {
@@ -169,7 +169,7 @@ test("searching functions narrows the table and counts what matches", async () =
     assert.ok(shown.every((name) => name.startsWith("leaf_05")));
     await page.getByRole("searchbox").fill("no such function");
     await page.getByText(`0 of ${ALL} functions`).waitFor();
-    await page.close();
+    await page.context().close();
 });
 
 test(`${ALL} functions scroll with few rows in the document`, async () => {
@@ -183,7 +183,7 @@ test(`${ALL} functions scroll with few rows in the document`, async () => {
     assert.ok((await page.locator("[role=grid] .rows [role=row]").count()) < 80);
     const selected = page.locator("[role=grid] [aria-selected=true]");
     assert.equal(await selected.getAttribute("aria-rowindex"), String(EXTRA_FUNCTIONS + 71));
-    await page.close();
+    await page.context().close();
 });
 
 test("the tree is walked with the keyboard only", async () => {
@@ -219,7 +219,7 @@ test("the tree is walked with the keyboard only", async () => {
     assert.equal(await grid.getAttribute("aria-rowcount"), "5");
     await page.keyboard.press("ArrowLeft");
     assert.match(await selectedName(page), /main/);
-    await page.close();
+    await page.context().close();
 });
 
 test("the hottest path opens with one key and survives a reload", async () => {
@@ -233,7 +233,7 @@ test("the hottest path opens with one key and survives a reload", async () => {
     await page.reload();
     await page.getByText("tokenize").waitFor();
     assert.match(await selectedName(page), /tokenize/);
-    await page.close();
+    await page.context().close();
 });
 
 test("Enter on a function shows its hottest path in the tree", async () => {
@@ -244,7 +244,7 @@ test("Enter on a function shows its hottest path in the tree", async () => {
     await page.waitForURL(/view=tree&path=\d+/);
     await page.getByRole("treegrid").waitFor();
     assert.match(await selectedName(page), /walk/);
-    await page.close();
+    await page.context().close();
 });
 
 test("calls that have not ended are without end, not none", async () => {
@@ -254,7 +254,7 @@ test("calls that have not ended are without end, not none", async () => {
     const cells = await main.locator("[role=gridcell]").allTextContents();
     assert.ok(cells.includes("no end"), cells.join(" | "));
     assert.ok(!cells.includes("0"), cells.join(" | "));
-    await page.close();
+    await page.context().close();
 });
 
 test("loss is said with its reasons, and where it is", async () => {
@@ -264,7 +264,7 @@ test("loss is said with its reasons, and where it is", async () => {
     await page.getByRole("link", { name: "Where" }).click();
     await page.getByText("ring full").waitFor();
     await page.getByText("the head is 2 bytes short").waitFor();
-    await page.close();
+    await page.context().close();
 });
 
 test("? shows the keys and Escape hides them", async () => {
@@ -274,14 +274,14 @@ test("? shows the keys and Escape hides them", async () => {
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "hidden" });
-    await page.close();
+    await page.context().close();
 });
 
 test("a session that does not exist is said so", async () => {
     const page = await openPage("/sessions/4040", { expects: /status of 404/ });
     await page.getByRole("alert").waitFor();
     assert.match(await page.getByRole("alert").textContent(), /there is no session 4040/);
-    await page.close();
+    await page.context().close();
 });
 
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -309,7 +309,7 @@ for (const colorScheme of isLong ? ["light", "dark"] : []) {
             assert.deepEqual(found, []);
             assert.ok(result.passes.some((pass) => pass.id === "color-contrast"));
             await page.screenshot({ path: path.join(output, `${name}-${colorScheme}.png`) });
-            await page.close();
+            await page.context().close();
         });
     }
 }
@@ -344,7 +344,7 @@ test("totals and search are of all sessions, not of those that were loaded", asy
     await page.getByRole("searchbox").press("Escape");
     await page.getByText("The newest 200 of").waitFor();
     assert.equal(new URL(page.url()).search, "");
-    await page.close();
+    await page.context().close();
 });
 
 test("a session that is recorded is live behind hundreds of newer ones", async () => {
@@ -353,7 +353,7 @@ test("a session that is recorded is live behind hundreds of newer ones", async (
     await tile(page, "Calls").waitFor();
     await order("grow 8642");
     await page.getByText("8,642").waitFor();
-    await page.close();
+    await page.context().close();
     await order(NO_CROWD);
 });
 
@@ -440,7 +440,7 @@ test("the loss banner counts no call twice and lists nothing that is not lost", 
     await page.getByText("No loss is known").waitFor();
     assert.doesNotMatch(await banner.textContent(), /waited|0 calls/);
     await order("sql DELETE FROM gaps WHERE session_id = 1");
-    await page.close();
+    await page.context().close();
 });
 
 test("Escape clears a filter, the skip link skips, links between views keep the filter", async () => {
@@ -458,7 +458,7 @@ test("Escape clears a filter, the skip link skips, links between views keep the 
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
-    await page.close();
+    await page.context().close();
 });
 
 test("mistakes in an address leave the view and say what is not there", async () => {
@@ -471,7 +471,7 @@ test("mistakes in an address leave the view and say what is not there", async ()
     await page.goto(new URL("/sessions/1?view=tree&path=5", base).href);
     await page.getByText("this is the whole tree").waitFor();
     assert.equal(await treeRows(page).count(), 1);
-    await page.close();
+    await page.context().close();
 });
 
 test("names that would turn or tear a page stand inert in their place", async () => {
@@ -488,7 +488,7 @@ test("names that would turn or tear a page stand inert in their place", async ()
         const wide = await page.evaluate(() => document.documentElement.scrollWidth);
         assert.ok(wide <= 390, `${target} is ${wide} pixels wide`);
         await page.screenshot({ path: path.join(output, `hostile${target.replaceAll("/", "-")}.png`) });
-        await page.close();
+        await page.context().close();
     }
     await order("sql UPDATE sessions SET command = 'editor --crash', name = '' WHERE session_id = 2");
 });
@@ -502,7 +502,7 @@ test("a tap on a function opens it on a phone", async () => {
     await page.getByRole("link", { name: "tokenize", exact: true }).tap();
     await page.waitForURL(/view=tree&path=\d+/);
     assert.match(await selectedName(page), /tokenize/);
-    await page.close();
+    await page.context().close();
 });
 
 test("a chosen theme is set before anything is painted", async () => {
@@ -511,7 +511,7 @@ test("a chosen theme is set before anything is painted", async () => {
     await page.route("**/assets/app.*.js", (route) => route.abort());
     await page.reload({ waitUntil: "domcontentloaded" });
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
-    await page.close();
+    await page.context().close();
 });
 
 test("a window with more calls than can be drawn shows what was open where its steps begin", async () => {
@@ -524,14 +524,14 @@ test("a window with more calls than can be drawn shows what was open where its s
     assert.ok(shown.every((row) => row[6] === "≈"), JSON.stringify(shown));
     assert.ok(shown.some((row) => row[1] === "0" && row[2] === "main"), JSON.stringify(shown));
     await order("sql UPDATE timeline SET calls = calls - 400000 WHERE level = 14");
-    await page.close();
+    await page.context().close();
 });
 
 test("a session without calls has no timeline and says so", async () => {
     await order("sql UPDATE streams SET first_enter_ns = NULL WHERE session_id = 3");
     const page = await openPage("/sessions/3?view=timeline");
     await page.getByText("No call of this session is stored yet.").waitFor();
-    await page.close();
+    await page.context().close();
 });
 
 test("no page asked any other server for anything, or logged an error", () => {
