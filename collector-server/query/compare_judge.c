@@ -213,19 +213,19 @@ static bool judge_untested(const sj_compare *compare, size_t number)
     const bool is_whole = number == 0;
     const bool is_absent[2] = {row->function_id[0] == 0 && (!is_whole || row->sessions[0] == 0),
                                row->function_id[1] == 0 && (!is_whole || row->sessions[1] == 0)};
+    row->verdict = SJ_COMPARE_INCONCLUSIVE; /* until something says more */
     if (is_absent[0] && is_absent[1]) {
-        row->verdict = SJ_COMPARE_INCONCLUSIVE; /* neither set has a call */
-    } else if (row->is_unmatched) {
+        return true;
+    }
+    if (row->is_unmatched) {
         row->verdict = SJ_COMPARE_UNMATCHED;
     } else if (is_absent[0] || is_absent[1]) {
         row->verdict = is_absent[0] ? SJ_COMPARE_ADDED : SJ_COMPARE_REMOVED;
     } else if (!is_whole &&
                (row->sessions[0] + row->sessions[1] == 0 || is_minor(compare, number))) {
         row->verdict = SJ_COMPARE_MINOR;
-    } else if (row->sessions[0] == 0 || row->sessions[1] == 0) {
-        row->verdict = SJ_COMPARE_INCONCLUSIVE;
     } else {
-        return false;
+        return row->sessions[0] == 0 || row->sessions[1] == 0;
     }
     return true;
 }

@@ -69,7 +69,7 @@ static __attribute__((used)) code_list __jit_debug_descriptor = {/* NOLINT */
                                                                  .version = CODE_LIST_VERSION};
 
 /* A debugger sets a breakpoint here. */
-static __attribute__((noinline, noclone, used)) void __jit_debug_register_code(void) /* NOLINT */
+static __attribute__((noinline, used)) void __jit_debug_register_code(void) /* NOLINT */
 {
     __asm__ volatile("" ::: "memory");
 }
