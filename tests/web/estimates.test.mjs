@@ -321,7 +321,7 @@ test("a comparison marks the side that is estimated", async () => {
         assert.equal(row.error_ns_a !== null, isEstimate(row.name), row.name);
         assert.equal(Boolean(row.is_self_estimate_a), isSelfEstimate(row.name), row.name);
         assert.ok(row.error_ns_b === null && !row.is_self_estimate_b, row.name);
-        return [undefined, undefined, undefined, undefined, undefined, estimated(row.self_ns_a, row.is_self_estimate_a), duration(row.self_ns_b)];
+        return [undefined, undefined, undefined, undefined, undefined, estimated(row.compared_a, row.is_self_estimate_a), duration(row.compared_b)];
     });
     assert.ok(rows.some((row) => isMarked(row[5])) && rows.some((row) => !isMarked(row[5])));
     await page.getByText("~ marks estimates: of calls that were counted without a clock, and self time of their callers.").waitFor();
