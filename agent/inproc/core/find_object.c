@@ -58,9 +58,9 @@ static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
     return result != 0 ? result : question->callback(info, size, question->data);
 }
 
-/* Whether `data` is a structure of the caller's with the address of a stub among its first words:
- * libgcc and libunwind have it in the first word, LLVM in the third. */
-static bool asks_about_stub(const void *data, stub_question *question)
+/* The area of a stub whose address is among the first words of `data`, a structure of a caller's
+ * frame: libgcc and libunwind have it in the first word, LLVM in the third. NULL: none is. */
+static __attribute__((noinline)) const sj_stub_area *asked_area(const void *data)
 {
     enum { WORDS = 3, CALLER_BYTES = 4096 };
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
@@ -75,29 +75,36 @@ static bool asks_about_stub(const void *data, stub_question *question)
     for (int i = 0; i < WORDS && area == NULL; i++) {
         area = find_area(words[i], &low, &bytes);
     }
-    if (area == NULL) {
-        return false;
-    }
-    question->segments[0] =
-        (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = bytes};
-    question->segments[1] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
-                                         .p_flags = PF_R,
-                                         .p_vaddr = area->unwind,
-                                         .p_memsz = SJ_UNWIND_TABLE_BYTES};
-    question->area = (struct dl_phdr_info){
-        .dlpi_addr = low, .dlpi_name = "", .dlpi_phdr = question->segments, .dlpi_phnum = 2};
-    return true;
+    return area;
 }
 
+static __attribute__((noinline)) int answer(const sj_stub_area *area, module_callback *callback,
+                                            void *data)
+{
+    uint64_t bytes = 0;
+    const uint64_t low = sj_stub_areas_find((uint64_t)(uintptr_t)area, &bytes);
+    stub_question question = {.callback = callback, .data = data};
+    question.segments[0] =
+        (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = bytes};
+    question.segments[1] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
+                                        .p_flags = PF_R,
+                                        .p_vaddr = area->unwind,
+                                        .p_memsz = SJ_UNWIND_TABLE_BYTES};
+    question.area = (struct dl_phdr_info){
+        .dlpi_addr = low, .dlpi_name = "", .dlpi_phdr = question.segments, .dlpi_phnum = 2};
+    return real_iterate(answer_first, &question);
+}
+
+/* Calls that are none of an unwinder end as jumps to the loader: while they last, no frame of the
+ * agent is in the way of its leaving. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *callback, void *data)
 {
     if (real_iterate == NULL) {
-        void *found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
-        memcpy(&real_iterate, &found, sizeof(found));
+        void *const found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+        real_iterate = (iterate_modules *)(uintptr_t)found;
     }
-    stub_question question = {.callback = callback, .data = data};
-    return asks_about_stub(data, &question) ? real_iterate(answer_first, &question)
-                                            : real_iterate(callback, data);
+    const sj_stub_area *area = asked_area(data);
+    return area != NULL ? answer(area, callback, data) : real_iterate(callback, data);
 }
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
