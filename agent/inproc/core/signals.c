@@ -163,12 +163,20 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     return result;
 }
 
-/* The faults whose siginfo says where the instruction is. */
-static void correct_address(uint64_t signal, siginfo_t *info, uint64_t pc, uint64_t place)
+/* Faults whose siginfo says where the instruction is, and the end of the stack that a stub met: to
+ * the program it is as if the function's first push had met it. */
+static void correct_address(uint64_t signal, siginfo_t *info, void *context,
+                            const sj_saved_context *saved)
 {
     const bool is_at_code = signal == SIGILL || signal == SIGFPE || signal == SIGTRAP;
-    if (is_at_code && info->si_code > 0 && (uint64_t)(uintptr_t)info->si_addr == pc) {
-        info->si_addr = (void *)(uintptr_t)place; /* NOLINT(performance-no-int-to-ptr) */
+    const uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+    if (is_at_code && info->si_code > 0 && address == saved->pc) {
+        info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
+    } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
+               address == saved->sp - SJ_STUB_TOUCHED_BYTES) {
+        const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
+        info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
+        sj_context_set_fault(context, pushed);
     }
 }
 
@@ -192,7 +200,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
         saved->shown_pc = state.pc;
         saved->shown_sp = state.sp;
         sj_context_set(context, &state);
-        correct_address(signal, info, saved->pc, state.pc);
+        correct_address(signal, info, context, saved);
     }
     return handler;
 }

@@ -61,6 +61,24 @@ def read_report(output):
     return found
 
 
+def window(sojourn, name, target, linker_map, answer):
+    """What the report says of a window in which lua gives one answer, or none: calls that are open all the time."""
+    database = sojourn.path(f"{name}-{answer is None}.db")
+    recorder = subprocess.Popen(
+        [sojourn.program, "attach", str(target.pid), "--profile", "--map", linker_map, "-o",
+         database], env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    wait_until_recorded(sojourn, target.pid, recorder)
+    if answer is not None:
+        target.process.stdin.write("line\n")
+        target.process.stdin.flush()
+        check(target.process.stdout.readline() == answer, f"{name}: another answer while profiled")
+    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
+    output, told = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"{name}: {told}")
+    return read_report(output), told, database
+
+
 def one_map(sojourn, name, program, linker_map, script, expected):
     """Ended when lua has answered."""
     target = Target([program, script]).ready()
@@ -68,23 +86,14 @@ def one_map(sojourn, name, program, linker_map, script, expected):
     target.process.stdin.flush()
     answer = target.process.stdout.readline()
     before, code = look(target.pid), code_bytes(target.pid)
-    database = sojourn.path(f"{name}.db")
-    recorder = subprocess.Popen(
-        [sojourn.program, "attach", str(target.pid), "--profile", "--map", linker_map, "-o",
-         database], env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True)
-    wait_until_recorded(sojourn, target.pid, recorder)
-    target.process.stdin.write("line\n")
-    target.process.stdin.flush()
-    check(target.process.stdout.readline() == answer, f"{name}: another answer while profiled")
-    sojourn.run(["detach", str(target.pid)], check=True, stdout=subprocess.DEVNULL)
-    output, told = recorder.communicate(timeout=PATIENCE_S)
-    check(recorder.returncode == 0, f"{name}: {told}")
+    standing = window(sojourn, name, target, linker_map, None)[0]
+    reported, told, database = window(sojourn, name, target, linker_map, answer)
+    reported.subtract(standing)
     check_same(before, look(target.pid), code, code_bytes(target.pid), f"after {name}")
     check(target.finish() == (0, ""), f"{name}: lua ended otherwise")
     check_accounts(sojourn, database)
-    reported = read_report(output)
     # GNU ld's map names no static functions: those that the program has are found without names.
+    reported = +reported
     found = {function: calls for function, calls in reported.items() if "+0x" not in function}
     check(len(found) == len(reported) or name == "ld", f"{name}: nameless functions {reported}")
     differing = [f"{function}: callgrind {expected.get(function, 0)}, the report {calls}"

@@ -50,7 +50,7 @@ def fetched_is_the_same(sojourn, node, labs, words):
     check(len(json_of(sojourn, "report", "--session", sets[0], "--all", copy)) > 0, "rebuilding took the sums away")
     labs[0].forward(*words, "-o", copy, "fetch", node.url, code=1, says="is there already")
     few = sojourn.path("few.db")
-    labs[0].forward(*words, "-o", few, "fetch", node.url, sets[0][:20], sets[0], says="1 sessions, sums only")
+    labs[0].forward(*words, "-o", few, "fetch", node.url, sets[0][:20], sets[0], says="1 session, sums only")
     check(len(sojourn.sql(few, "SELECT 1 FROM sessions")) == 1, "a session that was not asked for")
     for wanted, code, says in (("name:nobody", 3, ""), ("what is this", 1, "")):
         lost = sojourn.path("lost.db")

@@ -32,6 +32,13 @@ static inline void sj_context_set(void *frame, const sj_stub_state *state)
     words[SJ_CONTEXT_LINK] = state->link;
 }
 
+/* The fault address stands before 31 registers and the stack pointer. */
+static inline void sj_context_set_fault(void *frame, uint64_t address)
+{
+    uint64_t *words = frame;
+    words[SJ_CONTEXT_PC - 33] = address;
+}
+
 /* sj_context_saved returns that room; NULL: the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {

@@ -22,6 +22,12 @@ static inline void sj_context_set(void *frame, const sj_stub_state *state)
     context->uc_mcontext.gregs[REG_RSP] = (greg_t)state->sp;
 }
 
+static inline void sj_context_set_fault(void *frame, uint64_t address)
+{
+    ucontext_t *context = frame;
+    context->uc_mcontext.gregs[REG_CR2] = (greg_t)address;
+}
+
 /* sj_context_saved returns that room; NULL: the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {

@@ -14,6 +14,10 @@
  * tested with lies in a page that the kernel wipes then, and so the test sends the child to the
  * slow path; it costs no instruction.
  *
+ * Before the slow path the stack is touched as far down as its C code reaches. Where the program's
+ * stack ends there, the fault is one of the stub's, which a handler sees at the function's own
+ * place; in the C code it would be none that OCaml, say, turns into an exception.
+ *
  * The memory that records go to lies in the drain's cache or in none, and a program that calls a
  * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
  * line holds four records. */
@@ -26,6 +30,8 @@ void sj_code_emit_slow_call(sj_code_emitter *emitter)
 {
     enum { FRAME_BYTES = 152 };
     uint64_t *at = &emitter->cold_at;
+    EMIT(at, 0x85, 0x84, 0x24); /* test %eax, -SJ_STUB_TOUCHED_BYTES(%rsp) */
+    put_32(at, emitter->measuring, (uint32_t)-SJ_STUB_TOUCHED_BYTES);
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
     sj_code_note_stack(emitter, at, FRAME_BYTES);
     EMIT(at, 0x50); /* push %rax */
