@@ -182,6 +182,7 @@ def test_classes_attached(sojourn, folder):
     for turn in range(2):
         database = sojourn.path(f"classes-attached-{turn}.db")
         recorder = start_attach(sojourn, target.pid, database, ["--policy", policy])
+        set_policy(sojourn, target.pid, "--policy", policy)  # obeyed when attaching, monitors included, is done
         target.process.stdin.write("\n")
         target.process.stdin.flush()
         said = [target.process.stdout.readline().strip() for _ in range(3)]
