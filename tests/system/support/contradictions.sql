@@ -35,6 +35,7 @@ AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 UNION ALL
 SELECT 'callees of a path took longer than its calls', path_id, b.total_ns, p.total_ns FROM below AS b
 JOIN call_paths AS p USING (path_id) WHERE b.total_ns > p.total_ns + b.paths AND NOT p.rare AND p.calls > 0
+AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 UNION ALL
 SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM function_stats
