@@ -196,8 +196,8 @@ def commands_ask(sojourn, node, labs, words):
         there = json_rows(said("report", "--session", uuid, "--all", "--json", *ask).stdout)
         rows = [rounded([{name: row[name] for name in EXACT} for row in rows]) for rows in (here, there)]
         check(rows[0] and rows[0] == rows[1], f"report of {uuid}: {rows}")
-        trees = [re.sub(r" *(\d+ open|no end) |(,| and) \d+ open", "", sojourn.run(["tree", "--session", uuid, *more],
-                                                                             capture_output=True, text=True).stdout)
+        trees = [re.sub(r"(\d+) open", r"     \1", re.sub(r" *no end |(,| and) \d+ open", "", sojourn.run(["tree", "--session", uuid, *more],
+                                                                             capture_output=True, text=True).stdout))
                  for more in ([lab.database], ask)]  # which calls were open is the lab's to say
         check(trees[0] and trees[0] == trees[1], f"trees of {uuid}: {trees}")
     sets = [uuids[0], f"{uuids[1]},{uuids[2]}"]
