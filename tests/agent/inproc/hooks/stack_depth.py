@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Stubs touch the stack as far down as the slow path of a record reaches.
+
+stack_depth.py AGENT HEADER: the agent's machine code, and agent/abi/stub_map.h with SJ_STUB_TOUCHED_BYTES.
+"""
+import functools
+import re
+import subprocess
+import sys
+
+STUB_BYTES = 152 + 8 + 8 + 15  # stepped over, the pushed tag, the return address, and the alignment of the stack
+
+
+# What a function calls through a pointer; no other one does.
+CALLEES = {"wait_for": ("has_free_chunk", "sj_recorder_claim")}
+
+
+def functions_of(agent):
+    """{name: [bytes that the function pushes or reserves, {(instruction, callee)}, calls through pointers]}"""
+    found, current = {}, None
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", agent], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
+        if begin := re.match(r"[0-9a-f]+ <(.+)>:$", line):
+            current = found[begin[1]] = [0, set(), 0]
+        elif current is not None:
+            current[0] += 8 * bool(re.search(r"\tpush", line))
+            if changed := re.search(r"\t(sub|add) +\$0x([0-9a-f]+),%rsp", line):
+                by = int(changed[2], 16)
+                by -= (by >> 63) << 64
+                current[0] += max(by if changed[1] == "sub" else -by, 0)
+            if call := re.search(r"\t(call|jmp) +[0-9a-f]+ <([^+>]+)>", line):
+                current[1].add((call[1], call[2]))
+            current[2] += bool(re.search(r"\tcall +\*", line))
+    return found
+
+
+def main():
+    functions = functions_of(sys.argv[1])
+    with open(sys.argv[2], encoding="utf-8") as header:
+        touched = int(re.search(r"SJ_STUB_TOUCHED_BYTES = (\d+)", header.read())[1])
+
+    @functools.cache
+    def depth(name):
+        own, calls, pointers = functions.get(name, (0, (), 0))
+        known = CALLEES.get(name, ())
+        if bool(pointers) != bool(known) or not all(callee in functions for callee in known):
+            sys.exit(f"FAILED: {name} calls others through a pointer than {known}")
+        calls = {*calls, *(("call", callee) for callee in known)}
+        return own + max((depth(callee) + 8 * (kind == "call") for kind, callee in calls if callee != name), default=0)
+
+    needed = depth("sj_arch_slow_entry") + STUB_BYTES
+    if not 512 < needed <= touched:
+        sys.exit(f"FAILED: the slow path takes up to {needed} bytes of stack, and stubs touch {touched}")
+    print(f"{needed} of {touched} bytes")
+
+
+main()
