@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+import programs
 import reach
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -232,6 +233,18 @@ def check_places(_build):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 problems += place_problems(name, file)
     fail(problems)
+
+
+def check_programs(_build):
+    """Programs of tests stand in tests/samples, but for those that a test puts together."""
+    texts = {}
+    for name in tracked(".py", ".sh", ".mjs"):
+        if name.startswith("tests/") and not name.startswith(("tests/lint/", "tests/samples/")):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+    found = {name: programs.program_problems(name, text) for name, text in texts.items()}
+    fail([problem for name, problems in found.items() if name not in programs.GENERATED for problem in problems] +
+         [f"{name}: in GENERATED, but without a program" for name in programs.GENERATED if not found.get(name)])
 
 
 def check_rooms(_build, root=ROOT):
