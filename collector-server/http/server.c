@@ -6,7 +6,6 @@
 #include "collector-server/http/post.h"
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
-#include "collector-server/query/sums_cache.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,9 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10, SUMS_MAX_BYTES = 24 << 20 };
+enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10 };
 
 struct sj_http {
     sj_http_context context;
@@ -330,9 +330,9 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    /* what is kept between answers would pin the heaps of all threads that made them */
-    mallopt(M_ARENA_MAX, 1);
-    context->sums = sj_sums_cache_new(SUMS_MAX_BYTES);
+    mallopt(M_ARENA_MAX, 1); /* threads that make answers would have a heap each */
+    SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
+                                &context->questions, error));
     SJ_TRY(sj_answer_pool_start(&context->answers, error));
     SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
@@ -374,7 +374,7 @@ void sj_http_stop(sj_http *server)
     }
     sj_event_hub_free(server->context.events);
     sj_answer_pool_free(server->context.answers);
-    sj_sums_cache_free(server->context.sums);
+    sj_question_pool_free(server->context.questions);
     sj_connection_watch_free(server->context.watch);
     sj_database_pool_free(server->context.databases);
     free(server->database_path);
