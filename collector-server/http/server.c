@@ -54,6 +54,39 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+typedef struct header_count {
+    const char *name;
+    unsigned count;
+} header_count;
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    header_count *counted = context;
+    (void)kind;
+    (void)value;
+    counted->count += strcasecmp(name, counted->name) == 0;
+    return MHD_YES;
+}
+
+/* True if a header that decides whose request this is, or where it ends, is there twice: a proxy
+ * in front may take the other one. */
+static bool is_ambiguous(struct MHD_Connection *connection)
+{
+    static const char *const single[] = {
+        MHD_HTTP_HEADER_HOST,   MHD_HTTP_HEADER_CONTENT_LENGTH, MHD_HTTP_HEADER_TRANSFER_ENCODING,
+        MHD_HTTP_HEADER_ORIGIN, MHD_HTTP_HEADER_AUTHORIZATION,  "Sec-Fetch-Site"};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+        header_count counted = {.name = single[i]};
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &counted);
+        if (counted.count > 1) {
+            return true;
+        }
+    }
+    return header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL &&
+           header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+}
+
 /* Returns what is wrong with where a request comes from; NULL: nothing. */
 static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection,
                                const char *path)
@@ -79,6 +112,10 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     const char *refusal = refuse_site(context, connection, path);
+    *code = MHD_HTTP_BAD_REQUEST;
+    if (is_ambiguous(connection)) {
+        return "a header is there twice, or Content-Length beside Transfer-Encoding";
+    }
     *code = MHD_HTTP_FORBIDDEN;
     if (refusal != NULL) {
         return refusal;
