@@ -49,6 +49,7 @@ const reasons: Record<string, string> = {
     torn: "the process died in the middle of a record",
     paused: "recording was paused",
     spool_full: "the device's disk budget was used up",
+    not_stored: "they came from the device and are not stored: frames were refused, or an older copy of the database was restored",
     orphan: "a leave without its enter",
 };
 
