@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,15 +59,43 @@ static sj_status read_status(pid_t pid, sj_proc_status *facts)
     return SJ_OK;
 }
 
-/* Containers give all of their processes a filter, which lets them trace each other: what counts is
- * what a process has beyond this one's. */
-static bool is_confined(const sj_proc_status *facts)
+/* True if the control groups of a process and of this one are the same in every hierarchy. */
+static bool is_in_own_control_group(pid_t pid)
 {
-    sj_proc_status own;
-    if (facts->seccomp == 0 || read_status(getpid(), &own) != SJ_OK) {
-        return facts->seccomp != 0;
+    char path[64];
+    char lines[2][PATH_MAX];
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    FILE *files[2] = {fopen("/proc/self/cgroup", "re"), fopen(path, "re")};
+    bool is_same = files[0] != NULL && files[1] != NULL;
+    bool is_line = is_same;
+    while (is_same && is_line) {
+        is_line = fgets(lines[0], sizeof(lines[0]), files[0]) != NULL;
+        is_same = is_line == (fgets(lines[1], sizeof(lines[1]), files[1]) != NULL) &&
+                  (!is_line || strcmp(lines[0], lines[1]) == 0);
     }
-    return facts->seccomp != own.seccomp || facts->seccomp_filters > own.seccomp_filters;
+    for (size_t i = 0; i < 2; i++) {
+        if (files[i] != NULL) {
+            fclose(files[i]);
+        }
+    }
+    return is_same;
+}
+
+/* True if a process has no more filters than `other`, the one that they may be inherited from. */
+static bool has_filters_of(const sj_proc_status *facts, pid_t other)
+{
+    sj_proc_status status;
+    return read_status(other, &status) == SJ_OK && facts->seccomp == status.seccomp &&
+           facts->seccomp_filters <= status.seccomp_filters;
+}
+
+/* The kernel tells how many filters a process has, but not which ones. A container gives filters to
+ * all of its processes, the first included. A systemd unit gives them to the processes of its
+ * control group, and another unit may have as many that forbid more. */
+static bool is_confined(pid_t pid, const sj_proc_status *facts)
+{
+    return facts->seccomp != 0 && !has_filters_of(facts, 1) &&
+           !(is_in_own_control_group(pid) && has_filters_of(facts, getpid()));
 }
 
 sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts)
@@ -75,7 +104,7 @@ sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts)
     char line[256];
     struct stat status;
     SJ_TRY(read_status(pid, facts));
-    facts->is_confined = is_confined(facts);
+    facts->is_confined = is_confined(pid, facts);
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
     /* Both have no program any more or ever; the kernel's threads are children of its process 2. */
     const bool is_bare = lstat(path, &status) == 0 && stat(path, &status) != 0 && errno == ENOENT &&

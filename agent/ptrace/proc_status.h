@@ -21,7 +21,7 @@ typedef struct sj_proc_status {
     uint64_t capabilities;    /* permitted */
     int seccomp;              /* 0: none */
     unsigned seccomp_filters; /* 0: none, or the kernel does not report it */
-    bool is_confined;         /* by seccomp, more than this process is */
+    bool is_confined;         /* by seccomp filters that this process is not known to have */
     bool is_ending;           /* its memory is gone already */
     bool is_kernel;
 } sj_proc_status;
