@@ -52,6 +52,22 @@ def install(collector, build):
     return root
 
 
+def exposure(unit):
+    """What systemd makes of a unit's confinement: 0 (none of the machine is exposed) to 10 (all)."""
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
+    check(found is not None and done.returncode == 0 and done.stderr == "", f"{unit}: {done}")
+    return float(found[1])
+
+
+def units_are_confined(build):
+    """Each keeps to its limit: the device daemon launches programs, which inherit its confinement."""
+    for name, limit in (("sojournd", 3.0), ("sojourn-device", 5.0)):
+        exposed = exposure(os.path.join(build, "bin", f"{name}.service"))
+        check(0 < exposed <= limit, f"{name}.service: exposure {exposed}, at most {limit}")
+
+
 def units(build, source, root):
     """systemd itself finds nothing wrong with the units, in a root that has the programs."""
     for name in ("sojourn", "sojournd"):
@@ -229,6 +245,7 @@ def test(sojourn, arguments):
     device = Device(sojourn, "phone7")
     try:
         root = install(collector, build)
+        units_are_confined(build)
         units(build, arguments[0], root)
         token = enrol(collector, device)
         os.remove(sojourn.path("phone7.invitation"))

@@ -18,6 +18,8 @@ from sojourn_testing import PATIENCE_S, check, json_rows, main, wait_for
 SKIPPED = 77
 DATABASE = "/var/lib/sojourn-collector/lab.db"
 CGROUP = "sojourn-test-"
+CAP_SYS_PTRACE = 19
+CAP_SYS_ADMIN = 21
 
 
 def skip(reason):
@@ -67,11 +69,17 @@ class Machine:
         with open(path, encoding="ascii") as file:
             return (file.read().split() or [None])[0]
 
+    def inside(self, *command):
+        """The words that run a command in the namespaces."""
+        return ["nsenter", "-t", self.first(), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command]
+
+    def try_to(self, *command):
+        return subprocess.run(self.inside(*command), capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+
     def run(self, *command, code=0):
-        done = subprocess.run(
-            ["nsenter", "-t", self.first(), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
-             "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command],
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = self.try_to(*command)
         check(code is None or done.returncode == code, f"{command}: {done}")
         return done.stdout
 
@@ -128,8 +136,48 @@ def collector_is_confined(machine):
     check("0" not in values["Uid"].split(), f"the collector runs as root: {values['Uid']}")
     check(values["NoNewPrivs"].strip() == "1" and int(values["CapEff"], 16) == 0,
           f"it may become more than it is: {values}")
+    check(values["Seccomp"].strip() == "2", f"it may make every system call: {values}")
     seen = machine.run("find", "/var/lib/private/sojourn-collector", "-perm", "/077")
     check(seen == "", f"others can read {seen}")
+
+
+def confined_collector_answers(machine):
+    """A statement of SQL is answered by a process of its own, which inherits what the unit forbids."""
+    machine.run("sh", "-c", f"echo Authorization: Bearer $(cat {DATABASE}.token) >/tmp/header")
+    url = "http://127.0.0.1:8440/api/v1/sql?sql=SELECT%20count(*)%20AS%20n%20FROM%20sessions"
+    told = machine.run("curl", "--silent", "--show-error", "--fail", "--header", "@/tmp/header", url)
+    check(json.loads(told)["rows"] == [[1]], f"the number of sessions: {told}")
+
+
+def device_is_confined(machine):
+    """What the daemon launches inherits what the unit forbids, and may do the rest."""
+    status = machine.run("cat", f"/proc/{machine.main_process('sojourn-device')}/status")
+    values = dict(line.split(":", 1) for line in status.splitlines())
+    capabilities = int(values["CapEff"], 16)
+    check(capabilities >> CAP_SYS_PTRACE & 1 and not capabilities >> CAP_SYS_ADMIN & 1,
+          f"capabilities: {values['CapEff']}")
+    check(values["NoNewPrivs"].strip() == "0", "launched programs cannot use sudo")
+
+
+def others_are_attached_to(machine):
+    """A process outside of the unit's namespaces is attached to, one with filters of its own is not:
+    it has fewer than the daemon, but other ones."""
+    outside = subprocess.Popen(machine.inside("/opt/sojourn/attach_target"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    pid = wait_for("the target", lambda: machine.run("pgrep", "-x", "attach_target", code=None)).strip()
+    session = machine.device("unit", "attach", pid)["session"]
+    machine.device("unit", "stop", session[:8])
+    wait_for("the attached session", lambda: machine.sql(
+        "SELECT stored_calls AS n FROM sessions WHERE state = 'completed' AND stored_calls > 0 AND "
+        f"sent_calls = stored_calls + device_lost_calls AND lower(hex(uuid)) = '{session}'"))
+    said, _ = outside.communicate()
+    check(outside.returncode == 0, f"the target ended with {outside.returncode}: {said}")
+    machine.run("systemd-run", "--unit=filtered", "--property=SystemCallFilter=~@reboot",
+                "sleep", "infinity")
+    filtered = wait_for("the other service", lambda: machine.main_process("filtered"))
+    refused = machine.try_to("sojourn", "device", "--database", DATABASE, "unit", "attach", str(filtered))
+    check(refused.returncode == 1 and "seccomp" in refused.stderr, f"attached to a confined one: {refused}")
+    machine.run("systemctl", "stop", "filtered")
 
 
 def device_is_installed(machine):
@@ -183,6 +231,9 @@ def test(sojourn, _arguments):
         wait_for("systemd is up", machine.is_up)
         collector_is_confined(machine)
         device_is_installed(machine)
+        confined_collector_answers(machine)
+        device_is_confined(machine)
+        others_are_attached_to(machine)
         both_come_back(machine)
         they_end_well(machine)
     finally:

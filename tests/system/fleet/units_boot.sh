@@ -43,7 +43,7 @@ fi
 echo "the namespaces are made" # what goes wrong from here on is a failure, no lack
 mkdir -p "$root/opt/sojourn"
 cp -r "$build/bin" "$build/lib" "$root/opt/sojourn"
-cp "$build/tests/samples/ends" "$root/opt/sojourn"
+cp "$build/tests/samples/ends" "$build/tests/samples/attach_target" "$root/opt/sojourn"
 cp "$build/bin/sojourn" "$build/bin/sojournd" "$root/usr/bin"
 
 # Of this machine's services none; only ours.
@@ -51,6 +51,9 @@ units=$root/etc/systemd/system
 rm -rf "$units"
 mkdir -p "$units"
 cp "$build/bin/sojournd.service" "$units"
+# A system call that the collector makes and its unit forbids ends it here, so that a test sees it.
+mkdir "$units/sojournd.service.d"
+printf '[Service]\nSystemCallErrorNumber=kill\n' >"$units/sojournd.service.d/kill.conf"
 for unit in systemd-udevd systemd-udev-trigger systemd-sysctl systemd-modules-load \
     systemd-random-seed systemd-logind systemd-timesyncd dbus; do
     ln -s /dev/null "$units/$unit.service"
