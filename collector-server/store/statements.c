@@ -53,8 +53,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " WHERE session_id = ?1 AND state NOT IN ('recording', 'removing')",
     /* A flight dump's streams begin anywhere. */
     [SJ_SQL_HOLE_LIST] =
-        "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count, 1,"
-        " s.first_event) OVER w AS events, b.first_call - lag(b.first_call + b.call_count +"
+        "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count +"
+        " b.lost_events, 1, s.first_event) OVER w AS events, b.first_call - lag(b.first_call + "
+        "b.call_count +"
         " b.lost_calls, 1, iif(s.first_event = 0, 0, b.first_call)) OVER w AS calls,"
         " lag(b.last_ticks, 1, s.started_ticks) OVER w, b.first_ticks FROM (SELECT st.stream_id,"
         " e.started_ticks, iif(e.parent_session_id IS NULL, 0, (SELECT min(first_event) FROM blocks"

@@ -56,7 +56,10 @@ static void send(lab_file *lab, sent_blocks *sent, unsigned left_out)
         }
     }
     lab_file_commit(lab);
-    lab_file_expect(lab, "SELECT lost_calls, state FROM sessions", "0|recording|\n");
+    lab_file_expect(lab,
+                    "SELECT lost_calls = (SELECT coalesce(sum(calls), 0) FROM gaps), state"
+                    " FROM sessions",
+                    "1|recording|\n");
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_end(&lab->maker));
     lab_file_commit(lab);
@@ -145,6 +148,25 @@ static void what_the_device_counted_as_lost_is_not_missing(void **state)
     free_blocks(&sent);
 }
 
+static void losses_within_the_blocks_are_told_once(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    lab->maker.lost_calls = 7;
+    send(lab, &sent, 1u << 2);
+    expect_missing(lab, sent.calls[2]);
+    /* of the four blocks that came, and the hole with what its block had lost */
+    lab_file_expect(lab,
+                    "SELECT reason, count(*), sum(events), sum(calls) = iif(reason = 'ring_full',"
+                    " 28, (SELECT missing_calls FROM sessions)) FROM gaps GROUP BY reason",
+                    "not_stored|1|3014|1|\nring_full|4|56|1|\n");
+    lab_file_expect(lab,
+                    "SELECT missing_events, lost_events, lost_events = (SELECT sum(events) FROM"
+                    " gaps), sent_calls = stored_calls + lost_calls FROM sessions",
+                    "3014|3070|1|1|\n");
+    free_blocks(&sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +178,8 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(what_the_device_counted_as_lost_is_not_missing,
                                         lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(losses_within_the_blocks_are_told_once, lab_file_set_up,
+                                        lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
