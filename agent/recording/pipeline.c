@@ -564,6 +564,7 @@ void sj_pipeline_close_spool(sj_recording *recording)
     if (recording->summary.delivered && sj_spool_remove(recording->spool, NULL) == SJ_OK) {
         unlink(recording->destination_path);
     } else {
+        recording->summary.answered &= !recording->summary.delivered; /* or it would be removed */
         recording->summary.delivered = false;
         sj_spool_close(recording->spool);
     }
@@ -669,7 +670,15 @@ void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns)
     recording->summary.traced_cpu_ns = cpu_ns;
 }
 
-void sj_pipeline_set_delivered(sj_recording *recording, bool delivered)
+const char *sj_pipeline_set_delivered(sj_recording *recording, bool answered)
 {
-    recording->summary.delivered = delivered;
+    sj_recording_summary *summary = &recording->summary;
+    sj_spool_aside aside;
+    const bool has_aside = sj_spool_aside_read(recording->spool_directory, &aside);
+    if (has_aside) {
+        sj_spool_aside_text(&aside, recording->spool_directory, summary->set_aside);
+    }
+    summary->answered = answered;
+    summary->delivered = answered && !has_aside;
+    return summary->set_aside;
 }

@@ -556,6 +556,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
     sj_recording_summary *summary = &recording->summary;
     uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t acknowledged = 0;
+    bool is_answered = false;
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
@@ -567,7 +568,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
             acknowledged = uplink.acknowledged_frames;
         }
         if (status == SJ_OK && waiting == 0) {
-            summary->delivered = uplink.rejected_frames == 0;
+            is_answered = true;
             break;
         }
         const int64_t waited_ms = (int64_t)((sj_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000);
@@ -582,7 +583,8 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
         }
         report_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
     }
-    if (!summary->delivered) {
+    (void)sj_pipeline_set_delivered(recording, is_answered);
+    if (!is_answered) {
         snprintf(summary->undelivered_reason, sizeof(summary->undelivered_reason), "%s",
                  uplink.message);
     }
