@@ -82,12 +82,22 @@ function explain(loss: LossRow): string {
     return `${reasons[loss.reason] ?? loss.reason} (${countsOf(loss)})`;
 }
 
+// Blocks that were sent and are not stored, where no gap tells of them: no call begins or ends in them.
+function silentBlocks(session: Overview): number {
+    const isTold = session.loss.items.some((loss) => loss.reason === "not_stored");
+    return isTold ? 0 : session.missing_blocks;
+}
+
 // What is missing, in words; empty when no loss is known.
 function lossOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
+    const silent = silentBlocks(session);
     const missing = notArrived(session);
     return [
         ...session.loss.items.filter((loss) => loss.calls > 0 || loss.events > 0).map(explain),
+        ...(silent > 0
+            ? [`${counted(silent, "block")} ${silent === 1 ? "was" : "were"} sent and ${silent === 1 ? "is" : "are"} not stored`]
+            : []),
         ...(blocks > 0 ? [`${counted(blocks, "block")} cannot be read`] : []),
         ...(missing > 0
             ? [`${counted(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
