@@ -1,6 +1,7 @@
 #include "agent/drain/process_drain.h"
 
 #include "agent/drain/open_calls.h"
+#include "agent/drain/other_program.h"
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 #include "agent/ptrace/proc_status.h"
@@ -335,6 +336,13 @@ static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
     return SJ_OK;
 }
 
+static void look_for_program(sj_process_drain *process)
+{
+    if (!process->has_executed && !process->is_finishing) {
+        process->has_executed = sj_other_program_runs(process);
+    }
+}
+
 sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint64_t *records)
 {
     if (!process->is_open && !process->is_bad) {
@@ -348,6 +356,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
     const bool flush = now_ns >= process->next_flush_ns;
     if (look) {
         process->next_look_ns = now_ns + LOOK_NS;
+        look_for_program(process);
         look_for_filter(process);
         look_for_room(process);
     }
@@ -413,13 +422,13 @@ static sj_status report_refused(sj_process_drain *process)
 
 static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_process_end *process_end)
 {
-    const sj_arena_header *header = sj_arena_view_header(&process->view);
+    sj_arena_header *header = sj_arena_view_header(&process->view);
     const uint32_t state = atomic_load(&header->state);
     /* A process that replaced its program (exec) lost nothing by that. */
     const bool is_salvaged =
-        process->shared->options.salvage ||
-        (!process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
-         state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
+        process->shared->options.salvage || (!process->is_replaced && !process->has_executed &&
+                                             sj_tracked_process_has_ended(&process->tracked) &&
+                                             state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
     uint64_t records = 0;
     process->is_finishing = true;
     process->is_gone = is_gone;
@@ -442,11 +451,14 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
         process_end->disarm_reason = SJ_DISARM_CONFINED;
     }
-    if (process->shared->ended.disarm_reason == 0) {
+    if (process->has_executed) {
+        sj_other_program_count(process);
+        process_end->disarm_reason = SJ_DISARM_EXECUTED;
+    } else if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }
-    for (uint32_t i = 0; i < SJ_ARENA_UNRECORDED; i++) {
-        process->shared->ended.unrecorded[i] += atomic_load(&header->unrecorded[i]);
+    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        process->shared->ended.unrecorded[i] += atomic_load(sj_arena_unrecorded(header, i));
     }
     process->shared->ended.unrecorded[SJ_UNRECORDED_FORK] +=
         atomic_load(&header->forks_unannounced);
@@ -474,6 +486,8 @@ sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
     if (!process->is_open && !process->is_bad) {
         SJ_TRY(open_arena(process));
     }
+    process->has_executed = process->has_executed ||
+                            (is_gone && !process->is_replaced && sj_other_program_has_run(process));
     if (process->is_open) {
         SJ_TRY(finish_arena(process, is_gone, &end));
         unlink(process->arena_path);

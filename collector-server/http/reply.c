@@ -1,5 +1,7 @@
 #include "collector-server/http/reply.h"
 
+#include "collector-server/http/guard.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -88,17 +90,25 @@ static struct MHD_Response *make_text(char *text, bool may_compress)
     return response;
 }
 
+struct MHD_Response *sj_reply_make_text(struct MHD_Connection *connection, char *text)
+{
+    struct MHD_Response *response = make_text(text, accepts_gzip(connection));
+    if (response != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    }
+    return response;
+}
+
 static struct MHD_Response *make_json(struct MHD_Connection *connection, unsigned status,
                                       const json_t *body, const char *challenge)
 {
     char *text = json_dumps(body, JSON_COMPACT);
-    struct MHD_Response *response = text != NULL ? make_text(text, accepts_gzip(connection)) : NULL;
+    struct MHD_Response *response = text != NULL ? sj_reply_make_text(connection, text) : NULL;
     if (response == NULL) {
         return NULL;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     if (challenge != NULL) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, challenge);
     }
@@ -136,31 +146,40 @@ enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned statu
                          sj_reply_make_error(connection, status, message, NULL));
 }
 
-enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message)
+enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message,
+                               bool asks_password)
 {
-    static const char challenge[] = "Basic realm=\"Sojourn\", charset=\"UTF-8\"";
+    const char *challenge =
+        asks_password ? "Basic realm=\"Sojourn\", charset=\"UTF-8\"" : "Bearer realm=\"Sojourn\"";
     return sj_reply_send(
         connection, MHD_HTTP_UNAUTHORIZED,
         sj_reply_make_error(connection, MHD_HTTP_UNAUTHORIZED, message, challenge));
 }
 
-static void add_asset_headers(struct MHD_Response *response, const sj_asset *asset)
+static void add_asset_headers(struct MHD_Response *response, const sj_asset *asset, bool is_own)
 {
     MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, asset->etag);
     MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+    if (!is_own) {
+        MHD_add_response_header(response, "Server-Timing", "foreign");
+    }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-                            asset->immutable ? "public, max-age=31536000, immutable" : "no-cache");
+                            !is_own            ? "no-store"
+                            : asset->immutable ? "public, max-age=31536000, immutable"
+                                               : "no-cache");
 }
 
 enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset)
 {
     const char *known =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
-    if (known != NULL && strcmp(known, asset->etag) == 0) {
+    const bool is_own = sj_guard_site_is_own(
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"));
+    if (is_own && known != NULL && strcmp(known, asset->etag) == 0) {
         struct MHD_Response *response =
             MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
         if (response != NULL) {
-            add_asset_headers(response, asset);
+            add_asset_headers(response, asset, is_own);
         }
         return sj_reply_send(connection, MHD_HTTP_NOT_MODIFIED, response);
     }
@@ -171,7 +190,7 @@ enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset
     if (response == NULL) {
         return MHD_NO;
     }
-    add_asset_headers(response, asset);
+    add_asset_headers(response, asset, is_own);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, asset->content_type);
     if (gzip) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");

@@ -7,6 +7,7 @@
 #include "collector-server/forward/forward_thread.h"
 #include "collector-server/http/guard.h"
 #include "collector-server/http/http.h"
+#include "collector-server/http/question_worker.h"
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
@@ -57,8 +58,8 @@ static void print_help(void)
            "Options:\n"
            "  --listen URL      where devices send to (repeatable; default %s)\n"
            "  --database FILE   the database, created when missing (default %s)\n"
-           "  --http ADDR:PORT  serve the dashboard and the API: a loopback address as it is, any\n"
-           "                    other by HTTPS to those who show the token in DATABASE.token\n"
+           "  --http ADDR:PORT  serve the dashboard and the API to those who show the token in\n"
+           "                    DATABASE.token; by HTTPS where ADDR is not a loopback address\n"
            "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses and HTTPS;\n"
            "                    made when missing (default: DATABASE.tls)\n"
            "  --open            take sessions of devices that never enrolled, from anywhere\n"
@@ -467,6 +468,7 @@ int main(int argc, char **argv)
                               .retain_period_s = 60,
                               .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sigset_t signals;
+    sj_question_worker_main(argc, argv);
     const int code = parse_options(argc, argv, &options);
     if (code >= 0) {
         return code;

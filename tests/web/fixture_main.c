@@ -2,10 +2,11 @@
  *
  *   web_fixture FILE EXTRA_FUNCTIONS
  *
- * prints the URL, then obeys one line at a time on standard input ("add COMMAND", "grow CALLS":
- * session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the end of the
- * input. */
+ * prints the URL with the token, then obeys one line at a time on standard input ("add COMMAND",
+ * "grow CALLS": session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the
+ * end of the input. */
 #include "collector-server/http/http.h"
+#include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/fixture.h"
 
 #include <stdio.h>
@@ -35,6 +36,7 @@ static void obey(sqlite3 *database, char *line)
 
 int main(int argc, char **argv)
 {
+    sj_question_worker_main(argc, argv);
     if (argc != 3) {
         fprintf(stderr, "usage: web_fixture FILE EXTRA_FUNCTIONS\n");
         return 2;
@@ -47,7 +49,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    printf("%s\n", sj_http_url(server));
+    printf("%s#token=%s\n", sj_http_url(server), sj_http_token(server));
     fflush(stdout);
     char line[2048];
     while (fgets(line, sizeof(line), stdin) != NULL) {

@@ -4,11 +4,13 @@ tags, piped SQL, and messages without the program's insides.
 
 behaving.py BUILD_FOLDER
 """
+import glob
 import os
 import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 
@@ -162,6 +164,40 @@ def a_full_disk(sojourn):
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
 
 
+def refused_for_good(sojourn):
+    """Frames that no collector takes are no delivery: flush and doctor name them until their folder is gone."""
+    root, name, golden = sojourn.path("refusing"), "0123456789abcdef" * 2, "../../proto/golden/v1_frames.bin"
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), golden), "rb") as file:
+        left, frames = file.read(), []
+    while left:
+        size = 20 + sum(struct.unpack_from("<II", left, 8))
+        frames.append(left[:size])
+        left = left[size:]
+    frames = [frame for frame in frames if struct.unpack_from("<H", frame, 6)[0] not in (1, 2)] # HELLO, SESSION
+    os.makedirs(os.path.join(root, name))
+    with open(os.path.join(root, name, "00000001.frames"), "wb") as file:
+        file.write(b"".join(frames))
+    with open(os.path.join(root, name + ".to"), "w", encoding="utf-8") as file:
+        file.write(f"file {sojourn.path('refusing.db')}\n")
+    for _ in range(2):
+        done = say(sojourn, ["flush", "--spool", root])
+        check(done.returncode == 1 and "0 sessions delivered, 0 kept, 0 being recorded, 1 refused in part" in done.stdout and
+              f"{len(frames)} frames refused by the collector for good" in done.stderr and
+              f"{name}/aside" in done.stderr and "not announced" in done.stderr, f"{done}")
+        check(not glob.glob(os.path.join(root, name, "*.frames")), "what was refused lies in the spool, too")
+    kept = glob.glob(os.path.join(root, name, "aside", "*.rejected"))
+    check(len(kept) == len(frames), f"{len(kept)} of {len(frames)} frames are kept")
+    usual = os.path.join(sojourn.environment["XDG_STATE_HOME"], "sojourn/spool")
+    os.makedirs(usual, exist_ok=True)
+    os.symlink(os.path.join(root, name), os.path.join(usual, name))
+    done = say(sojourn, ["doctor"])
+    check("PROBLEM  refused frames" in done.stdout and f"session {name}: {len(frames)} frames" in done.stdout, f"{done}")
+    shutil.rmtree(os.path.join(root, name))
+    check("PROBLEM  refused frames" not in say(sojourn, ["doctor"]).stdout, "what was removed is still named")
+    check(say(sojourn, ["flush", "--spool", root]).returncode == 0, "nothing is left to be refused")
+    os.remove(os.path.join(usual, name))
+
+
 INSIDES = re.compile(r"pragma|\{:|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
 HUGE = "99999999999999999999"
 
@@ -219,6 +255,7 @@ def test(sojourn, arguments):
     an_absent_process_is_told_apart(sojourn)
     durations_are_written_alike(sojourn, database)
     a_full_disk(sojourn)
+    refused_for_good(sojourn)
     a_database_that_is_gone(sojourn)
     builds_of_two_names_are_told(sojourn, program, database)
 

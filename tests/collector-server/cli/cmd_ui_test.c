@@ -2,7 +2,7 @@
  * command calls for its messages are this program's own, so that what they are given can be seen.
  */
 #include "collector-server/cli/command.h"
-#include "collector-server/http/login.h"
+#include "collector-server/fleet/secret.h"
 #include "tests/collector-server/http/fixture.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,10 +87,22 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
 /* `sojourn ui` in a process of its own. */
 typedef struct running_ui {
     char path[64];
-    char token_path[80];
+    char token[SJ_SECRET_TEXT_BYTES];
+    const char *display; /* NULL: it opens no browser */
+    const char *folder;  /* of the browser's command, and of what it was told */
     pid_t child;
     unsigned port;
 } running_ui;
+
+static void show_display(const running_ui *ui)
+{
+    char text[256];
+    setenv("DISPLAY", ui->display, 1);
+    snprintf(text, sizeof(text), "%s:%s", ui->folder, getenv("PATH"));
+    setenv("PATH", text, 1);
+    snprintf(text, sizeof(text), "%s/told", ui->folder);
+    setenv("UI_TOLD", text, 1);
+}
 
 static void start_ui(running_ui *ui)
 {
@@ -102,12 +113,17 @@ static void start_ui(running_ui *ui)
     if (ui->child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         dup2(output[1], STDOUT_FILENO);
-        _exit(run_with("--no-open", ui->path, NULL));
+        if (ui->display != NULL) {
+            show_display(ui);
+        }
+        _exit(run_with(ui->display != NULL ? ui->path : "--no-open",
+                       ui->display != NULL ? NULL : ui->path, NULL));
     }
     close(output[1]);
     assert_true(read(output[0], line, sizeof(line) - 1) > 0);
-    assert_int_equal(sscanf(line, "http://127.0.0.1:%u/ shows", &ui->port), 1);
-    snprintf(ui->token_path, sizeof(ui->token_path), "%s.ui-%d-token", ui->path, (int)ui->child);
+    assert_int_equal(
+        sscanf(line, "http://127.0.0.1:%u/#token=%64[0-9a-f] shows", &ui->port, ui->token), 2);
+    assert_int_equal(strlen(ui->token), SJ_SECRET_TEXT_BYTES - 1);
     close(output[0]);
 }
 
@@ -121,6 +137,7 @@ static void end_ui(const running_ui *ui)
 
 static void make_file(running_ui *ui)
 {
+    ui->display = NULL;
     snprintf(ui->path, sizeof(ui->path), "ui_command_test.%d.db", (int)getpid());
     sqlite3_close(fixture_create(ui->path, 0));
 }
@@ -160,6 +177,49 @@ static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
     unlink(ui.path);
 }
 
+/* A browser that keeps what it is given: the mode of the page and its text. */
+static void a_browser_opens_a_page_of_this_user_only(void **state)
+{
+    (void)state;
+    static const char browser[] =
+        "#!/bin/sh\n{ stat -c %a \"$1\"; cat \"$1\"; echo \"$1\"; } >\"$UI_TOLD\".part\n"
+        "mv \"$UI_TOLD\".part \"$UI_TOLD\"\n";
+    char folder[] = "ui_command_test.XXXXXX";
+    char path[128];
+    char told[512] = "";
+    running_ui ui;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/xdg-open", folder);
+    const int script = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    assert_int_equal(write(script, browser, strlen(browser)), strlen(browser));
+    close(script);
+    make_file(&ui);
+    ui.display = ":0";
+    ui.folder = folder;
+    start_ui(&ui);
+    snprintf(path, sizeof(path), "%s/told", folder);
+    int file;
+    while ((file = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+        usleep(1000);
+    }
+    assert_true(read(file, told, sizeof(told) - 1) > 0);
+    close(file);
+    assert_memory_equal(told, "600\n", 4);
+    assert_non_null(strstr(told, ui.token));
+    char *page = strrchr(told, '/');
+    assert_non_null(page);
+    assert_non_null(strstr(page, ".ui-"));
+    page[strcspn(page, "\n")] = '\0';
+    assert_int_equal(access(page + 1, F_OK), 0);
+    end_ui(&ui);
+    assert_int_equal(access(page + 1, F_OK), -1);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/xdg-open", folder);
+    unlink(path);
+    rmdir(folder);
+    unlink(ui.path);
+}
+
 static int pin(const running_ui *ui, const char *token)
 {
     static const char body[] = "{\"sessions\": [\"1\"], \"do\": \"pin\"}";
@@ -172,35 +232,34 @@ static int pin(const running_ui *ui, const char *token)
     return ask(ui, request);
 }
 
-static void read_token(const running_ui *ui, char *token, size_t capacity)
+static int health(const running_ui *ui, const char *header)
 {
-    FILE *file = fopen(ui->token_path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(token, (int)capacity, file));
-    token[strcspn(token, "\n")] = '\0';
-    fclose(file);
+    char request[512];
+    snprintf(request, sizeof(request),
+             "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\n",
+             header);
+    return ask(ui, request);
 }
 
-static void only_who_has_the_token_changes_the_file(void **state)
+static void only_who_has_the_token_reads_and_changes_the_file(void **state)
 {
     (void)state;
     running_ui ui;
-    struct stat about;
-    char first[128];
-    char second[128];
+    char first[SJ_SECRET_TEXT_BYTES];
+    char header[128];
     make_file(&ui);
     start_ui(&ui);
-    read_token(&ui, first, sizeof(first));
-    assert_int_equal(stat(ui.token_path, &about), 0);
-    assert_int_equal(about.st_mode & 077, 0);
+    memcpy(first, ui.token, sizeof(first));
+    snprintf(header, sizeof(header), "Authorization: Bearer %s\r\n", first);
+    assert_int_equal(health(&ui, ""), 401);
+    assert_int_equal(health(&ui, header), 200);
     assert_int_equal(pin(&ui, "guess"), 401);
-    assert_non_null(strstr(last_answer, ui.token_path)); /* where the right one is */
+    assert_non_null(strstr(last_answer, "sojourn ui")); /* where the right one is */
     assert_int_equal(pin(&ui, first), 202);
     end_ui(&ui);
-    assert_int_equal(access(ui.token_path, F_OK), -1); /* it was of that run */
     start_ui(&ui);
-    read_token(&ui, second, sizeof(second));
-    assert_string_not_equal(first, second);
+    assert_string_not_equal(first, ui.token); /* it was of that run */
+    assert_int_equal(health(&ui, header), 401);
     assert_int_equal(pin(&ui, first), 401);
     end_ui(&ui);
     unlink(ui.path);
@@ -230,7 +289,8 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_usage_errors),
         cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
         cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
-        cmocka_unit_test(only_who_has_the_token_changes_the_file),
+        cmocka_unit_test(a_browser_opens_a_page_of_this_user_only),
+        cmocka_unit_test(only_who_has_the_token_reads_and_changes_the_file),
         cmocka_unit_test(the_collectors_token_is_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
