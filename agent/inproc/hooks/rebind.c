@@ -90,3 +90,42 @@ uint64_t sj_rebind_find(const char *name)
     (void)dl_iterate_phdr(find_in_module, &run);
     return run.found;
 }
+
+typedef struct later_run {
+    const char *name;
+    uint32_t hash;
+    uint64_t held;
+    uint64_t wanted;
+    bool has_changed;
+} later_run;
+
+/* Addresses in a symbol table are relative to its module, and the loader adds without a check. */
+static int rebind_definition(struct dl_phdr_info *info, size_t size, void *context)
+{
+    later_run *run = context;
+    sj_dynamic_view view;
+    (void)size;
+    if (!sj_dynamic_view_read(info, &view)) {
+        return 0;
+    }
+    for (uint32_t index = 0; sj_symbol_next(&view, run->name, run->hash, &index);) {
+        const uint64_t *address = &view.symbols[index].st_value;
+        if (*address == run->held - view.bias) {
+            run->has_changed |=
+                sj_sealed_write((uint64_t)(uintptr_t)address, run->wanted - view.bias);
+        }
+    }
+    return 0;
+}
+
+bool sj_rebind_later(const sj_rebinding *rebinding, bool restore)
+{
+    later_run run = {.name = rebinding->name,
+                     .hash = sj_symbol_hash(rebinding->name),
+                     .held = restore ? rebinding->replacement : rebinding->real,
+                     .wanted = restore ? rebinding->real : rebinding->replacement};
+    if (rebinding->real != 0) {
+        (void)dl_iterate_phdr(rebind_definition, &run);
+    }
+    return run.has_changed;
+}
