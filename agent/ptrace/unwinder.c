@@ -1,5 +1,7 @@
 #include "agent/ptrace/unwinder.h"
 
+#include "agent/ptrace/proc_status.h"
+
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +123,7 @@ sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                              .find_debuginfo = find_no_debug_file};
     Dwfl *dwfl = dwfl_begin(&callbacks);
-    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, target->pid) != 0) {
+    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, sj_proc_living(target->pid)) != 0) {
         dwfl_end(dwfl);
         return SJ_EIO;
     }
