@@ -10,7 +10,7 @@ extern void *sj_find_object_real;
 void sj_find_object_begin(void);
 
 /* sj_find_object_bind has the modules of an attached process ask the agent; those that are loaded
- * later do so by _dl_find_object only. Other threads may run. Takes the loader's lock. */
+ * later ask the loader. Other threads may run. Takes the loader's lock. */
 void sj_find_object_bind(void);
 
 /* sj_find_object_release has them ask the loader again: the agent is going to be unloaded. All

@@ -104,23 +104,17 @@ bool sj_slot_next(const sj_dynamic_view *view, sj_slot *slot)
     return false;
 }
 
-bool sj_sealed_write(uint64_t address, uint64_t value)
-{
-    void *page = (void *)(address & ~(uint64_t)(PAGE - 1));
-    if (sj_sys_protect(page, PAGE, PROT_READ | PROT_WRITE) != 0) {
-        return false;
-    }
-    __atomic_store_n((uint64_t *)address, value, __ATOMIC_RELEASE);
-    (void)sj_sys_protect(page, PAGE, PROT_READ);
-    return true;
-}
-
 bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value)
 {
-    if (slot >= view->relro_low && slot < view->relro_high) {
-        return sj_sealed_write(slot, value);
+    void *page = (void *)(slot & ~(uint64_t)(PAGE - 1));
+    const bool is_sealed = slot >= view->relro_low && slot < view->relro_high;
+    if (is_sealed && sj_sys_protect(page, PAGE, PROT_READ | PROT_WRITE) != 0) {
+        return false;
     }
     __atomic_store_n((uint64_t *)slot, value, __ATOMIC_RELEASE);
+    if (is_sealed) {
+        (void)sj_sys_protect(page, PAGE, PROT_READ);
+    }
     return true;
 }
 

@@ -49,10 +49,6 @@ bool sj_slot_next(const sj_dynamic_view *view, sj_slot *slot);
  * False when the kernel refuses. */
 bool sj_slot_write(const sj_dynamic_view *view, uint64_t slot, uint64_t value);
 
-/* sj_sealed_write writes a word of memory that is only read, with one store. False when the kernel
- * refuses. Other threads may run. */
-bool sj_sealed_write(uint64_t address, uint64_t value);
-
 /* sj_symbol_hash is that of DT_GNU_HASH. */
 uint32_t sj_symbol_hash(const char *name);
 

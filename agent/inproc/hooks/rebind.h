@@ -22,11 +22,4 @@ uint64_t sj_rebind_find(const char *name);
  * changed. Takes the loader's lock. */
 uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore);
 
-/* sj_rebind_later has modules that are loaded from now on bind to the replacement: it changes the
- * address that the symbol tables of loaded modules give, from the real function to the replacement,
- * or with `restore` back. Each address changes with one store, so threads may run. False if none
- * was changed: no module defines the function, or the kernel refuses. A pointer that the program
- * asks for by dlsym in between is the replacement. Takes the loader's lock. */
-bool sj_rebind_later(const sj_rebinding *rebinding, bool restore);
-
 #endif
