@@ -431,9 +431,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     /* Who sees that the process is recorded may rely on its methods, too. Dispatch leads to hooks.
      */
     const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
-    /* Who counts calls leaves methods alone, which the registry tells. */
-    const bool has_methods = !recording->may_count_calls;
-    if (status == SJ_OK && !dispatches && has_methods && sj_live_runtimes_are_bound(pid)) {
+    /* Who counts calls leaves such methods alone, which the registry tells. */
+    if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
+        sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {
@@ -453,7 +453,7 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     if (status == SJ_OK && is_keeping_freed(recording)) {
         status = sj_heap_watch(pid, false, error);
     }
-    if (status == SJ_OK && has_methods && sj_live_runtimes_are_joined(pid)) {
+    if (status == SJ_OK && sj_live_runtimes_are_joined(pid)) {
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;

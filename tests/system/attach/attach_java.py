@@ -27,7 +27,6 @@ def leave(recorder):
     recorder.send_signal(signal.SIGINT)
     output, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
-    return errors
 
 
 def recorded(sojourn, database):
@@ -78,18 +77,7 @@ def rounds(sojourn, classes, options):
         check(joined[0]["batches"] > 0 and joined[0]["total_ns"] >= joined[0]["longest_batch_ns"] > 0, f"{joined}")
         check_left(program.pid)
         check(stub_pages(program.pid) <= before + 2, f"{stub_pages(program.pid) - before} pages stay")
-    left_alone_where_calls_are_counted(sojourn, program)
     program.finish()
-
-
-def left_alone_where_calls_are_counted(sojourn, program):
-    database = sojourn.path("counted.db")
-    recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--clock", "adaptive"])
-    program.tell("early", 3)
-    errors = leave(recorder)
-    check("methods of java are not recorded with --clock adaptive" in errors, f"not told: {errors}")
-    check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")
-    check_left(program.pid)
 
 
 def policies(sojourn, classes):
