@@ -4,6 +4,7 @@
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/doctor.h"
 #include "agent/daemon/session_list.h"
+#include "proto/base/units.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,37 +17,49 @@
 
 enum { PROCESSES_MAX = 2000 };
 
+typedef struct session_sums {
+    uint64_t recording, undelivered, bytes;
+    uint64_t refused; /* sessions of which the collector refused something for good */
+} session_sums;
+
 static bool count_session(void *context, const sj_listed_session *session)
 {
-    uint64_t *sums = context;
-    sums[0] += session->is_recording;
-    sums[1] += !session->is_recording;
-    sums[2] += session->spool_bytes;
+    session_sums *sums = context;
+    sums->recording += session->is_recording;
+    sums->undelivered += !session->is_recording && !session->is_set_aside;
+    sums->refused += session->is_set_aside;
+    sums->bytes += session->spool_bytes;
     return true;
 }
 
 uint64_t sj_device_command_spool_bytes(const sj_device_command_context *context)
 {
-    uint64_t sums[3] = {0};
-    (void)!sj_session_list(context->spool_root, count_session, sums, NULL);
-    return sums[2];
+    session_sums sums = {0};
+    (void)!sj_session_list(context->spool_root, count_session, &sums, NULL);
+    return sums.bytes;
 }
 
 json_t *sj_device_command_status(const sj_device_command_context *context)
 {
-    uint64_t sums[3] = {0};
+    session_sums sums = {0};
     char digest[SJ_POLICIES_DIGEST_BYTES];
     json_t *apps = NULL;
     sj_error error = {0};
-    (void)!sj_session_list(context->spool_root, count_session, sums, &error);
+    (void)!sj_session_list(context->spool_root, count_session, &sums, &error);
     const size_t app_count = sj_apps_load(&apps, &error) == SJ_OK ? json_array_size(apps) : 0;
     json_decref(apps);
     sj_device_policies_digest(digest);
+    if (error.text[0] == '\0' && sums.refused != 0) {
+        sj_fail(&error, SJ_ECORRUPT, "the collector refused frames of %s: see its doctor",
+                SJ_COUNTED(sums.refused, "session"));
+    }
     /* Whole megabytes: what is reported changes the collector's database each time. */
-    return json_pack("{ss sI sI sI sb sI ss ss}", "version", SJ_VERSION, "recording",
-                     (json_int_t)sums[0], "undelivered", (json_int_t)sums[1], "spool_mb",
-                     (json_int_t)(sums[2] >> 20), "spool_full", sums[2] >= context->spool_bytes,
-                     "apps", (json_int_t)app_count, "policies", digest, "problem", error.text);
+    return json_pack("{ss sI sI sI sI sb sI ss ss}", "version", SJ_VERSION, "recording",
+                     (json_int_t)sums.recording, "undelivered", (json_int_t)sums.undelivered,
+                     "refused", (json_int_t)sums.refused, "spool_mb",
+                     (json_int_t)(sums.bytes >> 20), "spool_full",
+                     sums.bytes >= context->spool_bytes, "apps", (json_int_t)app_count, "policies",
+                     digest, "problem", error.text);
 }
 
 static sj_status or_no_memory(const json_t *result, sj_error *error)

@@ -95,6 +95,9 @@ json_t *sj_device_doctor(void)
     if (sj_state_directory("device", state, sizeof(state), &error) == SJ_OK) {
         sj_doctor_check_room(checks, "spool", state);
     }
+    if (sj_state_directory("device/spool", state, sizeof(state), &error) == SJ_OK) {
+        sj_doctor_check_refused(checks, state);
+    }
     check_catalogue(checks);
     check_enrolment(checks);
     return checks;

@@ -1,6 +1,7 @@
 #include "agent/daemon/session_list.h"
 
 #include "agent/recording/recovery.h"
+#include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_quota.h"
 
 #include <dirent.h>
@@ -39,6 +40,9 @@ static void describe(const char *spool_root, const char *name, sj_listed_session
         session->recorder = session->is_recording ? read_recorder(file) : 0;
         close(file);
     }
+    sj_spool_aside aside;
+    session->is_set_aside = !session->is_recording && session->spool_bytes == 0 &&
+                            sj_spool_aside_read(directory, &aside);
 }
 
 sj_status sj_session_list(const char *spool_root,

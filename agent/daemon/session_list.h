@@ -14,6 +14,7 @@ typedef struct sj_listed_session {
     char path[4096];   /* of its .to file */
     bool is_recording; /* its recorder lives */
     pid_t recorder;    /* 0: not known */
+    bool is_set_aside; /* all of it was delivered but what the collector refused for good */
     uint64_t spool_bytes;
 } sj_listed_session;
 

@@ -3,6 +3,7 @@
 #include "agent/daemon/session_list.h"
 #include "agent/recording/recovery.h"
 #include "agent/uplink/nng_channel.h"
+#include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_secret.h"
 #include "agent/uplink/uplink.h"
 #include "proto/base/log.h"
@@ -73,13 +74,27 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
     return status != SJ_OK ? status : SJ_ETIMEDOUT;
 }
 
+/* was_refused logs what the collector refused of a session for good; false: nothing. */
+static bool was_refused(const sj_listed_session *session, const char *directory)
+{
+    sj_spool_aside aside;
+    char text[SJ_ASIDE_TEXT_BYTES];
+    if (!sj_spool_aside_read(directory, &aside)) {
+        return false;
+    }
+    sj_log(SJ_LOG_ERROR, "refused", "session %s: %s", session->session,
+           sj_spool_aside_text(&aside, directory, text));
+    return true;
+}
+
 static bool ship_session(void *context, const sj_listed_session *session)
 {
     shipping *all = context;
     sj_recovery_claim claim;
     sj_recovery_result salvaged;
     sj_error error = {0};
-    if (session->is_recording || sj_recovery_claim_session(session->path, &claim) != SJ_OK) {
+    if (session->is_recording || session->is_set_aside ||
+        sj_recovery_claim_session(session->path, &claim) != SJ_OK) {
         return true;
     }
     sj_status status = sj_recovery_session(&claim, &salvaged, &error);
@@ -96,7 +111,8 @@ static bool ship_session(void *context, const sj_listed_session *session)
             sj_log(SJ_LOG_ERROR, "undelivered", "session %s: %s", session->session, error.text);
         }
     }
-    sj_recovery_release(&claim, status == SJ_OK);
+    const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
+    sj_recovery_release(&claim, is_over);
     /* When the collector is away, the others would wait as long in vain. */
     return status != SJ_ETIMEDOUT && !atomic_load(&all->shipper->stop);
 }

@@ -1,6 +1,9 @@
 #include "agent/host/host_checks.h"
 
 #include "agent/host/directories.h"
+#include "agent/uplink/spool_aside.h"
+
+#include "proto/base/units.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -101,6 +104,36 @@ void sj_doctor_check_room(json_t *checks, const char *check, const char *directo
     const uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     snprintf(found, sizeof(found), "%.4000s: %" PRIu64 " MB free", directory, bytes >> 20);
     sj_doctor_add(checks, check, bytes >= wanted_bytes, found, "free at least 256 MB there");
+}
+
+/* What was refused of the sessions of a spool: the last one's account, and how many there are. */
+typedef struct refused_sessions {
+    unsigned count;
+    char text[SJ_ASIDE_TEXT_BYTES + 64];
+} refused_sessions;
+
+static void note_refused(void *context, const char *session, const char *directory,
+                         const sj_spool_aside *aside)
+{
+    refused_sessions *refused = context;
+    char text[SJ_ASIDE_TEXT_BYTES];
+    refused->count++;
+    snprintf(refused->text, sizeof(refused->text), "session %.32s: %s", session,
+             sj_spool_aside_text(aside, directory, text));
+}
+
+void sj_doctor_check_refused(json_t *checks, const char *spool_root)
+{
+    refused_sessions refused = {.text = "none"};
+    sj_spool_aside_each(spool_root, note_refused, &refused);
+    if (refused.count > 1) {
+        const size_t used = strlen(refused.text);
+        snprintf(refused.text + used, sizeof(refused.text) - used, "; and %s",
+                 SJ_COUNTED(refused.count - 1, "more session"));
+    }
+    sj_doctor_add(checks, "refused frames", refused.count == 0, refused.text,
+                  "these frames are in no database: look at the collector's log for the cause, and "
+                  "remove the folder when you need them no more");
 }
 
 void sj_doctor_check_agent(json_t *checks)

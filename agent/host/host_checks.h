@@ -20,6 +20,10 @@ void sj_doctor_check_clock(json_t *checks);
 void sj_doctor_check_room(json_t *checks, const char *check, const char *directory);
 void sj_doctor_check_agent(json_t *checks);
 
+/* sj_doctor_check_refused checks that no collector has refused frames of the spools in `spool_root`
+ * for good; names the session, their number and the reason. */
+void sj_doctor_check_refused(json_t *checks, const char *spool_root);
+
 /* sj_doctor_check_reach tries the TCP address of a collector without speaking, three seconds at
  * most for each of its addresses; true when it answers, and when the URL has none. */
 bool sj_doctor_check_reach(json_t *checks, const char *url);

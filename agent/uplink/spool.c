@@ -17,6 +17,7 @@
 #include "agent/uplink/spool_secret.h"
 
 #include "agent/uplink/spool_ack_log.h"
+#include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
 #include "proto/base/array.h"
@@ -38,7 +39,6 @@ enum {
     BUFFERS = 64,
     BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
     DEFAULT_SEGMENT_BYTES = 4 << 20,
-    ASIDE_MAX_BYTES = 64 << 20,
     PATH_BYTES = 4096
 };
 
@@ -71,7 +71,7 @@ struct sj_spool {
     size_t given_capacity;
     size_t cursor;    /* next of `given` to give again; given_count: read on */
     uint64_t read_at; /* position of the next frame never given */
-    uint64_t aside_bytes;
+    sj_spool_aside aside;
     sj_spool_counters counters;
     frame_buffer buffers[BUFFERS];
     unsigned next_buffer;
@@ -92,33 +92,24 @@ static uint64_t offset_of(uint64_t position)
     return position & UINT32_MAX;
 }
 
-/* Keeps bytes that cannot be delivered, so that nothing is destroyed. Best effort: bounded. */
-static void put_aside(sj_spool *spool, uint64_t position, const char *kind, sj_slice bytes)
+/* Keeps bytes that cannot be delivered, as far as there is room; returns false if it did not. */
+static bool put_aside(const sj_spool *spool, uint64_t position, const char *kind, sj_slice bytes)
 {
-    char path[PATH_BYTES];
-    if (spool->aside_bytes + bytes.size > ASIDE_MAX_BYTES) {
-        return;
+    return spool->aside.bytes + bytes.size <= SJ_ASIDE_MOST_BYTES &&
+           sj_spool_aside_keep(spool->directory, position, kind, bytes);
+}
+
+/* Counts a frame that no collector will have; `why`: the collector refused it. */
+static void count_aside(sj_spool *spool, uint64_t size, bool is_kept, const char *why)
+{
+    spool->aside.refused_frames += why != NULL;
+    spool->aside.damaged_frames += why == NULL;
+    spool->aside.bytes += size;
+    spool->aside.unkept_frames += !is_kept;
+    if (why != NULL) {
+        snprintf(spool->aside.why, sizeof(spool->aside.why), "%s", why);
     }
-    snprintf(path, sizeof(path), "%s/aside", spool->directory);
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        return;
-    }
-    snprintf(path, sizeof(path), "%s/aside/%08u-%08llx.%s", spool->directory, number_of(position),
-             (unsigned long long)offset_of(position), kind);
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) {
-        return;
-    }
-    size_t written = 0;
-    while (written < bytes.size) {
-        const ssize_t count = write(file, bytes.data + written, bytes.size - written);
-        if (count <= 0) {
-            break;
-        }
-        written += (size_t)count;
-    }
-    spool->aside_bytes += written;
-    close(file);
+    sj_spool_aside_write(spool->directory, &spool->aside);
 }
 
 static void unlink_segment(const sj_spool *spool, uint32_t number)
@@ -201,8 +192,8 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
         }
     }
     if (status == SJ_OK && whole < size) {
-        put_aside(spool, position_of(segment->number, from + whole), "torn",
-                  (sj_slice){.data = bytes + whole, .size = size - whole});
+        (void)put_aside(spool, position_of(segment->number, from + whole), "torn",
+                        (sj_slice){.data = bytes + whole, .size = size - whole});
         segment->size = from + whole;
         if (ftruncate(segment->file, (off_t)segment->size) != 0) {
             segment->sealed = true;
@@ -274,6 +265,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
         options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
     char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%s/acked", made->directory);
+    (void)sj_spool_aside_read(made->directory, &made->aside);
     made->ledger.file = -1;
     sj_status status = sj_spool_ack_log_open(path, &made->ledger, error);
     if (status == SJ_OK) {
@@ -529,7 +521,9 @@ static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, u
     }
     const uint64_t position = position_of(segment->number, offset);
     pthread_mutex_lock(&spool->lock);
-    put_aside(spool, position, "damaged", (sj_slice){.data = bytes, .size = length});
+    const bool is_kept =
+        put_aside(spool, position, "damaged", (sj_slice){.data = bytes, .size = length});
+    count_aside(spool, length, is_kept, NULL);
     status = note_given(spool, position, length, true);
     if (status == SJ_OK) {
         spool->counters.corrupt_frames++;
@@ -578,7 +572,7 @@ sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position)
     }
     status = load_frame(spool, &segment, offset_of(*position), frame);
     if (again && status == SJ_ECORRUPT) { /* damaged since it was given first */
-        SJ_TRY(sj_spool_reject(spool, *position));
+        SJ_TRY(sj_spool_reject(spool, *position, NULL));
     }
     if (again) {
         return status;
@@ -625,7 +619,7 @@ sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position)
     return status;
 }
 
-sj_status sj_spool_reject(sj_spool *spool, uint64_t position)
+sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
 {
     pthread_mutex_lock(&spool->lock);
     const given_frame *given = find_given(spool, position);
@@ -634,12 +628,14 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position)
         pthread_mutex_unlock(&spool->lock);
         return SJ_EINVAL;
     }
-    uint8_t *bytes = malloc(given->length);
-    if (bytes != NULL &&
-        sj_spool_segment_read(segment, offset_of(position), bytes, given->length) == SJ_OK) {
-        put_aside(spool, position, "rejected", (sj_slice){.data = bytes, .size = given->length});
-    }
+    const uint32_t length = given->length;
+    uint8_t *bytes = malloc(length);
+    const bool is_kept =
+        bytes != NULL &&
+        sj_spool_segment_read(segment, offset_of(position), bytes, length) == SJ_OK &&
+        put_aside(spool, position, "rejected", (sj_slice){.data = bytes, .size = length});
     free(bytes);
+    count_aside(spool, length, is_kept, why);
     const sj_status status = acknowledge_locked(spool, position);
     spool->counters.acknowledged_frames--;
     spool->counters.rejected_frames++;

@@ -53,9 +53,9 @@ SJ_MUST_CHECK sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t
 /* sj_spool_acknowledge says that the frame at `position` is stored; in any order. */
 SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position);
 
-/* sj_spool_reject puts the frame at `position` aside (`<directory>/aside/`, at most 64 MiB a run),
- * counts it and acknowledges it: the collector said that it can never be stored. */
-SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position);
+/* sj_spool_reject puts the frame at `position` aside (spool_aside.h), counts it and acknowledges
+ * it: the collector said `why` it can never be stored. NULL: it was damaged on the disk. */
+SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why);
 
 /* sj_spool_rewind starts again at the first frame not acknowledged. */
 void sj_spool_rewind(sj_spool *spool);

@@ -5,7 +5,8 @@
  *
  * Order: frames go out in spool order, but may overtake each other when they are re-sent. What
  * others refer to therefore waits for its acknowledgement first: HELLO before all, SESSION before
- * the rest of the metadata, metadata before blocks.
+ * the rest of the metadata, metadata before blocks, blocks before the end, so that what is missing
+ * then has been refused.
  *
  * A frame that the collector cannot take now (disk full, database busy) is not acknowledged; when
  * nothing is in flight any more the spool is rewound and, after a pause, one frame probes. A frame
@@ -39,6 +40,7 @@ typedef enum frame_rank {
     RANK_SESSION,
     RANK_METADATA,
     RANK_BLOCK,
+    RANK_END,
     RANK_CLOCK, /* not of the spool, and nothing waits for it */
     RANKS
 } frame_rank;
@@ -74,7 +76,9 @@ struct sj_uplink {
     struct timespec resume;    /* monotonic; end of the pause */
     uint64_t unknown_position; /* frame that referred to something unknown */
     unsigned unknown_tries;
-    bool held_back; /* `held` is the next frame, waiting for its rank */
+    bool unknown_is_final; /* the frame before was refused because it did, and none was taken since
+                            */
+    bool held_back;        /* `held` is the next frame, waiting for its rank */
     sj_slice held;
     uint64_t held_position;
     unsigned in_flight[RANKS];
@@ -126,8 +130,9 @@ static frame_rank rank_of(sj_slice frame)
         return RANK_SESSION;
     case SJ_FRAME_BLOCK:
     case SJ_FRAME_THREAD: /* may come after the blocks of its streams */
-    case SJ_FRAME_SESSION_END:
         return RANK_BLOCK;
+    case SJ_FRAME_SESSION_END:
+        return RANK_END;
     default:
         return RANK_METADATA;
     }
@@ -201,11 +206,30 @@ static bool is_final_rejection(sj_status status)
            status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
 
-static void reject(sj_uplink *uplink, uint64_t position)
+static void reject(sj_uplink *uplink, uint64_t position, const char *why)
 {
-    if (sj_spool_reject(uplink->spool, position) == SJ_OK) {
+    if (sj_spool_reject(uplink->spool, position, why) == SJ_OK) {
         uplink->status.rejected_frames++;
     }
+}
+
+/* Counts how often a frame referred to something unknown. Those that follow one that was refused
+ * for that go out one by one, so that nothing they could refer to is under way. */
+static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
+{
+    const bool same = uplink->unknown_position == done->position;
+    uplink->unknown_tries = same ? uplink->unknown_tries + 1 : 1;
+    uplink->unknown_position = done->position;
+    uplink->unknown_is_final = uplink->unknown_tries > UNKNOWN_REFERENCE_TRIES ||
+                               (uplink->unknown_is_final && count_in_flight(uplink) == 0);
+    return uplink->unknown_is_final;
+}
+
+/* Sends the next frame alone and without a pause. */
+static void probe_at_once(sj_uplink *uplink)
+{
+    uplink->pause_ms = PAUSE_MIN_MS;
+    add_ms(&uplink->resume, 0);
 }
 
 /* Takes in what the collector says about one frame of the spool. */
@@ -214,6 +238,7 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
     const sj_status status = (sj_status)ack->status;
     if (status == SJ_OK) {
         uplink->pause_ms = 0;
+        uplink->unknown_is_final = false;
         uplink->status.state = SJ_UPLINK_SENDING;
         if (sj_spool_acknowledge(uplink->spool, done->position) != SJ_OK) {
             set_message(uplink, "cannot write the spool's ledger; frames may be sent again");
@@ -223,7 +248,7 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
     }
     set_message(uplink, ack->message);
     if (is_final_rejection(status)) {
-        reject(uplink, done->position);
+        reject(uplink, done->position, ack->message);
         return;
     }
     if (status == SJ_EVERSION) {
@@ -233,12 +258,9 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
     } else if (status == SJ_EPERM) {
         uplink->status.state = SJ_UPLINK_REFUSED;
     } else if (status == SJ_ENOTFOUND) {
-        const bool same = uplink->unknown_position == done->position;
-        uplink->unknown_tries = same ? uplink->unknown_tries + 1 : 1;
-        uplink->unknown_position = done->position;
-        if (uplink->unknown_tries > UNKNOWN_REFERENCE_TRIES) {
-            uplink->unknown_tries = 0;
-            reject(uplink, done->position);
+        if (is_unknown_for_good(uplink, done)) {
+            reject(uplink, done->position, ack->message);
+            probe_at_once(uplink);
             return;
         }
     } else if (uplink->status.state != SJ_UPLINK_REFUSED) {

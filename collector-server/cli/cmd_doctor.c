@@ -1,4 +1,5 @@
 #include "agent/host/direct_checks.h"
+#include "agent/host/directories.h"
 #include "agent/host/host_checks.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
@@ -84,6 +85,12 @@ static void check_fleet(json_t *checks, sqlite3 *database)
         " WHERE s.status ->> 'spool_full'",
         "these record nothing more until the collector has taken what they hold; see their "
         "log, or give them a larger --spool-bytes");
+    check_devices(checks, database, "missing calls",
+                  "SELECT 'session ' || session_id || ' (' || missing_calls || ' of ' || sent_calls"
+                  " || ')' FROM sessions WHERE missing_calls > 0",
+                  "these came from their devices and are not stored: frames were refused (see the "
+                  "log, and \"sojourn-device doctor\" there), or an older copy of the database "
+                  "was restored");
     check_devices(checks, database, "versions",
                   "SELECT name || ' ' || agent_version FROM devices WHERE agent_version NOT IN"
                   " ('', '" SJ_VERSION "')",
@@ -158,6 +165,8 @@ static int run_doctor(int argc, char **argv)
         const char *usual = getenv(SJ_ENV_DATABASE);
         options.database = usual != NULL && usual[0] != '\0' ? usual : "lab.db";
     }
+    char spool[PATH_MAX];
+    sj_error error = {0};
     json_t *checks = json_array();
     sj_doctor_check_agent(checks);
     sj_doctor_check_ptrace(checks);
@@ -165,6 +174,9 @@ static int run_doctor(int argc, char **argv)
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
     sj_doctor_check_room(checks, "shared memory", "/dev/shm");
+    if (sj_state_directory("spool", spool, sizeof(spool), &error) == SJ_OK) {
+        sj_doctor_check_refused(checks, spool);
+    }
     check_collector(checks, &options);
     if (options.collector != NULL) {
         (void)sj_doctor_check_reach(checks, options.collector);

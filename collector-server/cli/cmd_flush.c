@@ -18,20 +18,25 @@ static int flush_all(const char *root, const char *to, int64_t wait_ms, bool as_
     if (sj_flush_spool(&request, &totals, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_flush, &error);
     }
+    const bool is_done = totals.kept == 0 && totals.refused == 0;
     if (as_json) {
         const int written = sj_json_output(
             &sj_command_flush,
-            json_pack("{sI sI sI sI}", "finished", (json_int_t)totals.salvaged, "delivered",
-                      (json_int_t)totals.delivered, "kept", (json_int_t)totals.kept,
-                      "being_recorded", (json_int_t)totals.in_use));
-        return written != SJ_EXIT_OK || totals.kept == 0 ? written : SJ_EXIT_FAILED;
+            json_pack("{sI sI sI sI sI}", "finished", (json_int_t)totals.salvaged, "delivered",
+                      (json_int_t)totals.delivered, "kept", (json_int_t)totals.kept, "refused",
+                      (json_int_t)totals.refused, "being_recorded", (json_int_t)totals.in_use));
+        return written != SJ_EXIT_OK || is_done ? written : SJ_EXIT_FAILED;
     }
     if (totals.salvaged != 0) {
         printf("%s finished whose recorder was killed\n", SJ_COUNTED(totals.salvaged, "session"));
     }
-    printf("%s delivered, %u kept, %u being recorded\n", SJ_COUNTED(totals.delivered, "session"),
+    printf("%s delivered, %u kept, %u being recorded", SJ_COUNTED(totals.delivered, "session"),
            totals.kept, totals.in_use);
-    return totals.kept == 0 ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+    if (totals.refused != 0) {
+        printf(", %u refused in part", totals.refused);
+    }
+    printf("\n");
+    return is_done ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
 
 typedef struct flush_options {
@@ -95,7 +100,9 @@ const sj_command sj_command_flush = {
     .help = "Sends the frames that lie in the spool to the server or database that they were\n"
             "meant for, and deletes what was taken. Recordings in progress are not touched; those\n"
             "whose recorder was killed are finished first: what its programs had recorded until\n"
-            "then is read from shared memory.\n",
+            "then is read from shared memory.\n\n"
+            "Frames that the collector refuses for good are kept aside and named each time, until\n"
+            "you remove their folder.\n",
     .options = flush_table,
     .examples = "Examples:\n"
                 "  sojourn flush\n"

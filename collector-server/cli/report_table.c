@@ -193,8 +193,11 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     char inexact[64] = "";
     char open[128] = "";
     char since[SJ_DURATION_TEXT_BYTES];
+    const int64_t blocks = sqlite3_column_int64(row, 8);
     if (lost != 0) {
         snprintf(losses, sizeof(losses), "%lld LOST", (long long)lost);
+    } else if (blocks != 0) {
+        snprintf(losses, sizeof(losses), "%s LOST", SJ_COUNTED(blocks, "block"));
     }
     if (summary->inexact != 0) {
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
@@ -209,9 +212,18 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     snprintf(text, sizeof(text), "%s, %s, %s; %s%s%s", SJ_COUNTED(summary->calls, "call"),
              SJ_COUNTED(summary->functions, "function"), SJ_COUNTED(threads, "thread"), losses,
              inexact, open);
-    fputs(lost != 0 ? colour(terminal, "\033[1;31m") : "", stdout);
+    const bool is_whole = lost == 0 && blocks == 0;
+    fputs(is_whole ? "" : colour(terminal, "\033[1;31m"), stdout);
     print_cut(text, terminal);
-    printf("%s\n", lost != 0 ? colour(terminal, "\033[0m") : "");
+    printf("%s\n", is_whole ? "" : colour(terminal, "\033[0m"));
+    if (sqlite3_column_int64(row, 9) != 0) {
+        snprintf(text, sizeof(text),
+                 "%s of them came from the device and are not stored: frames were refused, or an "
+                 "older copy of the database was restored",
+                 SJ_COUNTED(sqlite3_column_int64(row, 9), "call"));
+        print_cut(text, terminal);
+        putchar('\n');
+    }
 }
 
 /* print_kind says what a flight recording and its dumps are, and how long threads waited for the
@@ -258,7 +270,8 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     static const char sql[] =
         "SELECT session_id, name, command, started_realtime_ns, ended_realtime_ns, state, "
         "max(lost_calls, coalesce(device_lost_calls, 0)), "
-        "(SELECT count(*) FROM threads WHERE session_id = ?1) FROM sessions "
+        "(SELECT count(*) FROM threads WHERE session_id = ?1), missing_blocks, missing_calls "
+        "FROM sessions "
         "WHERE session_id = ?1";
     sqlite3_stmt *row = NULL;
     SJ_TRY(find_row(database, sql, session_id, &row, error));

@@ -5,6 +5,8 @@
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
 #include "agent/uplink/nng_channel.h"
+#include "agent/uplink/spool_aside.h"
+#include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_secret.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/cli/embedded.h"
@@ -40,6 +42,16 @@ static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int
     }
     sj_progress_end(work);
     return status;
+}
+
+/* check_refused fails with SJ_ECORRUPT if frames of the spool were refused for good. */
+static sj_status check_refused(const char *directory, sj_error *error)
+{
+    sj_spool_aside aside;
+    char text[SJ_ASIDE_TEXT_BYTES];
+    return sj_spool_aside_read(directory, &aside)
+               ? sj_fail(error, SJ_ECORRUPT, "%s", sj_spool_aside_text(&aside, directory, text))
+               : SJ_OK;
 }
 
 /* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL.
@@ -89,8 +101,8 @@ static sj_status send_spool(const char *directory, const char *url, const char *
     return status;
 }
 
-static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
-                               sj_error *error)
+static sj_status send_to(const char *directory, const char *destination, int64_t wait_ms,
+                         sj_error *error)
 {
     static const char file_prefix[] = "file ";
     sj_embedded *embedded = NULL;
@@ -104,6 +116,17 @@ static sj_status deliver_spool(const char *directory, const char *destination, i
                    wait_ms != SJ_FLUSH_USUAL_WAIT ? wait_ms : FILE_WAIT_MS, error);
     sj_embedded_stop(embedded, false);
     return status;
+}
+
+/* deliver_spool delivers one spool. SJ_ECORRUPT: all of it but what was refused for good. */
+static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
+                               sj_error *error)
+{
+    if (sj_spool_directory_bytes(directory) == 0) { /* what is left was refused before */
+        SJ_TRY(check_refused(directory, error));
+    }
+    SJ_TRY(send_to(directory, destination, wait_ms, error));
+    return check_refused(directory, error);
 }
 
 /* flush_one handles the session whose destination is in `path`. */
@@ -135,7 +158,8 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
         totals->delivered += delivered;
     }
     if (status != SJ_OK) {
-        totals->kept++;
+        totals->kept += status != SJ_ECORRUPT;
+        totals->refused += status == SJ_ECORRUPT;
         (void)sj_command_error(request->command, SJ_EXIT_FAILED, "%s: %s", claim.spool_directory,
                                error.text);
     }

@@ -20,6 +20,7 @@ typedef struct sj_flush_totals {
     unsigned delivered;
     unsigned in_use; /* being recorded */
     unsigned kept;
+    unsigned refused;  /* frames of them, for good: they are kept aside, and named each time */
     unsigned salvaged; /* of recorders that were killed */
 } sj_flush_totals;
 

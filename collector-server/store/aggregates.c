@@ -239,6 +239,7 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
         sj_function_costs_deinit(&run.costs);
         SJ_TRY(status);
         SJ_TRY(put_streams(&run));
+        SJ_TRY(sj_session_note_missing(sql, state, error));
     }
     state->dirty = false;
     state->write_now = false;

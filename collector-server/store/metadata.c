@@ -257,7 +257,7 @@ sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_
     uint32_t ended = 0; /* blocks */
     SJ_TRY(sj_store_end_streams(store, state, &ended, error));
     SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
-    state->write_now = state->dirty;
+    state->dirty = state->write_now = true; /* for what is missing */
     return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
                       end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
                       end->lost_calls, end->lost_events, end->blocks + ended, end->traced_cpu_ns,

@@ -175,6 +175,13 @@ void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, co
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
+/* sj_session_note_missing counts what an ended session sent and the database does not hold, as a
+ * part of the session's lost calls, and writes gaps that say where it is missing. Does nothing
+ * while the session is recorded. sj_session_flush ends with it (missing_calls.c). SJ_ENOMEM,
+ * SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *state,
+                                                sj_error *error);
+
 /* sj_session_load_slow_calls reads the longest calls back into the graph;
  * sj_session_flush_slow_calls writes those that changed (slowest_calls_rows.c). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,

@@ -24,8 +24,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)",
     [SJ_SQL_SESSION_FIND] =
         "SELECT session_id, started_ticks, tick_ns_numerator, tick_ns_denominator, device_id,"
-        " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls, lost_events,"
-        " aggregates_valid_before_block, quarantine_reason IS NOT NULL,"
+        " stored_blocks, stored_bytes, stored_calls, stored_events, lost_calls - missing_calls,"
+        " lost_events - missing_events, aggregates_valid_before_block, quarantine_reason IS NOT "
+        "NULL,"
         " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest,"
         " folded_paths, folded_calls"
         " FROM sessions WHERE uuid = ?1",
@@ -40,11 +41,32 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " policy_version = max(policy_version, excluded.policy_version)",
     [SJ_SQL_SESSION_TOTALS] =
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
-        " stored_events = ?5, lost_calls = ?6, lost_events = ?7, aggregates_valid_before_block = "
-        "NULL,"
+        " stored_events = ?5, lost_calls = ?6 + missing_calls, lost_events = ?7 + missing_events,"
+        " aggregates_valid_before_block = NULL,"
         " quarantine_reason = NULL, folded_paths = ?8, folded_calls = ?9 WHERE session_id = ?1",
     [SJ_SQL_SESSION_LOST] = "UPDATE sessions SET lost_calls = lost_calls + ?2,"
                             " lost_events = lost_events + ?3 WHERE session_id = ?1",
+    /* What was sent and is neither stored nor counted as lost by the device. */
+    [SJ_SQL_MISSING_READ] =
+        "SELECT sent_calls - stored_calls - (lost_calls - missing_calls),"
+        " sent_blocks - stored_blocks, missing_calls + missing_blocks, ended_ticks FROM sessions"
+        " WHERE session_id = ?1 AND state NOT IN ('recording', 'removing')",
+    /* A flight dump's streams begin anywhere. */
+    [SJ_SQL_HOLE_LIST] =
+        "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count, 1,"
+        " s.first_event) OVER w AS events, b.first_call - lag(b.first_call + b.call_count +"
+        " b.lost_calls, 1, iif(s.first_event = 0, 0, b.first_call)) OVER w AS calls,"
+        " lag(b.last_ticks, 1, s.started_ticks) OVER w, b.first_ticks FROM (SELECT st.stream_id,"
+        " e.started_ticks, iif(e.parent_session_id IS NULL, 0, (SELECT min(first_event) FROM blocks"
+        " WHERE stream_id = st.stream_id AND kind = 1)) AS first_event FROM streams AS st"
+        " JOIN sessions AS e USING (session_id) WHERE st.session_id = ?1) AS s"
+        " JOIN blocks AS b ON b.stream_id = s.stream_id AND b.kind = 1"
+        " WINDOW w AS (PARTITION BY b.stream_id ORDER BY b.first_event, b.block_id))"
+        " WHERE events > 0",
+    [SJ_SQL_MISSING_FORGET] = "DELETE FROM gaps WHERE session_id = ?1 AND reason = ?2",
+    [SJ_SQL_MISSING_NOTE] = "UPDATE sessions SET lost_calls = lost_calls - missing_calls + ?2,"
+                            " lost_events = lost_events - missing_events + ?3, missing_calls = ?2,"
+                            " missing_events = ?3, missing_blocks = ?4 WHERE session_id = ?1",
     [SJ_SQL_SESSION_STALE] = "UPDATE sessions SET aggregates_valid_before_block = ?2"
                              " WHERE session_id = ?1 AND aggregates_valid_before_block IS NULL",
     [SJ_SQL_SESSION_STALE_NEXT] =

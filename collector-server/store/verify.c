@@ -1,6 +1,7 @@
 #include "collector-server/store/verify.h"
 #include "proto/base/array.h"
 #include "proto/base/progress.h"
+#include "proto/base/units.h"
 
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
@@ -305,6 +306,30 @@ static sj_status check_sums(const verify_run *run)
     return status;
 }
 
+/* What was sent and is not stored, as the session says or as its figures do. */
+static sj_status check_missing(const verify_run *run)
+{
+    static const char missing_sql[] =
+        "SELECT session_id, max(missing_calls, coalesce(sent_calls - stored_calls - lost_calls +"
+        " missing_calls, 0)) AS calls,"
+        " max(missing_blocks, coalesce(sent_blocks - stored_blocks, 0)) AS blocks"
+        " FROM sessions WHERE state NOT IN ('recording', 'removing')"
+        " AND aggregates_valid_before_block IS NULL AND (calls > 0 OR blocks > 0) ORDER BY 1";
+    sqlite3_stmt *row = NULL;
+    SJ_TRY(prepare(run, missing_sql, &row));
+    int result;
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        char text[120];
+        snprintf(text, sizeof(text), "%s and %s were sent and are not stored",
+                 SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 1), "call"),
+                 SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 2), "block"));
+        report_other(run, sqlite3_column_int64(row, 0), text);
+    }
+    const sj_status status = take_end(run, result);
+    sqlite3_finalize(row);
+    return status;
+}
+
 static sj_status check_apart(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
@@ -336,5 +361,6 @@ sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_
     SJ_TRY(check_file(&run));
     SJ_TRY(check_blocks(&run));
     SJ_TRY(check_sums(&run));
+    SJ_TRY(check_missing(&run));
     return check_apart(&run);
 }

@@ -2,7 +2,7 @@
 -- question: What is missing, when, why, and how many calls does that make untrustworthy? Where did threads wait for the recorder?
 -- parameter: session = last | the session
 -- column: what | loss, or wait: the thread waited for the recorder, and nothing was lost
--- column: reason | ring_full, no_thread_slot, torn, paused, spool_full, waited, orphan
+-- column: reason | ring_full, no_thread_slot, torn, paused, spool_full, waited, orphan, not_stored (sent, and not in this database)
 -- column: gaps | number of gaps
 -- column: calls | entries lost
 -- column: events | entries and exits lost

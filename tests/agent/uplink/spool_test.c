@@ -1,5 +1,7 @@
 /* The spool: frames survive crashes, damage and full disks. */
 #include "agent/uplink/spool.h"
+#include "agent/uplink/spool_aside.h"
+#include "agent/uplink/spool_quota.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -369,12 +371,57 @@ static void a_rejected_frame_is_put_aside_and_not_given_again(void **state)
     fixture *test = *state;
     assert_int_equal(append(test, 0, 100), SJ_OK);
     assert_int_equal(append(test, 1, 100), SJ_OK);
-    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 0)), SJ_OK);
+    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 0), "line\nlast"), SJ_OK);
     reopen(test);
     expect_next(test, 1);
     char path[128];
     snprintf(path, sizeof(path), "%s/aside/00000001-00000000.rejected", test->directory);
     assert_int_equal(access(path, F_OK), 0);
+}
+
+static void count_aside(void *context, const char *session, const char *directory,
+                        const sj_spool_aside *aside)
+{
+    (void)session;
+    (void)directory;
+    *(uint64_t *)context += aside->refused_frames;
+}
+
+/* The account outlives reopening and removal of the spool, and is found beside it. */
+static void what_was_refused_is_counted_and_named_until_it_is_removed(void **state)
+{
+    fixture *test = *state;
+    sj_spool_aside aside;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(append(test, i, 100), SJ_OK);
+    }
+    assert_false(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 0), "first"), SJ_OK);
+    reopen(test);
+    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 1), "a function\nis unknown"),
+                     SJ_OK);
+    assert_int_equal(sj_spool_acknowledge(test->spool, expect_next(test, 2)), SJ_OK);
+    assert_int_equal(sj_spool_remove(test->spool, &test->error), SJ_OK);
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.refused_frames, 2);
+    assert_int_equal(aside.damaged_frames + aside.unkept_frames, 0);
+    assert_int_equal(sj_spool_directory_bytes(test->directory), 0);
+    assert_string_equal(aside.why, "a function is unknown");
+    char text[SJ_ASIDE_TEXT_BYTES];
+    assert_non_null(strstr(sj_spool_aside_text(&aside, test->directory, text),
+                           "2 frames refused by the collector for good"));
+    uint64_t found = 0;
+    char root[128];
+    char named[256];
+    snprintf(root, sizeof(root), "%s.root", test->directory);
+    snprintf(named, sizeof(named), "%s/0123456789abcdef0123456789abcdef", root);
+    assert_int_equal(mkdir(root, 0700), 0);
+    assert_int_equal(rename(test->directory, named), 0);
+    sj_spool_aside_each(root, count_aside, &found);
+    assert_int_equal(found, 2);
+    assert_int_equal(rename(named, test->directory), 0);
+    assert_int_equal(rmdir(root), 0);
+    open_spool(test, 0);
 }
 
 static void only_an_acknowledged_spool_is_removed(void **state)
@@ -447,6 +494,7 @@ int main(void)
         CASE(spools_of_one_root_share_its_budget),
         CASE(a_second_opener_is_refused),
         CASE(a_rejected_frame_is_put_aside_and_not_given_again),
+        CASE(what_was_refused_is_counted_and_named_until_it_is_removed),
         CASE(only_an_acknowledged_spool_is_removed),
         CASE(a_write_that_fails_leaves_whole_frames),
         CASE(what_is_no_frame_is_not_taken),

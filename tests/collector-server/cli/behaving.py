@@ -4,16 +4,18 @@ tags, piped SQL, and messages without the program's insides.
 
 behaving.py BUILD_FOLDER
 """
+import glob
 import os
 import re
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import SAMPLES, build_sample, check, main
 
 NOBODY = 65534
 
@@ -27,10 +29,7 @@ def ends_of(sojourn):
 
 
 def the_smallest_database_is_small(sojourn):
-    source, program, database = (sojourn.path(name) for name in ("tiny.c", "tiny", "tiny.db"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("int main(void) { return 0; }\n")
-    subprocess.run([shutil.which("gcc"), "-O2", source, "-o", program], check=True)
+    program, database = build_sample(sojourn, "cli/nothing.c", "-O2"), sojourn.path("tiny.db")
     say(sojourn, ["record", "-q", "-o", database, "--", program], check=True)
     check(os.path.getsize(database) < 100_000, f"{os.path.getsize(database)} bytes")
     check(sojourn.sql(database, "SELECT count(*) AS n FROM calls")[0]["n"] > 0, "no call")
@@ -125,7 +124,7 @@ def builds_of_two_names_are_told(sojourn, program, database):
     os.mkdir(sojourn.path("new"))
     other, same = sojourn.path("other"), sojourn.path(os.path.join("new", os.path.basename(program)))
     for name, copy, level in (("other", other, "-O1"), ("same", same, "-O0")):
-        subprocess.run([shutil.which("gcc"), level, program + ".c", "-o", copy], check=True) # other builds
+        build_sample(sojourn, "cli/nothing.c", level, program=copy) # other builds
         say(sojourn, ["record", "-q", "--name", name, "-o", database, "--", copy], check=True)
     for name, is_told in (("other", True), ("same", False)):
         done = say(sojourn, ["diff", "1", f"name:{name}", database])
@@ -161,21 +160,43 @@ def a_full_disk(sojourn):
     flush brings it when there is room."""
     disk = sojourn.path("disk")
     os.mkdir(disk)
-    script = f"""
-        mount -t tmpfs -o size=32m none {disk} || exit 99
-        {sojourn.program} record -o {disk}/x.db --wait 2s -- /usr/bin/perl -e '
-            $| = 1; $x += $_ for 1..9; open(F, ">{disk}/fill"); 1 while syswrite(F, "x" x 65536); close F;
-            for (1..300000) {{ $y{{rand()}} = rand }}' 2>record.txt
-        grep -q 'waiting for {disk}/x.db' record.txt || {{ cat record.txt; exit 1; }}
-        grep -q 'has not taken everything (.*full).*kept in .*/spool/' record.txt || {{ cat record.txt; exit 2; }}
-        ! grep -q '^  next ' record.txt || {{ cat record.txt; exit 4; }}
-        rm {disk}/fill
-        {sojourn.program} flush || exit 3
-        {sojourn.program} sql "SELECT state, stored_calls > 100000 FROM sessions" {disk}/x.db
-    """
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=sojourn.path("."), env=sojourn.environment,
+    done = subprocess.run(["unshare", "-m", "sh", os.path.join(SAMPLES, "cli", "fills_disk.sh"), disk, sojourn.program], cwd=sojourn.path("."), env=sojourn.environment,
                           capture_output=True, text=True, check=False)
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
+
+
+def refused_for_good(sojourn):
+    """Frames that no collector takes are no delivery: flush and doctor name them until their folder is gone."""
+    root, name, golden = sojourn.path("refusing"), "0123456789abcdef" * 2, "../../proto/golden/v1_frames.bin"
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), golden), "rb") as file:
+        left, frames = file.read(), []
+    while left:
+        size = 20 + sum(struct.unpack_from("<II", left, 8))
+        frames.append(left[:size])
+        left = left[size:]
+    frames = [frame for frame in frames if struct.unpack_from("<H", frame, 6)[0] not in (1, 2)] # HELLO, SESSION
+    os.makedirs(os.path.join(root, name))
+    with open(os.path.join(root, name, "00000001.frames"), "wb") as file:
+        file.write(b"".join(frames))
+    with open(os.path.join(root, name + ".to"), "w", encoding="utf-8") as file:
+        file.write(f"file {sojourn.path('refusing.db')}\n")
+    for _ in range(2):
+        done = say(sojourn, ["flush", "--spool", root])
+        check(done.returncode == 1 and "0 sessions delivered, 0 kept, 0 being recorded, 1 refused in part" in done.stdout and
+              f"{len(frames)} frames refused by the collector for good" in done.stderr and
+              f"{name}/aside" in done.stderr and "not announced" in done.stderr, f"{done}")
+        check(not glob.glob(os.path.join(root, name, "*.frames")), "what was refused lies in the spool, too")
+    kept = glob.glob(os.path.join(root, name, "aside", "*.rejected"))
+    check(len(kept) == len(frames), f"{len(kept)} of {len(frames)} frames are kept")
+    usual = os.path.join(sojourn.environment["XDG_STATE_HOME"], "sojourn/spool")
+    os.makedirs(usual, exist_ok=True)
+    os.symlink(os.path.join(root, name), os.path.join(usual, name))
+    done = say(sojourn, ["doctor"])
+    check("PROBLEM  refused frames" in done.stdout and f"session {name}: {len(frames)} frames" in done.stdout, f"{done}")
+    shutil.rmtree(os.path.join(root, name))
+    check("PROBLEM  refused frames" not in say(sojourn, ["doctor"]).stdout, "what was removed is still named")
+    check(say(sojourn, ["flush", "--spool", root]).returncode == 0, "nothing is left to be refused")
+    os.remove(os.path.join(usual, name))
 
 
 INSIDES = re.compile(r"pragma|\{:|policy:\d+:\d+|9223372036854775807|1844674407370955161|0x[0-9a-f]{8}|assert|errno", re.IGNORECASE)
@@ -235,6 +256,7 @@ def test(sojourn, arguments):
     an_absent_process_is_told_apart(sojourn)
     durations_are_written_alike(sojourn, database)
     a_full_disk(sojourn)
+    refused_for_good(sojourn)
     a_database_that_is_gone(sojourn)
     builds_of_two_names_are_told(sojourn, program, database)
 

@@ -75,3 +75,6 @@ SELECT 'calls of a function took longer than all threads lived', function_id, f.
 JOIN (SELECT session_id, sum(lived_ns) AS lived_ns, count(*) AS threads, count(lived_ns) AS known FROM lives GROUP BY 1)
 AS l USING (session_id) WHERE f.total_ns > l.lived_ns AND l.threads = l.known
 AND NOT EXISTS (SELECT 1 FROM streams AS x WHERE x.session_id = f.session_id AND NOT x.own_stack)
+UNION ALL
+SELECT 'calls or blocks were sent and are not stored', session_id, missing_calls, missing_blocks FROM sessions
+WHERE missing_calls <> 0 OR missing_blocks <> 0

@@ -1,0 +1,135 @@
+#include "agent/uplink/spool_aside.h"
+
+#include "proto/base/units.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ACCOUNT_BYTES = 512 };
+
+static bool write_whole(int file, sj_slice bytes)
+{
+    size_t written = 0;
+    while (written < bytes.size) {
+        const ssize_t count = write(file, bytes.data + written, bytes.size - written);
+        if (count <= 0) {
+            return false;
+        }
+        written += (size_t)count;
+    }
+    return true;
+}
+
+/* Opens a file of the folder, which is created when it is missing. */
+static int open_in(const char *directory, const char *name, int flags)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%.3900s/aside", directory);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return -1;
+    }
+    snprintf(path, sizeof(path), "%.3900s/aside/%s", directory, name);
+    return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+bool sj_spool_aside_keep(const char *directory, uint64_t position, const char *kind, sj_slice bytes)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%08u-%08" PRIx64 ".%.16s", (unsigned)(position >> 32),
+             position & UINT32_MAX, kind);
+    const int file = open_in(directory, name, O_WRONLY | O_CREAT | O_TRUNC);
+    const bool is_kept = file >= 0 && write_whole(file, bytes);
+    if (file >= 0) {
+        close(file);
+    }
+    return is_kept;
+}
+
+bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside)
+{
+    char path[PATH_MAX];
+    char text[ACCOUNT_BYTES] = "";
+    int end = 0;
+    *aside = (sj_spool_aside){0};
+    snprintf(path, sizeof(path), "%.3900s/aside/account", directory);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) {
+        return false;
+    }
+    const ssize_t got = read(file, text, sizeof(text) - 1);
+    close(file);
+    if (got <= 0 ||
+        sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "\n%n", &aside->refused_frames,
+               &aside->damaged_frames, &aside->bytes, &aside->unkept_frames, &end) != 4) {
+        return false;
+    }
+    snprintf(aside->why, sizeof(aside->why), "%.*s", (int)strcspn(text + end, "\n"), text + end);
+    return true;
+}
+
+void sj_spool_aside_write(const char *directory, const sj_spool_aside *aside)
+{
+    char text[ACCOUNT_BYTES];
+    char why[SJ_ASIDE_WHY_BYTES];
+    snprintf(why, sizeof(why), "%s", aside->why);
+    for (char *at = why; *at != '\0'; at++) {
+        *at = (unsigned char)*at < ' ' ? ' ' : *at; /* one line */
+    }
+    /* one write of one size: what a kill leaves is this account or the one of before */
+    memset(text, ' ', sizeof(text));
+    const int size = snprintf(
+        text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n%s\n",
+        aside->refused_frames, aside->damaged_frames, aside->bytes, aside->unkept_frames, why);
+    text[size] = ' ';
+    const int file = open_in(directory, "account", O_WRONLY | O_CREAT);
+    if (file >= 0) {
+        (void)!pwrite(file, text, sizeof(text), 0);
+        close(file);
+    }
+}
+
+const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directory,
+                                char text[SJ_ASIDE_TEXT_BYTES])
+{
+    char unkept[SJ_COUNTED_BYTES + 32] = "";
+    char damaged[SJ_COUNTED_BYTES + 64] = "";
+    if (aside->unkept_frames != 0) {
+        snprintf(unkept, sizeof(unkept), ", without the bytes of %s",
+                 SJ_COUNTED(aside->unkept_frames, "frame"));
+    }
+    if (aside->damaged_frames != 0) {
+        snprintf(damaged, sizeof(damaged), "%s damaged on this device's disk, ",
+                 SJ_COUNTED(aside->damaged_frames, "frame"));
+    }
+    snprintf(text, SJ_ASIDE_TEXT_BYTES,
+             "%s%s refused by the collector for good (%" PRIu64
+             " bytes, kept in %.1000s/aside%s)%s%s",
+             damaged, SJ_COUNTED(aside->refused_frames, "frame"), aside->bytes, directory, unkept,
+             aside->why[0] != '\0' ? ": " : "", aside->why);
+    return text;
+}
+
+void sj_spool_aside_each(const char *root, sj_spool_aside_visit visit, void *context)
+{
+    DIR *folder = opendir(root);
+    if (folder == NULL) {
+        return;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        char directory[PATH_MAX];
+        sj_spool_aside aside;
+        snprintf(directory, sizeof(directory), "%.3600s/%s", root, entry->d_name);
+        if (strlen(entry->d_name) == 2 * SJ_SESSION_ID_BYTES &&
+            sj_spool_aside_read(directory, &aside)) {
+            visit(context, entry->d_name, directory, &aside);
+        }
+    }
+    closedir(folder);
+}

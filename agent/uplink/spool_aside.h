@@ -1,0 +1,49 @@
+/* Frames of a spool that no collector will have: `<spool>/<session>/aside/` keeps their bytes, and
+ * `aside/account` counts them and holds what the collector said. The account outlives the spool, so
+ * that `sojourn flush` and `doctor` name what was refused until somebody removes the folder. */
+#ifndef SJ_AGENT_UPLINK_SPOOL_ASIDE_H
+#define SJ_AGENT_UPLINK_SPOOL_ASIDE_H
+
+#include "proto/base/cursor.h"
+#include "proto/base/ids.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of a session, SJ_ASIDE_MOST_BYTES are kept; what comes after is counted only. */
+enum { SJ_ASIDE_WHY_BYTES = 256, SJ_ASIDE_TEXT_BYTES = 2048, SJ_ASIDE_MOST_BYTES = 64 << 20 };
+
+typedef struct sj_spool_aside {
+    uint64_t refused_frames;      /* by the collector, for good */
+    uint64_t damaged_frames;      /* on the disk of this device */
+    uint64_t bytes;               /* of both */
+    uint64_t unkept_frames;       /* of both: there was no room for their bytes */
+    char why[SJ_ASIDE_WHY_BYTES]; /* what the collector said last */
+} sj_spool_aside;
+
+/* sj_spool_aside_keep writes the bytes at `position` of the spool in `directory` to a file that
+ * ends with `kind`. Returns false if the disk did not take them. One thread a spool. Blocks for the
+ * disk.
+ */
+bool sj_spool_aside_keep(const char *directory, uint64_t position, const char *kind,
+                         sj_slice bytes);
+
+/* sj_spool_aside_read reads the account of the spool in `directory`; returns false if it has none.
+ * Any thread. */
+bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside);
+
+/* sj_spool_aside_write stores the account. Best effort: a full disk leaves the one of before. */
+void sj_spool_aside_write(const char *directory, const sj_spool_aside *aside);
+
+/* sj_spool_aside_text says in one line what the account of `directory` has; returns `text`. */
+const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directory,
+                                char text[SJ_ASIDE_TEXT_BYTES]);
+
+/* Called for each session with an account; `directory` is its spool. */
+typedef void (*sj_spool_aside_visit)(void *context, const char *session, const char *directory,
+                                     const sj_spool_aside *aside);
+
+/* sj_spool_aside_each visits the sessions of the folder `root`. Any thread. Blocks for the disk. */
+void sj_spool_aside_each(const char *root, sj_spool_aside_visit visit, void *context);
+
+#endif

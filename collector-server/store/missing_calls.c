@@ -1,0 +1,154 @@
+/* What an ended session sent and the store does not hold: frames that were refused for good, and
+ * frames that were stored and are gone, as after a backup was restored under a recorder.
+ *
+ * Design notes. Lost is what was sent less what is stored; the device counted a part of it itself.
+ * The rest is missing: it becomes part of the session's lost calls, and gaps say where. A hole in
+ * the event numbers of a stream is such a place. What lies in no hole, as the end of a stream, is
+ * one gap of the whole session. All this is made anew whenever the aggregates are written, so that
+ * blocks that come late fill their gaps. */
+#include "collector-server/store/session_state.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+
+enum {
+    MOST_HOLES = 4096
+}; /* of a session that get a gap of their own; the last gap has the rest */
+
+static const char reason[] = "not_stored";
+
+/* A hole in the event numbers of a stream. */
+typedef struct event_hole {
+    int64_t stream_id;
+    int64_t calls;
+    int64_t events;
+    int64_t start_ns;
+    int64_t end_ns;
+} event_hole;
+
+typedef struct hole_list {
+    event_hole *holes;
+    size_t count, capacity;
+    event_hole rest; /* sums of those that found no room */
+} hole_list;
+
+typedef struct session_account {
+    bool has_end;          /* the device said what it sent */
+    int64_t calls, blocks; /* sent, and neither stored nor counted as lost by the device */
+    int64_t known_to_miss; /* calls and blocks, as noted before */
+    int64_t ended_ns;
+} session_account;
+
+static int64_t at_least_zero(int64_t value)
+{
+    return value > 0 ? value : 0;
+}
+
+/* SJ_ENOTFOUND: the session has not ended. */
+static sj_status read_account(sj_statements *sql, const sj_session_state *state,
+                              session_account *account, sj_error *error)
+{
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_MISSING_READ, error, "i", state->session_id));
+    SJ_TRY(sj_sql_step(sql, SJ_SQL_MISSING_READ, error));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_MISSING_READ);
+    *account = (session_account){
+        .has_end = sqlite3_column_type(row, 0) != SQLITE_NULL,
+        .calls = at_least_zero(sqlite3_column_int64(row, 0)),
+        .blocks = at_least_zero(sqlite3_column_int64(row, 1)),
+        .known_to_miss = sqlite3_column_int64(row, 2),
+        .ended_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 3))};
+    sj_sql_reset(sql, SJ_SQL_MISSING_READ);
+    return SJ_OK;
+}
+
+static void take_hole(hole_list *list, const event_hole *hole)
+{
+    if (list->count < MOST_HOLES && sj_array_reserve(&list->holes, &list->capacity, list->count, 1,
+                                                     sizeof(*list->holes)) == SJ_OK) {
+        list->holes[list->count++] = *hole;
+        return;
+    }
+    list->rest.calls += hole->calls;
+    list->rest.events += hole->events;
+}
+
+static sj_status list_holes(sj_statements *sql, const sj_session_state *state, hole_list *list,
+                            sj_error *error)
+{
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_HOLE_LIST, error, "i", state->session_id));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_HOLE_LIST);
+    sj_status status;
+    while ((status = sj_sql_step(sql, SJ_SQL_HOLE_LIST, error)) == SJ_OK) {
+        take_hole(
+            list,
+            &(event_hole){
+                .stream_id = sqlite3_column_int64(row, 0),
+                .events = sqlite3_column_int64(row, 1),
+                .calls = at_least_zero(sqlite3_column_int64(row, 2)),
+                .start_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 3)),
+                .end_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 4)),
+            });
+    }
+    sj_sql_reset(sql, SJ_SQL_HOLE_LIST);
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+static sj_status add_gap(sj_statements *sql, const sj_session_state *state, const event_hole *hole,
+                         sj_error *error)
+{
+    return sj_sql_run(sql, SJ_SQL_GAP_ADD, error, "iooootiiii", state->session_id,
+                      hole->stream_id != 0 ? &hole->stream_id : NULL, (int64_t *)NULL,
+                      (int64_t *)NULL, (int64_t *)NULL, reason, hole->calls, hole->events,
+                      hole->start_ns, hole->end_ns);
+}
+
+/* Writes a gap for each hole and one for what lies in none. Where the device said what it sent, the
+ * gaps have `account->calls` together; else it becomes what the holes have. Sums up `*events`. */
+static sj_status add_gaps(sj_statements *sql, const sj_session_state *state,
+                          session_account *account, const hole_list *list, int64_t *events,
+                          sj_error *error)
+{
+    int64_t placed = 0;
+    for (size_t i = 0; i < list->count; ++i) {
+        event_hole hole = list->holes[i];
+        if (account->has_end && hole.calls > account->calls - placed) {
+            hole.calls = account->calls - placed;
+        }
+        placed += hole.calls;
+        *events += hole.events;
+        SJ_TRY(add_gap(sql, state, &hole, error));
+    }
+    account->calls = account->has_end ? account->calls : placed + list->rest.calls;
+    const event_hole rest = {.calls = account->calls - placed,
+                             .events = list->rest.events > account->calls - placed
+                                           ? list->rest.events
+                                           : account->calls - placed,
+                             .end_ns = account->ended_ns};
+    *events += rest.events;
+    return rest.calls > 0 || rest.events > 0 ? add_gap(sql, state, &rest, error) : SJ_OK;
+}
+
+sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *state,
+                                  sj_error *error)
+{
+    session_account account;
+    hole_list list = {0};
+    int64_t events = 0;
+    sj_status status = read_account(sql, state, &account, error);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK : status;
+    }
+    const bool is_whole = account.has_end && account.calls == 0 && account.blocks == 0;
+    if (is_whole && account.known_to_miss == 0) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_MISSING_FORGET, error, "it", state->session_id, reason));
+    status = is_whole ? SJ_OK : list_holes(sql, state, &list, error);
+    if (status == SJ_OK) {
+        status = add_gaps(sql, state, &account, &list, &events, error);
+    }
+    free(list.holes);
+    SJ_TRY(status);
+    return sj_sql_run(sql, SJ_SQL_MISSING_NOTE, error, "iiii", state->session_id, account.calls,
+                      events, account.blocks);
+}

@@ -1,0 +1,161 @@
+/* What an ended session sent and the store does not hold is lost, with gaps where it is missing. */
+#include "collector-server/store/verify.h"
+#include "tests/collector-server/store/lab_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 5, EVENTS = 3000 };
+
+static const char account_sql[] =
+    "SELECT sent_calls = stored_calls + lost_calls, lost_calls = missing_calls, lost_calls ="
+    " (SELECT coalesce(sum(calls), 0) FROM gaps), lost_events = (SELECT coalesce(sum(events), 0)"
+    " FROM gaps), (SELECT group_concat(reason || (stream_id IS NOT NULL)) FROM gaps) FROM sessions";
+
+/* Blocks of a session, copied, as the maker keeps only the last. */
+typedef struct sent_blocks {
+    sj_slice blocks[BLOCKS];
+    uint64_t calls[BLOCKS];
+} sent_blocks;
+
+static void make_blocks(lab_file *lab, sent_blocks *sent)
+{
+    for (int i = 0; i < BLOCKS; ++i) {
+        const uint64_t before = lab->maker.next_call;
+        const sj_slice made =
+            frame_maker_block(&lab->maker, EVENTS, i == BLOCKS - 1 ? SJ_BLOCK_LAST : 0);
+        uint8_t *bytes = malloc(made.size);
+        assert_non_null(bytes);
+        memcpy(bytes, made.data, made.size);
+        sent->blocks[i] = (sj_slice){.data = bytes, .size = made.size};
+        sent->calls[i] = lab->maker.next_call - before;
+    }
+}
+
+static void free_blocks(sent_blocks *sent)
+{
+    for (int i = 0; i < BLOCKS; ++i) {
+        free((void *)(uintptr_t)sent->blocks[i].data);
+    }
+}
+
+/* Stores the blocks but those of `left_out`, a bit each, and the session's end. */
+static void send(lab_file *lab, sent_blocks *sent, unsigned left_out)
+{
+    lab_file_put_metadata(lab);
+    make_blocks(lab, sent);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if ((left_out & 1u << i) == 0) {
+            lab_file_put(lab, sent->blocks[i]);
+        }
+    }
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT lost_calls, state FROM sessions", "0|recording|\n");
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+}
+
+static void expect_missing(const lab_file *lab, uint64_t calls)
+{
+    char answer[64];
+    snprintf(answer, sizeof(answer), "%llu|\n", (unsigned long long)calls);
+    lab_file_expect(lab, "SELECT missing_calls FROM sessions", answer);
+}
+
+static unsigned count_findings(lab_file *lab)
+{
+    sj_verified verified;
+    const sj_verify_options options = {.only_look = true};
+    assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
+    return (unsigned)(verified.bad_blocks + verified.other);
+}
+
+static void a_whole_session_misses_nothing(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    send(lab, &sent, 0);
+    lab_file_expect(lab, account_sql, "1|1|1|1||\n");
+    expect_missing(lab, 0);
+    assert_int_equal(count_findings(lab), 0);
+    free_blocks(&sent);
+}
+
+static void a_hole_is_a_gap_until_its_block_comes(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    send(lab, &sent, 1u << 2);
+    lab_file_expect(lab, account_sql, "1|1|1|1|not_stored1|\n");
+    expect_missing(lab, sent.calls[2]);
+    lab_file_expect(lab,
+                    "SELECT (SELECT events FROM gaps), (SELECT start_ns FROM gaps) > 0,"
+                    " (SELECT end_ns FROM gaps) < (SELECT last_leave_ns FROM streams)",
+                    "3000|1|1|\n");
+    assert_int_equal(count_findings(lab), 1);
+    assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
+    lab_file_expect(lab, account_sql, "1|1|1|1|not_stored1|\n");
+    lab_file_begin(lab);
+    lab_file_put(lab, sent.blocks[2]);
+    lab_file_commit(lab);
+    lab_file_expect(lab, account_sql, "1|1|1|1||\n");
+    expect_missing(lab, 0);
+    assert_int_equal(count_findings(lab), 0);
+    free_blocks(&sent);
+}
+
+static void holes_and_what_lies_in_none_are_told_apart(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    send(lab, &sent, 1u << 0 | 1u << 2 | 1u << 4); /* the first, one between, the last */
+    lab_file_expect(lab, account_sql, "1|1|1|1|not_stored1,not_stored1,not_stored0|\n");
+    expect_missing(lab, sent.calls[0] + sent.calls[2] + sent.calls[4]);
+    free_blocks(&sent);
+}
+
+static void what_the_device_counted_as_lost_is_not_missing(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    lab_file_put_metadata(lab);
+    make_blocks(lab, &sent);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if (i != 1) {
+            lab_file_put(lab, sent.blocks[i]);
+        }
+    }
+    lab_file_put(lab, frame_maker_gap(&lab->maker, 1, sent.calls[1] - 5));
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    expect_missing(lab, 5);
+    lab_file_expect(lab,
+                    "SELECT sent_calls = stored_calls + lost_calls, lost_calls = (SELECT sum(calls)"
+                    " FROM gaps), (SELECT calls FROM gaps WHERE reason = 'not_stored') FROM"
+                    " sessions",
+                    "1|1|5|\n");
+    free_blocks(&sent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_whole_session_misses_nothing, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_hole_is_a_gap_until_its_block_comes, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(holes_and_what_lies_in_none_are_told_apart, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(what_the_device_counted_as_lost_is_not_missing,
+                                        lab_file_set_up, lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
