@@ -180,22 +180,16 @@ def commands_reach_the_trigger(sojourn, program):
 
 def a_dump_begins_within_calls(sojourn, program):
     """Sums of a dump count calls that began before it; single calls do not, and that is said."""
-    policy = {"mode": "flight", "flight": {"before": "10ms", "after": "10ms", "memory": "8M"},
-              "triggers": [{"on": "nth_call", "function": "ends_step", "times": 2500, "do": ["dump"]}]}
-    database, path = sojourn.path("within.db"), sojourn.path("within.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"policy": 1, **policy}, file)
-    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--block-ms", "10", "--policy", path,
-                                 "--", program, "wait"], env=sojourn.environment, stdout=subprocess.DEVNULL)
-    wait_for("the dump", lambda: sojourn.sql_once_made(database, "SELECT 1 FROM sessions WHERE parent_session_id = 1"))
-    recorder.terminate()
-    recorder.wait(timeout=PATIENCE_S)
+    policy = {"mode": "flight", "flight": {"before": "1ms", "after": "10ms", "memory": "8M"},
+              "triggers": [{"on": "nth_call", "function": "ends_step", "times": 2900000, "do": ["dump"]}]}
+    database, _ = recorded(sojourn, program, "flood", "within", policy=policy)
     check_accounts(sojourn, database)
     before = sojourn.sql(database, "SELECT name, depth, s.calls, (SELECT count(*) FROM calls AS c WHERE c.session_id = 2 "
                                    "AND c.function_id = b.function_id) AS rows FROM open_before(2) AS b JOIN functions "
                                    "USING (function_id) JOIN function_stats AS s ON s.session_id = 2 AND s.function_id = "
                                    "b.function_id WHERE depth < 2")
-    check([(row["name"], row["calls"], row["rows"]) for row in before] == [("main", 1, 0), ("ends_die", 1, 0)], f"{before}")
+    check([(row["name"], row["calls"], row["rows"]) for row in before] == [("main", 1, 0), ("ends_die", 1, 0)],
+          f"began before the dump: {before}")
     count = sojourn.sql(database, "SELECT count(*) AS n FROM open_before(2)")[0]["n"]
     shown = sojourn.run(["report", "--session", "2", database], capture_output=True, text=True).stdout
     check(f"a flight dump of session 1; sums count {count} calls that began before it, single calls do not\n" in shown,
