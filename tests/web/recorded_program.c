@@ -2,9 +2,9 @@
  *
  *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
  *   recorded_program deep LEVELS      makes longer and shorter calls, and exits LEVELS calls deep
- *   recorded_program blocked          calls two functions 300 times each, which block at their last call
- *   recorded_program crash            reads freed memory, then dies of a signal
- *   recorded_program steady           works once for each line of its input, then ends */
+ *   recorded_program blocked          calls two functions 300 times each, which block at their last
+ * call recorded_program crash            reads freed memory, then dies of a signal recorded_program
+ * steady           works once for each line of its input, then ends */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
