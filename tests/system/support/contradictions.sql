@@ -78,3 +78,13 @@ AND NOT EXISTS (SELECT 1 FROM streams AS x WHERE x.session_id = f.session_id AND
 UNION ALL
 SELECT 'calls or blocks were sent and are not stored', session_id, missing_calls, missing_blocks FROM sessions
 WHERE missing_calls <> 0 OR missing_blocks <> 0
+UNION ALL
+SELECT 'calls of the agent are recorded', function_id, f.calls, 0 FROM function_stats AS f JOIN functions USING (function_id)
+JOIN modules AS m USING (module_id) WHERE m.path LIKE '%/libsojourn-%' AND f.calls > 0
+UNION ALL
+SELECT 'a frame of the agent counts as the program''s', report_id, depth, is_own FROM zombie_frames
+WHERE module LIKE '%/libsojourn-%' AND (is_own OR depth = 0)
+UNION ALL
+SELECT 'a finding names a function of the agent', zombie_id, NULL, NULL FROM zombies AS z JOIN (SELECT function FROM zombie_frames
+    WHERE function <> '' GROUP BY 1 HAVING min(module LIKE '%/libsojourn-%')) AS a
+ON a.function IN (z.used_in, z.freed_in, z.allocated_in)
