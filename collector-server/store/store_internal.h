@@ -5,8 +5,9 @@
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
-#include "collector-server/store/stack_walk.h"
 #include "collector-server/store/store.h"
+#include "proto/callgraph/profile.h"
+#include "proto/callgraph/stack_walk.h"
 #include "proto/wire/sojourn.pb-c.h"
 
 #include <time.h>
@@ -207,6 +208,11 @@ SJ_MUST_CHECK sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_no
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
+
+/* sj_store_add_open_calls writes the calls of a profile that were open when their streams ended.
+ * SJ_ENOTFOUND: a function is in no module that was sent. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
+                                                const sj_profile *profile, sj_error *error);
 
 /* sj_store_walk_block walks a stored block, decoded whole, to the calls that are open at its end.
  * Release `walk` after a failure, too. SJ_ENOMEM, SJ_ENOTFOUND, SJ_ECORRUPT. */
