@@ -147,8 +147,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " FROM streams WHERE session_id = ?1 ORDER BY number",
     [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id FROM modules"
                            " WHERE build_id = ?1 AND functions_digest = ?2",
-    [SJ_SQL_MODULE_NEXT_FUNCTION] =
-        "SELECT coalesce(max(first_function_id + function_count), 1) FROM modules",
+    [SJ_SQL_MODULE_NEXT_FUNCTION] = SJ_NEXT_FUNCTION_SQL,
     [SJ_SQL_MODULE_ADD] =
         "INSERT INTO modules (build_id, functions_digest, path, machine, first_function_id,"
         " function_count) VALUES (?1,?2,?3,?4,?5,?6)",
