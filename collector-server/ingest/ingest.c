@@ -31,6 +31,7 @@ enum {
     MANY_SENDERS = 8,
     GATHER_MS = 3,
     IDLE_MAINTAIN_MS = 1000,
+    QUIET_MAINTAIN_MS = 60000, /* once all that was put off is done */
     KEPT_HEAP_BYTES = 16 << 20,
     PROBE_MS = 5000,
     ACK_BYTES = 1024,
@@ -304,7 +305,6 @@ static unsigned count_senders(const frame_list *batch)
 /* Takes everything queued; false when the ingest has stopped and nothing is left. */
 static bool take_batch(sj_ingest *ingest, frame_list *batch)
 {
-    bool maintained = false;
     unsigned idle_ms = IDLE_MAINTAIN_MS;
     if (count_senders(batch) >= MANY_SENDERS) {
         const struct timespec gather = {.tv_nsec = GATHER_MS * 1000000L};
@@ -314,12 +314,10 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     while (ingest->queue.count == 0 && !ingest->receiving_done) {
         struct timespec deadline;
         deadline_after(&deadline, idle_ms);
-        if (maintained) {
-            pthread_cond_wait(&ingest->arrived, &ingest->lock);
-        } else if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
+        if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
-            maintained = !sj_sinks_maintain(&ingest->sinks);
-            idle_ms = 0; /* the rest, unless something has come */
+            /* the rest at once, unless something has come */
+            idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0 : QUIET_MAINTAIN_MS;
             pthread_mutex_lock(&ingest->lock);
         }
     }

@@ -39,6 +39,7 @@ static const column_rule rules[] = {
     {NULL, "session_id", "m.session_id"},
     {NULL, "parent_session_id", "NULL"},
     {NULL, "tags", ROW_TAGS},
+    {NULL, "received_realtime_ns", "unixepoch('now') * 1000000000"},
     {NULL, "device_id", "m.device_id"},
     {NULL, "thread_id", "r.thread_id + m.thread_offset"},
     {NULL, "stream_id", "(SELECT new_id FROM temp.moved_streams WHERE old_id = r.stream_id)"},
