@@ -309,6 +309,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     context->mirror = options->mirror;
     context->metrics_context = options->metrics_context;
     context->write_metrics = options->write_metrics;
+    context->check = options->check;
     SJ_TRY(resolve_address(options, &address, &context->is_remote, error));
     if (options->token_path != NULL) {
         SJ_TRY(sj_login_load(options->token_path, &context->login, error));

@@ -76,6 +76,7 @@ struct sj_ingest {
     pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
+    sj_error problem; /* why the last batch was refused; "": it was not */
     sj_rate_limited_log complaints;
 };
 
@@ -290,6 +291,26 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     pthread_mutex_unlock(&ingest->lock);
 }
 
+/* Notes whether the batch was refused, for sj_ingest_check, and logs when that changes. */
+static void note_problem(sj_ingest *ingest, const frame_list *batch)
+{
+    const sj_edge_peer self = {0};
+    const char *why = "";
+    char line[sizeof(ingest->problem.text) + 64];
+    for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
+        why = sj_sink_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
+    }
+    pthread_mutex_lock(&ingest->lock);
+    const bool is_new = strcmp(ingest->problem.text, why) != 0;
+    snprintf(ingest->problem.text, sizeof(ingest->problem.text), "%s", why);
+    pthread_mutex_unlock(&ingest->lock);
+    if (is_new) {
+        snprintf(line, sizeof(line),
+                 why[0] != '\0' ? "no frame is stored: %s" : "frames are stored again%s", why);
+        sj_complain(&ingest->complaints, &self, line);
+    }
+}
+
 /* How many connections a batch came from, at least: as far as it matters. */
 static unsigned count_senders(const frame_list *batch)
 {
@@ -342,6 +363,7 @@ static void *run_writer(void *argument)
     while (take_batch(ingest, &batch)) {
         store_batch(ingest, &batch);
         count_batch(ingest, &batch);
+        note_problem(ingest, &batch);
         for (size_t i = 0; i < batch.count; ++i) {
             queued_frame *queued = &batch.frames[i];
             if (queued->status != SJ_OK && !sj_sink_ends_batch(queued->status)) {
@@ -538,4 +560,14 @@ void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters)
     if (ingest->listener != NULL && sj_listener_edge(ingest->listener) != NULL) {
         sj_edge_get_counters(sj_listener_edge(ingest->listener), &counters->edge);
     }
+}
+
+sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error)
+{
+    pthread_mutex_lock(&ingest->lock);
+    const sj_status status = ingest->problem.text[0] == '\0'
+                                 ? SJ_OK
+                                 : sj_fail(error, SJ_EAGAIN, "%s", ingest->problem.text);
+    pthread_mutex_unlock(&ingest->lock);
+    return status;
 }

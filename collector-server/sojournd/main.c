@@ -278,6 +278,23 @@ static void write_metrics(void *context, FILE *text)
                   counters.writer_cpu_ns / 1000000000);
 }
 
+/* The database's file, as it was when it was opened. */
+static struct {
+    const char *path;
+    struct stat about;
+} opened;
+
+static sj_status check_ingest(void *context, sj_error *error)
+{
+    struct stat now;
+    if (stat(opened.path, &now) != 0 || now.st_ino != opened.about.st_ino ||
+        now.st_dev != opened.about.st_dev) {
+        return sj_fail(error, SJ_EAGAIN, "%s was removed or replaced while it was open",
+                       opened.path);
+    }
+    return sj_ingest_check(context, error);
+}
+
 /* read_place reads --http ADDRESS:PORT. */
 static sj_status read_place(const char *place, char address[64], uint16_t *port_number,
                             sj_error *error)
@@ -308,6 +325,8 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
         return SJ_OK;
     }
     SJ_TRY(read_place(server->http, address, &port, error));
+    opened.path = server->database;
+    (void)stat(opened.path, &opened.about);
     if (!sj_guard_address_is_loopback(address)) {
         SJ_TRY(load_identity(server, error));
     }
@@ -320,7 +339,8 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
                                      .certificate = identity.certificate,
                                      .key = identity.key,
                                      .metrics_context = ingest,
-                                     .write_metrics = write_metrics};
+                                     .write_metrics = write_metrics,
+                                     .check = check_ingest};
     return sj_http_start(&options, http, error);
 }
 

@@ -49,6 +49,7 @@ struct sj_sink {
     size_t scratch_capacity;
     sj_sink_counters counters; /* with the calls of the batch */
     int wal_pages;             /* at the last commit */
+    uint64_t wal_inode;        /* of the log, as found at the first commit; 0: not yet */
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* others may have put off aggregates before this store was opened */
     int64_t recovered_to;      /* session_id up to which they were looked for */
