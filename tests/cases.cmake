@@ -22,12 +22,7 @@ if(DEFINED ENV{SJ_LONG})
     set(SJ_TEST_LIMIT 14400)
 endif()
 
-# ctest's processors are quarters of a core here, so that tests that wait run beside others:
-# `ctest --parallel` is given five times the cores (see check).
-set(SJ_SLOTS 4)
-
-# What each test cost when `.ci/costs --write` last wrote it: name, ms of CPU, ms from start to end. The
-# last is missing where the machine was busy with other things.
+# What each test cost when `.ci/costs --write` last wrote it: name, ms of CPU.
 set(SJ_COSTS_FILE ${CMAKE_CURRENT_LIST_DIR}/costs.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${SJ_COSTS_FILE})
 file(STRINGS ${SJ_COSTS_FILE} SJ_COSTS)
@@ -35,10 +30,6 @@ foreach(row ${SJ_COSTS})
     string(REPLACE " " ";" row "${row}")
     list(GET row 0 name)
     list(GET row 1 SJ_CPU_MS_OF_${name})
-    list(LENGTH row words)
-    if(words GREATER 2)
-        list(GET row 2 SJ_WALL_MS_OF_${name})
-    endif()
 endforeach()
 
 # Debian's, which .ci/packages installs, and no slower one that is before it in PATH.
@@ -76,24 +67,14 @@ function(sj_sets_of name kind out)
     set(${out} ${sets} PARENT_SCOPE)
 endfunction()
 
-# sj_weigh(NAME) tells ctest how much of a core the test is busy with, and to start long ones first. One
-# without a row in costs.txt is started early: at the end it could keep a core idle.
+# sj_weigh(NAME) tells ctest to start those first that cost much. One without a row in costs.txt is started
+# early: at the end it could keep a core idle.
 function(sj_weigh name)
-    set(slots 2)
-    set_property(TEST ${name} PROPERTY COST 10000)
+    set(cost 10000)
     if(DEFINED SJ_CPU_MS_OF_${name})
-        set_property(TEST ${name} PROPERTY COST ${SJ_CPU_MS_OF_${name}})
+        set(cost ${SJ_CPU_MS_OF_${name}})
     endif()
-    if(DEFINED SJ_WALL_MS_OF_${name})
-        set_property(TEST ${name} PROPERTY COST ${SJ_WALL_MS_OF_${name}})
-        math(EXPR slots "(${SJ_SLOTS} * ${SJ_CPU_MS_OF_${name}} + ${SJ_WALL_MS_OF_${name}} / 2) / (${SJ_WALL_MS_OF_${name}} + 1)")
-    endif()
-    if(slots LESS 1)
-        set(slots 1)
-    elseif(slots GREATER 8)
-        set(slots 8)
-    endif()
-    set_property(TEST ${name} PROPERTY PROCESSORS ${slots})
+    set_property(TEST ${name} PROPERTY COST ${cost})
 endfunction()
 
 # sj_add_test(NAME name COMMAND word... [UNIT] [TIMEOUT seconds] [WORKING_DIRECTORY folder]) is add_test

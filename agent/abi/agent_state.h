@@ -30,7 +30,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 10, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 11, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 /* Functions from here on cannot be muted. */
 enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
@@ -111,6 +111,7 @@ typedef struct sj_agent_state {
     /* What signal handlers return to in the place of the C library's restorer, and so stands on
      * stacks (agent/abi/saved_context.h); 0: nothing of ours does. */
     uint64_t signal_return;
+    uint64_t stub_ranges; /* address of the sj_stub_ranges (agent/abi/stub_map.h) */
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

@@ -80,7 +80,8 @@ typedef enum sj_disarm_reason {
     SJ_DISARM_CONFINED =
         7, /* the agent still records, but is_confined is set; reported by the consumer */
     SJ_DISARM_NO_ARENA = 8, /* the agent said hello, and made no arena; reported by the consumer */
-    SJ_DISARM_LEFT = 9      /* it went on when its recording ended; reported by the consumer */
+    SJ_DISARM_LEFT = 9,     /* it went on when its recording ended; reported by the consumer */
+    SJ_DISARM_EXECUTED = 10 /* it executed a program that is not recorded; by the consumer */
 } sj_disarm_reason;
 
 typedef enum sj_thread_state {
@@ -155,15 +156,18 @@ _Static_assert(sizeof(sj_chunk_header) == 64, "one cache line");
 /* Why a program that a process runs does not join the session. */
 typedef enum sj_unrecorded {
     SJ_UNRECORDED_NONE = 0,
-    SJ_UNRECORDED_UNKNOWN = 1,   /* no reason known: it cannot be run either */
-    SJ_UNRECORDED_KIND = 2,      /* static, or for another machine */
-    SJ_UNRECORDED_SET_USER = 3,  /* set-user-id or set-group-id */
-    SJ_UNRECORDED_SANITIZER = 4, /* AddressSanitizer's runtime has to come first */
-    SJ_UNRECORDED_ROOT = 5,      /* the agent or the recorder is not in its root directory */
-    SJ_UNRECORDED_USER = 6,      /* of another user, who may not reach the recorder */
-    SJ_UNRECORDED_FILTER = 7,    /* a filter of system calls would end the agent's */
-    SJ_UNRECORDED_FORK = 8,      /* forked by a system call, past the agent's handlers */
-    SJ_UNRECORDED_KINDS = 9
+    SJ_UNRECORDED_UNKNOWN = 1,    /* its file cannot be read, or the agent did not start in it */
+    SJ_UNRECORDED_KIND = 2,       /* static, or for another machine */
+    SJ_UNRECORDED_SET_USER = 3,   /* set-user-id or set-group-id */
+    SJ_UNRECORDED_SANITIZER = 4,  /* AddressSanitizer's runtime has to come first */
+    SJ_UNRECORDED_ROOT = 5,       /* the agent or the recorder is not in its root directory */
+    SJ_UNRECORDED_USER = 6,       /* of another user, who may not reach the recorder */
+    SJ_UNRECORDED_FILTER = 7,     /* a filter of system calls would end the agent's */
+    SJ_UNRECORDED_FORK = 8,       /* forked by a system call, past the agent's handlers */
+    SJ_UNRECORDED_UNFOLLOWED = 9, /* children and programs are not followed (--children, attach) */
+    SJ_UNRECORDED_UNSEEN = 10,    /* run past the agent, by a system call of the program's own */
+    SJ_UNRECORDED_ENVIRONMENT = 11, /* the environment is too large for the agent's entries */
+    SJ_UNRECORDED_KINDS = 12
 } sj_unrecorded;
 
 typedef struct sj_arena_header {
@@ -209,7 +213,21 @@ typedef struct sj_arena_header {
     _Atomic uint32_t is_full; /* the last one was refused */
     _Atomic uint32_t forks_unannounced; /* children that were forked past the agent's handlers */
     sj_overwritten overwritten; /* found when the program ended; written before SJ_ARENA_ENDED */
+    _Atomic uint32_t
+        unrecorded_later[SJ_UNRECORDED_KINDS - SJ_ARENA_UNRECORDED]; /* kinds that came later */
+    /* 1 + sj_unrecorded of the program that the process is about to execute in its own place; 0:
+     * none. Children of vfork do not set it. */
+    _Atomic uint32_t own_exec;
+    uint64_t own_address; /* of this header in the process; 0: not known */
 } sj_arena_header;
+
+/* sj_arena_unrecorded returns the counter of an sj_unrecorded, which is borrowed from the header.
+ */
+static inline _Atomic uint32_t *sj_arena_unrecorded(sj_arena_header *header, uint32_t kind)
+{
+    return kind < SJ_ARENA_UNRECORDED ? &header->unrecorded[kind]
+                                      : &header->unrecorded_later[kind - SJ_ARENA_UNRECORDED];
+}
 
 /* A mark of the app (sojourn.h): slots are used round robin. */
 typedef struct sj_arena_mark {

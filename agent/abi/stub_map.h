@@ -7,6 +7,7 @@
 #ifndef SJ_AGENT_ABI_STUB_MAP_H
 #define SJ_AGENT_ABI_STUB_MAP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,6 +46,20 @@ typedef struct sj_stub_area {
     uint32_t code_end;
     uint32_t unwind; /* offset of the index of its unwind tables (.eh_frame_hdr); 0: none */
 } sj_stub_area;
+
+/* Where an area lies. A range is published by its address, which is written last. */
+typedef struct sj_stub_range {
+    _Atomic uint64_t low; /* 0: free */
+    _Atomic uint64_t bytes;
+} sj_stub_range;
+
+enum { SJ_STUB_RANGES = 32768 };
+
+/* The areas of a process, in any order. Tracers find them by the agent's state. */
+typedef struct sj_stub_ranges {
+    _Atomic uint32_t count; /* the ranges behind it were never used: their pages take no memory */
+    sj_stub_range ranges[SJ_STUB_RANGES];
+} sj_stub_ranges;
 
 /* What a byte of an area stands for. */
 typedef struct sj_stub_place {

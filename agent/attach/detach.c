@@ -30,7 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 200, PAUSE_NS = 2000000, CALL_TIMEOUT_MS = 30000, ALONE_MS = 10 };
+enum {
+    ATTEMPTS = 200,
+    PAUSE_NS = 2000000,
+    CALL_TIMEOUT_MS = 30000,
+    ALONE_MS = 10,
+    ENDING_ATTEMPTS = 50
+};
 
 #define SECOND_NS UINT64_C(1000000000)
 #define RESTORE_NS (10 * SECOND_NS)
@@ -57,17 +63,18 @@ static void pause_between(const detaching *detach, uint32_t attempt)
     nanosleep(&pause, NULL);
 }
 
-/* is_due: one more attempt, at least one. */
-static bool is_due(uint32_t attempt, uint64_t deadline_ns)
+/* is_due: one more attempt, at least one; none in a process that has ended. */
+static bool is_due(const detaching *detach, uint32_t attempt, uint64_t deadline_ns)
 {
-    return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+    return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns &&
+                            sj_tracee_is_there(&detach->target));
 }
 
 /* may_leave: one more attempt of a step of leaving. A thread that waits for room leaves the agent
  * when the drain has come to its records, or when its wait is over. */
 static bool may_leave(const detaching *detach, uint32_t attempt, uint64_t deadline_ns)
 {
-    return is_due(attempt, deadline_ns) ||
+    return is_due(detach, attempt, deadline_ns) ||
            (sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns + ROOM_NS &&
             sj_room_waiters_exist(&detach->target, &detach->agent.state));
 }
@@ -131,7 +138,8 @@ static sj_status restore_text(detaching *detach, sj_error *error)
     sj_text_patch_report done = {0};
     sj_status status = SJ_EAGAIN;
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RESTORE_NS;
-    for (uint32_t i = 0; is_due(i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
+    for (uint32_t i = 0;
+         is_due(detach, i, deadline_ns) && (status == SJ_EAGAIN || status == SJ_EIO); i++) {
         status = sj_remote_agent_reload(&detach->target, &detach->agent);
         if (status == SJ_OK) {
             status = sj_remote_agent_choose(&detach->target, &detach->agent, false, is_no_giver,
@@ -206,7 +214,7 @@ static sj_status restore_givers(detaching *detach)
     sj_text_patch_report done = {0};
     sj_status status = SJ_EAGAIN;
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; is_due(i, deadline_ns) && status == SJ_EAGAIN; i++) {
+    for (uint32_t i = 0; is_due(detach, i, deadline_ns) && status == SJ_EAGAIN; i++) {
         sj_stop_clock clock;
         pause_between(detach, i);
         if (sj_remote_agent_reload(&detach->target, &detach->agent) != SJ_OK ||
@@ -272,7 +280,7 @@ static sj_status unload(detaching *detach)
 {
     /* The agent may still be in its loading by a tracer that is gone. */
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; is_due(i, deadline_ns) && detach->agent.state.handle == 0; i++) {
+    for (uint32_t i = 0; is_due(detach, i, deadline_ns) && detach->agent.state.handle == 0; i++) {
         pause_between(detach, i);
         (void)!sj_remote_agent_reload(&detach->target, &detach->agent);
     }
@@ -325,7 +333,7 @@ static uint64_t count_resident(const detaching *detach)
     bool is_ours = false;
     const char *directory = detach->agent.state.runtime_directory;
     const size_t length = strnlen(directory, SJ_AGENT_STATE_PATH_BYTES);
-    snprintf(path, sizeof(path), "/proc/%d/smaps", (int)detach->target.pid);
+    snprintf(path, sizeof(path), "/proc/%d/smaps", (int)sj_proc_living(detach->target.pid));
     FILE *file = fopen(path, "re");
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         unsigned long number;
@@ -416,10 +424,24 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-static bool is_there(pid_t pid)
+/* has_ended waits a moment for the end of a process that could not be left: it may be about to. */
+static bool has_ended(const sj_tracee *target)
 {
-    sj_proc_status facts;
-    return sj_proc_status_read(pid, &facts) == SJ_OK && facts.state != 'Z' && facts.state != 'X';
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int i = 0; i < ENDING_ATTEMPTS && sj_tracee_is_there(target); i++) {
+        nanosleep(&pause, NULL);
+    }
+    return !sj_tracee_is_there(target);
+}
+
+/* forget_rest: nothing stays in a process that has ended. */
+static void forget_rest(sj_detach_process_report *report)
+{
+    report->kept = 0;
+    report->left_bytes = 0;
+    report->message_stubs = 0;
+    report->heap_blocks = 0;
+    report->stays = false;
 }
 
 bool sj_detach_is_replaced(pid_t pid)
@@ -428,20 +450,19 @@ bool sj_detach_is_replaced(pid_t pid)
     sj_proc_status facts;
     /* In this order: one that ends has no modules any more, and a moment later no life. */
     return sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_ENOTFOUND &&
-           sj_proc_status_read(pid, &facts) == SJ_OK && facts.state != 'Z' && facts.state != 'X' &&
-           !facts.is_ending;
+           sj_proc_status_read(pid, &facts) == SJ_OK && !facts.is_ending && sj_proc_is_alive(pid);
 }
 
 sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_error *error)
 {
     detaching detach = {.report = report};
     *report = (sj_detach_process_report){0};
-    if (!is_there(pid)) {
+    if (!sj_proc_is_alive(pid)) {
         return SJ_OK;
     }
     sj_status status = sj_tracee_open(pid, &detach.target, error);
     if (status != SJ_OK) {
-        return status != SJ_ENOTFOUND && is_there(pid) ? status : SJ_OK;
+        return status != SJ_ENOTFOUND && sj_proc_is_alive(pid) ? status : SJ_OK;
     }
     status = sj_remote_agent_find(&detach.target, &detach.agent);
     if (status == SJ_OK || status == SJ_EAGAIN) {
@@ -452,11 +473,15 @@ sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_erro
         status = sj_fail(error, status, "the agent in process %d cannot be read: %s", (int)pid,
                          sj_status_text(status));
     }
+    if (status != SJ_OK ? has_ended(&detach.target) : !sj_tracee_is_there(&detach.target)) {
+        status = SJ_OK;
+        forget_rest(report);
+    }
     sj_unwinder_free(detach.unwinder);
     sj_remote_choice_deinit(&detach.choice);
     sj_remote_agent_deinit(&detach.agent);
     sj_tracee_close(&detach.target);
-    return status == SJ_OK || is_there(pid) ? status : SJ_OK;
+    return status;
 }
 
 /* find_recorder asks the socket of the session whether somebody listens, and who. */

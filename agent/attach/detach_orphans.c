@@ -90,7 +90,7 @@ static bool has_agent_of(const sj_session_id *session, pid_t pid, unsigned long 
     sj_remote_module agent;
     sj_recorded recorded;
     return sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.started_ticks >= since_ticks &&
-           thread.state != 'Z' && thread.state != 'X' &&
+           sj_proc_is_alive(pid) &&
            sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_OK &&
            sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.has_agent &&
            memcmp(&recorded.session, session, sizeof(*session)) == 0;

@@ -6,6 +6,7 @@
 #include "agent/attach/return_slots.h"
 
 #include "agent/abi/return_slots.h"
+#include "agent/ptrace/proc_status.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,7 +93,7 @@ sj_status sj_return_slots_restore(const sj_tracee *target, const sj_agent_state 
     if (run == NULL) {
         return SJ_ENOMEM;
     }
-    snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)target->pid);
+    snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)sj_proc_living(target->pid));
     run->target = target;
     run->thunk = state->return_thunk;
     run->pagemap = open(path, O_RDONLY | O_CLOEXEC);

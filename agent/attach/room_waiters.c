@@ -1,6 +1,7 @@
 #include "agent/attach/room_waiters.h"
 
 #include "agent/abi/arena.h"
+#include "agent/ptrace/proc_status.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ bool sj_room_waiters_exist(const sj_tracee *target, const sj_agent_state *state)
     char line[PATH_MAX + 128];
     bool exist = false;
     const size_t length = strnlen(state->runtime_directory, SJ_AGENT_STATE_PATH_BYTES);
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)target->pid);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)sj_proc_living(target->pid));
     FILE *file = fopen(path, "re");
     while (file != NULL && !exist && fgets(line, sizeof(line), file) != NULL) {
         unsigned long low = 0;

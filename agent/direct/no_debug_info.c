@@ -91,6 +91,12 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
     return 0;
 }
 
+void sj_unwinder_hide_agent(sj_unwinder *unwinder, const sj_remote_stubs *stubs)
+{
+    (void)unwinder;
+    (void)stubs;
+}
+
 bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
 {
     (void)unwinder;

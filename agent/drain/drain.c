@@ -8,6 +8,7 @@
 
 #include "agent/abi/link.h"
 #include "agent/drain/hook_methods.h"
+#include "agent/drain/other_program.h"
 #include "agent/drain/process_drain.h"
 #include "agent/host/clock.h"
 #include "proto/base/array.h"
@@ -50,6 +51,7 @@ struct sj_drain {
     sj_process_drain **processes;
     size_t process_count;
     size_t process_capacity;
+    sj_other_programs others; /* what processes run that are not recorded any more */
     pthread_t thread;
     bool thread_started;
     bool takes_signals; /* there is a policy */
@@ -74,6 +76,9 @@ static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
         sj_zombies_end(drain->shared.options.zombies, process->number);
     }
     const sj_status status = sj_process_drain_finish(process, is_gone);
+    if (process->has_executed && !sj_tracked_process_has_ended(&process->tracked)) {
+        sj_other_programs_add(&drain->others, process);
+    }
     sj_process_drain_free(process);
     drain->processes[index] = drain->processes[--drain->process_count];
     return status;
@@ -267,10 +272,12 @@ static sj_status keep_house(sj_drain *drain)
         sj_zombies_poll(drain->shared.options.zombies);
     }
     for (size_t i = drain->process_count; i-- > 0;) {
-        if (sj_tracked_process_has_ended(&drain->processes[i]->tracked)) {
+        if (drain->processes[i]->has_executed ||
+            sj_tracked_process_has_ended(&drain->processes[i]->tracked)) {
             SJ_TRY(remove_process(drain, i, true));
         }
     }
+    SJ_TRY(sj_other_programs_poll(&drain->others, drain->shared.options.registry));
     (void)sj_frame_writer_retry(drain->shared.options.writer);
     publish_counters(drain);
     return SJ_OK;
@@ -345,6 +352,7 @@ static sj_status finish_all(sj_drain *drain)
         SJ_TRY(remove_process(drain, last,
                               sj_tracked_process_has_ended(&drain->processes[last]->tracked)));
     }
+    SJ_TRY(sj_other_programs_poll(&drain->others, drain->shared.options.registry));
     take_signals(drain);
     if (drain->shared.triggers != NULL) {
         sj_triggers_finish(drain->shared.triggers, sj_clock_ticks());
@@ -698,6 +706,7 @@ void sj_drain_free(sj_drain *drain)
         drain->added = next;
     }
     free(drain->processes);
+    sj_other_programs_deinit(&drain->others);
     free(drain->shared.preopened);
     if (drain->shared.options.journal == NULL) {
         free(drain->shared.journal);

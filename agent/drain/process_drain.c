@@ -1,6 +1,7 @@
 #include "agent/drain/process_drain.h"
 
 #include "agent/drain/open_calls.h"
+#include "agent/drain/other_program.h"
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 #include "agent/ptrace/proc_status.h"
@@ -27,6 +28,8 @@
 #define WATCH_PROFILE_NS UINT64_C(1000000000)
 /* While slots are short, ended threads are looked for so often. */
 #define END_LOOK_NS UINT64_C(1000000)
+/* Whether the process runs another program is looked at so often. */
+#define PROGRAM_NS UINT64_C(2000000)
 /* Waiting threads are woken when so many slots have come back. */
 enum { WOKEN_AFTER = 32 };
 
@@ -335,6 +338,14 @@ static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
     return SJ_OK;
 }
 
+static void look_for_program(sj_process_drain *process, uint64_t now_ns)
+{
+    if (now_ns >= process->next_program_ns && !process->has_executed && !process->is_finishing) {
+        process->next_program_ns = now_ns + PROGRAM_NS;
+        process->has_executed = sj_other_program_runs(process);
+    }
+}
+
 sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint64_t *records)
 {
     if (!process->is_open && !process->is_bad) {
@@ -344,6 +355,7 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         return SJ_OK;
     }
     govern(process);
+    look_for_program(process, now_ns);
     const bool look = now_ns >= process->next_look_ns;
     const bool flush = now_ns >= process->next_flush_ns;
     if (look) {
@@ -413,13 +425,13 @@ static sj_status report_refused(sj_process_drain *process)
 
 static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_process_end *process_end)
 {
-    const sj_arena_header *header = sj_arena_view_header(&process->view);
+    sj_arena_header *header = sj_arena_view_header(&process->view);
     const uint32_t state = atomic_load(&header->state);
     /* A process that replaced its program (exec) lost nothing by that. */
     const bool is_salvaged =
-        process->shared->options.salvage ||
-        (!process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
-         state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
+        process->shared->options.salvage || (!process->is_replaced && !process->has_executed &&
+                                             sj_tracked_process_has_ended(&process->tracked) &&
+                                             state != SJ_ARENA_ENDED && state != SJ_ARENA_DISARMED);
     uint64_t records = 0;
     process->is_finishing = true;
     process->is_gone = is_gone;
@@ -442,11 +454,14 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
     if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
         process_end->disarm_reason = SJ_DISARM_CONFINED;
     }
-    if (process->shared->ended.disarm_reason == 0) {
+    if (process->has_executed) {
+        sj_other_program_count(process);
+        process_end->disarm_reason = SJ_DISARM_EXECUTED;
+    } else if (process->shared->ended.disarm_reason == 0) {
         process->shared->ended.disarm_reason = process_end->disarm_reason;
     }
-    for (uint32_t i = 0; i < SJ_ARENA_UNRECORDED; i++) {
-        process->shared->ended.unrecorded[i] += atomic_load(&header->unrecorded[i]);
+    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        process->shared->ended.unrecorded[i] += atomic_load(sj_arena_unrecorded(header, i));
     }
     process->shared->ended.unrecorded[SJ_UNRECORDED_FORK] +=
         atomic_load(&header->forks_unannounced);
@@ -474,6 +489,8 @@ sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
     if (!process->is_open && !process->is_bad) {
         SJ_TRY(open_arena(process));
     }
+    process->has_executed = process->has_executed ||
+                            (is_gone && !process->is_replaced && sj_other_program_has_run(process));
     if (process->is_open) {
         SJ_TRY(finish_arena(process, is_gone, &end));
         unlink(process->arena_path);

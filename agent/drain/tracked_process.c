@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { STAT_BYTES = 1024 };
+
 /* read_program returns what identifies the file that a process runs; 0, 0: it cannot be told. */
 static sj_program_file read_program(pid_t pid)
 {
@@ -24,10 +26,42 @@ static sj_program_file read_program(pid_t pid)
                : (sj_program_file){0};
 }
 
+/* read_stat reads what the kernel says of the process. Returns the text behind its name, which
+ * begins with the state; NULL: it is gone. */
+static const char *read_stat(pid_t pid, char *text, size_t capacity)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = file >= 0 ? read(file, text, capacity - 1) : -1;
+    if (file >= 0) {
+        close(file);
+    }
+    text[bytes > 0 ? bytes : 0] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && name_end[1] == ' ' ? name_end + 2 : NULL;
+}
+
+/* has_only_forked returns false in `*has` once the process has executed a program. False: unknown.
+ */
+static bool has_only_forked(pid_t pid, bool *has)
+{
+    enum { FLAGS_FIELD = 6, PF_FORKNOEXEC = 0x40 };
+    char text[STAT_BYTES];
+    const char *field = read_stat(pid, text, sizeof(text));
+    for (int i = 0; i < FLAGS_FIELD && field != NULL; i++) {
+        field = strchr(field, ' ');
+        field = field != NULL ? field + 1 : NULL;
+    }
+    *has = field != NULL && (strtoul(field, NULL, 10) & PF_FORKNOEXEC) != 0;
+    return field != NULL;
+}
+
 void sj_tracked_process_open(pid_t pid, sj_tracked_process *process)
 {
     process->pid = pid;
     process->program = read_program(pid);
+    (void)has_only_forked(pid, &process->is_only_forked);
     process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
@@ -77,24 +111,13 @@ static bool find_by_pidfd(int pidfd, int *wait_status)
     return true;
 }
 
-/* Of one that it has not: the last field, behind the name and the state. */
+/* Of one that it has not: the last field. */
 static bool find_in_proc(pid_t pid, int *wait_status)
 {
-    char path[64];
-    char text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
-    if (file >= 0) {
-        close(file);
-    }
-    if (bytes <= 0) {
-        return false;
-    }
-    text[bytes] = '\0';
-    const char *state = strrchr(text, ')');
-    const char *last = strrchr(text, ' ');
-    if (state == NULL || last <= state + 2 || strchr("ZX", state[2]) == NULL) {
+    char text[STAT_BYTES];
+    const char *state = read_stat(pid, text, sizeof(text));
+    const char *last = state != NULL ? strrchr(state, ' ') : NULL;
+    if (last == NULL || strchr("ZX", state[0]) == NULL) {
         return false;
     }
     *wait_status = (int)strtol(last, NULL, 10);
@@ -111,4 +134,10 @@ bool sj_tracked_process_is_replaced(const sj_tracked_process *process)
 {
     const sj_program_file now = read_program(process->pid);
     return now.device != process->program.device || now.inode != process->program.inode;
+}
+
+bool sj_tracked_process_has_executed(const sj_tracked_process *process)
+{
+    bool has = true;
+    return process->is_only_forked && has_only_forked(process->pid, &has) && !has;
 }

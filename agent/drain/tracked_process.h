@@ -16,6 +16,7 @@ typedef struct sj_tracked_process {
     pid_t pid;
     int pidfd;               /* -1: the kernel has none */
     sj_program_file program; /* when the process began to be watched */
+    bool is_only_forked;     /* it had executed nothing then */
 } sj_tracked_process;
 
 /* sj_tracked_process_open begins to watch `pid`; it always succeeds. Not blocking. */
@@ -37,5 +38,10 @@ bool sj_tracked_process_find_status(const sj_tracked_process *process, int *wait
 /* sj_tracked_process_is_replaced returns whether the process runs another program (exec) than when
  * it began to be watched. */
 bool sj_tracked_process_is_replaced(const sj_tracked_process *process);
+
+/* sj_tracked_process_has_executed returns true if the process was forked, and the kernel says that
+ * it has executed a program since. False: it has not, was not forked, or its parent has waited for
+ * it. Not blocking. */
+bool sj_tracked_process_has_executed(const sj_tracked_process *process);
 
 #endif

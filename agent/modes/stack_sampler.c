@@ -19,8 +19,6 @@ enum {
     PATHS_MAX = 64,
     NAME_BYTES = 160, /* FRAMES_MAX of them and PATHS_MAX paths fit the header of a frame */
     COPY_BYTES = 64 * 1024,
-    RUN_NS = 5000,               /* a stub is shorter */
-    RUNS_NS = 100 * 1000 * 1000, /* for all threads of a process that record */
     CAUSE_BYTES = 160
 };
 
@@ -42,6 +40,7 @@ typedef struct stack_visit {
     sj_stack_sampler *stacks;
     sj_tracee target;
     sj_unwinder *unwinder;
+    sj_remote_stubs stubs;
     uint64_t process;
     uint64_t ticks;
     const char *cause;
@@ -49,39 +48,19 @@ typedef struct stack_visit {
     size_t count;
 } stack_visit;
 
-/* is_recording: in a stub, which belongs to no file, or in the recorder behind it; from there
- * nobody knows how to unwind. */
-static bool is_recording(const sj_code_place *place)
-{
-    return place->path == NULL || strstr(place->path, "/libsojourn-agent") != NULL;
-}
-
-/* leave_stub: a thread that records runs on until it is found out of that, or for too long. Not by
- * single steps: see sj_tracee_run_on. */
-static void leave_stub(stack_visit *visit, size_t thread, uint64_t deadline_ns)
-{
-    sj_registers state;
-    sj_code_place place;
-    do {
-        if (sj_registers_get(visit->target.threads[thread].tid, &state) != SJ_OK) {
-            return;
-        }
-        sj_unwinder_locate(visit->unwinder, state.pc, &place);
-    } while (is_recording(&place) && !state.in_syscall &&
-             sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns &&
-             sj_tracee_run_on(&visit->target, thread, RUN_NS) == SJ_OK);
-}
-
+/* Copies the stacks of the stopped threads as the program would have them without the agent. */
 static void copy_all(stack_visit *visit)
 {
     const size_t count = visit->target.count < THREADS_MAX ? visit->target.count : THREADS_MAX;
-    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + RUNS_NS;
-    for (size_t i = 0; i < count; i++) {
-        leave_stub(visit, i, deadline_ns);
+    if (sj_remote_stubs_read(&visit->target, &visit->stubs) == SJ_OK) {
+        sj_unwinder_hide_agent(visit->unwinder, &visit->stubs);
     }
     for (size_t i = 0; i < count; i++) {
-        if (sj_stack_copy_take(&visit->target, visit->target.threads[i].tid, COPY_BYTES,
-                               &visit->copies[visit->count]) == SJ_OK) {
+        sj_stack_copy *copy = &visit->copies[visit->count];
+        if (sj_stack_copy_take(&visit->target, visit->target.threads[i].tid, COPY_BYTES, copy) ==
+            SJ_OK) {
+            sj_remote_stubs_put_back(&visit->stubs, &visit->target, copy->low, copy->bytes,
+                                     copy->size);
             visit->count++;
         }
     }
@@ -139,7 +118,7 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     size_t count = 0;
     (void)sj_thread_read_name(visit->target.pid, (uint32_t)copy->tid, name);
     texts->path_count = 0;
-    /* What lies behind code of no file (a stub, code made at run time) would be guessed. */
+    /* What lies behind code of no file (code made at run time) would be guessed. */
     bool is_lost = false;
     while (count < found && count < FRAMES_MAX && !is_lost) {
         describe(visit, &frames[count], count, texts);
@@ -159,7 +138,7 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     message.module = texts->modules;
     message.n_path = texts->path_count;
     message.path = texts->path_list;
-    message.cut = is_lost || found > FRAMES_MAX || found == 0;
+    message.cut = is_lost || found > FRAMES_MAX || !sj_unwinder_came_to_end(visit->unwinder);
     return sj_frame_writer_send(stacks->writer, SJ_FRAME_STACK, &message.base, no_payload);
 }
 
@@ -189,6 +168,7 @@ static void visit_process(stack_visit *visit, pid_t pid)
             follow(visit);
         }
         sj_unwinder_free(visit->unwinder);
+        sj_remote_stubs_deinit(&visit->stubs);
         sj_tracee_close(&visit->target);
     }
     sj_tracee_unlock();

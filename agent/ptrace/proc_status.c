@@ -1,8 +1,10 @@
 #include "agent/ptrace/proc_status.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,6 +105,42 @@ sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
                                       &thread->started_ticks) == 4
                ? SJ_OK
                : SJ_ENOTFOUND;
+}
+
+static bool has_ended(const sj_proc_thread *thread)
+{
+    return thread->state == 'Z' || thread->state == 'X';
+}
+
+bool sj_proc_is_alive(pid_t pid)
+{
+    sj_proc_thread first;
+    return sj_proc_thread_read(pid, pid, &first) == SJ_OK &&
+           (!has_ended(&first) || first.threads > 1);
+}
+
+pid_t sj_proc_living(pid_t pid)
+{
+    char path[64];
+    pid_t living = pid;
+    sj_proc_thread thread;
+    if (sj_proc_thread_read(pid, pid, &thread) != SJ_OK || !has_ended(&thread) ||
+        thread.threads <= 1) {
+        return pid;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder != NULL && living == pid && (entry = readdir(folder)) != NULL) {
+        const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0 && sj_proc_thread_read(pid, tid, &thread) == SJ_OK && !has_ended(&thread)) {
+            living = tid;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return living;
 }
 
 bool sj_proc_has_thread(pid_t pid, pid_t tid)

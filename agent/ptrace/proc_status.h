@@ -40,6 +40,14 @@ typedef struct sj_proc_thread {
 /* sj_proc_thread_read fills `thread`; it allocates nothing. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread);
 
+/* sj_proc_is_alive returns whether a process has threads that have not ended; its first one may
+ * have. */
+bool sj_proc_is_alive(pid_t pid);
+
+/* sj_proc_living returns `pid`, or another thread of the process where its first one has ended
+ * before the others: what /proc has of the memory of a process it shows by threads that live. */
+pid_t sj_proc_living(pid_t pid);
+
 /* sj_proc_has_thread returns whether the process has a thread `tid`. */
 bool sj_proc_has_thread(pid_t pid, pid_t tid);
 

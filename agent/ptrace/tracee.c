@@ -48,7 +48,7 @@ sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 {
     char path[64];
     *target = (sj_tracee){.pid = pid, .memory = -1};
-    snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)sj_proc_living(pid));
     target->memory = open(path, O_RDWR | O_CLOEXEC);
     if (target->memory >= 0) {
         return SJ_OK;

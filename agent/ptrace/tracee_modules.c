@@ -1,6 +1,7 @@
 #include "agent/ptrace/tracee_modules.h"
 
 #include "agent/ptrace/arch.h"
+#include "agent/ptrace/proc_status.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ sj_status sj_remote_module_find(pid_t pid, const char *prefix, sj_remote_module 
     char name[64];
     char line[PATH_MAX + 128];
     *module = (sj_remote_module){0};
-    snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+    snprintf(name, sizeof(name), "/proc/%d/maps", (int)sj_proc_living(pid));
     FILE *file = fopen(name, "re");
     if (file == NULL) {
         return SJ_EPERM;
@@ -74,7 +75,7 @@ sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *r
     char path[64];
     char line[PATH_MAX + 128];
     sj_status status = SJ_ENOTFOUND;
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)sj_proc_living(pid));
     FILE *file = fopen(path, "re");
     while (file != NULL && status != SJ_OK && fgets(line, sizeof(line), file) != NULL) {
         unsigned long low;

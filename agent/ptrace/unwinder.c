@@ -1,11 +1,16 @@
 #include "agent/ptrace/unwinder.h"
 
+#include "agent/ptrace/proc_status.h"
+
 #include <elfutils/libdwfl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7 };
+enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7, DWARF_PC = 16 };
+
+/* Stubs on one stack: each is behind a signal that interrupted it. */
+enum { STUBS_MAX = 64 };
 
 struct sj_unwinder {
     Dwfl *dwfl;
@@ -15,6 +20,13 @@ struct sj_unwinder {
     size_t capacity;
     size_t count;
     bool came_to_end;
+    const sj_remote_stubs *stubs; /* NULL: the agent's code is shown */
+    bool is_first;                /* the next frame is the first that elfutils shows */
+    bool is_behind;               /* that one's place is behind a call */
+    bool is_in_stub;              /* the last frame is in a stub: its state is in `registers` */
+    bool is_stub_behind;
+    size_t interrupted;     /* how many frames there were at the last one that was interrupted */
+    sj_registers registers; /* of the first frame that elfutils shows */
 };
 
 /* Debug files are not looked for: unwind tables are part of the programs. */
@@ -52,23 +64,29 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_conte
     return tid == unwinder->copy->tid;
 }
 
-static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
+/* What the copy has of the stack is true of the moment; the process may have run on. */
+static bool read_bytes(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     const sj_unwinder *unwinder = context;
     const sj_stack_copy *copy = unwinder->copy;
-    (void)dwfl;
-    if (address >= copy->low && address - copy->low + sizeof(*word) <= copy->size) {
-        memcpy(word, copy->bytes + (address - copy->low), sizeof(*word));
+    if (address >= copy->low && address - copy->low + count <= copy->size) {
+        memcpy(bytes, copy->bytes + (address - copy->low), count);
         return true;
     }
     return unwinder->target != NULL &&
-           sj_tracee_read(unwinder->target, address, word, sizeof(*word)) == SJ_OK;
+           sj_tracee_read(unwinder->target, address, bytes, count) == SJ_OK;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
+{
+    (void)dwfl;
+    return read_bytes(context, address, word, sizeof(*word));
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *context)
 {
     const sj_unwinder *unwinder = context;
-    const sj_registers *state = &unwinder->copy->state;
+    const sj_registers *state = &unwinder->registers;
     Dwarf_Word registers[sizeof(state->registers) / sizeof(state->registers[0])];
     for (uint32_t i = 0; i < state->register_count; i++) {
         registers[i] = state->registers[i];
@@ -105,7 +123,7 @@ sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder)
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                              .find_debuginfo = find_no_debug_file};
     Dwfl *dwfl = dwfl_begin(&callbacks);
-    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, target->pid) != 0) {
+    if (dwfl == NULL || dwfl_linux_proc_report(dwfl, sj_proc_living(target->pid)) != 0) {
         dwfl_end(dwfl);
         return SJ_EIO;
     }
@@ -159,6 +177,21 @@ void sj_stack_copy_deinit(sj_stack_copy *copy)
     copy->bytes = NULL;
 }
 
+/* Keeps the registers of a frame in a stub, from which the program's are found. Those that no
+ * caller can know are of no use to its unwind tables. */
+static void keep_registers(sj_unwinder *unwinder, Dwfl_Frame *state, uint64_t pc, bool is_behind)
+{
+    sj_registers kept = {.register_count = unwinder->registers.register_count};
+    for (uint32_t i = 0; i < kept.register_count; i++) {
+        Dwarf_Word value = 0;
+        kept.registers[i] = dwfl_frame_reg(state, i, &value) == 0 ? value : 0;
+    }
+    kept.registers[DWARF_PC] = pc;
+    unwinder->registers = kept;
+    unwinder->is_in_stub = true;
+    unwinder->is_stub_behind = is_behind;
+}
+
 static int take_frame(Dwfl_Frame *state, void *context)
 {
     sj_unwinder *unwinder = context;
@@ -168,13 +201,47 @@ static int take_frame(Dwfl_Frame *state, void *context)
     if (unwinder->count == unwinder->capacity || !dwfl_frame_pc(state, &pc, &is_activation)) {
         return DWARF_CB_ABORT;
     }
+    const uint64_t at = pc - (is_activation ? 0 : 1);
+    unwinder->interrupted =
+        is_activation && !unwinder->is_first ? unwinder->count : unwinder->interrupted;
+    if (unwinder->stubs != NULL && sj_remote_stubs_find(unwinder->stubs, at) != NULL) {
+        keep_registers(unwinder, state, pc, !is_activation);
+        return DWARF_CB_ABORT;
+    }
     /* A caller's stack pointer is the callee's frame address, behind its return address. */
-    if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && unwinder->count != 0) {
+    if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && !unwinder->is_first &&
+        unwinder->count != 0) {
         unwinder->frames[unwinder->count - 1].stack = stack - RETURN_ADDRESS_BYTES;
     }
-    unwinder->frames[unwinder->count++] =
-        (sj_native_frame){.pc = pc, .is_activation = is_activation};
+    if (unwinder->stubs == NULL || !sj_remote_is_in(&unwinder->stubs->agent, at)) {
+        const bool is_behind = unwinder->is_first && unwinder->is_behind;
+        unwinder->frames[unwinder->count++] = (sj_native_frame){
+            .pc = pc + (is_behind ? 1 : 0), .is_activation = is_activation && !is_behind};
+    }
+    unwinder->is_first = false;
     return DWARF_CB_OK;
+}
+
+/* Goes from a stub to where the thread would be in the program. False if that is not known. What a
+ * stub has called is the agent, with functions of libraries that the agent calls. */
+static bool leave_stub(sj_unwinder *unwinder)
+{
+    unwinder->count = unwinder->is_stub_behind ? unwinder->interrupted : unwinder->count;
+    uint64_t *registers = unwinder->registers.registers;
+    sj_stub_state state = {.pc = registers[DWARF_PC],
+                           .sp = registers[DWARF_SP],
+                           .is_behind = unwinder->is_stub_behind};
+    const sj_remote_range *area =
+        sj_remote_stubs_find(unwinder->stubs, state.pc - (state.is_behind ? 1 : 0));
+    if (area == NULL ||
+        !sj_stub_leave(area->low, area->high - area->low, read_bytes, unwinder, &state)) {
+        return false;
+    }
+    /* elfutils takes the first place that it is given for one that is about to be run. */
+    registers[DWARF_PC] = state.pc - (state.is_behind ? 1 : 0);
+    registers[DWARF_SP] = state.sp;
+    unwinder->is_behind = state.is_behind;
+    return true;
 }
 
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
@@ -184,9 +251,24 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
     unwinder->frames = frames;
     unwinder->capacity = capacity;
     unwinder->count = 0;
-    unwinder->came_to_end =
-        dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder) == DWARF_CB_OK;
+    unwinder->interrupted = 0;
+    unwinder->registers = copy->state;
+    unwinder->is_behind = false;
+    for (uint32_t stubs = 0; stubs <= STUBS_MAX; stubs++) {
+        unwinder->is_first = true;
+        unwinder->is_in_stub = false;
+        unwinder->came_to_end =
+            dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder) == DWARF_CB_OK;
+        if (!unwinder->is_in_stub || !leave_stub(unwinder)) {
+            break;
+        }
+    }
     return unwinder->count;
+}
+
+void sj_unwinder_hide_agent(sj_unwinder *unwinder, const sj_remote_stubs *stubs)
+{
+    unwinder->stubs = stubs;
 }
 
 bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)

@@ -4,6 +4,7 @@
 #define SJ_AGENT_PTRACE_UNWINDER_H
 
 #include "agent/ptrace/arch.h"
+#include "agent/ptrace/remote_stubs.h"
 
 typedef struct sj_unwinder sj_unwinder;
 
@@ -48,6 +49,12 @@ void sj_stack_copy_deinit(sj_stack_copy *copy);
  * how many. A stack that cannot be followed to its end is reported as far as it can. */
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
                         size_t capacity);
+
+/* sj_unwinder_hide_agent has sj_unwinder_walk leave out the agent's frames, and show a frame in a
+ * stub at the program's instruction that the stub stands for. `stubs` is borrowed until it is
+ * called again; NULL: frames are shown as they are, as at first. Not of an unwinder of a process's
+ * past. */
+void sj_unwinder_hide_agent(sj_unwinder *unwinder, const sj_remote_stubs *stubs);
 
 /* sj_unwinder_came_to_end returns whether the last walk did. */
 bool sj_unwinder_came_to_end(const sj_unwinder *unwinder);

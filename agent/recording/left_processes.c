@@ -29,13 +29,6 @@ static bool contains(const left_list *list, pid_t pid)
     return false;
 }
 
-static bool is_alive(pid_t pid)
-{
-    sj_proc_thread thread;
-    return sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.state != 'Z' &&
-           thread.state != 'X';
-}
-
 /* In an emulator the agent is not where detaching looks for it. */
 static bool is_emulated(const sj_recording *recording)
 {
@@ -51,7 +44,7 @@ static void list_living(sj_recording *recording, left_list *list)
     list->count = 0;
     joined.count = sj_registry_list_living(recording->registry, joined.pids, PROCESSES_MAX);
     for (size_t i = 0; i < joined.count; i++) {
-        if (is_alive(joined.pids[i])) {
+        if (sj_proc_is_alive(joined.pids[i])) {
             list->pids[list->count++] = joined.pids[i];
         }
     }
@@ -94,7 +87,7 @@ static bool take_out(sj_recording *recording, pid_t pid)
         sj_tracee_unlock();
         sj_left_processes_note_overwritten(recording, pid, &report);
     }
-    if (!is_alive(pid) || (status == SJ_OK && !report.had_agent)) {
+    if (!sj_proc_is_alive(pid) || (status == SJ_OK && !report.had_agent)) {
         return false;
     }
     if (status != SJ_OK) {
@@ -148,7 +141,7 @@ static size_t leave_new(sj_recording *recording, left_list *left, bool are_named
             left->pids[left->count++] = pid;
             note(recording, pid, are_named);
         } else {
-            waiting += is_alive(pid);
+            waiting += sj_proc_is_alive(pid);
         }
     }
     return waiting;

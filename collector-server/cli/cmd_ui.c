@@ -5,7 +5,6 @@
 #include "collector-server/cli/query_command.h"
 
 #include "collector-server/http/http.h"
-#include "collector-server/http/login.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,19 +30,19 @@ typedef struct ui_options {
     sj_forward_options cluster; /* url NULL: a lab's database is shown */
 } ui_options;
 
-enum { REFRESH_S = 3 };
+enum { REFRESH_S = 3, ADDRESS_BYTES = 256 };
 
-/* A browser that does not come is no failure: the URL is on the screen. */
-static void open_browser(const char *url)
+static bool has_display(void)
 {
     const char *display = getenv("DISPLAY");
     const char *wayland = getenv("WAYLAND_DISPLAY");
-    const bool has_display =
-        (display != NULL && display[0] != '\0') || (wayland != NULL && wayland[0] != '\0');
-    if (!has_display) {
-        return;
-    }
-    char *const argv[] = {"xdg-open", (char *)url, NULL};
+    return (display != NULL && display[0] != '\0') || (wayland != NULL && wayland[0] != '\0');
+}
+
+/* A browser that does not come is no failure: the address is on the screen. */
+static void open_browser(const char *page)
+{
+    char *const argv[] = {"xdg-open", (char *)page, NULL};
     posix_spawn_file_actions_t quiet;
     pid_t child;
     posix_spawn_file_actions_init(&quiet);
@@ -60,38 +59,29 @@ static void open_browser(const char *url)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-/* What changes FILE needs a token, which is of this run only: FILE.token is a collector's. */
-typedef struct ui_token {
-    char path[PATH_MAX + 32];
-    bool is_usable; /* without one nothing can be changed: a cluster's sums */
-} ui_token;
-
-static void take_token(const char *file, ui_token *token)
+/* Writes a page beside the database, for this user's eyes only, that leads to `address`. The
+ * browser opens it instead of the address, because every user of the machine reads the words of a
+ * command. False: no browser is to be opened. `path` is absolute. */
+static bool make_door(const char *file, const char *address, char path[PATH_MAX + 32])
 {
-    sj_login login = {0};
-    sj_error error;
-    snprintf(token->path, sizeof(token->path), "%s.ui-%d-token", file, (int)getpid());
-    token->is_usable = sj_login_load(token->path, &login, &error) == SJ_OK;
-    if (!token->is_usable) {
-        fprintf(stderr, "sojourn ui: nothing can be changed from the browser: %s\n", error.text);
+    char whole[PATH_MAX];
+    if (realpath(file, whole) == NULL) {
+        return false;
     }
-}
-
-static void leave_token(const ui_token *token)
-{
-    if (token->is_usable) {
-        (void)!unlink(token->path);
+    snprintf(path, PATH_MAX + 32, "%s.ui-%d.html", whole, (int)getpid());
+    const int page = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const bool is_made =
+        page >= 0 && dprintf(page,
+                             "<!doctype html><title>Sojourn</title>"
+                             "<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+                             address) > 0;
+    if (page >= 0) {
+        close(page);
     }
-}
-
-static void report_address(const char *url, const char *title, const ui_token *token)
-{
-    printf("%s shows %s; Ctrl-C ends it.\n", url, title);
-    if (token->is_usable) {
-        printf("To pin, tag, remove and import sessions, sign in there with the token in %s.\n",
-               token->path);
+    if (page >= 0 && !is_made) {
+        (void)!unlink(path);
     }
-    fflush(stdout);
+    return is_made;
 }
 
 /* Follows the cluster in a thread of its own, so that Ctrl-C is heard while the cluster is not. */
@@ -141,6 +131,28 @@ static sj_status wait_for_end(const sigset_t *wanted, ui_follower *follower, sj_
     return code == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread: %s", strerror(code));
 }
 
+/* Serves until Ctrl-C; the browser gets the token in the address, after "#", which browsers keep to
+ * themselves. */
+static sj_status serve_until_end(const ui_options *options, const char *file, const char *title,
+                                 const sj_http *server, const sigset_t *wanted,
+                                 ui_follower *follower, sj_error *error)
+{
+    char address[ADDRESS_BYTES];
+    char page[PATH_MAX + 32];
+    snprintf(address, sizeof(address), "%s#token=%s", sj_http_url(server), sj_http_token(server));
+    printf("%s shows %s; Ctrl-C ends it.\n", address, title);
+    fflush(stdout);
+    const bool is_opened = !options->no_open && has_display() && make_door(file, address, page);
+    if (is_opened) {
+        open_browser(page);
+    }
+    const sj_status status = wait_for_end(wanted, follower, error);
+    if (is_opened) {
+        (void)!unlink(page);
+    }
+    return status;
+}
+
 /* serve serves a database, `title` on the screen, until Ctrl-C. */
 static int serve(const ui_options *options, const char *file, const char *title,
                  ui_follower *follower)
@@ -155,25 +167,14 @@ static int serve(const ui_options *options, const char *file, const char *title,
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &wanted, &before);
-    ui_token token = {0};
-    if (mirror == NULL) {
-        take_token(file, &token);
-    }
-    const sj_http_options http = {.database_path = file,
-                                  .port = (uint16_t)options->port,
-                                  .token_path = token.is_usable ? token.path : NULL,
-                                  .mirror = mirror};
+    const sj_http_options http = {
+        .database_path = file, .port = (uint16_t)options->port, .mirror = mirror};
     sj_http *server = NULL;
     sj_status status = sj_http_start(&http, &server, &error);
     if (status == SJ_OK) {
-        report_address(sj_http_url(server), title, &token);
-        if (!options->no_open) {
-            open_browser(sj_http_url(server));
-        }
-        status = wait_for_end(&wanted, follower, &error);
+        status = serve_until_end(options, file, title, server, &wanted, follower, &error);
         sj_http_stop(server);
     }
-    leave_token(&token);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_ui_command, &error);
 }
@@ -250,9 +251,9 @@ const sj_command sj_ui_command = {
     .help =
         "Serves the dashboard for FILE, a database of `sojourn record` or of the collector,\n"
         "on 127.0.0.1 and prints its address. A recording that is still being made is shown\n"
-        "live. FILE changes only by those who sign in in the browser, with the token in the\n"
-        "file beside FILE that is named, made for as long as this runs: pins, tags, notes,\n"
-        "removals, imports. Ends with Ctrl-C.\n"
+        "live. The address holds a token that is valid for as long as this runs: who knows it\n"
+        "reads FILE and changes it by pins, tags, notes, removals and imports; other users of\n"
+        "this machine and pages of other sites do not. Ends with Ctrl-C.\n"
         "With --cluster: what all labs gave to a cluster (sojourn forward), as it is there now;\n"
         "sums of a session are fetched when a page asks for them. Single calls are in the labs.\n"
         "Without FILE: $SOJOURN_DATABASE, else the newest sojourn-*.db here.\n",

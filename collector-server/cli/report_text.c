@@ -299,7 +299,11 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_ROOT] = "under a root directory without the agent or the recorder",
     [SJ_UNRECORDED_FILTER] = "behind a filter of system calls",
     [SJ_UNRECORDED_FORK] = "forked by a system call of the program's own instead of fork()",
-    [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder"};
+    [SJ_UNRECORDED_USER] = "of a user who may not reach the recorder",
+    [SJ_UNRECORDED_UNKNOWN] = "of a file that cannot be read, or in which the agent did not start",
+    [SJ_UNRECORDED_UNFOLLOWED] = "not followed here (`sojourn record --children all` follows them)",
+    [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
+    [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
 
 /* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
 static void print_unrecorded(FILE *file, const sj_recording_summary *summary)

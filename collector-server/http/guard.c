@@ -52,6 +52,19 @@ bool sj_guard_origin_is_host(const char *origin, const char *host)
            strcasecmp(origin + sizeof(scheme) - 1, host) == 0;
 }
 
+bool sj_guard_site_is_own(const char *site)
+{
+    return site == NULL || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+}
+
+bool sj_guard_site_allowed(const char *site, const char *mode, const char *destination,
+                           bool is_page)
+{
+    const bool is_link = mode != NULL && strcmp(mode, "navigate") == 0 && destination != NULL &&
+                         strcmp(destination, "document") == 0;
+    return sj_guard_site_is_own(site) || (is_page && is_link);
+}
+
 bool sj_guard_address_is_loopback(const char *address)
 {
     struct in_addr v4;

@@ -16,6 +16,17 @@ bool sj_guard_origin_allowed(const char *origin, uint16_t port);
  * itself names, by TLS: what a server asks that is reached by names that it cannot know. */
 bool sj_guard_origin_is_host(const char *origin, const char *host);
 
+/* sj_guard_site_allowed returns whether a browser may send a request, by its headers
+ * Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest (NULL: not sent). Pages of other sites, and of
+ * other ports of this host, may lead to a page of the dashboard (`is_page`) by a link and ask for
+ * nothing else. Without Sec-Fetch-Site the request is allowed: the token decides. */
+bool sj_guard_site_allowed(const char *site, const char *mode, const char *destination,
+                           bool is_page);
+
+/* sj_guard_site_is_own returns whether Sec-Fetch-Site says that the dashboard or the user made a
+ * request; true for NULL. */
+bool sj_guard_site_is_own(const char *site);
+
 /* sj_guard_address_is_loopback returns whether a numeric address is 127.0.0.0/8, ::1 or the word
  * "localhost". */
 bool sj_guard_address_is_loopback(const char *address);

@@ -1,10 +1,12 @@
 /* The HTTP side of the collector: a versioned JSON API over one database, server-sent events while
  * sessions are being recorded, and the dashboard, whose files are part of the program.
  *
- * GETs read through connections that cannot write. Loopback addresses are served without login; the
- * Host header must name the loopback, so that a page of another site cannot reach the server
- * through a name that it controls. Any other address is served by TLS 1.2 or newer, to those who
- * show the collector's token (login.h). What changes something is a POST with the token (post.h).
+ * GETs read through connections that cannot write. Whatever is stored is answered to those only who
+ * show the token (login.h): a machine has several users, and any page in a browser can send
+ * requests to the loopback. Pages of other sites are refused before anything is read (guard.h). On
+ * loopback addresses the Host header must name the loopback, so that no other site reaches the
+ * server through a name that it controls; the dashboard's own files need no token there. Any other
+ * address is served by TLS 1.2 or newer. What changes something is a POST (post.h).
  */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 #define SJ_COLLECTOR_SERVER_HTTP_HTTP_H
@@ -18,14 +20,15 @@ typedef struct sj_http sj_http;
 
 typedef struct sj_http_options {
     const char *database_path;
-    const char *address;    /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
-    uint16_t port;          /* 0: one that is free */
-    const char *token_path; /* of the collector's token, made when missing; NULL: POSTs are refused,
-                               and addresses beyond the loopback */
+    const char *address;     /* numeric IPv4 or IPv6 address, or "localhost"; NULL: 127.0.0.1 */
+    uint16_t port;           /* 0: one that is free */
+    const char *token_path;  /* of the collector's token, made when missing; NULL: the token is of
+                                this run, and addresses beyond the loopback are refused */
     const char *certificate; /* PEM, with its key, for addresses beyond the loopback; else NULL */
     const char *key;
     struct sj_cluster_mirror *mirror; /* the database follows a cluster of many labs by it
-                                         (forward/cluster_mirror.h); borrowed; NULL: it does not */
+                                         (forward/cluster_mirror.h), and POSTs are refused;
+                                         borrowed; NULL: it does not */
     void *metrics_context;
     /* adds lines to /metrics; called from any thread of the server; NULL: none */
     void (*write_metrics)(void *context, FILE *text);
@@ -48,5 +51,9 @@ void sj_http_stop(sj_http *server);
 /* sj_http_url returns where the dashboard is, "http://127.0.0.1:8377/" or https. Borrowed from the
  * server; any thread. */
 const char *sj_http_url(const sj_http *server);
+
+/* sj_http_token returns the token that requests have to show. Borrowed from the server; any thread.
+ */
+const char *sj_http_token(const sj_http *server);
 
 #endif

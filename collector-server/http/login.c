@@ -49,19 +49,29 @@ static sj_status read_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
                : sj_fail(error, SJ_EPERM, "%s may be read by others; \"chmod 600\" it", path);
 }
 
+sj_status sj_login_make(sj_login *login, sj_error *error)
+{
+    *login = (sj_login){0};
+    SJ_TRY(sj_secret_make(login->token, error));
+    sj_secret_hash(login->token, login->token_hash);
+    snprintf(login->refusal, sizeof(login->refusal),
+             "the header \"Authorization: Bearer TOKEN\" is missing or wrong; the token is in the "
+             "address that `sojourn ui` has printed");
+    return SJ_OK;
+}
+
 sj_status sj_login_load(const char *path, sj_login *login, sj_error *error)
 {
-    char token[SJ_SECRET_TEXT_BYTES];
-    SJ_TRY(access(path, F_OK) == 0 ? read_token(path, token, error)
-                                   : make_token(path, token, error));
+    *login = (sj_login){0};
+    SJ_TRY(access(path, F_OK) == 0 ? read_token(path, login->token, error)
+                                   : make_token(path, login->token, error));
     const char *slash = strrchr(path, '/');
-    sj_secret_hash(token, login->token_hash);
+    sj_secret_hash(login->token, login->token_hash);
     snprintf(login->file, sizeof(login->file), "%s", slash != NULL ? slash + 1 : path);
     snprintf(login->refusal, sizeof(login->refusal),
              "the header \"Authorization: Bearer TOKEN\" is missing or wrong; the token is in "
              "the file %s beside the database",
              login->file);
-    login->has_token = true;
     return SJ_OK;
 }
 
@@ -69,7 +79,7 @@ static bool is_token(const sj_login *login, const char *text)
 {
     uint8_t presented[SJ_SECRET_HASH_BYTES];
     sj_secret_hash(text != NULL ? text : "", presented);
-    return sj_secret_equal(presented, login->token_hash) && text != NULL && login->has_token;
+    return sj_secret_equal(presented, login->token_hash) && text != NULL;
 }
 
 bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection)
@@ -81,12 +91,12 @@ bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connecti
     return is_token(login, is_bearer ? shown + sizeof(scheme) - 1 : NULL);
 }
 
-bool sj_login_may_read(const sj_login *login, struct MHD_Connection *connection)
+bool sj_login_bears_password(const sj_login *login, struct MHD_Connection *connection)
 {
     char *password = NULL;
     char *user = MHD_basic_auth_get_username_password(connection, &password);
     const bool is_known = is_token(login, password);
     MHD_free(user);
     MHD_free(password);
-    return is_known || sj_login_bears_token(login, connection);
+    return is_known;
 }

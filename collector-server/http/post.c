@@ -19,15 +19,7 @@ static bool is_json(const char *type)
 const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
                             unsigned *code)
 {
-    const char *site = header_of(connection, "Sec-Fetch-Site");
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    *code = MHD_HTTP_FORBIDDEN;
-    if (!login->has_token) {
-        return "this server takes no commands; sojournd does";
-    }
-    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) {
-        return "requests of other sites are refused";
-    }
     if (!sj_login_bears_token(login, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
         return login->refusal;

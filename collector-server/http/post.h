@@ -1,8 +1,7 @@
 /* Requests that change something: what they have to bring, and their bodies.
  *
- * Reading needs no login on the loopback, where any page in any browser of this machine can send
- * requests as well. So a POST needs the collector's token in `Authorization: Bearer`, which no page
- * knows, a body of JSON, and no sign of another site. */
+ * A browser may send a password without being asked by a page. So a POST needs the token in
+ * `Authorization: Bearer`, which no page of another site knows, and a body of JSON. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_POST_H
 

@@ -1,5 +1,7 @@
 #include "collector-server/http/reply.h"
 
+#include "collector-server/http/guard.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -136,31 +138,40 @@ enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned statu
                          sj_reply_make_error(connection, status, message, NULL));
 }
 
-enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message)
+enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message,
+                               bool asks_password)
 {
-    static const char challenge[] = "Basic realm=\"Sojourn\", charset=\"UTF-8\"";
+    const char *challenge =
+        asks_password ? "Basic realm=\"Sojourn\", charset=\"UTF-8\"" : "Bearer realm=\"Sojourn\"";
     return sj_reply_send(
         connection, MHD_HTTP_UNAUTHORIZED,
         sj_reply_make_error(connection, MHD_HTTP_UNAUTHORIZED, message, challenge));
 }
 
-static void add_asset_headers(struct MHD_Response *response, const sj_asset *asset)
+static void add_asset_headers(struct MHD_Response *response, const sj_asset *asset, bool is_own)
 {
     MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, asset->etag);
     MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+    if (!is_own) {
+        MHD_add_response_header(response, "Server-Timing", "foreign");
+    }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
-                            asset->immutable ? "public, max-age=31536000, immutable" : "no-cache");
+                            !is_own            ? "no-store"
+                            : asset->immutable ? "public, max-age=31536000, immutable"
+                                               : "no-cache");
 }
 
 enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset)
 {
     const char *known =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
-    if (known != NULL && strcmp(known, asset->etag) == 0) {
+    const bool is_own = sj_guard_site_is_own(
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"));
+    if (is_own && known != NULL && strcmp(known, asset->etag) == 0) {
         struct MHD_Response *response =
             MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
         if (response != NULL) {
-            add_asset_headers(response, asset);
+            add_asset_headers(response, asset, is_own);
         }
         return sj_reply_send(connection, MHD_HTTP_NOT_MODIFIED, response);
     }
@@ -171,7 +182,7 @@ enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset
     if (response == NULL) {
         return MHD_NO;
     }
-    add_asset_headers(response, asset);
+    add_asset_headers(response, asset, is_own);
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, asset->content_type);
     if (gzip) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");

@@ -9,8 +9,8 @@
 
 enum { ENGINE_BYTES = 512 };
 
-/* The one line that says which engine answers, and where the token for changes is: none is taken
- * without. */
+/* The one line that says which engine answers, whether changes are taken, and where the token is.
+ */
 static sj_status add_engine(const sj_request *request, json_t *body)
 {
     char line[ENGINE_BYTES];
@@ -24,6 +24,7 @@ static sj_status add_engine(const sj_request *request, json_t *body)
     }
     return json_object_set_new(body, "engine", json_string(line)) == 0 &&
                    json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0 &&
+                   json_object_set_new(body, "takes_changes", json_boolean(mirror == NULL)) == 0 &&
                    json_object_set_new(body, "token_file",
                                        json_string(request->context->login.file)) == 0
                ? SJ_OK

@@ -33,32 +33,44 @@ static bool takes_post(const char *path)
     return route != NULL && route->post != NULL;
 }
 
-/* is_public returns whether a path is read without the token. */
-static bool is_public(const char *path)
+/* needs_token returns whether a path is read by those only who show the token. On the loopback the
+ * dashboard's files are not: they are the same everywhere, and a page has to ask for the token. */
+static bool needs_token(const sj_http_context *context, const char *path)
 {
     int64_t id;
     const sj_route *route = sj_route_find(path, &id);
-    return route != NULL && route->is_public;
+    return route != NULL ? !route->is_public : context->is_remote;
 }
 
-/* refuse_site: what is wrong with where a request comes from; NULL: nothing. */
-static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection)
+/* A password is sent by the browser itself, so the loopback, which has no TLS, takes none. */
+static bool shows_token(const sj_http_context *context, struct MHD_Connection *connection)
 {
-    const char *host =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-    const char *origin =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN);
-    const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
-    const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
+    return sj_login_bears_token(&context->login, connection) ||
+           (context->is_remote && sj_login_bears_password(&context->login, connection));
+}
+
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Returns what is wrong with where a request comes from; NULL: nothing. */
+static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection,
+                               const char *path)
+{
+    int64_t id;
+    const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
+    const char *origin = header_of(connection, MHD_HTTP_HEADER_ORIGIN);
     if (!context->is_remote && !sj_guard_host_allowed(host, context->port)) {
         return "this server answers only to its own loopback address";
     }
     const bool is_own = context->is_remote ? sj_guard_origin_is_host(origin, host)
                                            : sj_guard_origin_allowed(origin, context->port);
-    const bool is_cross_site = site != NULL && strcmp(site, "cross-site") == 0 &&
-                               (mode == NULL || strcmp(mode, "navigate") != 0);
-    return (origin != NULL && !is_own) || is_cross_site ? "requests of other sites are refused"
-                                                        : NULL;
+    const bool is_allowed = sj_guard_site_allowed(
+        header_of(connection, "Sec-Fetch-Site"), header_of(connection, "Sec-Fetch-Mode"),
+        header_of(connection, "Sec-Fetch-Dest"), sj_route_find(path, &id) == NULL);
+    return (origin != NULL && !is_own) || !is_allowed ? "requests of other sites are refused"
+                                                      : NULL;
 }
 
 /* What is wrong with a request before its path is looked at; NULL: nothing. */
@@ -66,29 +78,31 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
                                   const char *path, const char *method, unsigned *code)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    const char *refusal = refuse_site(context, connection);
+    const char *refusal = refuse_site(context, connection, path);
     *code = MHD_HTTP_FORBIDDEN;
     if (refusal != NULL) {
         return refusal;
     }
-    if (context->is_remote && !(reads && is_public(path)) &&
-        !sj_login_may_read(&context->login, connection)) {
+    if (!(reads && !needs_token(context, path)) && !shows_token(context, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
-        return "show the collector's token, as password (any name) or as \"Authorization: Bearer "
-               "TOKEN\"; "
-               "it is in the file DATABASE.token beside the collector's database";
+        return context->is_remote
+                   ? "show the collector's token, as password (any name) or as \"Authorization: "
+                     "Bearer TOKEN\"; "
+                     "it is in the file DATABASE.token beside the collector's database"
+                   : context->login.refusal;
     }
     if (strcmp(method, "POST") == 0 && takes_post(path)) {
+        if (context->mirror != NULL) {
+            return "this server shows a cluster and takes no changes; the labs do";
+        }
         return sj_post_refusal(&context->login, connection, code);
     }
     if (!reads) {
         *code = MHD_HTTP_METHOD_NOT_ALLOWED;
         return "only GET and HEAD are served here";
     }
-    if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-                                    MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL ||
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH) !=
-            NULL) {
+    if (header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL ||
+        header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL) {
         *code = MHD_HTTP_CONTENT_TOO_LARGE;
         return "requests have no body here";
     }
@@ -171,8 +185,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     sj_connection_watch_answering(server->context.watch, connection,
                                   refusal == NULL && strcmp(url, "/api/v1/events") == 0);
     if (refusal != NULL) {
-        return server->context.is_remote && code == MHD_HTTP_UNAUTHORIZED
-                   ? sj_reply_login(connection, refusal)
+        return code == MHD_HTTP_UNAUTHORIZED
+                   ? sj_reply_login(connection, refusal, server->context.is_remote)
                    : sj_reply_error(connection, code, refusal);
     }
     return answer_path(server, connection, url, held);
@@ -311,9 +325,8 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     context->write_metrics = options->write_metrics;
     context->check = options->check;
     SJ_TRY(resolve_address(options, &address, &context->is_remote, error));
-    if (options->token_path != NULL) {
-        SJ_TRY(sj_login_load(options->token_path, &context->login, error));
-    }
+    SJ_TRY(options->token_path != NULL ? sj_login_load(options->token_path, &context->login, error)
+                                       : sj_login_make(&context->login, error));
     SJ_TRY(sj_database_pool_new(options->database_path, &context->databases, error));
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -372,4 +385,9 @@ void sj_http_stop(sj_http *server)
 const char *sj_http_url(const sj_http *server)
 {
     return server->url;
+}
+
+const char *sj_http_token(const sj_http *server)
+{
+    return server->context.login.token;
 }

@@ -31,7 +31,7 @@ ADDR_NO_RANDOMIZE = 0x0040000
 LEAST_SHARE = 0.01
 UNDISTURBED_SQL = "SELECT function_id, avg(duration_ns) AS mean_ns FROM calls WHERE flags & 15 = 0 AND duration_ns IS NOT NULL GROUP BY function_id"
 SQL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000) SELECT sum(abs(i % 97)), count(*) FROM n;"
-PYTHON = "d = {}\nfor i in range(60000): d[i % 500] = d.get(i * 7 % 500, 0) + len(str(i))\nprint(len(d))"
+PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samples", "bench", "dictionary.py")
 
 
 def cost(program, options, build, scratch):
@@ -59,7 +59,7 @@ def error_programs(build):
             ("lua5.4", ["lua5.4", "-e", "local t = {} for i = 1, 100000 do t[i % 1000] = (t[i * 7 % 1000] or 0) + #tostring(i) end"], None),
             ("sqlite3, Debian's", ["sqlite3", ":memory:", SQL], None, "--libs", "--module", "*libsqlite3*"),
             ("perl", ["perl", "-e", "my $s = 0; for my $i (1 .. 200000) { $s += ord(chr($i % 200)) % 7 } print $s"], None),
-            ("python3", ["/usr/bin/python3", "-S", "-c", PYTHON], None),
+            ("python3", ["/usr/bin/python3", "-S", PYTHON], None),
             ("gawk or mawk", ["awk", "BEGIN { for (i = 0; i < 300000; i++) s += length(i % 977); print s }"], None)]
 
 

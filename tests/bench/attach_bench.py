@@ -11,25 +11,11 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "system", "support"))
 from attaching import Target, attach
-from sojourn_testing import Sojourn, check
+from sojourn_testing import SAMPLES, Sojourn, check
 
-# An interpreter with the libraries that many programs of a fleet have loaded.
-SUBJECT = """
-import hashlib, ssl, sqlite3, sys, threading
-def work():
-    state, database = b"", sqlite3.connect(":memory:", check_same_thread=False)
-    while True:
-        state = hashlib.sha256(state).digest()
-        database.execute("SELECT hex(?)", (state,)).fetchone()
-for _ in range(int(sys.argv[1])):
-    threading.Thread(target=work, daemon=True).start()
-for _ in range(int(sys.argv[2])):
-    threading.Thread(target=threading.Event().wait, daemon=True).start()
-print("ready", flush=True)
-sys.stdin.read()
-"""
+SUBJECT = os.path.join(SAMPLES, "bench", "libraries_in_threads.py")
 MODULES = ("python3.11", "libcrypto.so*", "libssl.so*", "libsqlite3.so*", "_*.so")
 
 
@@ -39,7 +25,7 @@ def spread(values, unit=1e6):
 
 
 def measure_stops(sojourn, name, busy, waiting, rounds):
-    target = Target(["/usr/bin/python3.11", "-c", SUBJECT, str(busy), str(waiting)]).ready()
+    target = Target(["/usr/bin/python3.11", SUBJECT, str(busy), str(waiting)]).ready()
     options = ["--for", "30ms", *(word for module in MODULES for word in ("--module", module))]
     summaries = []
     for i in range(rounds + 1):

@@ -10,10 +10,8 @@ import statistics
 import subprocess
 import tempfile
 
-LOOP = """#include <stdlib.h>
-__attribute__((noinline)) int step(int n) { __asm__ volatile("nop;nop;nop;nop;nop;nop"); return n * 3 + 1; }
-int main(int c, char **v) { int s = 0; for (long i = atol(v[1]); i > 0; i--) s = step(s); return s == c; }
-"""
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samples")
+
 
 
 def cpu_of(command, **options):
@@ -42,17 +40,15 @@ def main():
     options = arguments.parse_args()
     sojourn = os.path.join(options.build, "bin", "sojourn")
     with tempfile.TemporaryDirectory() as folder:
-        source, loop = os.path.join(folder, "loop.c"), os.path.join(folder, "loop")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(LOOP)
-        subprocess.run(["gcc", "-O2", "-o", loop, source], check=True)
+        loop = os.path.join(folder, "loop")
+        subprocess.run(["gcc", "-O2", "-o", loop, os.path.join(SAMPLES, "bench", "steps.c")], check=True)
         programs = {"a loop": [loop, "20000000"],
                     "perl, fib(21)": ["perl", "-e", "sub f{my $n=shift;$n<2?$n:f($n-1)+f($n-2)} f(21)"],
                     "perl -e 1": ["perl", "-e", "1"],
                     "/bin/true": ["/bin/true"],
                     "40 programs": ["sh", "-c", "for i in $(seq 20); do perl -e 1; /bin/ls / >&2; done 2>&1"],
                     "40 forks": ["sh", "-c", "for i in $(seq 40); do (:); done"],
-                    "cc1": ["sh", "-c", "echo 'int main(void){return 0;}' | gcc -x c -O2 -S -o - -"]}
+                    "cc1": ["gcc", "-O2", "-S", "-o", "-", os.path.join(SAMPLES, "cli", "nothing.c")]}
         print("| program | plain s CPU | recorded | added | told (probes + hooking + starting) | told / added |")
         print("|---|---|---|---|---|---|")
         for name, command in programs.items():

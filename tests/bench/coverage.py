@@ -22,7 +22,7 @@ import time
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "system"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "system", "support"))
 import callgrind  # noqa: E402
 
 WORKLOADS = os.path.join(HERE, "workloads")

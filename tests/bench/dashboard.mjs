@@ -25,20 +25,29 @@ function report(what, values, unit) {
 
 async function serve(file) {
     const server = spawn(path.join(build, "bin", "sojourn"), ["ui", "--port", "0", "--no-open", file]);
-    const base = await new Promise((resolve, reject) => {
+    const [base, token] = await new Promise((resolve, reject) => {
         let said = "";
         const read = (text) => {
             said += text;
-            const place = /http:\/\/127\.0\.0\.1:\d+\//.exec(said);
+            const place = /(http:\/\/127\.0\.0\.1:\d+\/)#token=([0-9a-f]+) /.exec(said);
             if (place) {
-                resolve(place[0]);
+                resolve(place.slice(1));
             }
         };
         server.stdout.on("data", read);
         server.stderr.on("data", read);
         server.on("exit", () => reject(new Error(said)));
     });
-    return { server, base };
+    return { server, base, token };
+}
+
+const login = (token) => ({ Authorization: `Bearer ${token}` });
+const askAt = async ({ base, token }, address) => (await fetch(new URL(address, base), { headers: login(token) })).json();
+
+async function newContext(browser, token, options) {
+    const context = await browser.newContext(options);
+    await context.addInitScript((text) => location.protocol === "http:" && sessionStorage.setItem("token", text), token);
+    return context;
 }
 
 async function stop({ server }) {
@@ -48,8 +57,8 @@ async function stop({ server }) {
 }
 
 // The scripts and styles that a page loads, as sent.
-async function firstPage(browser, base) {
-    const page = await (await browser.newContext()).newPage();
+async function firstPage(browser, { base, token }) {
+    const page = await (await newContext(browser, token)).newPage();
     const names = [];
     page.on("request", (request) => names.push(path.basename(new URL(request.url()).pathname)));
     await page.goto(base);
@@ -61,11 +70,11 @@ async function firstPage(browser, base) {
     await page.context().close();
 }
 
-async function usable(browser, address, ready) {
-    const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+async function usable(browser, { base, token }, target, ready) {
+    const context = await newContext(browser, token, { viewport: { width: 1440, height: 900 } });
     const page = await context.newPage();
     const start = performance.now();
-    await page.goto(address);
+    await page.goto(new URL(target, base).href);
     await page.waitForFunction(ready, undefined, { polling: "raf" });
     const took = performance.now() - start;
     return { took, page, context };
@@ -135,10 +144,10 @@ with sqlite3.connect(sys.argv[1]) as held:
     many,
 ]);
 const crowd = await serve(many);
-await firstPage(browser, crowd.base);
+await firstPage(browser, crowd);
 const lists = [];
 for (let i = 0; i < ROUNDS; i++) {
-    const { took, context } = await usable(browser, crowd.base, LIST);
+    const { took, context } = await usable(browser, crowd, "/", LIST);
     lists.push(took);
     await context.close();
 }
@@ -146,7 +155,7 @@ report(`list of ${SESSIONS} sessions usable`, lists, "ms");
 await stop(crowd);
 
 const large = await serve(database);
-const answer = await (await fetch(new URL("/api/v1/sql?sql=SELECT session_id, stored_calls FROM sessions ORDER BY stored_calls DESC LIMIT 1", large.base))).json();
+const answer = await askAt(large, "/api/v1/sql?sql=SELECT session_id, stored_calls FROM sessions ORDER BY stored_calls DESC LIMIT 1");
 const [session, calls] = answer.rows[0];
 const paints = [];
 const blank = []; // a picture instead of a page, by turns: what the browser takes for any navigation
@@ -156,10 +165,10 @@ const drawing = [];
 const answers = [];
 const sizes = [];
 for (let i = 0; i < ROUNDS; i++) {
-    const empty = await usable(browser, new URL("/favicon.svg", large.base).href, () => true);
+    const empty = await usable(browser, large, "/favicon.svg", () => true);
     blank.push(empty.took);
     await empty.context.close();
-    const { took, page, context } = await usable(browser, new URL(`/sessions/${session}?view=timeline`, large.base).href, DRAWN);
+    const { took, page, context } = await usable(browser, large, `/sessions/${session}?view=timeline`, DRAWN);
     paints.push(took);
     page.on("requestfinished", async (request) => {
         if (/\/(timeline|calls)\?/.test(request.url())) {
@@ -189,14 +198,14 @@ report("CPU time of the page's main thread for such a frame", drawing, "ms");
 report("answers about the timeline, one zoom or move after the other", answers, "ms");
 report("their size, compressed", sizes, "KiB");
 const [[from, to]] = (
-    await (await fetch(new URL(`/api/v1/sql?sql=SELECT min(first_enter_ns), max(last_leave_ns) FROM streams WHERE session_id=${session}`, large.base))).json()
+    await askAt(large, `/api/v1/sql?sql=SELECT min(first_enter_ns), max(last_leave_ns) FROM streams WHERE session_id=${session}`)
 ).rows;
 async function timeOf(server, sql) {
     const asked = new URL("/api/v1/sql", server.base);
     asked.searchParams.set("sql", sql);
     asked.searchParams.set("ms", "30000");
     const start = performance.now();
-    await (await fetch(asked)).json();
+    await askAt(server, asked);
     return performance.now() - start;
 }
 const all = `SELECT count(*) FROM call_aggregate(${session})`;
@@ -257,8 +266,9 @@ const watched = [];
 for (let i = 0; i < ROUNDS; i++) {
     alone.push(await ingest());
     const abort = new AbortController();
+    const headers = login(readFileSync(path.join(scratch, "lab.db.token"), "utf8").trim());
     const streams = await Promise.all(
-        Array.from({ length: STREAMS }, () => fetch(new URL("/api/v1/events", hub), { signal: abort.signal })),
+        Array.from({ length: STREAMS }, () => fetch(new URL("/api/v1/events", hub), { headers, signal: abort.signal })),
     );
     const drained = streams.map((stream) => stream.text().catch(() => ""));
     watched.push(await ingest());

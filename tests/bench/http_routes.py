@@ -14,9 +14,9 @@ ROUTES = ("sessions", "sessions/{0}", "sessions/{0}/functions", "sessions/{0}/fu
           "sessions/{0}/call-tree", "sessions/{0}/timeline")
 
 
-def ask(connection, path):
+def ask(connection, path, login):
     begin = time.perf_counter()
-    connection.request("GET", path)
+    connection.request("GET", path, headers=login)
     answer = connection.getresponse()
     body = answer.read()
     return answer.status, len(body), (time.perf_counter() - begin) * 1000
@@ -33,12 +33,13 @@ def main():
                               stdout=subprocess.PIPE, text=True)
     try:
         line = server.stdout.readline()
-        port = int(re.search(r":(\d+)", line).group(1))
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        port, token = re.search(r":(\d+)/#token=(\w+)", line).groups()
+        login = {"Authorization": f"Bearer {token}"}
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
         print("| route | status | bytes | best ms | median ms |\n|---|---|---|---|---|")
         for route in ROUTES:
             path = "/api/v1/" + route.format(options.session)
-            rounds = [ask(connection, path) for _ in range(options.rounds)]
+            rounds = [ask(connection, path, login) for _ in range(options.rounds)]
             times = sorted(round[2] for round in rounds)
             print(f"| {path} | {rounds[0][0]} | {rounds[0][1]:,} | {times[0]:.2f} | "
                   f"{times[len(times) // 2]:.2f} |")

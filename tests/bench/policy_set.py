@@ -9,19 +9,9 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system", "support"))
 from attaching import start_attach
-from sojourn_testing import Sojourn
-
-WORK = """
-import json, threading, time
-def work():
-    while True:
-        json.loads(json.dumps({"n": [i * i for i in range(200)]}))
-        time.sleep(0.001)
-threading.Thread(target=work, daemon=True).start()
-work()
-"""
+from sojourn_testing import SAMPLES, Sojourn
 
 
 def change(sojourn, pid, *options):
@@ -43,7 +33,7 @@ def main():
     sojourn = Sojourn(os.path.join(sys.argv[1], "bin"))
     sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
-    target = subprocess.Popen(["/usr/bin/python3.11", "-c", WORK])
+    target = subprocess.Popen(["/usr/bin/python3.11", os.path.join(SAMPLES, "bench", "json_in_threads.py")])
     time.sleep(0.5)
     recorder = start_attach(sojourn, target.pid, sojourn.path("run.db"),
                             ["--profile", "--function", "PyLong_*"])

@@ -23,9 +23,7 @@ from objc_messages import MESSAGES
 SAMPLES = os.path.join(HERE, "..", "samples", "zombies")
 # Sample: its numbers of planted mistakes.
 MISTAKES = {"heap.c": range(1, 20), "kept.cpp": [*range(1, 11), 12, 13], "objects.cpp": range(0, 7)}
-PYTHON = ("import json, re\nfor i in range(6000):\n"
-          " t = json.dumps({'n': [i] * (i % 60), 't': 'x' * (i % 3000)})\n"
-          " json.loads(t); re.sub('[0-9]', 'y', t)\n")
+PYTHON = ["/usr/bin/python3", os.path.join(HERE, "..", "samples", "bench", "json_and_re.py")]
 FENCE = {"LD_PRELOAD": "libefence.so.0.0", "EF_PROTECT_FREE": "1", "EF_ALLOW_MALLOC_0": "1"}
 PATIENCE_S = 30  # a tool that hangs does not find it
 PORT = 17391
@@ -155,7 +153,7 @@ def programs(build, rounds, folder):
     one = Recorder(build, folder, policy(folder, "one", one_in=5000, blocks=512))
     source = os.path.join(build, "subjects", "sqlite-source", "sqlite3.c")
     commands = {"cc1": [word.replace("-O2", "-O0") for word in compiler(build, folder, source)],
-                "python3": ["/usr/bin/python3", "-c", PYTHON.replace("6000", "90000")]}
+                "python3": [*PYTHON, "90000"]}
     return [["program", "plain s", "one in 5000"],
             *(ratios(name, rounds, {"plain": lambda command=command: usage(command)[0],
                                     "one": lambda command=command: one.run(command)[0]})
@@ -169,7 +167,7 @@ def every(build, rounds, folder):
     protection = Recorder(build, folder, document,
                           [os.path.join(build, "tests", "samples", "zombies", "gcc-O2", "no_guards")])
     source = os.path.join(build, "subjects", "lua-source", "src", "lparser.c")
-    commands = {"cc1": compiler(build, folder, source), "python3": ["/usr/bin/python3", "-c", PYTHON]}
+    commands = {"cc1": compiler(build, folder, source), "python3": [*PYTHON, "6000"]}
     return [["program", "plain s", "every block", "every block by protection"],
             *(ratios(name, rounds, {"plain": lambda command=command: usage(command)[0],
                                     "every": lambda command=command: regions.run(command)[0],

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+import programs
 import reach
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -50,9 +51,13 @@ def tool(*names):
 
 
 def check_format(_build):
-    files = tracked(".c", ".h", ".cpp")
+    """Of each source that changed, and of all when the rules of the layout did."""
+    changed = changed_files()
+    everything = changed is None or ".clang-format" in changed
+    files = [name for name in tracked(".c", ".h", ".cpp") if everything or name in changed]
+    print(f"{len(files)} files")
     done = subprocess.run([tool("clang-format", "clang-format-14"), "--dry-run", "-Werror", *files],
-                          cwd=ROOT, capture_output=True, text=True)
+                          cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     fail(done.stderr.splitlines()[:60] if done.returncode else [])
 
 
@@ -232,6 +237,18 @@ def check_places(_build):
             with open(os.path.join(ROOT, name), encoding="utf-8") as file:
                 problems += place_problems(name, file)
     fail(problems)
+
+
+def check_programs(_build):
+    """Programs of tests stand in tests/samples, but for those that a test puts together."""
+    texts = {}
+    for name in tracked(".py", ".sh", ".mjs"):
+        if name.startswith("tests/") and not name.startswith(("tests/lint/", "tests/samples/")):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+    found = {name: programs.program_problems(name, text) for name, text in texts.items()}
+    fail([problem for name, problems in found.items() if name not in programs.GENERATED for problem in problems] +
+         [f"{name}: in GENERATED, but without a program" for name in programs.GENERATED if not found.get(name)])
 
 
 def check_rooms(_build, root=ROOT):

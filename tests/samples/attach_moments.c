@@ -13,6 +13,8 @@
  *      what has been initialised and how many of its import slots lead to no module
  *   c  the same, DELAY microseconds after the agent has given its memory back
  *   p  goes over the list of modules, and stays in that
+ *   e  ends the process, which takes a while, when the agent has given its memory back
+ *   t  outlives the first thread
  *   g  a thread that stays goes on, except for l
  * It says "there" when it stays and "done" when it has come through. To know where it is, it takes
  * single steps: the trap flag raises SIGTRAP after each instruction. */
@@ -31,7 +33,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16, DEEP = 9000, LIFETIME_S = 900 };
+enum { TRAP_FLAG = 0x100, HEAD_BYTES = 16, DEEP = 9000, LIFETIME_S = 900, ENDS_WITH = 7 };
+
+#define BALLAST_BYTES ((size_t)256 << 20)
 
 typedef enum step_goal { GOAL_NONE, GOAL_CALL, GOAL_ENTRY } step_goal;
 
@@ -50,6 +54,7 @@ static __thread volatile bool waits_in_fork;
 static const char *module;
 static const char *waiting;
 static unsigned delay_us;
+static pthread_t first;
 
 void moment_wait(void);
 int wait_deep(int level);
@@ -111,6 +116,9 @@ static void read_orders(void)
             atomic_store(&is_unsafe, false);
         }
         (void)!write(order == 'g' ? goes_on[1] : orders[1], &order, 1);
+        if (order == 't') {
+            pthread_exit(NULL);
+        }
         if (order == 'u' || order == 'h') {
             atomic_store(&is_unsafe, true);
             raise(SIGUSR1);
@@ -287,6 +295,24 @@ static int stay_in_list(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
+/* The kernel gives its memory back when the process has none any more, and still runs. */
+static void end_late(void)
+{
+    (void)mmap(NULL, BALLAST_BYTES, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    say("there\n");
+    await_giving_back();
+    _exit(ENDS_WITH);
+}
+
+static void outlive_first(void)
+{
+    pthread_join(first, NULL);
+    say("there\n");
+    read_orders();
+    _exit(total != 0 ? 0 : 1);
+}
+
 static void obey(char order)
 {
     find_agent();
@@ -306,6 +332,12 @@ static void obey(char order)
         break;
     case 'w':
         load_waiting();
+        break;
+    case 'e':
+        end_late();
+        break;
+    case 't':
+        outlive_first();
         break;
     case 'p':
         (void)dl_iterate_phdr(stay_in_list, NULL);
@@ -352,6 +384,7 @@ int main(int argc, char **argv)
     module = argc > 1 ? argv[1] : NULL;
     waiting = argc > 2 ? argv[2] : NULL;
     delay_us = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+    first = pthread_self();
     alarm(LIFETIME_S);
     if (pipe(orders) != 0 || pipe(goes_on) != 0 || sigaction(SIGTRAP, &action, NULL) != 0 ||
         signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGUSR1, stay_unsafe) == SIG_ERR ||

@@ -1,12 +1,16 @@
 /* Children that a process makes in ways of its own. forks WAY; the child calls in_child CALLS times
  * and ends with 4, the parent prints with what it has ended. In ways that libc's fork handlers do
  * not see, the parent calls in_parent CALLS times meanwhile. "run" runs the program itself in all
- * ways, "become" in its own process: that calls leaf CALLS times. */
+ * ways, "become" in its own process: that calls leaf CALLS times. "past" runs the program by a bare
+ * instruction: first one that lives until nobody records its process any more, then one that ends
+ * at once. "become-past PATH" becomes the first, by another path. "wait" says "ready", does as
+ * "run" and "past" once it is told to, and ends when told again. */
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CALLS = 1000, CHILD_STATUS = 4, RUN_FAILED = 99, PATIENCE_S = 60 };
+enum { CALLS = 1000, CHILD_STATUS = 4, RUN_FAILED = 99, PATIENCE_S = 60, PATH_BYTES = 512 };
 
 static sem_t is_held;
 static sem_t may_end;
@@ -141,9 +145,54 @@ static pid_t fork_by_instruction(void)
 #endif
 }
 
+/* Past libc. Returns only if it fails. */
+static void execute_by_instruction(const char *path, char **arguments, char **environment)
+{
+#if defined(__x86_64__)
+    long result = SYS_execve;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(path), "S"(arguments), "d"(environment)
+                     : "rcx", "r11", "memory");
+#else
+    (void)syscall(SYS_execve, path, arguments, environment);
+#endif
+}
+
+/* Finds the file through which the process is recorded. */
+static void find_arena(char path[PATH_BYTES])
+{
+    char line[PATH_BYTES + 128];
+    FILE *maps = fopen("/proc/self/maps", "re");
+    path[0] = '\0';
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        char *begin = strchr(line, '/');
+        char *end = strstr(line, ".arena\n");
+        if (begin != NULL && end != NULL) {
+            end[strlen(".arena")] = '\0';
+            (void)snprintf(path, PATH_BYTES, "%s", begin);
+        }
+    }
+    if (maps != NULL) {
+        (void)fclose(maps);
+    }
+}
+
+/* Waits until the recorder has let the process of this file go. */
+static void wait_until_left(const char *arena)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    (void)alarm(PATIENCE_S);
+    while (arena[0] != '\0' && access(arena, F_OK) == 0) {
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)alarm(0);
+}
+
 /* What runs another program: this one, which then calls leaf. */
 static void run(const char *how, char **arguments)
 {
+    char *path = arguments[1] != NULL && arguments[2] != NULL ? arguments[2] : arguments[0];
     char *own[] = {arguments[0], "leaf", NULL};
     char *environment[] = {"A=1", NULL};
     const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -157,6 +206,29 @@ static void run(const char *how, char **arguments)
         (void)syscall(SYS_execveat, file, "", own, environment, AT_EMPTY_PATH);
     } else if (strcmp(how, "syscall-execve") == 0) {
         (void)syscall(SYS_execve, arguments[0], own, environment);
+    } else if (strcmp(how, "instruction") == 0) {
+        char arena[PATH_BYTES];
+        char *waiting[] = {arguments[0], "leaf", arena, NULL};
+        find_arena(arena);
+        execute_by_instruction(path, waiting, environment);
+    } else if (strcmp(how, "short-instruction") == 0) {
+        execute_by_instruction(arguments[0], own, environment);
+    } else if (strcmp(how, "spawn") == 0) {
+        pid_t child = 0;
+        int status = 0;
+        (void)posix_spawn(&child, arguments[0], NULL, NULL, own, environment);
+        (void)waitpid(child, &status, 0);
+        _exit(WEXITSTATUS(status));
+    } else if (strcmp(how, "vfork") == 0) {
+        int status = 0;
+        const pid_t child = vfork();
+        if (child == 0) {
+            (void)execve("/there is no program", own, environment);
+            (void)execve(arguments[0], own, environment);
+            _exit(RUN_FAILED);
+        }
+        (void)waitpid(child, &status, 0);
+        _exit(WEXITSTATUS(status));
     } else if (strcmp(how, "memfd") == 0) {
         struct stat status;
         const int memory = memfd_create("forks", 0);
@@ -170,8 +242,11 @@ static void run(const char *how, char **arguments)
 }
 
 /* The program that is run, with no trace of ours in its environment. */
-static int be_run(void)
+static int be_run(const char *arena)
 {
+    if (arena != NULL) {
+        wait_until_left(arena);
+    }
     volatile long sum = 0;
     for (char **entry = environ; *entry != NULL; entry++) {
         if (strstr(*entry, "PRELOAD") != NULL || strstr(*entry, "SOJOURN") != NULL) {
@@ -186,9 +261,9 @@ static int be_run(void)
 
 static void run_in_children(char **arguments)
 {
-    static const char *const hows[] = {
-        "fexecve",        "execveat", "execveat-path", "syscall-execveat",
-        "syscall-execve", "memfd",    "execve"};
+    static const char *const hows[] = {"fexecve",          "execveat",       "execveat-path",
+                                       "syscall-execveat", "syscall-execve", "memfd",
+                                       "execve",           "spawn",          "vfork"};
     for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
         const pid_t child = fork();
         if (child == 0) {
@@ -196,6 +271,43 @@ static void run_in_children(char **arguments)
         }
         wait_for(child);
     }
+}
+
+/* The parent of a child that it has not waited for can still be asked how that ended. */
+static void run_past_libc(char **arguments)
+{
+    char arena[PATH_BYTES];
+    int pipe_ends[2];
+    pid_t child = fork();
+    if (child == 0) {
+        run("instruction", arguments);
+    }
+    wait_for(child);
+    (void)!pipe(pipe_ends);
+    child = fork();
+    if (child == 0) {
+        find_arena(arena);
+        (void)!write(pipe_ends[1], arena, sizeof(arena));
+        run("short-instruction", arguments);
+    }
+    siginfo_t info;
+    (void)!read(pipe_ends[0], arena, sizeof(arena));
+    (void)close(pipe_ends[0]);
+    (void)close(pipe_ends[1]);
+    (void)waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
+    wait_until_left(arena);
+    wait_for(child);
+}
+
+static void run_when_told(char **arguments)
+{
+    puts("ready");
+    (void)fflush(stdout);
+    (void)getchar();
+    run_in_children(arguments);
+    run_past_libc(arguments);
+    (void)fflush(stdout);
+    (void)getchar();
 }
 
 int main(int count, char **arguments)
@@ -210,9 +322,15 @@ int main(int count, char **arguments)
     } else if (strcmp(way, "instruction") == 0) {
         fork_unseen(fork_by_instruction);
     } else if (strcmp(way, "leaf") == 0) {
-        return be_run();
+        return be_run(count > 2 ? arguments[2] : NULL);
     } else if (strcmp(way, "run") == 0) {
         run_in_children(arguments);
+    } else if (strcmp(way, "wait") == 0) {
+        run_when_told(arguments);
+    } else if (strcmp(way, "past") == 0) {
+        run_past_libc(arguments);
+    } else if (strcmp(way, "become-past") == 0) {
+        run("instruction", arguments);
     } else if (strcmp(way, "become") == 0) {
         run("execve", arguments);
     }

@@ -23,6 +23,7 @@ extern const char __executable_start[];
 extern const char etext[];
 
 enum { CALLS = 80, FRAMES = 40, TRAP_FLAG = 0x100, STACK_BYTES = 65536 };
+enum { RESTORER_FLAG = 0x04000000 }; /* which C libraries add to an action, and show */
 
 static volatile long steps, outside, cut;
 static volatile int *page;
@@ -100,7 +101,7 @@ static void set_action(int number, void (*handler)(int, siginfo_t *, void *), in
     struct sigaction old;
     sigaction(number, &action, NULL);
     sigaction(number, NULL, &old);
-    if (old.sa_sigaction != handler || (old.sa_flags & 0xffff) != (action.sa_flags & 0xffff)) {
+    if (old.sa_sigaction != handler || old.sa_flags != (action.sa_flags | RESTORER_FLAG)) {
         puts("another action");
     }
 }
@@ -116,7 +117,7 @@ static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
         unsigned long flags;
         const void *restorer;
         unsigned long mask;
-    } action = {function, SA_SIGINFO | 0x04000000, own_restorer, 0};
+    } action = {function, SA_SIGINFO | RESTORER_FLAG, own_restorer, 0};
     syscall(SYS_rt_sigaction, number, &action, NULL, sizeof(action.mask));
 }
 
@@ -210,7 +211,7 @@ static void run_faults(void)
     printf("reset %d", load(NULL));
     struct sigaction now;
     sigaction(SIGSEGV, NULL, &now);
-    printf(" %d\n", now.sa_handler == SIG_DFL);
+    printf(" %d\n", now.sa_handler == SIG_DFL && (now.sa_flags & (int)SA_RESETHAND) != 0);
 }
 
 static volatile sig_atomic_t is_over;

@@ -27,6 +27,7 @@ const TABS = isLong ? 12 : 7; // a browser opens six connections to a server
 let server;
 let answers;
 let base;
+let token;
 let browser;
 const foreign = [];
 const problems = [];
@@ -49,7 +50,7 @@ before(async () => {
         { stdio: ["pipe", "pipe", "inherit"] },
     );
     answers = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
-    base = (await answers.next()).value;
+    [base, token] = (await answers.next()).value.split("#token=");
     assert.match(base, /^http:\/\/127\.0\.0\.1:\d+\/$/);
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
@@ -68,11 +69,14 @@ after(async () => {
 });
 
 // `expects`: errors that the test wants the browser to log; any other is a problem.
+async function newContext(options) {
+    const context = await browser.newContext(options);
+    await context.addInitScript((text) => sessionStorage.setItem("token", text), token);
+    return context;
+}
+
 async function openPage(target, { expects, ...options } = {}) {
-    const context = await browser.newContext({
-        viewport: { width: 1440, height: 900 },
-        ...options,
-    });
+    const context = await newContext({ viewport: { width: 1440, height: 900 }, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(120000);
     page.on("request", (request) => {
@@ -404,7 +408,7 @@ test("many tabs of one browser are live and answered: they share one stream", as
 });
 
 test("a page whose stream is refused shows its data", async () => {
-    const context = await browser.newContext();
+    const context = await newContext();
     await context.addInitScript(() => {
         delete window.SharedWorker;
     });

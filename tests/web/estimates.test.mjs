@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, saveOne, sql, start, stop, texts,
+    ask, base, change, checkPanel, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, saveOne, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const ADAPTIVE = 1;
@@ -270,7 +270,7 @@ test("the timeline marks calls, their callers and callees, and the sums of an ar
 });
 
 test("the API marks self times of functions and paths, and a bar of many calls as any of them is", async () => {
-    const of = async (path) => (await fetch(new URL(`/api/v1/sessions/${ADAPTIVE}/${path}`, base))).json();
+    const of = async (path) => (await ask(`/api/v1/sessions/${ADAPTIVE}/${path}`)).json();
     const { items } = await of("functions");
     assert.ok(items.length > 5);
     items.forEach((row) => assert.equal(row.is_self_estimate, isSelfEstimate(row.name), row.name));

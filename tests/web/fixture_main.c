@@ -2,9 +2,9 @@
  *
  *   web_fixture FILE EXTRA_FUNCTIONS
  *
- * prints the URL, then obeys one line at a time on standard input ("add COMMAND", "grow CALLS":
- * session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the end of the
- * input. */
+ * prints the URL with the token, then obeys one line at a time on standard input ("add COMMAND",
+ * "grow CALLS": session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the
+ * end of the input. */
 #include "collector-server/http/http.h"
 #include "tests/collector-server/http/fixture.h"
 
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    printf("%s\n", sj_http_url(server));
+    printf("%s#token=%s\n", sj_http_url(server), sj_http_token(server));
     fflush(stdout);
     char line[2048];
     while (fgets(line, sizeof(line), stdin) != NULL) {

@@ -47,19 +47,11 @@ after(async () => {
     await stop();
 });
 
-async function signedIn(target) {
-    const page = await openPage(target);
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
-    return page;
-}
-
 const runs = (page) => rowsOf(page, "Preparations and recordings, latest first");
 
 test("an app of a device is prepared, started and recorded by clicks, and its file comes here", async () => {
     const { compact, duration } = format;
-    const page = await signedIn("/fleet");
+    const page = await openPage("/fleet");
     await page.getByRole("button", { name: "phone7" }).click();
     await page.waitForURL(/device=\d+/);
     await page.getByRole("button", { name: "Ask for its apps" }).click();
@@ -76,7 +68,7 @@ test("an app of a device is prepared, started and recorded by clicks, and its fi
     await runs(page).filter({ hasText: "prepare" }).filter({ hasText: "done" }).waitFor();
     await page.getByRole("button", { name: "Record words" }).click();
     const recorded = runs(page).filter({ hasText: "record" });
-    const file = recorded.getByRole("link", { name: /^file, / });
+    const file = recorded.getByRole("button", { name: /^file, / });
     await file.waitFor();
     const [command] = await sql("SELECT result, file_bytes FROM commands WHERE kind = 'record'");
     const { at, session } = JSON.parse(command.result);
@@ -124,7 +116,7 @@ test("the table of devices says what a device says, and what the collector knows
 test("what fails says in which step, and starts nothing", async () => {
     const before = await sql("SELECT count(*) AS n FROM sessions");
     const [{ device_id: device }] = await sql("SELECT device_id FROM devices WHERE name = 'phone7'");
-    const page = await signedIn(`/fleet?device=${device}`);
+    const page = await openPage(`/fleet?device=${device}`);
     await page.getByRole("button", { name: "Record gone" }).click();
     const failed = runs(page).filter({ hasText: /^gonerecord/ });
     await failed.getByText("failed", { exact: true }).waitFor();

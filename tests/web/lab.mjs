@@ -24,10 +24,12 @@ export const output = environment("SJ_WEB_OUTPUT");
 export const require = createRequire(path.join(environment("SJ_WEB_PACKAGES"), "package.json"));
 export const database = path.join(output, "lab.db");
 export const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+export const OTHER_SITE = "other.example"; // the browser finds it on this machine
 export const foreign = []; // requests to other servers
 export const problems = []; // errors in the pages' consoles
 
 export let base; // address of the server
+export let token; // what requests to it have to show
 export let format; // the dashboard's own: what a number looks like
 let server;
 let log = "";
@@ -71,12 +73,12 @@ function collector(address) {
 // that listens at an address.
 export async function start(what = `ipc://${output}/s.ipc`) {
     server = spawn(...(Array.isArray(what) ? what : collector(what)));
-    base = await new Promise((resolve, reject) => {
+    [base, token] = await new Promise((resolve, reject) => {
         const take = (text) => {
             log += text;
-            const place = /(http:\/\/127\.0\.0\.1:\d+\/)/.exec(log);
+            const place = /(http:\/\/127\.0\.0\.1:\d+\/)(?:#token=([0-9a-f]+) )?.*\n/.exec(log);
             if (place) {
-                resolve(place[1]);
+                resolve([place[1], place[2] ?? readFileSync(`${database}.token`, "utf8").trim()]);
             }
         };
         server.stderr.on("data", take);
@@ -87,7 +89,7 @@ export async function start(what = `ipc://${output}/s.ipc`) {
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
         executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shell",
-        args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu"],
+        args: ["--no-sandbox", "--disable-gpu", "--in-process-gpu", `--host-resolver-rules=MAP ${OTHER_SITE} 127.0.0.1`],
     });
 }
 
@@ -101,6 +103,9 @@ export async function stop() {
     }
 }
 
+// ask asks the server as the dashboard does.
+export const ask = (address) => fetch(new URL(address, base), { headers: { Authorization: `Bearer ${token}` } });
+
 export async function sql(statement, values = {}) {
     const address = new URL("/api/v1/sql", base);
     address.searchParams.set("sql", statement);
@@ -108,7 +113,7 @@ export async function sql(statement, values = {}) {
     for (const [name, value] of Object.entries(values)) {
         address.searchParams.set(`p.${name}`, value);
     }
-    const answer = await (await fetch(address)).json();
+    const answer = await (await ask(address)).json();
     assert.equal(answer.error, undefined, answer.error);
     return answer.rows.map((row) =>
         Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])),
@@ -130,8 +135,16 @@ export async function slowCall(session) {
     return call;
 }
 
-function newContext(options) {
+export function newStranger(options) {
     return browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
+}
+
+// newContext is a browser whose user has signed in at the server in each tab.
+export async function newContext(options) {
+    const context = await newStranger(options);
+    const give = ([place, text]) => location.origin === place && sessionStorage.setItem("token", text);
+    await context.addInitScript(give, [new URL(base).origin, token]);
+    return context;
 }
 
 // openPage opens a page of the server, or of a file. Pages that ask for nothing of their own share a context, and so

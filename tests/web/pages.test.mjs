@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, checkSums, clean, comesTo, database, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
+    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop, texts,
 } from "./lab.mjs";
 
 const VALUED = 1;
@@ -374,7 +374,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.close();
 });
 
-test("the fleet page shows devices and takes commands from those who sign in", async () => {
+test("the fleet page shows devices and takes commands", async () => {
     const page = await openPage("/fleet", { expects: /status of 4/ });
     const devices = rowsOf(page, "Devices");
     await devices.first().waitFor();
@@ -383,14 +383,6 @@ test("the fleet page shows devices and takes commands from those who sign in", a
     assert.equal(shown.length, wanted.length);
     assert.equal(shown[0][0], wanted[0].name);
     assert.equal(shown[0][4], wanted[0].agent_version || "–");
-    await page.getByText("lab.db.token", { exact: true }).first().waitFor(); // where the token is
-    await page.getByLabel("The token of this server").fill("guess");
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("button", { name: "Give it" }).click();
-    await page.getByLabel("Give a command").getByText(/Bearer TOKEN.*missing or wrong/).waitFor();
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
     await page.getByLabel(/^Command for/).selectOption("policy");
     await page.getByLabel("Its arguments, JSON").fill('{"policy": {"policy": 1, "name": "x", "no_such_key": 1}}');
     await page.getByRole("button", { name: "Give it" }).click();

@@ -271,9 +271,6 @@ test("coverage counts functions by module and function, and what only one set en
 
 test("a policy is checked by the server as it is written", async () => {
     const page = await openPage("/fleet", { expects: /status of 400/ });
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
     await page.getByText("Write a policy").click();
     await page.getByText("Good: fresh, mode trace, version 1.").waitFor();
     const text = page.getByLabel("Policy for all devices");
@@ -307,9 +304,6 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.goto(new URL("/?since=2020-01-01&until=2020-01-02", base).href);
     await page.getByText("No session matches.").waitFor();
     await page.goto(base);
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
     await page.getByLabel("Tick whole, session 1").check();
     const actions = page.getByRole("group", { name: "What to do with the ticked sessions" });
     await actions.getByLabel("Tag", { exact: true }).fill("rack=7");
@@ -364,9 +358,6 @@ test("tracks of several processes stand one below the other, each with its proce
 
 test("notes are written on a session and on a time, seen on the timeline, and taken back", async () => {
     const page = await openPage(`/sessions/${WHOLE}?view=timeline&area=1000-900000`);
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
     const field = page.getByRole("textbox", { name: "Note" });
     await field.fill("here it <b>stalls</b>");
     await page.getByRole("button", { name: "Write" }).click();
@@ -390,9 +381,6 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     assert.equal(run.status, 0);
     // 404: how far an import is that has just ended
     const page = await openPage("/", { expects: /status of 40[04]/ });
-    const token = readFileSync(`${database}.token`, "utf8").trim();
-    await page.evaluate((text) => sessionStorage.setItem("token", text), token);
-    await page.reload();
     await page.getByText("Import", { exact: true }).click();
     let copy; // goes on when the page has said how far it is
     const held = new Promise((resolve) => (copy = resolve));
@@ -434,7 +422,7 @@ test("a session is downloaded for other tools", async () => {
     const page = await openPage(`/sessions/${WHOLE}`);
     await page.getByText("Export", { exact: true }).click();
     const take = async (name) => {
-        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name }).click()]);
+        const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
         return readFileSync(await download.path(), "utf8");
     };
     const trace = JSON.parse(await take(/^trace events/));

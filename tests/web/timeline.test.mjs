@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-    base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop,
+    ask, base, change, checkPanel, checkSums, clean, comesTo, foreign, format, openPage, openTwin, problems, record, rowsOf, slowCall, sql, start, stop,
     texts,
 } from "./lab.mjs";
 
@@ -72,7 +72,7 @@ test("merged bars say how many calls they hold, and all add up to those recorded
     let sum = 0;
     for (const { stream_id: stream } of streams) {
         const address = new URL(`/api/v1/sessions/${VALUED}/calls?stream=${stream}&width=50`, base);
-        const answer = await (await fetch(address)).json();
+        const answer = await (await ask(address)).json();
         assert.ok(answer.rows.length < 50 * 12 + 300, String(answer.rows.length));
         sum += answer.rows.reduce((before, row) => before + row[8], 0);
     }

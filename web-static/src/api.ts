@@ -1,6 +1,8 @@
 // The collector's JSON API (collector-server/http/openapi.json). Ids are strings: they pass 2^53.
 
 import type { Answers, Schemas } from "./api_types"; // made of it when the dashboard is built
+import { parse } from "./parse";
+import { bearer, refuse, token } from "./token";
 
 type Rows<Path extends keyof Answers> = Answers[Path] extends { items: (infer Row)[] } ? Row : never;
 
@@ -28,24 +30,22 @@ export type UnhookedRow = Rows<"get /api/v1/sessions/{id}/unhooked">;
 
 type Parameters = Record<string, string | number | undefined>;
 
-const NAME_LENGTH_MAX = 400;
-
-// parse reads what the server sends. Names come from traced programs: characters that turn the
-// direction of text around are spelled out, and what no page has room for is cut, with its length.
-export function parse(text: string) {
-    const inert = text.replace(
-        /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-        (letter) => `⟨U+${letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`,
-    );
-    const isLong = new RegExp(`[^"]{${NAME_LENGTH_MAX}}`).test(inert);
-    return JSON.parse(inert, isLong ? shortened : undefined);
+// ask sends a request with this tab's token. Where the server wants one, or another, the page asks its user.
+async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+    const shown = token.value;
+    const response = await fetch(`/api/v1/${path}`, { ...init, headers: { ...init.headers, ...bearer(shown) } });
+    if (response.status === 401) {
+        refuse(shown);
+    }
+    return response;
 }
 
-function shortened(key: string, value: unknown): unknown {
-    const isText = ["sql", "document", "status", "tags", "result"].includes(key); // to be edited, not a name
-    return typeof value === "string" && value.length > NAME_LENGTH_MAX && !isText
-        ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
-        : value;
+async function read<T>(response: Response): Promise<T> {
+    const body = parse(await response.text());
+    if (!response.ok) {
+        throw new Error(body.error ?? `the server answered ${response.status}`);
+    }
+    return body as T;
 }
 
 async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
@@ -56,13 +56,17 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
         }
     }
     const text = query.toString();
-    const url = `/api/v1/${path}${text ? `?${text}` : ""}`;
-    const response = await fetch(url, signal ? { signal } : {});
-    const body = parse(await response.text());
+    return read<T>(await ask(`${path}${text ? `?${text}` : ""}`, signal ? { signal } : {}));
+}
+
+// fetchFile brings a file that a link cannot: a browser sends no token with a link.
+export async function fetchFile(path: string): Promise<{ name: string; content: Blob }> {
+    const response = await ask(path);
     if (!response.ok) {
-        throw new Error(body.error ?? `the server answered ${response.status}`);
+        return read(response);
     }
-    return body as T;
+    const name = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1] ?? "download";
+    return { name, content: await response.blob() };
 }
 
 export type SqlAnswer = Answers["get /api/v1/sql"]; // integers beyond 2^53 are decimal strings
@@ -121,23 +125,9 @@ export interface CommandRequest {
     arguments: unknown;
 }
 
-// token is the collector's, where somebody signed in in this tab.
-export function token(): string {
-    return sessionStorage.getItem("token") ?? "";
-}
-
 async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
-    const response = await fetch(`/api/v1/${path}`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json", Authorization: `Bearer ${token()}` },
-        body: JSON.stringify(body),
-        ...(signal ? { signal } : {}),
-    });
-    const answer = parse(await response.text());
-    if (!response.ok) {
-        throw new Error(answer.error ?? `the server answered ${response.status}`);
-    }
-    return answer as T;
+    const headers = { "Content-Type": "application/json" };
+    return read<T>(await ask(path, { method: "POST", headers, body: JSON.stringify(body), ...(signal ? { signal } : {}) }));
 }
 
 export type Health = Answers["get /api/v1/health"];

@@ -3,7 +3,9 @@ import { useEffect } from "preact/hooks";
 import { handleKey } from "./keys";
 import { followLink, route } from "./router";
 import { applyTheme, listen, paletteOpen } from "./store";
+import { isRefused, isTokenKnown } from "./token";
 import { lazy } from "./widgets/lazy";
+import { SignInPage } from "./widgets/sign_in";
 import { SessionPage } from "./pages/session";
 import { SessionsPage } from "./pages/sessions";
 import { Header } from "./widgets/header";
@@ -51,7 +53,7 @@ function App() {
             </a>
             <Header />
             <main id="main" tabIndex={-1}>
-                <Page />
+                {isRefused.value ? <SignInPage /> : isTokenKnown.value ? <Page /> : null}
             </main>
             <Help />
             {paletteOpen.value ? <Palette /> : null}
@@ -59,6 +61,36 @@ function App() {
     );
 }
 
-applyTheme();
-listen();
-render(<App />, document.getElementById("app")!);
+// A page of another site has led here, which may be any address: nothing is asked until the user wants it.
+function Foreign() {
+    return (
+        <main class="card panel" id="main">
+            <h1>A page of another site has opened this one</h1>
+            <p>
+                It may have chosen what is shown, and what is computed for that.{" "}
+                <a href={location.pathname + location.search}>Show {location.pathname + location.search}</a>
+            </p>
+        </main>
+    );
+}
+
+// The server says so (reply.h).
+function isForeign(): boolean {
+    const [visit] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+    return visit?.serverTiming?.some(({ name }) => name === "foreign") ?? false;
+}
+
+function start(): void {
+    applyTheme();
+    if (location.hash.startsWith("#token=")) {
+        return; // it is being loaded again (first_paint.ts)
+    }
+    if (isForeign()) {
+        render(<Foreign />, document.getElementById("app")!);
+        return;
+    }
+    listen();
+    render(<App />, document.getElementById("app")!);
+}
+
+start();

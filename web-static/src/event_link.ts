@@ -1,25 +1,63 @@
-// The connection to /api/v1/events.
+// The connection to /api/v1/events. EventSource sends no header with the token, so the stream is read here.
 
 export interface Notice {
-    kind: "open" | "closed" | "sessions" | "resync";
-    data: string; // of "sessions": the server's JSON
+    kind: "open" | "closed" | "refused" | "sessions" | "resync";
+    data: string; // of "sessions": the server's JSON; of "refused": the token
 }
 
-const RETRY_MS = 5000;
+const BROKEN_MS = 2000;
+const BUSY_MS = 5000; // too many streams
 
-// openLink keeps a stream open. EventSource reconnects by itself after a broken connection, but not
-// after a refusal (too many streams): then a new one is opened some seconds later.
-export function openLink(take: (notice: Notice) => void): void {
-    const events = new EventSource("/api/v1/events");
-    events.addEventListener("open", () => take({ kind: "open", data: "" }));
-    events.addEventListener("error", () => {
-        take({ kind: "closed", data: "" });
-        if (events.readyState === EventSource.CLOSED) {
-            setTimeout(() => openLink(take), RETRY_MS);
+// noticesOf reads what the server has said: whole events, each ended by an empty line.
+function noticesOf(text: string): Notice[] {
+    return text.split("\n\n").flatMap((event) => {
+        const kind = /^event: (sessions|resync)$/m.exec(event)?.[1] as Notice["kind"] | undefined;
+        return kind ? [{ kind, data: /^data: (.*)$/m.exec(event)?.[1] ?? "" }] : [];
+    });
+}
+
+async function follow(answer: Response, take: (notice: Notice) => void): Promise<void> {
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) {
+            return;
         }
-    });
-    events.addEventListener("sessions", (event) => {
-        take({ kind: "sessions", data: (event as MessageEvent<string>).data });
-    });
-    events.addEventListener("resync", () => take({ kind: "resync", data: "" }));
+        text += value;
+        const end = text.lastIndexOf("\n\n");
+        if (end >= 0) {
+            noticesOf(text.slice(0, end)).forEach(take);
+            text = text.slice(end + 2);
+        }
+    }
+}
+
+// openLink keeps a stream open until the returned function is called or the server refuses the token.
+export function openLink(token: string, take: (notice: Notice) => void): () => void {
+    const ending = new AbortController();
+    const headers = token === "" ? undefined : { Authorization: `Bearer ${token}` };
+    const tell = (notice: Notice) => ending.signal.aborted || take(notice);
+    const keep = async () => {
+        let again = BROKEN_MS;
+        try {
+            const answer = await fetch("/api/v1/events", { ...(headers && { headers }), signal: ending.signal, cache: "no-store" });
+            if (answer.status === 401) {
+                tell({ kind: "refused", data: token });
+                return;
+            }
+            if (answer.ok) {
+                tell({ kind: "open", data: "" });
+                await follow(answer, tell);
+            } else {
+                again = BUSY_MS;
+            }
+        } catch {
+            // broken: below
+        }
+        tell({ kind: "closed", data: "" });
+        setTimeout(() => ending.signal.aborted || void keep(), again);
+    };
+    void keep();
+    return () => ending.abort();
 }

@@ -1,11 +1,11 @@
 // A session or a part of it as one page that needs no server. Its data stands in the page.
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { parse } from "./api";
 import { isUntimed } from "./estimates";
 import { bytes, compact, count, counted, dateTime, duration, estimated, estimateHint, fileName, percent } from "./format";
 import { waitsText } from "./waits";
 import type { OneFile, OnePanel } from "./one_file_data";
+import { parse } from "./parse";
 import { type FlameRow, framesOfPaths, widthOf } from "./pages/flame_tree";
 import { Flame } from "./widgets/flame";
 import { EstimatesNote, StatePill, Tile, Time } from "./widgets/small";

@@ -1,8 +1,11 @@
 // What outlives a page: the sessions, the connection to the server, the theme.
 import { computed, effect, signal } from "@preact/signals";
-import { api, parse, type Session, type SessionPage } from "./api";
+import { api, type Session, type SessionPage } from "./api";
 import { type Notice, openLink } from "./event_link";
+import type { Said, Told } from "./events_worker";
+import { parse } from "./parse";
 import { route } from "./router";
+import { isTokenKnown, signIn, token } from "./token";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -156,7 +159,7 @@ function reloadList(): void {
 function take(notice: Notice): void {
     if (notice.kind === "sessions") {
         adopt((parse(notice.data) as { items: Session[] }).items);
-    } else if (notice.kind === "closed") {
+    } else if (notice.kind === "closed" || notice.kind === "refused") {
         connected.value = false;
         missedEvents = true;
     } else if (notice.kind === "resync" || (missedEvents && isFollowing.value)) {
@@ -177,21 +180,44 @@ let missedEvents = true; // what is shown may be older than the stream
 
 declare const EVENTS_WORKER: string; // its address; build.mjs puts it in
 
+function hear(told: Told): void {
+    if (told.kind !== "token") {
+        take(told);
+        return;
+    }
+    if (told.data !== "" && token.value === "") {
+        signIn(told.data);
+    }
+    isTokenKnown.value = true;
+}
+
+function listenAlone(): void {
+    isTokenKnown.value = true;
+    effect(() => openLink(token.value, take));
+}
+
 // listen follows the server's events through the worker that all tabs share, or by a stream of its
-// own where the browser has no such workers. The pages' data never waits for it.
+// own where the browser has no such workers. The pages' data waits for it only in a tab without a token.
 export function listen(): void {
     if (typeof SharedWorker === "undefined") {
-        openLink(take);
+        listenAlone();
         return;
     }
     const worker = new SharedWorker(EVENTS_WORKER);
-    worker.onerror = () => openLink(take);
-    worker.port.onmessage = (message: MessageEvent<Notice>) => take(message.data);
-    effect(() => worker.port.postMessage({ watch: route.value.session ?? "" }));
-    addEventListener("pagehide", () => worker.port.postMessage({ leaves: true }));
+    const say = (said: Said) => worker.port.postMessage(said);
+    const offer = () => say({ watch: route.value.session ?? "", token: token.value });
+    worker.onerror = listenAlone;
+    worker.port.onmessage = ({ data }: MessageEvent<Told>) => {
+        hear(data);
+        if (data.kind === "refused" && token.value !== "" && token.value !== data.data) {
+            offer(); // it was another tab's token
+        }
+    };
+    effect(offer);
+    addEventListener("pagehide", () => say({ leaves: true }));
     addEventListener("pageshow", (event) => {
         if (event.persisted) {
-            worker.port.postMessage({ watch: route.value.session ?? "" });
+            offer();
             reloadAll();
         }
     });

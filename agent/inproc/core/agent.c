@@ -94,13 +94,15 @@ static sj_status rejoin(sj_link *link)
 }
 
 /* The child is what this process is now: of another user, under another root directory, behind a
- * filter. One that cannot join is counted here, where the count outlives it. */
-static void count_unreachable(bool may_call)
+ * filter. One that does not join is counted here, where the count outlives it. */
+static void count_unfollowed(bool may_call)
 {
-    if ((follow_children & SJ_FOLLOW_FORK) != 0) {
-        sj_recorder_count_unrecorded(
-            may_call ? sj_exec_check_reach(sojourn_agent_state.runtime_directory)
-                     : SJ_UNRECORDED_FILTER);
+    if ((follow_children & SJ_FOLLOW_FORK) == 0) {
+        sj_recorder_count_unrecorded(SJ_UNRECORDED_UNFOLLOWED);
+    } else if (may_call) {
+        sj_recorder_count_unrecorded(sj_exec_check_reach(sojourn_agent_state.runtime_directory));
+    } else {
+        sj_recorder_count_unrecorded(SJ_UNRECORDED_FILTER);
     }
 }
 
@@ -109,7 +111,7 @@ static void count_unreachable(bool may_call)
 static void before_fork(void)
 {
     const bool may_call = sj_recorder_begin_calls();
-    count_unreachable(may_call);
+    count_unfollowed(may_call);
     if (may_call) {
         holds_turn = sj_conversation_begin_within(FORK_WAIT_NS);
         sj_recorder_end_calls();
@@ -264,7 +266,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         /* Without these, modules loaded later and programs run are not recorded; all else is. */
         (void)!sj_modules_follow(on_modules);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
-                              (follow_children & SJ_FOLLOW_EXEC) == 0);
+                              (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
         (void)!sj_filters_follow();
         if (sj_signals_follow() == SJ_OK) {
             sj_signals_adopt();
@@ -298,6 +300,8 @@ static sj_status attach_first(void)
     sj_link_close(&link);
     if (status == SJ_OK) {
         (void)!sj_modules_follow(on_modules);
+        (void)!sj_exec_follow(sojourn_agent_state.runtime_directory, SJ_EXEC_NONE);
+        (void)!sj_filters_follow();
         (void)!sj_signals_follow();
         bind_api_calls();
     }

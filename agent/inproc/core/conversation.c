@@ -1,14 +1,17 @@
 #include "agent/inproc/core/conversation.h"
 
 #include "agent/abi/agent_state.h"
+#include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
-__attribute__((visibility("default"))) sj_agent_state sojourn_agent_state = {
-    .magic = SJ_AGENT_STATE_MAGIC, .version = SJ_AGENT_STATE_VERSION};
+__attribute__((visibility("default")))
+sj_agent_state sojourn_agent_state = {.magic = SJ_AGENT_STATE_MAGIC,
+                                      .version = SJ_AGENT_STATE_VERSION,
+                                      .stub_ranges = (uint64_t)(uintptr_t)&sj_stub_areas};
 
 char **sj_program_environment;
 

@@ -4,9 +4,10 @@
  * system call, or in the execveat of fexecve and execveat; that instruction is replaced by a jump
  * to a trampoline to sj_exec_try. syscall() has a gate (filters.h). That runs in forked children,
  * in vforked ones on their parent's memory, and on the small stacks of posix_spawn: it takes no
- * lock, allocates nothing and changes nothing but its own stack. What does not fit there, what
- * could not load the agent (static, foreign or set-user-id programs) and what fails goes on in
- * libc's execve as the program asked, which also sets errno.
+ * lock, allocates nothing and changes nothing but its own stack. What does not fit there, and what
+ * could not load the agent (static, foreign or set-user-id programs), is run as the program asked,
+ * and counted; so is everything where programs are not followed. What the kernel refuses goes on in
+ * libc's execve, which sets errno.
  *
  * Entries are added to a copy of the environment; the program's own is not modified. The new
  * program's agent removes them before main and restores the order. */
@@ -16,6 +17,7 @@
 #include "agent/abi/link.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/link_client.h"
+#include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/recorder_peer.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
@@ -24,6 +26,7 @@
 #include "agent/inproc/recorder/sys.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +44,8 @@ enum {
 static char runtime_entry[ENTRY_BYTES];
 static char agent_path[TEXT_BYTES];
 static sj_hooked_module hooks[3];
-static uint32_t own_pid; /* only its programs are followed; 0: those of forked children, too */
+static sj_exec_followed followed;
+static uint32_t own_pid;
 
 /* The environment of one exec, on its stack. */
 typedef struct exec_room {
@@ -110,43 +114,96 @@ static bool add_companion(exec_room *room, size_t count, const char *const *entr
     return entries == NULL || *entries == NULL;
 }
 
-/* Where the new program's agent finds the session, if it may join; NULL in `*runtime`: by `entries`
- * alone. */
-static bool may_follow(const char *const **entries, const char **runtime)
-{
-    if (!sj_recorder_is_armed()) {
-        return false;
-    }
-    if (!sj_recorder_may_call()) {
-        sj_recorder_count_unrecorded(own_pid == 0 ? SJ_UNRECORDED_FILTER : SJ_UNRECORDED_NONE);
-        return false;
-    }
-    if (own_pid != 0 && sj_sys_pid() != own_pid) {
-        return false;
-    }
-    sj_recorder_peer_exec(entries);
-    *runtime = *entries == NULL ? runtime_entry + sizeof(SJ_ENV_RUNTIME) : NULL;
-    return own_pid == 0 || *entries == NULL;
-}
-
 static bool fill_all(exec_room *room, char *const *environment, const char *const *entries)
 {
     size_t count = 0;
     return fill_room(room, environment, &count) && add_companion(room, count, entries);
 }
 
-void sj_exec_try(const char *path, char *const *arguments, char *const *environment)
+/* A program that is to be run. */
+typedef struct exec_call {
+    bool is_at; /* by execveat */
+    int directory;
+    int flags;
+    const char *path;
+    char *const *arguments;
+    char *const *environment;
+} exec_call;
+
+/* Returns only if the kernel refuses the program, with its negative error. */
+static long execute(const exec_call *call, char *const *environment)
+{
+    return call->is_at ? SJ_SYS(SYS_execveat, call->directory, call->path, call->arguments,
+                                environment, call->flags, 0)
+                       : SJ_SYS(SYS_execve, call->path, call->arguments, environment, 0, 0, 0);
+}
+
+/* Runs the program as it was asked for. */
+static void run_unrecorded(const exec_call *call, sj_unrecorded reason)
+{
+    sj_recorder_begin_exec(reason);
+    (void)execute(call, call->environment);
+    sj_recorder_cancel_exec(reason);
+}
+
+/* Runs the program with the agent. Returns false if only the agent's entries are too much. */
+static __attribute__((noinline)) bool run_recorded(const exec_call *call,
+                                                   const char *const *entries)
 {
     exec_room room;
-    const char *const *entries;
-    const char *runtime;
-    if (path == NULL || !may_follow(&entries, &runtime)) {
+    if (!fill_all(&room, call->environment, entries)) {
+        return false;
+    }
+    sj_recorder_begin_exec(SJ_UNRECORDED_NONE);
+    const long error = execute(call, room.entries);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_NONE);
+    return error != -E2BIG;
+}
+
+/* True if a program of this process joins the session wherever it can. `entries` tell it where the
+ * session is; NULL in `*entries`: the runtime's directory does. */
+static bool is_followed(const char *const **entries)
+{
+    if (followed == SJ_EXEC_NONE || (followed == SJ_EXEC_OWN && sj_sys_pid() != own_pid)) {
+        return false;
+    }
+    sj_recorder_peer_exec(entries);
+    return followed == SJ_EXEC_ALL || *entries == NULL;
+}
+
+/* Returns only if the program cannot be run: libc then asks the kernel again, and sets errno.
+ * `file` is what is run, looked up from the call's directory. */
+static void run(const exec_call *call, const char *file)
+{
+    const char *const *entries = NULL;
+    if (!sj_recorder_is_armed()) {
         return;
     }
-    const sj_unrecorded reason = sj_exec_check(AT_FDCWD, path, agent_path, runtime);
-    sj_recorder_count_unrecorded(reason);
-    if (reason == SJ_UNRECORDED_NONE && fill_all(&room, environment, entries)) {
-        (void)SJ_SYS(SYS_execve, path, arguments, room.entries, 0, 0, 0);
+    if (!sj_recorder_may_call()) {
+        sj_recorder_count_unrecorded(followed == SJ_EXEC_ALL ? SJ_UNRECORDED_FILTER
+                                                             : SJ_UNRECORDED_UNFOLLOWED);
+        return;
+    }
+    const bool follows = is_followed(&entries);
+    const char *runtime =
+        follows && entries == NULL ? runtime_entry + sizeof(SJ_ENV_RUNTIME) : NULL;
+    sj_unrecorded reason = sj_exec_check(call->directory, file, agent_path, runtime);
+    if (reason == SJ_UNRECORDED_NONE && !follows) {
+        reason = SJ_UNRECORDED_UNFOLLOWED;
+    }
+    if (reason != SJ_UNRECORDED_NONE) {
+        run_unrecorded(call, reason);
+    } else if (!run_recorded(call, entries)) {
+        run_unrecorded(call, SJ_UNRECORDED_ENVIRONMENT);
+    }
+}
+
+void sj_exec_try(const char *path, char *const *arguments, char *const *environment)
+{
+    const exec_call call = {
+        .directory = AT_FDCWD, .path = path, .arguments = arguments, .environment = environment};
+    if (path != NULL) {
+        run(&call, path);
     }
 }
 
@@ -161,26 +218,25 @@ static void name_descriptor(char text[DESCRIPTOR_BYTES], int descriptor)
 void sj_exec_try_at(int directory, const char *path, char *const *arguments,
                     char *const *environment, int flags)
 {
-    exec_room room;
     char descriptor[DESCRIPTOR_BYTES];
-    const char *const *entries;
-    const char *runtime;
-    if (path == NULL || !may_follow(&entries, &runtime)) {
+    const exec_call call = {.is_at = true,
+                            .directory = directory,
+                            .flags = flags,
+                            .path = path,
+                            .arguments = arguments,
+                            .environment = environment};
+    if (path == NULL) {
         return;
     }
     const bool is_file = path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0 && directory >= 0;
     if (is_file) {
         name_descriptor(descriptor, directory);
     }
-    const sj_unrecorded reason =
-        sj_exec_check(directory, is_file ? descriptor : path, agent_path, runtime);
-    sj_recorder_count_unrecorded(reason);
-    if (reason == SJ_UNRECORDED_NONE && fill_all(&room, environment, entries)) {
-        (void)SJ_SYS(SYS_execveat, directory, path, arguments, room.entries, flags, 0);
-    }
+    run(&call, is_file ? descriptor : path);
 }
 
-/* Leads the system call at `at` to the gate. */
+/* Leads the system call at `at` to the gate. A process that is left keeps the gate only if it was
+ * launched. */
 static sj_status watch(uint64_t function, int32_t at, void (*gate)(void), uint64_t *resume,
                        sj_hooked_module *hook)
 {
@@ -188,11 +244,13 @@ static sj_status watch(uint64_t function, int32_t at, void (*gate)(void), uint64
     if (at < 0) {
         return SJ_EUNSUPPORTED;
     }
+    const uint64_t to = (uint64_t)(uintptr_t)gate;
     const uint64_t address = function + (uint64_t)at;
     *resume = address + SJ_RETURN_ROOM_BYTES;
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    return sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, (uint64_t)(uintptr_t)gate,
-                             false, hook);
+    return sojourn_agent_state.prepare_only != 0
+               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, to)
+               : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, to, false, hook);
 }
 
 /* Functions that some C libraries lack, or make of execve: what they have is watched. */
@@ -210,7 +268,7 @@ static void watch_execveat(void)
     }
 }
 
-sj_status sj_exec_follow(const char *runtime, bool only_own)
+sj_status sj_exec_follow(const char *runtime, sj_exec_followed which)
 {
     const char *const parts[] = {SJ_ENV_RUNTIME "=", runtime};
     const uint64_t address = (uint64_t)(uintptr_t)&execve;
@@ -221,7 +279,8 @@ sj_status sj_exec_follow(const char *runtime, bool only_own)
         return SJ_EUNSUPPORTED;
     }
     memcpy(agent_path, info.dli_fname, strlen(info.dli_fname) + 1);
-    own_pid = only_own ? sj_sys_pid() : 0;
+    followed = which;
+    own_pid = sj_sys_pid();
     watch_execveat();
     return watch(address, sj_arch_find_system_call(address, SYS_execve), sj_arch_exec_entry,
                  &sj_arch_exec_resume, &hooks[0]);

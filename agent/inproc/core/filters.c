@@ -7,7 +7,8 @@
  *
  * Strict mode makes the clock's instruction end the thread. Where it is the only one, the text is
  * given back first and the recording ends; threads beside it could be running what is written, so
- * there strict mode is refused. */
+ * there strict mode is refused. In an attached process the text is a tracer's, and strict mode is
+ * left to the program. */
 #include "agent/inproc/core/filters.h"
 
 #include "agent/inproc/core/arch.h"
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 static sj_hooked_module hooks[2];
+static bool is_attached; /* a tracer writes the text */
 
 /* The kernel counts threads as links of the folder. */
 static bool is_only_thread(void)
@@ -43,6 +45,9 @@ static bool is_only_thread(void)
 
 static bool leave_for_strict_mode(void)
 {
+    if (is_attached) {
+        return true;
+    }
     if (!is_only_thread()) {
         return false;
     }
@@ -96,11 +101,14 @@ static sj_status watch(uint64_t function, bool is_prctl, uint64_t gate, uint64_t
     const uint64_t address = function + (uint64_t)at;
     *resume = address + SJ_RETURN_ROOM_BYTES;
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    return sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate, false, hook);
+    return is_attached
+               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate)
+               : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate, false, hook);
 }
 
 sj_status sj_filters_follow(void)
 {
+    is_attached = sojourn_agent_state.prepare_only != 0;
     const sj_status prctl_status =
         watch((uint64_t)(uintptr_t)&prctl, true, (uint64_t)(uintptr_t)&sj_arch_prctl_entry,
               &sj_arch_prctl_resume, &hooks[0]);

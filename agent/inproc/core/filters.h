@@ -10,7 +10,8 @@
 
 /* sj_filters_follow watches libc's prctl and syscall. SJ_EUNSUPPORTED when their code is not as
  * expected: then filters are only found by the recorder, which looks from time to time. Before the
- * program's first thread is started. */
+ * program's first thread is started, or, in an attached process, before a tracer writes the text.
+ */
 SJ_MUST_CHECK sj_status sj_filters_follow(void);
 
 /* sj_filters_on_call is called by the gates in front of a system call of the program, which may

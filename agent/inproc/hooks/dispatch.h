@@ -13,6 +13,7 @@
 #include "agent/abi/return_slots.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* One dispatched function, which its stub enters. The assembly knows the offsets. */
@@ -34,6 +35,15 @@ bool sj_return_slots_reserve(uint64_t stack);
 /* sj_return_slots_release unmaps all regions. No call returns through a slot any more, and no
  * other thread runs. */
 void sj_return_slots_release(void);
+
+/* sj_return_slots_true_address returns the program's return address of the word `word`, which lies
+ * at the address `at` of a stack: the one that is kept in the slot if the word is the thunk's
+ * address, else the word itself. AArch64 keeps the slot elsewhere: the word itself.
+ * Async-signal-safe; any thread. */
+uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word);
+
+/* sj_return_slots_put_back does so for `count` words, copied from the stack at `at`. */
+void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count);
 
 /* sj_arch_dispatch_entry is jumped to in the state of a call's first instruction, with the record
  * in the scratch register of the machine (x86-64: %r11; AArch64: x16). Keeps every register but

@@ -36,6 +36,29 @@ bool sj_return_slots_reserve(uint64_t stack)
     return true;
 }
 
+uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word)
+{
+    const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
+    if (!SJ_RETURN_IS_IN_SLOT || word != (uint64_t)(uintptr_t)&sj_arch_return_thunk ||
+        region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
+        return word;
+    }
+    const uint64_t within = at & ((UINT64_C(1) << SJ_RETURN_REGION_SHIFT) - 1);
+    const uint64_t kept = sj_return_regions[region][within / sizeof(uint64_t)].return_address;
+    return kept != 0 ? kept : word;
+}
+
+void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count)
+{
+    const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
+    if (region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
+        return; /* no call is dispatched on this stack */
+    }
+    for (size_t i = 0; i < count; i++) {
+        words[i] = sj_return_slots_true_address(at + i * sizeof(words[0]), words[i]);
+    }
+}
+
 void sj_return_slots_release(void)
 {
     for (uint32_t i = 0; i < SJ_RETURN_REGIONS; i++) {

@@ -8,13 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MOST_AREAS = 32768 };
-
-static struct known_area {
-    _Atomic uint64_t low; /* 0: free */
-    _Atomic uint64_t bytes;
-} areas[MOST_AREAS];
-static _Atomic uint32_t area_count; /* those behind were never used: their pages take no memory */
+sj_stub_ranges sj_stub_areas;
 
 /* All areas that were ever added lie in between. */
 static _Atomic uint64_t lowest = UINT64_MAX;
@@ -33,10 +27,10 @@ static void widen(uint64_t low, uint64_t high)
 static bool take_place(uint32_t index, uint64_t low, uint64_t bytes)
 {
     uint64_t none = 0;
-    if (!atomic_compare_exchange_strong(&areas[index].bytes, &none, bytes)) {
+    if (!atomic_compare_exchange_strong(&sj_stub_areas.ranges[index].bytes, &none, bytes)) {
         return false;
     }
-    atomic_store_explicit(&areas[index].low, low, memory_order_release);
+    atomic_store_explicit(&sj_stub_areas.ranges[index].low, low, memory_order_release);
     return true;
 }
 
@@ -44,10 +38,10 @@ void sj_stub_areas_add(const void *area, uint64_t bytes)
 {
     const uint64_t low = (uint64_t)(uintptr_t)area;
     widen(low, low + bytes);
-    for (uint32_t i = 0; i < MOST_AREAS; i++) {
-        uint32_t used = atomic_load(&area_count);
+    for (uint32_t i = 0; i < SJ_STUB_RANGES; i++) {
+        uint32_t used = atomic_load(&sj_stub_areas.count);
         if (i == used) {
-            atomic_compare_exchange_strong(&area_count, &used, used + 1);
+            atomic_compare_exchange_strong(&sj_stub_areas.count, &used, used + 1);
         }
         if (take_place(i, low, bytes)) {
             return;
@@ -58,11 +52,11 @@ void sj_stub_areas_add(const void *area, uint64_t bytes)
 void sj_stub_areas_remove(const void *area)
 {
     const uint64_t low = (uint64_t)(uintptr_t)area;
-    const uint32_t count = atomic_load(&area_count);
+    const uint32_t count = atomic_load(&sj_stub_areas.count);
     for (uint32_t i = 0; i < count && low != 0; i++) {
-        if (atomic_load(&areas[i].low) == low) {
-            atomic_store(&areas[i].low, 0);
-            atomic_store(&areas[i].bytes, 0);
+        if (atomic_load(&sj_stub_areas.ranges[i].low) == low) {
+            atomic_store(&sj_stub_areas.ranges[i].low, 0);
+            atomic_store(&sj_stub_areas.ranges[i].bytes, 0);
             return;
         }
     }
@@ -74,11 +68,12 @@ uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes)
         pc >= atomic_load_explicit(&highest, memory_order_relaxed)) {
         return 0;
     }
-    const uint32_t count = atomic_load_explicit(&area_count, memory_order_acquire);
+    const uint32_t count = atomic_load_explicit(&sj_stub_areas.count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
-        const uint64_t low = atomic_load_explicit(&areas[i].low, memory_order_acquire);
-        *bytes = atomic_load_explicit(&areas[i].bytes, memory_order_acquire);
-        if (low != 0 && pc - low < *bytes && atomic_load(&areas[i].low) == low) {
+        const uint64_t low =
+            atomic_load_explicit(&sj_stub_areas.ranges[i].low, memory_order_acquire);
+        *bytes = atomic_load_explicit(&sj_stub_areas.ranges[i].bytes, memory_order_acquire);
+        if (low != 0 && pc - low < *bytes && atomic_load(&sj_stub_areas.ranges[i].low) == low) {
             return low;
         }
     }

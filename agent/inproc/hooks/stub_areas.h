@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+extern sj_stub_ranges sj_stub_areas;
+
 /* sj_stub_areas_add makes an area of stubs known. Any thread; takes no lock. Areas beyond the
  * 32,768th stay unknown. */
 void sj_stub_areas_add(const void *area, uint64_t bytes);

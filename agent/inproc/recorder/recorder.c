@@ -140,6 +140,7 @@ static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
     for (uint32_t i = 0; i < SJ_SESSION_ID_BYTES; i++) {
         arena->session.bytes[i] = welcome->session.bytes[i];
     }
+    arena->own_address = (uint64_t)(uintptr_t)arena;
     arena->clock_hz = sj_arch_ticks_hz();
     arena->attach_ticks = sj_arch_ticks();
     arena->attach_realtime_ns = sj_sys_clock_ns(CLOCK_REALTIME);
@@ -325,7 +326,30 @@ void sj_recorder_report_overwritten(const sj_overwritten *found)
 void sj_recorder_count_unrecorded(sj_unrecorded reason)
 {
     if (reason != SJ_UNRECORDED_NONE && sj_recorder_is_armed() && sj_recorder.arena != NULL) {
-        atomic_fetch_add(&sj_recorder.arena->unrecorded[reason], 1);
+        atomic_fetch_add(sj_arena_unrecorded(sj_recorder.arena, reason), 1);
+    }
+}
+
+static bool is_own_arena(void)
+{
+    return sj_recorder.arena != NULL && sj_recorder.arena->pid == sj_sys_pid();
+}
+
+void sj_recorder_begin_exec(sj_unrecorded reason)
+{
+    sj_recorder_count_unrecorded(reason);
+    if (is_own_arena()) {
+        atomic_store(&sj_recorder.arena->own_exec, 1 + (uint32_t)reason);
+    }
+}
+
+void sj_recorder_cancel_exec(sj_unrecorded reason)
+{
+    if (reason != SJ_UNRECORDED_NONE && sj_recorder_is_armed() && sj_recorder.arena != NULL) {
+        atomic_fetch_sub(sj_arena_unrecorded(sj_recorder.arena, reason), 1);
+    }
+    if (is_own_arena()) {
+        atomic_store(&sj_recorder.arena->own_exec, 0);
     }
 }
 

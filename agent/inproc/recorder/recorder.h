@@ -172,6 +172,13 @@ void sj_recorder_report_overwritten(const sj_overwritten *found);
  * the session. Also in a vforked child; async-signal-safe. */
 void sj_recorder_count_unrecorded(sj_unrecorded reason);
 
+/* sj_recorder_begin_exec notes that this process is about to execute a program: counts it by
+ * `reason`, unless it joins the session (SJ_UNRECORDED_NONE). sj_recorder_cancel_exec takes that
+ * back: the kernel has refused the program. Both make a system call; also in a vforked child;
+ * async-signal-safe. */
+void sj_recorder_begin_exec(sj_unrecorded reason);
+void sj_recorder_cancel_exec(sj_unrecorded reason);
+
 /* sj_recorder_count_thread notes what a live thread has used so far, if it records: its CPU time
  * and, unless NULL, what it allocated in the heap of a runtime. Any thread. */
 void sj_recorder_count_thread(uint32_t tid, const uint64_t *allocated_bytes);

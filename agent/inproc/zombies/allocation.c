@@ -146,8 +146,6 @@ static void *new_sampled(size_t bytes, size_t alignment, uint32_t families, uint
     return sj_pool_take(bytes, alignment, families);
 }
 
-#define RETURNS_TO sj_site_of(__builtin_return_address(0))
-
 /* What freed blocks keep is halved before an allocation fails. */
 static void *new_ordinary(sj_zombie_head head, size_t bytes)
 {
@@ -169,13 +167,13 @@ static void *new_of(sj_zombie_head head, size_t bytes, uint64_t site)
 
 static void *new_block(size_t bytes)
 {
-    return new_of(SJ_HEAD_MALLOC, bytes, RETURNS_TO);
+    return new_of(SJ_HEAD_MALLOC, bytes, SJ_SITE());
 }
 
 static void *new_zeroed(size_t count, size_t bytes)
 {
     size_t all;
-    const uint64_t site = RETURNS_TO;
+    const uint64_t site = SJ_SITE();
     const uint32_t families = families_of(SJ_HEAD_CALLOC, site);
     void *block = !__builtin_mul_overflow(count, bytes, &all)
                       ? new_sampled(all, SJ_POOL_ALIGNMENT, families, site)
@@ -194,17 +192,17 @@ static void *new_aligned_of(sj_zombie_head head, size_t alignment, size_t bytes,
 
 static void *new_aligned(size_t alignment, size_t bytes)
 {
-    return new_aligned_of(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes, RETURNS_TO);
+    return new_aligned_of(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes, SJ_SITE());
 }
 
 static void *new_memalign(size_t alignment, size_t bytes)
 {
-    return new_aligned_of(SJ_HEAD_MEMALIGN, alignment, bytes, RETURNS_TO);
+    return new_aligned_of(SJ_HEAD_MEMALIGN, alignment, bytes, SJ_SITE());
 }
 
 static int new_posix(void **block, size_t alignment, size_t bytes)
 {
-    const uint64_t site = RETURNS_TO;
+    const uint64_t site = SJ_SITE();
     const uint32_t families = families_of(SJ_HEAD_POSIX_MEMALIGN, site);
     void *made = is_alignment(alignment) && alignment % sizeof(void *) == 0
                      ? new_sampled(bytes, at_least_usual(alignment), families, site)
@@ -219,7 +217,7 @@ static int new_posix(void **block, size_t alignment, size_t bytes)
 
 static void *new_page(size_t bytes)
 {
-    const uint64_t site = RETURNS_TO;
+    const uint64_t site = SJ_SITE();
     void *block = new_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_HEAD_VALLOC, site), site);
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_VALLOC])(bytes);
 }
@@ -227,7 +225,7 @@ static void *new_page(size_t bytes)
 static void *new_pages(size_t bytes)
 {
     const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
-    const uint64_t site = RETURNS_TO;
+    const uint64_t site = SJ_SITE();
     const uint32_t families = families_of(SJ_HEAD_PVALLOC, site);
     void *block = bytes <= all ? new_sampled(all, SJ_POOL_PAGE, families, site) : NULL;
     return block != NULL ? block : ((new_function)sj_zombie_originals[SJ_HEAD_PVALLOC])(bytes);
@@ -251,7 +249,7 @@ static void *new_object(sj_zombie_head head, size_t bytes, uint64_t site)
 #define NEW_OBJECT(name, head)                                                                     \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
-        return new_object(head, bytes, RETURNS_TO);                                                \
+        return new_object(head, bytes, SJ_SITE());                                                 \
     }
 
 NEW_OBJECT(new_one, SJ_HEAD_NEW)
@@ -279,7 +277,7 @@ const void *sj_allocation_giver(sj_zombie_head head)
 #define TAKE_BACK(name, families)                                                                  \
     static void name(void *block)                                                                  \
     {                                                                                              \
-        sj_pool_put(block, RETURNS_TO, families);                                                  \
+        sj_pool_put(block, SJ_SITE(), families);                                                   \
     }
 
 TAKE_BACK(take_1, 1)
@@ -306,7 +304,7 @@ static bool is_live(const void *block)
 /* The new block is an ordinary one, or guarded if it is its turn. */
 static void *resize(void *block, size_t bytes)
 {
-    const uint64_t site = RETURNS_TO;
+    const uint64_t site = SJ_SITE();
     const uint32_t families = sj_custody_now->families[SJ_HEAD_REALLOC];
     if (!is_live(block) || bytes == 0) {
         const bool was_live = is_live(block);
@@ -338,7 +336,7 @@ static void *resize_with_flags(void *block, size_t bytes, int flags)
         if ((flags & ZEROED) != 0 && bytes > held) {
             memset((char *)moved + held, 0, bytes - held);
         }
-        sj_pool_put(block, RETURNS_TO, SJ_FAMILY_ANY);
+        sj_pool_put(block, SJ_SITE(), SJ_FAMILY_ANY);
     }
     return moved;
 }

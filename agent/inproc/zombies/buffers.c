@@ -39,7 +39,7 @@ static __attribute__((noinline)) void look(const void *buffer, size_t bytes, boo
     static long name(long file, const void *buffer, size_t bytes, long fourth, const void *fifth,  \
                      long sixth)                                                                   \
     {                                                                                              \
-        look(buffer, bytes, is_write, (uint64_t)(uintptr_t)__builtin_return_address(0));           \
+        look(buffer, bytes, is_write, SJ_ENTRY_SITE());                                            \
         return ((buffer_call)sj_zombie_originals[head])(file, buffer, bytes, fourth, fifth,        \
                                                         sixth);                                    \
     }

@@ -71,7 +71,7 @@ __thread uint64_t sj_counted_site;
  */
 #define BEGIN_REST()                                                                               \
     const uint64_t outer_site = sj_counted_site;                                                   \
-    sj_counted_site = (uint64_t)(uintptr_t)__builtin_return_address(0)
+    sj_counted_site = SJ_ENTRY_SITE()
 #define END_REST() sj_counted_site = outer_site
 
 static inline void *count_new(void *block)

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { KEPT = 64, SET_BYTES = 8, NUMBERS = 2 };
+enum { KEPT = 64, SET_BYTES = 8, NUMBERS = 2, RESTORER_FLAG = 0x04000000 };
 
 typedef int (*sigaction_function)(int signal, const struct sigaction *action,
                                   struct sigaction *old);
@@ -90,6 +90,18 @@ int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
     return real(how, &left, old);
 }
 
+/* Keeps what the program gives, as the C library shows it later: with the restorer that it adds. */
+static void keep_given(program_action *kept, int signal, const struct sigaction *given)
+{
+    struct sigaction shown = *given;
+    struct sigaction ours;
+    if (real_sigaction()(signal, NULL, &ours) == 0) {
+        shown.sa_flags |= ours.sa_flags & RESTORER_FLAG;
+        shown.sa_restorer = ours.sa_restorer;
+    }
+    keep_action(kept, &shown);
+}
+
 /* Of another signal: its handler, too, can meet a closed page. */
 static int change_other(int signal, const struct sigaction *action, struct sigaction *old)
 {
@@ -118,7 +130,7 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
         if (result != 0) {
             return result;
         }
-        keep_action(kept, action);
+        keep_given(kept, signal, action);
     }
     if (old != NULL) {
         *old = before;
@@ -154,7 +166,8 @@ static void call_program(int signal, siginfo_t *info, void *context)
     }
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
-        const struct sigaction usual = {.sa_handler = SIG_DFL};
+        struct sigaction usual = action; /* all else of it stays */
+        usual.sa_handler = SIG_DFL;
         keep_action(kept, &usual);
     }
     if ((action.sa_flags & SA_SIGINFO) != 0) {

@@ -4,6 +4,7 @@
 
 #include "agent/abi/zombies.h"
 #include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/zombies/custody.h"
 #include "agent/inproc/zombies/objects.h"
 #include "agent/inproc/zombies/quarantine.h"
@@ -17,10 +18,15 @@
 extern __thread uint64_t sj_counted_site
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-static inline uint64_t sj_site_of(const void *returns_to)
-{
-    return sj_counted_site != 0 ? sj_counted_site : (uint64_t)(uintptr_t)returns_to;
-}
+/* Where the program called the function that this is written in, which is an entry's: its return
+ * address lies above its frame's. */
+#define SJ_ENTRY_SITE()                                                                            \
+    sj_return_slots_true_address((uint64_t)(uintptr_t)__builtin_frame_address(0) +                 \
+                                     sizeof(uint64_t),                                             \
+                                 (uint64_t)(uintptr_t)__builtin_return_address(0))
+
+/* The same, for what may be the rest of an entry that counts. */
+#define SJ_SITE() (sj_counted_site != 0 ? sj_counted_site : SJ_ENTRY_SITE())
 
 enum { SJ_POOL_PAGE = 4096, SJ_POOL_DATA_PAGES = 4 };
 enum {

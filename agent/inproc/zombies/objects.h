@@ -19,7 +19,8 @@ void sj_report_finish(sj_zombie_report *report, const sj_zombie_trace *use);
 /* sj_report_stop ends the program by SIGABRT. */
 void sj_report_stop(void);
 
-/* sj_trace_stack copies the top of the stack of a trace; bytes that cannot be read are left out. */
+/* sj_trace_stack copies the top of the stack of a trace, with the return addresses of dispatched
+ * calls; bytes that cannot be read are left out. */
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes);
 
 /* sj_thread_number returns the calling thread's number, which the kernel is asked for once;

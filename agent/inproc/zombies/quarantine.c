@@ -383,7 +383,7 @@ static void *move(uint64_t block, uint64_t bytes, uint64_t site)
 
 static void *resize_kept(uint64_t block, uint64_t bytes, uint64_t unused)
 {
-    const uint64_t site = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    const uint64_t site = SJ_ENTRY_SITE();
     (void)unused;
     give_up(block, site);
     void *moved = move(block, bytes, site);
@@ -391,12 +391,10 @@ static void *resize_kept(uint64_t block, uint64_t bytes, uint64_t unused)
                          : ((resize_function)sj_zombie_originals[SJ_HEAD_REALLOC])(block, bytes, 0);
 }
 
-#define SITE sj_site_of(__builtin_return_address(0))
-
 #define KEEPS(name, head)                                                                          \
     static void name(uint64_t block, uint64_t second, uint64_t third)                              \
     {                                                                                              \
-        if (!take_freed(block, SITE)) {                                                            \
+        if (!take_freed(block, SJ_SITE())) {                                                       \
             ((free_function)sj_zombie_originals[head])(block, second, third);                      \
         }                                                                                          \
     }
@@ -404,7 +402,7 @@ static void *resize_kept(uint64_t block, uint64_t bytes, uint64_t unused)
 /* Of jemalloc: flags say how the new block is to be aligned. */
 static void *resize_kept_x(uint64_t block, uint64_t bytes, uint64_t flags)
 {
-    give_up(block, SITE);
+    give_up(block, SJ_SITE());
     return ((resize_function)sj_zombie_originals[SJ_HEAD_RALLOCX])(block, bytes, flags);
 }
 

@@ -29,6 +29,7 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
         memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
     }
     trace->stack_bytes = (uint32_t)got;
+    sj_return_slots_put_back(from, stack, trace->stack_bytes / sizeof(uint64_t));
 }
 
 static bool is_within_limit(uint32_t per_minute)

@@ -6,6 +6,7 @@
  * other stack is read by the system call. */
 #include "agent/inproc/zombies/objects.h"
 
+#include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
 #include "agent/inproc/zombies/trace.h"
@@ -83,6 +84,7 @@ void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes)
     const uint64_t left = known.high - sp;
     trace->stack_bytes = left < bytes ? (uint32_t)left & ~7U : bytes;
     copy_words(stack, (const void *)(uintptr_t)sp, trace->stack_bytes);
+    sj_return_slots_put_back(sp, stack, trace->stack_bytes / sizeof(uint64_t));
 }
 
 static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system", "support"))
-from sojourn_testing import check, main
+from sojourn_testing import SAMPLES, build_sample, check, main
 
 NOBODY = 65534
 
@@ -29,10 +29,7 @@ def ends_of(sojourn):
 
 
 def the_smallest_database_is_small(sojourn):
-    source, program, database = (sojourn.path(name) for name in ("tiny.c", "tiny", "tiny.db"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("int main(void) { return 0; }\n")
-    subprocess.run([shutil.which("gcc"), "-O2", source, "-o", program], check=True)
+    program, database = build_sample(sojourn, "cli/nothing.c", "-O2"), sojourn.path("tiny.db")
     say(sojourn, ["record", "-q", "-o", database, "--", program], check=True)
     check(os.path.getsize(database) < 100_000, f"{os.path.getsize(database)} bytes")
     check(sojourn.sql(database, "SELECT count(*) AS n FROM calls")[0]["n"] > 0, "no call")
@@ -127,7 +124,7 @@ def builds_of_two_names_are_told(sojourn, program, database):
     os.mkdir(sojourn.path("new"))
     other, same = sojourn.path("other"), sojourn.path(os.path.join("new", os.path.basename(program)))
     for name, copy, level in (("other", other, "-O1"), ("same", same, "-O0")):
-        subprocess.run([shutil.which("gcc"), level, program + ".c", "-o", copy], check=True) # other builds
+        build_sample(sojourn, "cli/nothing.c", level, program=copy) # other builds
         say(sojourn, ["record", "-q", "--name", name, "-o", database, "--", copy], check=True)
     for name, is_told in (("other", True), ("same", False)):
         done = say(sojourn, ["diff", "1", f"name:{name}", database])
@@ -162,19 +159,7 @@ def a_full_disk(sojourn):
     flush brings it when there is room."""
     disk = sojourn.path("disk")
     os.mkdir(disk)
-    script = f"""
-        mount -t tmpfs -o size=32m none {disk} || exit 99
-        {sojourn.program} record -o {disk}/x.db --wait 2s -- /usr/bin/perl -e '
-            $| = 1; $x += $_ for 1..9; open(F, ">{disk}/fill"); 1 while syswrite(F, "x" x 65536); close F;
-            for (1..300000) {{ $y{{rand()}} = rand }}' 2>record.txt
-        grep -q 'waiting for {disk}/x.db' record.txt || {{ cat record.txt; exit 1; }}
-        grep -q 'has not taken everything (.*full).*kept in .*/spool/' record.txt || {{ cat record.txt; exit 2; }}
-        ! grep -q '^  next ' record.txt || {{ cat record.txt; exit 4; }}
-        rm {disk}/fill
-        {sojourn.program} flush || exit 3
-        {sojourn.program} sql "SELECT state, stored_calls > 100000 FROM sessions" {disk}/x.db
-    """
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], cwd=sojourn.path("."), env=sojourn.environment,
+    done = subprocess.run(["unshare", "-m", "sh", os.path.join(SAMPLES, "cli", "fills_disk.sh"), disk, sojourn.program], cwd=sojourn.path("."), env=sojourn.environment,
                           capture_output=True, text=True, check=False)
     check(done.returncode == 0 and done.stdout.split()[-2:] == ["completed", "1"], f"{done}")
 

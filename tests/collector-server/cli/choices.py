@@ -6,13 +6,12 @@ choices.py BUILD_FOLDER
 """
 import os
 import sqlite3
-import subprocess
 import sys
 from collections import defaultdict
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, json_rows, main
+from sojourn_testing import build_sample, check, json_rows, main
 
 
 def rows_of(sojourn, *arguments):
@@ -190,17 +189,9 @@ def recursion(sojourn, samples):
     check({line[-1]: int(line[at]) for line in lines[1:]} == means, f"report.txt: {exported.stdout}")
 
 
-ENDLESS = """#include <stdlib.h>
-__attribute__((noipa)) int down(int n) { if (n == 0) { abort(); } return down(n - 1) + 1; }
-__attribute__((noipa)) int leaf(int n) { return n; }
-int main(void) { return leaf(0) + down(9); }
-"""
-
-
 def open_calls(sojourn):
     """Calls that are open at the end are counted as calls; the header says how many there are."""
-    database, program = sojourn.path("open.db"), sojourn.path("endless")
-    subprocess.run(["gcc", "-O2", "-o", program, "-x", "c", "-"], input=ENDLESS, text=True, check=True)
+    database, program = sojourn.path("open.db"), build_sample(sojourn, "cli/aborts.c", "-O2")
     done = sojourn.run(["record", "-q", "-o", database, "--", program], capture_output=True, text=True)
     check(os.path.exists(database), f"record: {done}")
     rows = Calls(sojourn, database).rows

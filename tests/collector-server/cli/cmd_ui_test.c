@@ -2,7 +2,7 @@
  * command calls for its messages are this program's own, so that what they are given can be seen.
  */
 #include "collector-server/cli/command.h"
-#include "collector-server/http/login.h"
+#include "collector-server/fleet/secret.h"
 #include "tests/collector-server/http/fixture.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,7 +87,7 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
 /* `sojourn ui` in a process of its own. */
 typedef struct running_ui {
     char path[64];
-    char token_path[80];
+    char token[SJ_SECRET_TEXT_BYTES];
     pid_t child;
     unsigned port;
 } running_ui;
@@ -106,8 +105,9 @@ static void start_ui(running_ui *ui)
     }
     close(output[1]);
     assert_true(read(output[0], line, sizeof(line) - 1) > 0);
-    assert_int_equal(sscanf(line, "http://127.0.0.1:%u/ shows", &ui->port), 1);
-    snprintf(ui->token_path, sizeof(ui->token_path), "%s.ui-%d-token", ui->path, (int)ui->child);
+    assert_int_equal(
+        sscanf(line, "http://127.0.0.1:%u/#token=%64[0-9a-f] shows", &ui->port, ui->token), 2);
+    assert_int_equal(strlen(ui->token), SJ_SECRET_TEXT_BYTES - 1);
     close(output[0]);
 }
 
@@ -172,35 +172,34 @@ static int pin(const running_ui *ui, const char *token)
     return ask(ui, request);
 }
 
-static void read_token(const running_ui *ui, char *token, size_t capacity)
+static int health(const running_ui *ui, const char *header)
 {
-    FILE *file = fopen(ui->token_path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(token, (int)capacity, file));
-    token[strcspn(token, "\n")] = '\0';
-    fclose(file);
+    char request[512];
+    snprintf(request, sizeof(request),
+             "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\n",
+             header);
+    return ask(ui, request);
 }
 
-static void only_who_has_the_token_changes_the_file(void **state)
+static void only_who_has_the_token_reads_and_changes_the_file(void **state)
 {
     (void)state;
     running_ui ui;
-    struct stat about;
-    char first[128];
-    char second[128];
+    char first[SJ_SECRET_TEXT_BYTES];
+    char header[128];
     make_file(&ui);
     start_ui(&ui);
-    read_token(&ui, first, sizeof(first));
-    assert_int_equal(stat(ui.token_path, &about), 0);
-    assert_int_equal(about.st_mode & 077, 0);
+    memcpy(first, ui.token, sizeof(first));
+    snprintf(header, sizeof(header), "Authorization: Bearer %s\r\n", first);
+    assert_int_equal(health(&ui, ""), 401);
+    assert_int_equal(health(&ui, header), 200);
     assert_int_equal(pin(&ui, "guess"), 401);
-    assert_non_null(strstr(last_answer, ui.token_path)); /* where the right one is */
+    assert_non_null(strstr(last_answer, "sojourn ui")); /* where the right one is */
     assert_int_equal(pin(&ui, first), 202);
     end_ui(&ui);
-    assert_int_equal(access(ui.token_path, F_OK), -1); /* it was of that run */
     start_ui(&ui);
-    read_token(&ui, second, sizeof(second));
-    assert_string_not_equal(first, second);
+    assert_string_not_equal(first, ui.token); /* it was of that run */
+    assert_int_equal(health(&ui, header), 401);
     assert_int_equal(pin(&ui, first), 401);
     end_ui(&ui);
     unlink(ui.path);
@@ -230,7 +229,7 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_usage_errors),
         cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
         cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
-        cmocka_unit_test(only_who_has_the_token_changes_the_file),
+        cmocka_unit_test(only_who_has_the_token_reads_and_changes_the_file),
         cmocka_unit_test(the_collectors_token_is_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,30 +6,17 @@ device_texts.py BUILD_FOLDER
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
-from sojourn_testing import check, main
+from sojourn_testing import build_sample, check, main
 
 PAINT = "\x1b[31m"
-PROGRAM = """__attribute__((noinline)) void work(void)
-{
-    for (volatile int i = 0; i < 1000000; i++) {
-    }
-}
-int main(void)
-{
-    work();
-    return 0;
-}
-"""
 
 
 def painted_stalls(sojourn):
-    program, database = sojourn.path("program"), sojourn.path("stalls.db")
-    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
+    program, database = build_sample(sojourn, "cli/work.c", "-O1"), sojourn.path("stalls.db")
     sojourn.record([program], database)
     call, = sojourn.sql(database, """SELECT c.session_id, start_ns, end_ns, tid FROM calls c JOIN threads USING (thread_id)
                                      JOIN functions USING (function_id) WHERE functions.name = 'work'""")
@@ -74,7 +61,7 @@ def painted_zombies(sojourn):
 
 def painted_tree(sojourn):
     database = sojourn.path("tree.db")
-    sojourn.record([sojourn.path("program")], database)
+    sojourn.record([sojourn.path("work")], database)
     with sqlite3.connect(database) as store:
         store.execute("UPDATE threads SET name = ?", (PAINT + "\u009b31mthread",))
     done = sojourn.run(["tree", "--by-thread", database], capture_output=True, text=True)

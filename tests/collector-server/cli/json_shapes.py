@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
 from json_shape import problem
-from sojourn_testing import check, children, json_rows, main, wait_for
+from sojourn_testing import build_sample, check, children, json_rows, main, wait_for
 
 
 def commands_with_json(sojourn):
@@ -117,9 +117,8 @@ def whole_ids_and_numbers(name, rows):
 
 
 def globals_of_a_map(sojourn, schema):
-    program, path = sojourn.path("mapped"), sojourn.path("mapped.map")
-    subprocess.run(["gcc", "-x", "c", "-", "-o", program, f"-Wl,-Map={path}"], input="int table[9]; int main(void) { return table[0]; }",
-                   text=True, check=True)
+    path = sojourn.path("mapped.map")
+    program = build_sample(sojourn, "record/mapped.c", "-DTABLE", f"-Wl,-Map={path}")
     done = sojourn.run(["functions", "--json", "--globals", "--map", path, program], capture_output=True, text=True)
     check(any(row["name"] == "table" for row in has_shape(done, schema, "functions")), f"{done}")
 

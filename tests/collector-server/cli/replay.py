@@ -4,7 +4,6 @@ window, a thread, around a call; with gaps.
 
 replay.py BUILD_FOLDER
 """
-import json
 import os
 import re
 import signal

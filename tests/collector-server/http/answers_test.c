@@ -173,8 +173,8 @@ static int ask(const char *target)
     char request[512];
     const int fd = client_connect(server);
     const int size =
-        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", target,
-                 client_port(server));
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n",
+                 target, client_port(server), client_login(server));
     assert_int_equal(send(fd, request, (size_t)size, MSG_NOSIGNAL), size);
     return fd;
 }

@@ -72,11 +72,19 @@ client_response client_exchange(const sj_http *server, const char *bytes, size_t
     return response;
 }
 
+const char *client_login(const sj_http *server)
+{
+    static char line[160];
+    snprintf(line, sizeof(line), "Authorization: Bearer %s\r\n", sj_http_token(server));
+    return line;
+}
+
 client_response client_get(const sj_http *server, const char *target, const char *headers)
 {
     char *request = NULL;
-    const int size = asprintf(&request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n", target,
-                              client_port(server), headers != NULL ? headers : "");
+    const int size =
+        asprintf(&request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s\r\n", target,
+                 client_port(server), client_login(server), headers != NULL ? headers : "");
     client_response response = client_exchange(server, request, (size_t)size);
     free(request);
     return response;

@@ -21,7 +21,12 @@ int client_connect(const sj_http *server);
  * response's Content-Length is there. */
 client_response client_exchange(const sj_http *server, const char *bytes, size_t size);
 
-/* client_get sends a well-formed GET with further header lines ("A: b\r\n" each; NULL: none). */
+/* client_login is the header line that shows the server's token, "A: b\r\n". One thread; holds
+ * until the next call. */
+const char *client_login(const sj_http *server);
+
+/* client_get sends a well-formed GET that shows the token, with further header lines ("A: b\r\n"
+ * each; NULL: none). */
 client_response client_get(const sj_http *server, const char *target, const char *headers);
 
 /* client_json is client_get that expects a status and parses the body (owned by the caller). */

@@ -42,9 +42,10 @@ static int stop_server(void **state)
 
 static int open_stream_at(const char *target)
 {
-    char request[128];
+    char request[256];
     const int length =
-        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", target,
+                 client_login(server));
     const int fd = client_connect(server);
     assert_int_equal(send(fd, request, (size_t)length, MSG_NOSIGNAL), length);
     return fd;

@@ -104,7 +104,6 @@ static void a_token_is_the_owners_alone(void **state)
     assert_int_equal(about.st_mode & 0777, 0600);
     assert_int_equal(sj_login_load(path, &login, &error), SJ_OK);
     assert_memory_equal(login.token_hash, made.token_hash, sizeof(made.token_hash));
-    assert_true(login.has_token);
     assert_string_equal(login.file, "token");
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
@@ -142,10 +141,41 @@ static void a_token_that_could_not_be_written_is_made_anew(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     (void)signal(SIGXFSZ, handler);
     assert_int_equal(status, SJ_EIO);
-    assert_false(login.has_token);
     assert_int_equal(sj_login_load(path, &login, &error), SJ_OK);
     unlink(path);
     rmdir(folder);
+}
+
+/* A link may open a page; the rest is the dashboard's own, and the user's. */
+static void other_sites_may_link_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *site, *mode, *destination;
+        bool page, route; /* what is allowed */
+    } requests[] = {{NULL, NULL, NULL, true, true},
+                    {"same-origin", "cors", "empty", true, true},
+                    {"same-origin", "navigate", "document", true, true},
+                    {"none", "navigate", "document", true, true},
+                    {"cross-site", "navigate", "document", true, false},
+                    {"same-site", "navigate", "document", true, false},
+                    {"cross-site", "navigate", "iframe", false, false},
+                    {"same-site", "navigate", "iframe", false, false},
+                    {"cross-site", "navigate", NULL, false, false},
+                    {"cross-site", "no-cors", "document", false, false},
+                    {"cross-site", NULL, "document", false, false},
+                    {"cross-site", "no-cors", "script", false, false},
+                    {"same-site", "cors", "empty", false, false},
+                    {"", "cors", "empty", false, false},
+                    {"Same-Origin", "cors", "empty", false, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        assert_int_equal(sj_guard_site_allowed(requests[i].site, requests[i].mode,
+                                               requests[i].destination, true),
+                         requests[i].page);
+        assert_int_equal(sj_guard_site_allowed(requests[i].site, requests[i].mode,
+                                               requests[i].destination, false),
+                         requests[i].route);
+    }
 }
 
 int main(void)
@@ -154,6 +184,7 @@ int main(void)
         cmocka_unit_test(only_the_loopback_is_ours),
         cmocka_unit_test(an_origin_is_that_of_the_whole_host),
         cmocka_unit_test(addresses_of_the_loopback_are_known),
+        cmocka_unit_test(other_sites_may_link_and_nothing_else),
         cmocka_unit_test(a_token_is_the_owners_alone),
         cmocka_unit_test(a_token_that_could_not_be_written_is_made_anew),
     };

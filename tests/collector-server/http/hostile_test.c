@@ -3,6 +3,7 @@
 #include "tests/collector-server/http/fixture.h"
 
 #include "collector-server/http/connection_watch.h"
+#include "collector-server/http/route.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -133,17 +134,71 @@ static void requests_of_other_sites_are_refused(void **state)
         "Origin: http://127.0.0.1.evil.example\r\n",
         "Origin: http://127.0.0.1:1\r\n",
         "Sec-Fetch-Site: cross-site\r\n",
-        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n"};
+        "Sec-Fetch-Site: same-site\r\n",
+        "Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"};
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         client_response response = client_get(server, "/api/v1/sessions", headers[i]);
         assert_int_equal(response.status, 403);
         assert_null(strstr(response.text, "editor"));
         client_free(&response);
     }
-    client_response link =
-        client_get(server, "/", "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n");
-    assert_int_equal(link.status, 200);
-    client_free(&link);
+}
+
+/* A link opens a page whole, whatever the browser has of it, and tells it where it comes from; that
+ * is all that another site gets. */
+static void links_of_other_sites_open_pages_only(void **state)
+{
+    (void)state;
+    static const char link[] = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
+    char headers[256];
+    client_response own = client_get(server, "/sql", "Sec-Fetch-Site: none\r\n");
+    assert_null(strstr(own.text, "Server-Timing"));
+    const char *tag = strstr(own.text, "ETag: ");
+    assert_non_null(tag);
+    snprintf(headers, sizeof(headers), "%sSec-Fetch-Dest: document\r\nIf-None-Match: %.*s\r\n",
+             link, (int)strcspn(tag + 6, "\r"), tag + 6);
+    client_response opened = client_get(server, "/sql", headers);
+    assert_int_equal(opened.status, 200);
+    assert_non_null(strstr(opened.text, "Server-Timing: foreign\r\n"));
+    assert_non_null(strstr(opened.text, "Cache-Control: no-store\r\n"));
+    client_free(&opened);
+    client_free(&own);
+    static const char *const rest[] = {"Sec-Fetch-Dest: iframe\r\n", "Sec-Fetch-Dest: object\r\n",
+                                       "Sec-Fetch-Dest: embed\r\n", ""};
+    for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
+        snprintf(headers, sizeof(headers), "%s%s", link, rest[i]);
+        client_response framed = client_get(server, "/sql", headers);
+        assert_int_equal(framed.status, 403);
+        client_free(&framed);
+    }
+}
+
+/* Every route, so that none is forgotten. */
+static void without_the_token_nothing_is_read(void **state)
+{
+    (void)state;
+    static const char *const shown[] = {"", "Authorization: Bearer guess\r\n",
+                                        "Authorization: Bearer \r\n"};
+    for (const sj_route *const *route = sj_routes; *route != NULL; route++) {
+        char path[128];
+        char request[512];
+        const char *pattern = (*route)->pattern;
+        const char *id = strstr(pattern, "{id}");
+        snprintf(path, sizeof(path), "%.*s%s%s",
+                 id != NULL ? (int)(id - pattern) : (int)strlen(pattern), pattern,
+                 id != NULL ? "1" : "", id != NULL ? id + 4 : "");
+        for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+            snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", path,
+                     shown[i]);
+            const int status = status_of(request);
+            if (status != (strcmp(pattern, "/healthz") == 0 ? 200 : 401)) {
+                fail_msg("%s gave %d", path, status);
+            }
+        }
+    }
 }
 
 static void methods_that_write_are_refused(void **state)
@@ -153,8 +208,9 @@ static void methods_that_write_are_refused(void **state)
                                           "OPTIONS", "TRACE", "CONNECT", "BREW"};
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         char request[256];
-        snprintf(request, sizeof(request), "%s /api/v1/devices HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-                 methods[i]);
+        snprintf(request, sizeof(request),
+                 "%s /api/v1/devices HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", methods[i],
+                 client_login(server));
         client_response response = client_exchange(server, request, strlen(request));
         assert_int_equal(response.status, 405);
         assert_non_null(strstr(response.text, "Allow: GET, HEAD"));
@@ -165,12 +221,14 @@ static void methods_that_write_are_refused(void **state)
 static void a_body_is_refused_before_it_is_read(void **state)
 {
     (void)state;
-    assert_int_equal(status_of("GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                               "Content-Length: 99999999999\r\n\r\n"),
-                     413);
-    assert_int_equal(status_of("GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                               "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n"),
-                     413);
+    static const char *const bodies[] = {"Content-Length: 99999999999\r\n\r\n",
+                                         "Transfer-Encoding: chunked\r\n\r\nffffffff\r\n"};
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        char request[512];
+        snprintf(request, sizeof(request), "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n%s%s",
+                 client_login(server), bodies[i]);
+        assert_int_equal(status_of(request), 413);
+    }
     assert_still_well();
 }
 
@@ -222,8 +280,8 @@ static void bytes_that_are_no_http_end_the_connection(void **state)
 static void two_requests_share_a_connection(void **state)
 {
     (void)state;
-    static const char twice[] = "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-                                "GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    static const char twice[] = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+                                "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                                 "Connection: close\r\n\r\n";
     const int fd = client_connect(server);
     char text[8192];
@@ -342,6 +400,8 @@ int main(void)
         cmocka_unit_test(paths_lead_nowhere_outside_of_the_table),
         cmocka_unit_test(a_host_that_is_not_the_loopback_is_refused),
         cmocka_unit_test(requests_of_other_sites_are_refused),
+        cmocka_unit_test(links_of_other_sites_open_pages_only),
+        cmocka_unit_test(without_the_token_nothing_is_read),
         cmocka_unit_test(methods_that_write_are_refused),
         cmocka_unit_test(a_body_is_refused_before_it_is_read),
         cmocka_unit_test(oversized_requests_are_refused),

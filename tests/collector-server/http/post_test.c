@@ -683,14 +683,17 @@ static void only_what_takes_a_post_takes_it(void **state)
     json_decref(client_json(server, "/api/v1/commands/1/file", 404));
 }
 
-static void a_server_without_a_token_takes_no_commands(void **state)
+static void a_server_over_a_cluster_takes_no_changes(void **state)
 {
     (void)state;
     sj_error error;
     sj_http *kept = server;
-    const sj_http_options options = {.database_path = database_path};
+    char unused = 0; /* a mirror that nothing looks into before the POST is refused */
+    const sj_http_options options = {.database_path = database_path,
+                                     .token_path = token_path,
+                                     .mirror = (struct sj_cluster_mirror *)&unused};
     assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
-    expect(headers_with(""), good_body, 403, "takes no commands");
+    expect(headers_with(""), good_body, 403, "takes no changes");
     sj_http_stop(server);
     server = kept;
 }
@@ -732,7 +735,7 @@ int main(void)
         cmocka_unit_test(tags_that_are_none_are_not_imported),
         cmocka_unit_test(an_import_ends_with_its_client),
         cmocka_unit_test(only_what_takes_a_post_takes_it),
-        cmocka_unit_test(a_server_without_a_token_takes_no_commands),
+        cmocka_unit_test(a_server_over_a_cluster_takes_no_changes),
         cmocka_unit_test(a_token_that_others_may_read_is_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

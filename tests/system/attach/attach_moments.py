@@ -2,8 +2,9 @@
 """A process is left while a thread of it has to do with the agent, or is about to: in a fork, of
 which the C library has taken the agent's handler's address but not called it; in the agent, for a
 module that is being loaded; in the loader, whose lock whoever unloads the agent would wait for, or
-which will call the agent when it initialises a module. The process goes on as ever. What cannot be
-unloaded then stays and is reported, and goes the next time. attach_moments.py BUILD_FOLDER SAMPLE; SJ_LONG=1: 50 times, constructors at more moments"""
+which will call the agent when it initialises a module. The process goes on as ever; so do threads that
+outlive the first one. What cannot be unloaded then stays and is reported, and goes the next time. One that
+ends meanwhile is left. attach_moments.py BUILD_FOLDER SAMPLE; SJ_LONG=1: 50 times, constructors at more moments"""
 import json
 import os
 import re
@@ -22,6 +23,7 @@ class Moment:
         self.sojourn, self.sample, self.order = sojourn, sample, order
         self.arguments = [os.path.join(os.path.dirname(sample), "plugin.so"), waiting, str(delay)]
         self.recorder = None
+        self.told = ""
 
     def __enter__(self):
         self.target = Target([self.sample, *self.arguments])
@@ -57,8 +59,10 @@ class Moment:
     def leave(self):
         """Returns the bytes that stay, the agent's file first: all of it, or nothing."""
         done = self.sojourn.run(["detach", str(self.target.pid)], capture_output=True, text=True)
-        check(done.returncode == 0 and self.recorder.wait(PATIENCE_S) == 0,
-              f"detach: {done} {self.recorder.stderr.read()}")
+        check(done.returncode == 0, f"detach: {done}")
+        status = self.recorder.wait(PATIENCE_S)
+        self.told = self.recorder.stderr.read()
+        check(status == 0, f"the recorder ends with {status}: {self.told}")
         with open(self.summary, encoding="utf-8") as file:
             told = json.load(file)
         check(told["calls"] > 0, f"nothing was recorded: {told}")
@@ -171,6 +175,27 @@ def test_late_constructor(sojourn, sample, delay):
         moment.end(False)
 
 
+def test_end(sojourn, sample):
+    """It ends before the agent is unloaded."""
+    with Moment(sojourn, sample, "e") as moment:
+        check(moment.leave() == 0, "bytes stay in a process that has ended")
+        check("could not be detached" not in moment.told, moment.told)
+        status, output = moment.target.finish()
+        check(status == 7 and output == "", f"the target ends with {status}: {output}")
+
+
+def test_outlived(sojourn, sample):
+    """Its first thread ends while it is recorded; the others go on, and are left."""
+    with Moment(sojourn, sample, "t") as moment:
+        left = moment.leave()
+        threads = [tid for tid in os.listdir(f"/proc/{moment.target.pid}/task") if tid != str(moment.target.pid)]
+        check(len(threads) == 2, f"{len(threads)} threads outlive the first")
+        with open(f"/proc/{threads[0]}/maps", encoding="utf-8") as file:
+            check(left == 0 and "libsojourn" not in file.read(), f"the agent stays, {left} bytes are told")
+        status, output = moment.target.finish()
+        check(status == 0 and output == "", f"the target ends with {status}: {output}")
+
+
 def stop(recorder):
     """As two Ctrl-C do: the program lives on."""
     def interrupted():
@@ -218,6 +243,8 @@ def test(sojourn, arguments):
             test_fork(sojourn, sample, order)
         test_no_thread_to_use(sojourn, sample)
         test_list(sojourn, sample)
+        test_end(sojourn, sample)
+        test_outlived(sojourn, sample)
         test_loading(sojourn, sample)
         test_constructor(sojourn, sample)
         for delay in (0, 1000, 2000, 4000) if IS_LONG else (0, 2000):

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import mappings, start_attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, function_lines, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, function_lines, main, sample_text
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
 CALLS = """SELECT f.name, c.ending, count(*) AS calls FROM calls c JOIN functions f USING (function_id)
@@ -131,24 +131,6 @@ SHAPES = ("try { while (true) Take(); } catch (Lost) { %s }",
 HANDLERS = ("", "caught++;", "x = 5;", "x = 5; caught++;", "caught = caught * 2 + x;", "Seen(null);")
 ENDS = (("void", ""), ("int", "return 7;"), ("int", "return x;"), ("long", "return x * 0x123456789L;"),
         ("double", "return x;"), ("string", "return null;"), ("int", "return caught > 0 ? Is(null) ? 1 : 2 : 3;"))
-SHAPED = """using System; using System.Text;
-public class Lost : Exception { }
-public static class Shapes {
-    static int left, caught;
-    static void Take() { if (--left <= 0) { left = 3; throw new Lost(); } }
-    static void Seen(Exception e) { caught += e == null ? 1 : 2; }
-    static bool Is(Exception e) { return e is Lost; }
-    %s
-    public static int Main() {
-        Console.WriteLine("ready");
-        for (string line = Console.ReadLine(); line != null; line = Console.ReadLine()) {
-            StringBuilder done = new StringBuilder();
-            %s
-            Console.WriteLine("{0} {1}", line.Split(' ')[0], done);
-        }
-        return 5;
-    }
-}"""
 
 
 def write_shapes(path):
@@ -160,7 +142,8 @@ def write_shapes(path):
         call = f"M{number}(3)"
         calls.append(f"caught = 0; left = 3; {f'{call};' if type_ == 'void' else f'done.Append({call});'} done.Append(caught);")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(SHAPED % ("\n    ".join(methods), "\n            ".join(calls)))
+        source = sample_text("mono/Shapes.cs")
+        file.write(source.replace("/* methods */", "\n    ".join(methods)).replace("/* calls */", "\n            ".join(calls)))
 
 
 def shapes_of_exceptions(sojourn):

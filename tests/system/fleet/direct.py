@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from fleet_testing import free_port
-from sojourn_testing import PATIENCE_S, check, check_accounts, json_rows, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, json_rows, main, wait_for
 
 COUNTS = """SELECT f.name, sum(s.calls) AS calls FROM function_stats s JOIN functions f USING (function_id)
             GROUP BY 1 ORDER BY 1"""
@@ -258,12 +258,7 @@ def descriptors_are_not_shared(sojourn, direct):
 
 
 # The thread that refuses ends by itself, some time after the program has begun.
-ENDED_THREADS = """env | grep -c SOJOURN_
-for i in $(seq 3000); do
-    [ "$(ls /proc/$$/task | wc -l)" = 1 ] && break
-    sleep 0.1
-done
-ls /proc/$$/task | wc -l"""
+ENDED_THREADS = os.path.join(SAMPLES, "ended_threads.sh")
 
 
 def refusals_are_reported_in_the_log(sojourn, direct):
@@ -281,7 +276,7 @@ def refusals_are_reported_in_the_log(sojourn, direct):
              (local, {"SPOOL_BYTES": "many"}, "SOJOURN_DIRECT_SPOOL_BYTES")]
     for url, settings, sentence in cases:
         before = len(direct.log())
-        output = direct.run(["sh", "-c", ENDED_THREADS], url, **settings)
+        output = direct.run(["sh", ENDED_THREADS], url, **settings)
         check(output == b"0\n1\n", f"{url} {settings}: {output}")
         told = direct.log()[before:]
         check(sentence in told and "not recorded" in told, f"{url} {settings}: the log says {told}")

@@ -33,10 +33,9 @@ class Api:
 
     def ask(self, method, path, body=None, token=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        headers = {}
+        headers = {"Authorization": "Bearer " + (token or self.token)}
         if body is not None:
-            headers = {"Content-Type": "application/json",
-                       "Authorization": "Bearer " + (token or self.token)}
+            headers["Content-Type"] = "application/json"
             body = json.dumps(body)
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

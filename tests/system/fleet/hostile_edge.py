@@ -127,7 +127,10 @@ def report_state(lab, device, http):
     print(f"spool: {device.spool()}, daemon: {device.process and device.process.poll()}, collector: "
           f"{lab.process.poll()}", file=sys.stderr)
     if lab.process.poll() is None:
-        with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics", timeout=PATIENCE_S) as answer:
+        with open(lab.database + ".token", encoding="utf-8") as file:
+            login = {"Authorization": "Bearer " + file.read().strip()}
+        request = urllib.request.Request(f"http://127.0.0.1:{http}/metrics", headers=login)
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             print(*[line for line in answer.read().decode().splitlines() if line[0] != "#"],
                   sep="\n", file=sys.stderr)
 

@@ -19,7 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, children, json_rows, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, build_sample, check, children, json_rows, main, wait_for
 
 
 def header(path, key):
@@ -132,15 +132,7 @@ def every_column_is_described(sojourn, database):
 def slower_or_not(sojourn):
     """`check` answers by its exit code; twenty times the work of one function is slower on any machine,
     and a file is never slower than itself."""
-    source, program = sojourn.path("work.c"), sojourn.path("work")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdlib.h>
-volatile unsigned sink;
-__attribute__((noinline)) static void worker(long n) { for (long i = 0; i < n; i++) sink += 1; }
-__attribute__((noinline)) static void other(void) { for (int i = 0; i < 2000; i++) sink += 1; }
-int main(int c, char **v) { for (int i = 0; i < 200; i++) { worker(atol(v[c - 1])); other(); } return 0; }
-""")
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    program = build_sample(sojourn, "questions/worker.c", "-O1")
     databases = {}
     for work, runs in (("2000", 6), ("40000", 6)):
         databases[work] = sojourn.path(f"work{work}.db")
@@ -258,21 +250,6 @@ def by_hand(sojourn, database, paths):
     check(plain >= 10, f"only {plain} questions are answered by aggregates")
 
 
-PYTHON_SIDE = """import csv, json, sqlite3, sys
-database = sqlite3.connect("file:" + sys.argv[1] + "?mode=ro", uri=True)
-database.enable_load_extension(True)
-database.load_extension(sys.argv[2])
-told = csv.writer(sys.stdout, lineterminator="\\n")
-def shown(value):
-    text = format(value, ".15g") if isinstance(value, float) else value
-    return text + ".0" if isinstance(value, float) and text.lstrip("-").isdigit() else text
-for text, values in json.load(sys.stdin):
-    cursor = database.execute(text, values)
-    told.writerow([column[0] for column in cursor.description])
-    told.writerows([shown(value) for value in row] for row in cursor)
-"""
-
-
 def from_python(sojourn, database, paths):
     """Python's sqlite3 with the extension gives the rows that `sojourn sql` gives: of single calls, of every
     table function and of the questions. Debian's Python, as others are built without extensions."""
@@ -286,8 +263,8 @@ def from_python(sojourn, database, paths):
             text = re.sub("^--.*\n", "", file.read(), flags=re.MULTILINE)
         values = dict(line.split(" | ")[0].split(" = ", 1) for line in header(path, "parameter"))
         asked.append((text, {key: "2" if value == "last" else value for key, value in values.items()}))
-    done = subprocess.run(["/usr/bin/python3", "-c", PYTHON_SIDE, database, extension], input=json.dumps(asked), text=True,
-                          capture_output=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(["/usr/bin/python3", os.path.join(SAMPLES, "questions", "asks.py"), database, extension],
+                          input=json.dumps(asked), text=True, capture_output=True, check=False, timeout=PATIENCE_S)
     check(done.returncode == 0, f"Python's sqlite3: {done.stderr}")
     ours = ""
     for text, values in asked:
@@ -322,14 +299,7 @@ def plans_are_narrow(sojourn, database, paths):
 
 def open_ones_run(sojourn):
     """What never ended was running from its entry on."""
-    source, program, database = (sojourn.path(name) for name in ("leaves.c", "leaves", "leaves.db"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <stdlib.h>
-__attribute__((noinline)) static void inner(int x) { if (x > 40) exit(3); }
-__attribute__((noinline)) static void outer(void) { for (int i = 0; ; i++) inner(i); }
-int main(void) { outer(); return 0; }
-""")
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    program, database = build_sample(sojourn, "questions/leaves.c", "-O1"), sojourn.path("leaves.db")
     sojourn.record([program], database)
     last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls JOIN functions USING (function_id) WHERE name = 'inner'")[0]["ns"]
     rows = json_rows(sql(sojourn, ["--query", "running_at", "--param", f"at_ns={last}", "--json", database]).stdout)
@@ -363,14 +333,7 @@ def ended_ones_do_not_run(sojourn):
 
 def recorded_ones_run(sojourn):
     """What runs in a session that is being recorded, and what ran when its recorder was killed, runs at that moment."""
-    source, program, database = (sojourn.path(name) for name in ("stays.c", "stays", "stays.db"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("""#include <unistd.h>
-__attribute__((noinline)) static void inner(int x) { if (x == 5000) { char c; (void)!read(0, &c, 1); } }
-__attribute__((noinline)) static void outer(void) { for (int i = 0; i <= 5000; i++) inner(i); }
-int main(void) { outer(); return 0; }
-""")
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    program, database = build_sample(sojourn, "questions/stays.c", "-O1"), sojourn.path("stays.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", program],
                                 env=sojourn.environment, stdin=subprocess.PIPE)
 

@@ -16,8 +16,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, main, wait_for
 
+PROGRAMS = os.path.join(SAMPLES, "questions")
 BEFORE_RECORDING, GAP = 1, 2  # of calls.flags
 FOREVER = 1 << 62
 
@@ -225,10 +226,6 @@ def recompute(sojourn, database, name, least, exact=True):
     print(f"{name}: {dict(seen)}, nothing differs")
 
 
-PERL = """my %seen; for my $i (1 .. 100) { my $text = join ',', map { $_ * $i % 7 } 1 .. 6;
-eval { die "odd\\n" if $i % 3; $seen{$text}++; }; $text =~ s/(\\d)/<$1>/g; } print scalar(keys %seen);"""
-
-
 def record(sojourn, command, name, ended=0):
     database = sojourn.path(f"{name}.db")
     done, _summary = sojourn.record(command, database)
@@ -257,12 +254,8 @@ def redis(sojourn):
     return database
 
 
-STEPS = """$| = 1; sub f { my $n = shift; $n < 2 ? 1 : f($n - 1) + f($n - 2) } f(8); print "1\\n"; <STDIN>;
-f(25); print "2\\n"; <STDIN>; f(9); print "3\\n"; <STDIN>; f(5)"""
-
-
 def start_steps(sojourn, database, options):
-    command = [sojourn.program, "record", "--quiet", "-o", database, *options, "--", "perl", "-e", STEPS]
+    command = [sojourn.program, "record", "--quiet", "-o", database, *options, "--", "perl", os.path.join(PROGRAMS, "steps.pl")]
     recorder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=sojourn.environment)
     check(recorder.stdout.readline() == "1\n", "the program does not begin")
@@ -312,8 +305,6 @@ def killed(sojourn):
     return database
 
 
-BUSY = """sub f { my $n = shift; $n < 2 ? 1 : f($n - 1) + f($n - 2) }
-while (!-e $ARGV[0]) { f(6); select(undef, undef, undef, 0.05) }"""
 SNAPSHOT = """SELECT (SELECT sum(call_count) FROM blocks WHERE kind = 1) AS stored,
 (SELECT count(*) FROM calls WHERE depth >= 0) AS calls, (SELECT count(*) FROM calls WHERE start_ns IS NULL) AS odd"""
 
@@ -331,7 +322,7 @@ def beside_a_writer(sojourn):
     """Two readers of a file that a recording is written to: each sees whole moments, nobody waits for
     another, and the recording is as if nobody had read."""
     database, stop = sojourn.path("beside.db"), sojourn.path("stop")
-    recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "perl", "-e", BUSY, stop],
+    recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "perl", os.path.join(PROGRAMS, "busy.pl"), stop],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=sojourn.environment)
     try:
         wait_for("calls are stored", lambda: stored_calls(sojourn, database))
@@ -349,7 +340,7 @@ def beside_a_writer(sojourn):
 
 def test(sojourn, _arguments):
     samples = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "gcc-O2")
-    recompute(sojourn, record(sojourn, ["perl", "-e", PERL], "perl"), "perl", {"calls": 20000, "paths": 500})
+    recompute(sojourn, record(sojourn, ["perl", os.path.join(PROGRAMS, "texts.pl")], "perl"), "perl", {"calls": 20000, "paths": 500})
     recompute(sojourn, redis(sojourn), "redis", {"calls": 10000, "streams": 2})
     for name, ended, least in (("s_throw", 0, {"unwound": 3}), ("throws", 42, {"unwound": 100}),
                                ("s_coroutine", 0, {"streams": 4}), ("s_threads", 0, {"streams": 2}),

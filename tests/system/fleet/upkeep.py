@@ -18,7 +18,7 @@ import time
 import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, json_rows, main, sample_text, wait_for
+from sojourn_testing import PATIENCE_S, build_sample, check, json_rows, main, sample_text, wait_for
 
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 SOURCE = sample_text("record/hidden_name.c")
@@ -244,13 +244,6 @@ def made_anew(sojourn, database, now):
         check(outlines == blocks, f"{query}: {len(outlines)} from outlines, {len(blocks)} from blocks")
 
 
-MANY_CALLS = r"""
-#include <time.h>
-volatile unsigned sink;
-__attribute__((noinline)) static void quick(int x) { sink += x; }
-__attribute__((noinline)) static void slow(int x) { nanosleep(&(struct timespec){0, 100000 * (x % 7 + 1)}, 0); }
-int main(void) { for (int i = 0; i < 30000; i++) { quick(i); if (i % 1000 == 0) slow(i / 1000); } return 0; }
-"""
 OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM block_outlines ORDER BY 1"
 
 
@@ -276,10 +269,7 @@ def in_older_tables(fresh, path, migrations, version):
 def outlines_of_older_versions(sojourn, migrations):
     """What blocks tell of their calls came with version 26, and its index with 37: databases from before get the index by
     their migration and the outlines by `verify --rebuild`, the same as a new recording has."""
-    source, program, fresh = (sojourn.path(name) for name in ("many.c", "many", "many.db"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(MANY_CALLS)
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    program, fresh = build_sample(sojourn, "questions/many_calls.c", "-O1"), sojourn.path("many.db")
     sojourn.record([program], fresh)
     new, outlines = contents(sojourn, fresh, 1), rows(sojourn, fresh, OUTLINES)
     check(new[0][0]["n"] > 30000 and outlines, f"outlines of a new recording: {outlines}")

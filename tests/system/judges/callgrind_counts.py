@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import callgrind
-from sojourn_testing import IS_LONG, check, check_accounts, main
+from sojourn_testing import IS_LONG, SAMPLES, check, check_accounts, main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORKLOADS = os.path.join(HERE, "..", "..", "bench", "workloads")
@@ -117,9 +117,7 @@ def test(sojourn, arguments):
         one_subject(sojourn, "sqlite3", [os.path.join(subjects, "sqlite3"), ":memory:"],
                     os.path.join(WORKLOADS, "sqlite.sql"))
     compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip()
-    source = sojourn.path("add.c")
-    with open(source, "w", encoding="ascii") as file:
-        file.write("int add(int a, int b) { return a + b; }\n")
+    source = os.path.join(SAMPLES, "policy", "tiny.c")
     one_subject(sojourn, "cc1", [compiler, "-quiet", "-O2", source, "-o", os.devnull], None)
 
 

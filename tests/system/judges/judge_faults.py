@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Languages that turn machine faults into exceptions or errors catch hooked what they catch unhooked:
 launched, attached to, while they are left, and afterwards. The programs (tests/samples/faults) make their
-faults once for each line of input. With SJ_LONG=1 more languages, launched in every mode, and 20 rounds.
+faults once for each line of input. With SJ_LONG=1 more languages, programs that end by saying that their
+stack overflowed, every mode, and 20 rounds.
 judge_faults.py BUILD_FOLDER FOLDER_FOR_PROGRAMS [LANGUAGE [MODE...]]"""
 import os
 import re
@@ -46,7 +47,13 @@ LANGUAGES = {
     "pascal": ("fpc", ["fpc", "-O2", "-v0", "-FE.", "-opascal", source("faults.pas")], [["./pascal"]]),
     "lisp": ("sbcl", None, [["sbcl", "--noinform", "--no-sysinit", "--no-userinit", "--non-interactive", "--load",
                              source("faults.lisp")]]),
+    "gdc": ("gdc", ["gdc", "-O2", "-fnon-call-exceptions", source("faults.d"), "-o", "gdc"], [["./gdc"]]),
+    "ldc": ("ldc2", ["ldc2", "-O2", source("faults.d"), "-of=ldc"], [["./ldc"]]),
     "sigsegv": ("gcc", ["gcc", "-O2", source("faults_sigsegv.c"), "-o", "sigsegv", "-lsigsegv"], [["./sigsegv"]]),
+}
+# Programs that the fault ends; they tell of it by gnulib's c-stack.
+ENDED = {
+    "c-stack": ("m4", [sys.executable, source("c_stack.py")], [["grep", "-E", "-f", "nested"], ["m4", "nested.m4"]]),
 }
 SHORT = ["ocaml", "rust", "mono", "ruby"]
 
@@ -65,7 +72,7 @@ def said_by(sojourn, command, lines):
 
 def launched(sojourn, command, mode, plain):
     hooked = said_by(sojourn, [sojourn.program, "record", "--quiet", "-o", sojourn.path("launched.db"), "--block-ms",
-                               "10000", *mode, "--", *command], 2)
+                               "10000", *mode, "--", *command], LINES[launched])
     check(hooked == plain, f"launched {command} {mode}: unhooked {plain}, hooked {hooked}")
     os.remove(sojourn.path("launched.db"))
 
@@ -125,24 +132,28 @@ def attached(sojourn, command, mode, plain):
     os.remove(database)
 
 
+# How many lines of input each way gives a program.
+LINES = {launched: 2, attached: 3 + LINES_WHILE_LEFT}
+
+
 def judge(sojourn, name, modes):
-    needed, build, commands = LANGUAGES[name]
+    needed, build, commands = (LANGUAGES | ENDED)[name]
+    ways = [launched] if name in ENDED else [launched, attached]
     need(needed)
     if build is not None:
         made = subprocess.run(build, cwd=sojourn.programs, capture_output=True, text=True, check=False)
         check(made.returncode == 0, f"{name} is not built: {made.stdout}{made.stderr}")
     failures = []
     for command in commands:
-        launched_plain = said_by(sojourn, command, 2)
-        attached_plain = said_by(sojourn, command, 3 + LINES_WHILE_LEFT)
+        plain = {way: said_by(sojourn, command, LINES[way]) for way in ways}
         for _ in range(REPEATS):
             for mode in modes:
-                for way, plain in ((launched, launched_plain), (attached, attached_plain)):
+                for way in ways:
                     try:
-                        way(sojourn, command, mode, plain)
+                        way(sojourn, command, mode, plain[way])
                     except Failure as failure:
                         failures.append(f"{failure}"[:1200])
-    print(f"{name}: {len(commands) * len(modes) * REPEATS * 2} runs, {len(failures)} differ", flush=True)
+    print(f"{name}: {len(commands) * len(modes) * REPEATS * len(ways)} runs, {len(failures)} differ", flush=True)
     return failures
 
 
@@ -150,7 +161,7 @@ def test(sojourn, arguments):
     resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     sojourn.programs = os.path.abspath(arguments[0])
     os.makedirs(sojourn.programs, exist_ok=True)
-    names = arguments[1:2] or (list(LANGUAGES) if IS_LONG else SHORT)
+    names = arguments[1:2] or ([*LANGUAGES, *ENDED] if IS_LONG else SHORT)
     modes = [word.split() for word in arguments[2:]] or MODES
     failures = [failure for name in names for failure in judge(sojourn, name, modes)]
     check(not failures, "\n".join(failures))

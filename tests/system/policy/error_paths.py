@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, SAMPLES, check, main, wait_for
 
 PYTHON = os.path.realpath("/usr/bin/python3.11")
 ALL = ["set", "return", "errno", "delay"]
@@ -76,15 +76,7 @@ def python_may_not_open(sojourn):
 
 
 def python_has_no_memory(sojourn):
-    path = script(sojourn, "memory.py", """
-failed = 0
-for i in range(20):
-    try:
-        b"x" * (5_000_000 + i)
-    except MemoryError:
-        failed += 1
-print(failed)
-""")
+    path = os.path.join(SAMPLES, "policy", "no_memory.py")
     large = {"op": ">=", "value": 5000000}
     for what, expected in (({"return": 0, "times": 3}, 3), ({"return": 0, "from": 4, "one_in": 2}, 9), ({"return": 0}, 20)):
         rules = [change("memory", "PyObject_Malloc", 1, "ulong", what, large)]
@@ -112,15 +104,7 @@ def count_reads(trace):
 def python_reads_little(sojourn):
     """As often as strace sees it."""
     data = script(sojourn, "data", "".join(f"{i}\n" for i in range(500)))
-    path = script(sojourn, "short.py", """
-import os, sys
-fd = os.dup2(os.open(sys.argv[1], os.O_RDONLY), 77)
-got = b""
-while part := os.read(fd, 100):
-    got += part
-os.lseek(fd, 0, os.SEEK_SET)
-print(got == open(fd, "rb", buffering=0).read(), len(got))
-""")
+    path = os.path.join(SAMPLES, "policy", "reads_little.py")
     on_file = [{"argument": 1, "as": "int", "op": "==", "value": 77}, {"argument": 3, "as": "ulong", "op": ">", "value": 7}]
     rules = [change("short", "_Py_read", 3, "ulong", {"set": 7}, on_file)]
     trace = sojourn.path("trace")

@@ -6,19 +6,13 @@ late_library_calls.py BUILD_FOLDER
 """
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, set_policy
 from late_testing import goes_on, permit, stands, typed_calls, write_policy
-from sojourn_testing import check, check_accounts, children, main, sample_text
-LIBRARY = """#include <unistd.h>
-__attribute__((noipa)) int late_apart(int number) { return number + 1; }
-__attribute__((noipa)) int late_twice(int number) { return number * 2; }
-__attribute__((noipa)) int late_block(int file, char *line) { return (int)read(file, line, 1) + 4; }
-"""
-CALLER = sample_text("policy/late_caller.c")
+from sojourn_testing import build_sample, check, check_accounts, children, main
+
 IMPORTS = [{"function": "!late_apart"},
            {"name": "less", "function": "!late_twice", "result": True, "as": "int", "change": {"set": -1}},
            {"function": "!late_block", "signature": "(file:int, line:pointer) -> int"}]
@@ -26,11 +20,9 @@ IMPORTS = [{"function": "!late_apart"},
 
 def build_caller(sojourn, binding):
     library, caller = sojourn.path("liblate.so.1"), sojourn.path("caller")
-    subprocess.run(["gcc", "-O1", "-g", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-Wl,-soname,liblate.so.1"],
-                   input=LIBRARY, text=True, check=True)
-    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-x", "none", library, "-pthread", "-o", caller,
-                    "-Wl,-rpath," + sojourn.path(""), "-Wl,-z," + binding], input=CALLER, text=True, check=True)
-    return caller
+    build_sample(sojourn, "policy/late_library.c", "-O1", "-g", "-shared", "-fPIC", "-Wl,-soname,liblate.so.1", program=library)
+    return build_sample(sojourn, "policy/late_caller.c", "-O1", "-D_GNU_SOURCE", library, "-pthread",
+                        "-Wl,-rpath," + sojourn.path(""), "-Wl,-z," + binding, program=caller)
 
 
 def check_apart(sojourn, database):

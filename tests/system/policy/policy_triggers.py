@@ -133,7 +133,8 @@ def marks_of_the_program_start_a_recording(sojourn, samples):
 
 
 def stacks_of_busy_threads(sojourn, samples):
-    """Threads that stand in stubs are led out of them; nothing that the program does changes."""
+    """A thread that records stands where the program would be without the agent; nothing that it does
+    changes."""
     policy = {"buffer": {"when_full": "drop"},
               "triggers": [{"on": "command", "pause": "0s", "do": ["stacks"]}]}
     database = sojourn.path("busy.db")
@@ -142,7 +143,7 @@ def stacks_of_busy_threads(sojourn, samples):
          write_policy(sojourn, policy), "--", os.path.join(samples, "ends"), "spin"],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     output = recorder.stdout.readline() # the program is busy from here on
-    for _ in range(5):
+    for _ in range(10):
         wait_for("the command is taken",
                  lambda: sojourn.run(["trigger", "where"], capture_output=True).returncode == 0)
     wait_for("stacks", lambda: sojourn.sql(database, "SELECT 1 FROM stacks LIMIT 1"))
@@ -153,13 +154,12 @@ def stacks_of_busy_threads(sojourn, samples):
     rows = sojourn.sql(database, "SELECT taken, max(is_cut) AS cut, "
                                  "group_concat(iif(function = '', module, function)) AS names "
                                  "FROM (SELECT * FROM stacks ORDER BY level) GROUP BY taken")
-    check(1 <= len(rows) <= 5, f"stacks were taken {len(rows)} times")
+    check(1 <= len(rows) <= 10, f"stacks were taken {len(rows)} times")
     for row in rows:
         names = row["names"].split(",")
-        # In the agent's slow path the stack cannot be followed, and the row says so.
-        check(row["cut"] or in_order(names, ["ends_work", "ends_die", "main"]) or
-              in_order(names, ["ends_work", "main"]), f"a busy thread stands in {names}")
-    check(not all(row["cut"] for row in rows), f"no stack was whole: {rows}")
+        names = names[names[0] == "ends_step":]
+        check(row["cut"] == 0 and names[:3] == ["ends_work", "ends_die", "main"],
+              f"a busy thread stands in {row}")
 
 
 def what_is_held_back_is_counted(sojourn, samples):

@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target
-from sojourn_testing import check, check_accounts, main, sample_text
+from sojourn_testing import build_sample, check, check_accounts, main, sample_text
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "agent", "include")
 SOURCE = sample_text("policy/value_conditions.c")
@@ -226,12 +226,8 @@ def test_marks(sojourn):
 def test_prototypes(sojourn):
     """A file of prototypes says what functions of a library without debug data have."""
     library, user, prototypes = (sojourn.path(name) for name in ("libtiny.so", "user", "tiny.txt"))
-    with open(sojourn.path("tiny.c"), "w", encoding="utf-8") as file:
-        file.write("int tiny_sum(int a, const char *t, double x) { return a + t[0] + (int)x; }\n")
-    with open(sojourn.path("user.c"), "w", encoding="utf-8") as file:
-        file.write("int tiny_sum(int, const char *, double); int main(void) { return tiny_sum(1, \"abc\", 2.5) - 100; }\n")
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", sojourn.path("tiny.c"), "-o", library], check=True)
-    subprocess.run(["gcc", "-O1", sojourn.path("user.c"), library, "-o", user], check=True)
+    build_sample(sojourn, "policy/tiny.c", "-O1", "-shared", "-fPIC", program=library)
+    build_sample(sojourn, "policy/tiny.c", "-O1", "-DTINY_USER", library, program=user)
     with open(prototypes, "w", encoding="utf-8") as file:
         file.write("# a library\n\n  tiny_sum (a:int, text:str, x:double) -> int  \nother(_:int) -> str\n")
     database = sojourn.path("tiny.db")

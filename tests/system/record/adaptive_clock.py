@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from java_programs import built_classes
 from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, json_rows, main
 
 UNTIMED = 16
@@ -30,8 +31,6 @@ LATER = ["sh", "-c", "echo ready; read line; perl -e '$| = 1; print \"ready\\n\"
          + "' \"$0\"; exit"]
 ROUNDS, DOUBLINGS = 20000, 8
 ATTEMPTS = 4
-JAVA = "class Adaptive { static int step(int n) { return n + 1; }" \
-       " public static void main(String[] a) { int n = 0; while (n < 1000) n = step(n); System.out.print(n); } }"
 EMULATED_CALLS = {"leaf": 2, "jumping": 1, "halving": 5}
 REFUSED = [({"java": {"classes": ["a.*"]}}, "methods of java"), ({"mono": {"lines": True}}, "methods of mono"),
            ({"objc": {"technique": "dispatch"}}, "methods of objc"), ({"zombies": {"heap": {"one_in": 100}}}, "freed memory"),
@@ -277,10 +276,7 @@ def check_refused(sojourn):
 
 
 def check_java_is_told(sojourn):
-    source, folder, database = sojourn.path("Adaptive.java"), sojourn.path("classes"), sojourn.path("java.db")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(JAVA)
-    subprocess.run(["javac", "-d", folder, source], check=True, timeout=PATIENCE_S)
+    folder, database = built_classes(sojourn), sojourn.path("java.db")
     done, summary = sojourn.record(["java", "-cp", folder, "Adaptive"], database, ["--clock", "adaptive"], text=True)
     check((done.returncode, done.stdout) == (0, "1000"), f"java: {done}")
     check("methods of java are not recorded with --clock adaptive" in done.stderr, f"java: {done.stderr}")

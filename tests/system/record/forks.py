@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Children that a process makes in ways of its own: each runs to its end and is recorded, or counted.
 forks.py BUILD_FOLDER SAMPLE"""
+import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from attaching import Target, check_same, code_bytes, look, start_attach
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = 1000
 
@@ -54,13 +57,74 @@ def test_run(sojourn, program):
     database = sojourn.path("run.db")
     done, summary = sojourn.record([program, "run"], database)
     said = done.stdout.decode().splitlines()
-    check(said == ["4 0"] * len(said) and len(said) == 7, f"{said} {done.stderr.decode()}")
+    check(said == ["4 0"] * len(said) and len(said) == 9, f"{said} {done.stderr.decode()}")
     check(calls_of(sojourn, database, "leaf") == CALLS * len(said) and not summary["unrecorded_programs"],
           f"{calls_of(sojourn, database, 'leaf')} calls of leaf: {summary}")
     codes = sojourn.sql(database, "SELECT how, exit_code, count(*) AS count FROM processes GROUP BY 1, 2")
     known = sum(row["count"] for row in codes if row["how"] == "exec" and row["exit_code"] == 4)
-    check(all(row["exit_code"] in (None, 4 if row["how"] == "exec" else 0) for row in codes), f"{codes}")
+    check(all(row["exit_code"] in (None, 0 if row["how"] == "launched" else 4) for row in codes), f"{codes}")
     check(known == len(said) or not tells_exits(), f"{codes}")
+
+
+PAST = "run by a system call of the program's own instead of exec()"
+UNFOLLOWED = "not followed here (`sojourn record --children all` follows them)"
+EXECUTED = "executed a program that is not recorded"
+
+
+def ends_of(sojourn, database):
+    return [(row["how"], row["exit_code"], row["disarm_reason"]) for row in sojourn.sql(
+        database, "SELECT how, exit_code, disarm_reason FROM processes ORDER BY number")]
+
+
+def test_past(sojourn, program):
+    """Programs that are run past libc are counted, and told of the process that runs them."""
+    other = sojourn.path("other")
+    shutil.copy(program, other)
+    for way, ends in ([program, "past"], [("launched", 0, ""), *2 * [("forked", 4, EXECUTED)]]), \
+                     ([program, "become-past", other], [("launched", 4, EXECUTED)]):
+        database = sojourn.path(f"{way[1]}.db")
+        done, summary = sojourn.record(way, database)
+        told = f"{way}: {done.returncode} {done.stdout} {summary} {ends_of(sojourn, database)}"
+        check(summary["unrecorded_programs"] == {PAST: max(1, len(ends) - 1)}, told)
+        check(ends_of(sojourn, database) == ends, told)
+        check_accounts(sojourn, database)
+
+
+def test_unfollowed(sojourn, program):
+    """What children run is counted where only they are followed, or nothing beside the program; programs
+    that cannot be run are not."""
+    for children, ended in ("forked", EXECUTED), ("none", None):
+        database = sojourn.path(f"unfollowed-{children}.db")
+        done, summary = sojourn.record([program, "run"], database, ["--children", children])
+        told = f"{children}: {done.stdout} {summary} {ends_of(sojourn, database)}"
+        check(done.stdout == b"4 0\n" * 9, told)
+        check(summary["unrecorded_programs"] == {UNFOLLOWED: 9}, told)
+        reasons = [reason for how, _, reason in ends_of(sojourn, database) if how == "forked"]
+        # Two of them only wait for what they run beside them.
+        check(sorted(reasons) == (sorted(7 * [ended] + 2 * [""]) if ended else []), told)
+
+
+def test_attached(sojourn, program):
+    """So it is in a process that is attached to, which is left as it was."""
+    target = Target([program, "wait"]).ready()
+    before, code = look(target.pid), code_bytes(target.pid)
+    del before["masks"]  # it handles SIGALRM since
+    database, summary = sojourn.path("attached.db"), sojourn.path("attached.json")
+    recorder = start_attach(sojourn, target.pid, database, ["--summary", summary])
+    target.process.stdin.write("g")
+    target.process.stdin.flush()
+    said = [target.process.stdout.readline() for _ in range(11)]
+    check(said == ["4 0\n"] * 11, f"{said}")
+    done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
+    check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
+    check_same(before, look(target.pid), code, code_bytes(target.pid), "after detach")
+    target.finish()
+    reasons = [reason for how, _, reason in ends_of(sojourn, database) if how == "forked"]
+    check(sorted(reasons) == ["", "", *9 * [EXECUTED]], f"{ends_of(sojourn, database)}")
+    with open(summary, encoding="utf-8") as file:
+        counted = json.load(file)["unrecorded_programs"]
+    check(counted == {UNFOLLOWED: 9, PAST: 2}, f"{counted}")
+    check_accounts(sojourn, database)
 
 
 def test_become(sojourn, program):
@@ -76,6 +140,9 @@ def test_become(sojourn, program):
 
 def test(sojourn, arguments):
     test_run(sojourn, arguments[0])
+    test_past(sojourn, arguments[0])
+    test_unfollowed(sojourn, arguments[0])
+    test_attached(sojourn, arguments[0])
     test_become(sojourn, arguments[0])
     test_locked(sojourn, arguments[0])
     test_unseen(sojourn, arguments[0])

@@ -33,17 +33,8 @@ for unit in sojournd sojourn-device; do
     "$program" --help >/dev/null || fail "$program --help"
 done
 
-cat >marks.c <<'C'
-#include <sojourn.h>
-int main(void)
-{
-    sojourn_mark_begin("installed");
-    sojourn_mark_end("installed");
-    return 0;
-}
-C
 # shellcheck disable=SC2046 # a list of options
-cc -o marks marks.c $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags sojourn) ||
+cc -o marks "$tests/samples/cli/marks.c" $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags sojourn) ||
     fail "a program with the installed header does not build"
 sojourn record -q -o marks.db -- ./marks || fail "a program with marks is not recorded"
 marks=$(sqlite3 marks.db "SELECT count(*) FROM marks WHERE name = 'installed'")

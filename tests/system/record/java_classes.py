@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy, start_attach, wait_until_recorded
 from java_programs import INTERNAL_ASM, Program, compile_java, compiled_first, jvm_reports, sample_classes
-from sojourn_testing import PATIENCE_S, check, check_accounts, main
+from sojourn_testing import PATIENCE_S, check, check_accounts, main, sample_text
 
 LOSSLESS = ["--block-ms", "10000"]
 LOADERS, RUNS = 40, 5
@@ -146,12 +146,8 @@ def no_room(sojourn):
     steps, jumped = 21843, 10918  # 65,531 bytes of code; a jump of 32,765 bytes
     os.mkdir(folder)
     with open(os.path.join(folder, "Large.java"), "w", encoding="ascii") as file:
-        file.write(f"""class Large {{
-            static int full(int x) {{ {"x += 1; " * steps} return x; }}
-            static int far(int x) {{ if (x > 0) {{ {"x += 1; " * jumped} if (x == 7) {{ return 1; }} }} return x; }}
-            static int small(int x) {{ return full(x) + far(x); }}
-            public static void main(String[] arguments) {{ System.out.println(small(1)); }}
-        }}""")
+        source = sample_text("java/large/Large.java")
+        file.write(source.replace("/* full */", "x += 1; " * steps).replace("/* far */", "x += 1; " * jumped))
     compile_java(sojourn, folder, "Large")
     done, _ = sojourn.record(["java", "-Xverify:all", "-cp", sojourn.path("classes"), "Large"], database, LOSSLESS, text=True)
     check((done.stdout, done.stderr) == (f"{steps + jumped + 2}\n", ""), f"{done}")

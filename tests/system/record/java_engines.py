@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import set_policy, start_attach
 from java_programs import Program, compiled_first, jvm_reports, sample_classes
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, children, main
 
 TRACED = ["--java-engine", "runtime"]
 LOSSLESS = ["--block-ms", "10000"]

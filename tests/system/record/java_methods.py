@@ -196,7 +196,7 @@ def compiler(sojourn, samples):
 
 
 def faults(sojourn, classes):
-    for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp") if IS_LONG else ("-Xint", "-Xcomp")):
+    for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp")):
         database = sojourn.path(f"faults{number}.db")
         done, summary = sojourn.record(
             ["java", *options_of(mode), "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,

@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import Target, set_policy, start_attach
 from judging import compare
-from sojourn_testing import EMULATOR, IS_LONG, PATIENCE_S, check, check_accounts, children, main
+from sojourn_testing import EMULATOR, IS_LONG, PATIENCE_S, build_sample, check, check_accounts, children, main
 
 COUNTS = """SELECT m.path AS module, f.name AS name, sum(calls) AS calls FROM
   function_stats JOIN functions AS f USING (function_id) JOIN modules AS m USING (module_id)
@@ -117,10 +117,7 @@ def every_kind_of_import(sojourn, folder):
 
 def judges_with_libraries(sojourn):
     """Programs of the system and their C++ libraries, all modules and all calls between them."""
-    program = sojourn.path("hello")
-    subprocess.run(["g++", "-O2", "-x", "c++", "-", "-o", program], check=True, timeout=PATIENCE_S, text=True,
-                   input='#include <iostream>\nint main() { std::cout << "hello " << 42 << std::endl; }\n')
-    commands = [[program]]
+    commands = [[build_sample(sojourn, "record/hello.cpp", "-O2", compiler="g++")]]
     if os.environ.get("SJ_LONG"):
         commands += [["php", "-r", "echo json_encode(array_map('strrev', ['ab', 'cd'])), PHP_EOL;"],
                      ["xmllint", "--version"]]

@@ -7,33 +7,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, json_rows, main
-
-SOURCE = """#include <stdlib.h>
-volatile int sink;
-%s
-__attribute__((noinline)) int alpha(int n) { sink = n; return sink + 1; }
-__attribute__((noinline)) int beta(int n) { sink = n; sink = n * 3; return sink + alpha(n); }
-int main(int c, char **v) { int s = 0; for (int i = 0; i < 1000; i++) s += beta(i); return s == c; }
-"""
-EXTRA = "__attribute__((noinline)) int added(int n) { for (int i = 0; i < n % 5; i++) sink += i; return n; }"
-
-# Code without symbols and unwind tables, as assembly of old has it.
-DARK = """
-.text
-.rept 4096
- nop
- nop
- ret
-.endr
-"""
+from sojourn_testing import SAMPLES, build_sample, check, json_rows, main
 
 
-def built(sojourn, name, command, extra):
-    source, program, linker_map = (sojourn.path(f"{name}{end}") for end in (".c", "", ".map"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(SOURCE % extra)
-    subprocess.run([*command, "-o", program, source, f"-Wl,-Map,{linker_map}"], check=True)
+def built(sojourn, name, command, *options):
+    """A stripped program, and its maps."""
+    program, linker_map = sojourn.path(name), sojourn.path(f"{name}.map")
+    build_sample(sojourn, "record/mapped.c", *command[1:], *options, f"-Wl,-Map,{linker_map}", program=program, compiler=command[0])
     listing = sojourn.path(f"{name}.nm")
     with open(listing, "wb") as file:
         subprocess.run(["nm", "-S", program], check=True, stdout=file)
@@ -45,7 +25,7 @@ def built(sojourn, name, command, extra):
 def globals_are_listed(sojourn):
     """Of every kind of map, with lengths, none of them a function; those of other builds are refused."""
     for name, command in {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"]}.items():
-        program, maps = built(sojourn, f"globals-{name}", command, "int table[25] = {1};")
+        program, maps = built(sojourn, f"globals-{name}", command, "-DTABLE")
         for path in maps:
             done = sojourn.run(["functions", "--globals", "--json", "--map", path, program],
                                capture_output=True, text=True)
@@ -53,7 +33,7 @@ def globals_are_listed(sojourn):
             found = {row["name"]: row["size"] for row in json_rows(done.stdout)}
             check(found.get("sink", 0) >= 4 and found.get("table", 0) >= 100 and "alpha" not in found,
                   f"{path}: {found}")
-        _, others = built(sojourn, f"globals-other-{name}", command, EXTRA)
+        _, others = built(sojourn, f"globals-other-{name}", command, "-DADDED")
         done = sojourn.run(["functions", "--globals", "--map", others[0], program],
                            capture_output=True, text=True)
         check(done.returncode == 1 and "another build" in done.stderr, f"{name}: {done}")
@@ -62,8 +42,9 @@ def globals_are_listed(sojourn):
 def globals_are_kept(sojourn):
     """By module, as `functions --globals` lists them, and where nm puts them; more than one report holds, too."""
     many = 9000
-    extra = "int table[25] = {1};\n" + "".join(f"int variable_{'x' * 20}_{i} = {i};\n" for i in range(many))
-    program, (own, listing) = built(sojourn, "kept", ["gcc", "-O2", "-no-pie"], extra)
+    with open(sojourn.path("variables.c"), "w", encoding="utf-8") as file:
+        file.writelines(f"int variable_{'x' * 20}_{i} = {i};\n" for i in range(many))
+    program, (own, listing) = built(sojourn, "kept", ["gcc", "-O2", "-no-pie"], "-DTABLE", f'-DMORE="{file.name}"')
     database = sojourn.path("kept.db")
     for path in (own, listing):
         done, _ = sojourn.record([program], database, ["--map", path])
@@ -93,8 +74,8 @@ def maps_of_other_builds_are_refused(sojourn):
     compilers = {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"],
                  "static": ["gcc", "-O1", "-static"], "aarch64": ["aarch64-linux-gnu-gcc", "-O2"]}
     for name, command in compilers.items():
-        builds = [built(sojourn, f"{name}{number}", command, extra)
-                  for number, extra in enumerate(("", EXTRA))]
+        builds = [built(sojourn, f"{name}{number}", command, *options)
+                  for number, options in enumerate(([], ["-DADDED"]))]
         for (program, own), (_, other) in itertools.permutations(builds):
             for path in own:
                 done = sojourn.run(["functions", "--map", path, program], capture_output=True, text=True)
@@ -106,8 +87,8 @@ def maps_of_other_builds_are_refused(sojourn):
 
 
 def recording_is_refused_before_the_start(sojourn):
-    program, (own, _) = built(sojourn, "one", ["gcc", "-O2"], "")
-    _, (other, _) = built(sojourn, "two", ["gcc", "-O2"], EXTRA)
+    program, (own, _) = built(sojourn, "one", ["gcc", "-O2"])
+    _, (other, _) = built(sojourn, "two", ["gcc", "-O2"], "-DADDED")
     database = sojourn.path("one.db")
     done, _ = sojourn.record([program], database, ["--map", other])
     check(done.returncode == 125 and b"of another build" in done.stderr, f"it ran: {done}")
@@ -122,12 +103,8 @@ def recording_is_refused_before_the_start(sojourn):
 
 
 def unknown_code_is_reported(sojourn):
-    source, dark, program = (sojourn.path(name) for name in ("dark.c", "dark.S", "dark"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(SOURCE % "")
-    with open(dark, "w", encoding="utf-8") as file:
-        file.write(DARK)
-    subprocess.run(["gcc", "-O2", "-s", "-o", program, source, dark], check=True)
+    dark = os.path.join(SAMPLES, "record", "dark.S")
+    program = build_sample(sojourn, "record/mapped.c", "-O2", "-s", dark, program=sojourn.path("dark"))
     summary = sojourn.path("dark.json")
     done = sojourn.run(["record", "-o", sojourn.path("dark.db"), "--summary", summary, "--", program],
                        capture_output=True, text=True)
@@ -137,7 +114,7 @@ def unknown_code_is_reported(sojourn):
     check(told["unknown_text_bytes"] >= 3 * 4096, f"{told}")
     listed = sojourn.run(["functions", program], capture_output=True, text=True).stdout
     check("in no known function: its debug package, or --map" in listed, listed)
-    plain, _maps = built(sojourn, "plain", ["gcc", "-O2"], "")
+    plain, _maps = built(sojourn, "plain", ["gcc", "-O2"])
     done = sojourn.run(["record", "-o", sojourn.path("plain.db"), "--", plain], capture_output=True,
                        text=True)
     check("no known function" not in done.stderr, f"a small program: {done.stderr}")
@@ -145,7 +122,7 @@ def unknown_code_is_reported(sojourn):
 
 def the_cost_is_in_parts(sojourn):
     """Each part is there, and hooking costs CPU of the program, so never more than all of it."""
-    program, _maps = built(sojourn, "cost", ["gcc", "-O2"], "")
+    program, _maps = built(sojourn, "cost", ["gcc", "-O2"])
     summary = sojourn.path("cost.json")
     done = sojourn.run(["record", "-o", sojourn.path("cost.db"), "--summary", summary, "--", program],
                        capture_output=True, text=True)

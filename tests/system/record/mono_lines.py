@@ -117,11 +117,8 @@ def where_it_is_not_known(sojourn, program):
 
 def killed(sojourn):
     """What a killed program ran is not known: never told as not entered."""
-    source, program, database = sojourn.path("Killed.cs"), sojourn.path("Killed.exe"), sojourn.path("killed.db")
-    with open(source, "w", encoding="utf-8") as file:
-        file.write("class Killed {\nstatic void Main() {\n"
-                   "System.Diagnostics.Process.GetCurrentProcess().Kill();\n}\n}\n")
-    subprocess.run(["mcs", "-debug", "-r:System", source, f"-out:{program}"], check=True, timeout=PATIENCE_S)
+    program, database = sojourn.path("Killed.exe"), sojourn.path("killed.db")
+    subprocess.run(["mcs", "-debug", "-r:System", os.path.join(SAMPLES, "Killed.cs"), f"-out:{program}"], check=True, timeout=PATIENCE_S)
     sojourn.record(["mono", program], database, ["--lines"])
     rows, _ = report(sojourn, database, "--coverage=file")
     check([(row["lines"], row["unknown"], row["entered"]) for row in rows] == [(3, 3, 0)], f"killed: {rows}")

@@ -3,6 +3,7 @@
 and probes is one of the program's and can be unwound to main, faults can be mended, redirected and
 thrown, and attaching and leaving leaves the kernel the program's own handlers.
 signal_places.py BUILD_FOLDER SAMPLES"""
+import json
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from sojourn_testing import PATIENCE_S, check, children, main
 STEPPED = ([], ["--profile"], ["--library-calls"])
 # Probes of counted calls try again where a handler's records came in between: not at each instruction.
 THROWN = (*STEPPED, ["--clock", "adaptive"])
+FAULTS = ([], ["--zombies", "heap"])
 # The functions that are stepped through: an unwinder that is part of the program is not recorded.
 TINY = ["--function", "leaf", "--function", "middle"]
 
@@ -28,7 +30,7 @@ def test_recorded(sojourn, samples):
     places = os.path.join(samples, "signal_places")
     situations = [([places, word], modes) for word, modes in
                   (("step", STEPPED), ("stack", STEPPED[:1]), ("raw", STEPPED[:1]), ("turns", STEPPED[:1]),
-                                               ("fault", THROWN[:1]))]
+                                               ("fault", FAULTS))]
     situations.append(([os.path.join(samples, "handlers_that_throw")], THROWN))
     for command, all_options in situations:
         plain = run_plain(command)
@@ -50,12 +52,35 @@ def test_counts(sojourn, samples):
           f"calls: {calls}")
 
 
+def stacks_of_finding(sojourn, database):
+    """The functions of the program in the stacks of the first finding, innermost first, by what the stack is of."""
+    shown = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
+    stacks = {}
+    for line in shown.split("\n"):
+        what = re.match(r"(\w+) by thread \d+$", line)
+        frame = re.match(r"  #\d+  (\w+)  .*/short_use\+", line)
+        if what:
+            frames = stacks.setdefault(what[1], [])
+        elif frame:
+            frames.append(frame[1])
+    return stacks
+
+
 def test_freed(sojourn, samples):
-    """What used freed memory is the function whose instruction a stub has a copy of."""
-    database = sojourn.path("freed.db")
-    sojourn.record([os.path.join(samples, "short_use")], database, ["--zombies", "heap"])
-    found = sojourn.run(["zombies", "--csv", database], capture_output=True, text=True).stdout
-    check("count_uses" in found and "overflow_name" not in found, f"findings: {found}")
+    """What used freed memory is the function whose instruction a stub has a copy of; calls into libraries that
+    are recorded have callers, in stacks and where the policy names them."""
+    guard = sojourn.path("guard.json")
+    with open(guard, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "zombies": {"heap": {"guard": {"caller": ["open_session"]}}}}, file)
+    for options in (["--zombies", "heap"], ["--zombies", "heap", "--library-calls"],
+                    ["--policy", guard, "--library-calls"]):
+        database = sojourn.path("freed.db")
+        sojourn.record([os.path.join(samples, "short_use")], database, options)
+        stacks = {what: frames[:3] for what, frames in stacks_of_finding(sojourn, database).items()}
+        check(stacks == {what: [function, "handle", "main"] for what, function in
+                         (("used", "count_uses"), ("freed", "close_session"), ("allocated", "open_session"))},
+              f"{options}: {stacks}")
+        os.unlink(database)
 
 
 def test_attached(sojourn, samples):

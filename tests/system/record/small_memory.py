@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
 """Shared memory that is too small, or that somebody else fills: the program does what it does, no
 process ends by SIGBUS, every call is stored or counted, and a sentence says what to do.
-small_memory.py BUILD_FOLDER SAMPLE"""
+small_memory.py BUILD_FOLDER SAMPLE ATTACH_TARGET"""
 import contextlib
 import ctypes
 import errno
+import json
 import os
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from attaching import Target, let_work
+from fleet_testing import Collector, Device, enrol
 from sojourn_testing import check, check_accounts, children, main, wait_for
 
 THREADS, CALLS = 24, 1500
 ALL = THREADS * (CALLS + 1) + 2  # of leaf, work and main
 
 
+FLIGHT = {"policy": 1, "name": "box", "mode": "flight", "buffer": {"when_full": "drop"},
+          "flight": {"before": "60s", "after": "1ms", "memory": "64M"}, "triggers": [{"on": "command", "do": ["dump"]}]}
+TRACE = {"policy": 1, "name": "all", "buffer": {"when_full": "drop"}}
+
+
 @contextlib.contextmanager
-def shared_memory(sojourn, size):
+def shared_memory(sojourn, size, folder=None):
     """A tmpfs of its own for what recorder and programs share."""
-    folder = sojourn.path(f"shared-{size}")
+    folder = folder or sojourn.path(f"shared-{size}")
     os.makedirs(folder, 0o700, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder], check=True)
     sojourn.environment["XDG_RUNTIME_DIR"] = folder
@@ -136,11 +144,70 @@ def test_killed(sojourn, program):
     check_accounts(sojourn, database)
 
 
+def attach_by_device(collector, device, policy, pid):
+    path = collector.sojourn.path(policy["name"] + ".json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(policy, file)
+    return collector.ask("--policy", path, device.name, "attach", str(pid))["session"]
+
+
+def wait_until_whole(collector, session):
+    """Returns the session and its dumps once all of it is stored."""
+    rows = f"FROM sessions WHERE session_id IN (SELECT session_id FROM sessions WHERE lower(hex(uuid)) = '{session}')"
+    wait_for("the end of the session", lambda: collector.sql(
+        f"SELECT 1 {rows} AND sent_calls IS NOT NULL AND stored_blocks >= sent_blocks"))
+    return collector.sql(f"SELECT state, stored_calls, device_lost_calls {rows}")[0]
+
+
+def record_by_device(collector, device, folder, program):
+    """Of a program whose threads begin when the tmpfs is full, all is stored or counted."""
+    running = begin(collector.sojourn, [program, str(THREADS), str(CALLS), "wait"])
+    session = attach_by_device(collector, device, TRACE, running.pid)
+    fill(folder)
+    said = running.communicate(b"\n")[0]
+    check(running.returncode == 0 and said == b"finished\n", f"{running.returncode} {said}")
+    told = wait_until_whole(collector, session)
+    check(told["state"] == "completed" and told["stored_calls"] + told["device_lost_calls"] == ALL - 1, f"{told}")
+    os.unlink(os.path.join(folder, "filler"))
+
+
+def keep_by_device(collector, device, folder, target):
+    """The last seconds are kept although the tmpfs, which has those before, is full."""
+    running = Target([target]).ready()
+    session = attach_by_device(collector, device, FLIGHT, running.pid)
+    wait_for("a kept block", lambda: any(name.startswith("flight-") for _, _, names in os.walk(folder)
+                                         for name in names))
+    fill(folder)
+    let_work(running.process)
+    collector.ask(device.name, "dump")
+    collector.ask(device.name, "detach", str(running.pid))
+    check(running.finish()[0] == 0, "the program ends as ever")
+    check(wait_until_whole(collector, session)["state"] == "completed", "the recorder lives")
+    dumped = collector.sql("SELECT stored_calls FROM sessions WHERE parent_session_id IS NOT NULL")
+    check(len(dumped) == 1 and dumped[0]["stored_calls"] > 0, f"{dumped}")
+
+
+def test_device(sojourn, program, target):
+    """A device's daemon and its recordings go on when somebody fills the tmpfs."""
+    collector = Collector(sojourn, host="127.0.0.1")
+    device = Device(sojourn, "small")
+    with shared_memory(sojourn, "8m", device.runtime) as folder:
+        enrol(collector, device)
+        device.start()
+        record_by_device(collector, device, folder, program)
+        keep_by_device(collector, device, folder, target)
+        check(device.process.poll() is None, "the daemon goes on")
+        device.stop()
+    collector.stop()
+    check_accounts(sojourn, collector.database)
+
+
 def test(sojourn, arguments):
     test_sizes(sojourn, arguments[0])
     test_old_kernel(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_killed(sojourn, arguments[0])
+    test_device(sojourn, *arguments)
 
 
 if __name__ == "__main__":

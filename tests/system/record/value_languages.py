@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import check, main, sample_text
-from value_types import LIMITS, SCALARS, STRUCTURES, literal, record
+from value_types import SCALARS, STRUCTURES, literal, record
 
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 FUNCTIONS = 45 if IS_LONG else 14

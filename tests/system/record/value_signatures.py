@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import IS_LONG, check, check_accounts, main, wait_for
+from sojourn_testing import IS_LONG, SAMPLES, check, check_accounts, main, wait_for
 
 # A recording has 256 rules about values, a function 16.
 FUNCTIONS, VALUES, POSITIONS = 16, 16, 15
@@ -23,15 +23,7 @@ C_TYPES = {"int": "int", "uint": "unsigned", "long": "long", "ulong": "unsigned 
            "float": "float", "double": "double", "str": "const char *", "struct": "large"}
 FORMATS = {"int": "%d", "uint": "%u", "long": "%ld", "ulong": "%lu", "char": "%d", "bool": "%d",
            "hex": "0x%lx", "pointer": "0x%lx", "float": "%.17g", "double": "%.17g", "str": "%s"}
-HEAD = """#include <stdbool.h>
-#include <stdio.h>
-#ifdef __clang__
-#define NOT_INLINED __attribute__((noinline))
-#else
-#define NOT_INLINED __attribute__((noipa))
-#endif
-typedef struct large { double a; long b; double c; } large;
-"""
+HEAD = os.path.join(SAMPLES, "values", "signatures.h")
 
 
 def literal(kind, numbers):
@@ -109,8 +101,8 @@ def one_program(sojourn, compiler, level, signatures):
     source, program = sojourn.path("generated.c"), sojourn.path("generated")
     calls = "".join(f"    (void){one.name}({', '.join(given)});\n" for one in signatures for given in one.calls)
     with open(source, "w", encoding="utf-8") as file:
-        file.write(HEAD + "".join(one.source() for one in signatures) + f"int main(void)\n{{\n{calls}}}\n")
-    subprocess.run([compiler, f"-O{level}", "-w", source, "-o", program], check=True)
+        file.write("".join(one.source() for one in signatures) + f"int main(void)\n{{\n{calls}}}\n")
+    subprocess.run([compiler, f"-O{level}", "-w", "-include", HEAD, source, "-o", program], check=True)
     database = sojourn.path("generated.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):

@@ -13,10 +13,14 @@ INTERNAL_ASM = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAM
 JAVAC = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"]
 
 
+def built_classes(sojourn):
+    """The folder with the class files of all samples, as the build made them."""
+    return os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "java")
+
+
 def sample_classes(sojourn):
-    """Returns a folder of the test's own with the class files of all samples, as the build made them."""
-    built = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "java")
-    return shutil.copytree(built, sojourn.path("classes"), dirs_exist_ok=True)
+    """Returns a folder of the test's own with them."""
+    return shutil.copytree(built_classes(sojourn), sojourn.path("classes"), dirs_exist_ok=True)
 
 
 def compile_java(sojourn, folder, *names):

@@ -17,17 +17,23 @@ class Pages:
                                         env=sojourn.environment)
         line = self.process.stdout.readline()
         check("Ctrl-C" in line, f"ui {words}: {line}")
-        self.port = int(re.search(r"127.0.0.1:(\d+)", line)[1])
+        port, token = re.search(r"127.0.0.1:(\d+)/#token=(\w+)", line).groups()
+        self.port = int(port)
+        self.login = {"Authorization": f"Bearer {token}"}
+
+    def open(self, path):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/{path}", headers=self.login)
+        return urllib.request.urlopen(request, timeout=PATIENCE_S)
 
     def get(self, path, **parameters):
         query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}{query}", timeout=PATIENCE_S) as answer:
+        with self.open(path + query) as answer:
             return json.loads(answer.read())
 
     def text(self, path):
         """The code, and the body as it is."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=PATIENCE_S) as answer:
+            with self.open(path) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             return refused.code, refused.read().decode()

@@ -66,6 +66,13 @@ def sample_text(name):
         return file.read()
 
 
+def build_sample(sojourn, name, *options, program=None, compiler="gcc"):
+    """Compiles a program of tests/samples into the test's folder; returns its path."""
+    path = program or sojourn.path(os.path.splitext(os.path.basename(name))[0])
+    subprocess.run([compiler, os.path.join(SAMPLES, name), *options, "-o", path], check=True)
+    return path
+
+
 def children(pid):
     """The processes that a process has started, in order; none when it is gone."""
     try:

@@ -3,7 +3,6 @@
 functions on all stacks, in programs of gcc and clang at -O0 and -O2, stripped or not; programs without
 mistakes print and return the same. heap_mistakes.py BUILD_FOLDER SAMPLES; SJ_LONG=1: at every level of
 optimisation, mistakes of C++ and the program with handlers and forks of its own by each compiler."""
-import json
 import os
 import subprocess
 import sys

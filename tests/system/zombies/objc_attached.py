@@ -2,7 +2,6 @@
 """Freed Objective-C objects are kept in processes that run: attached to, left and attached to again, or
 by a policy while they are recorded. Leaving frees what was kept and restores the program's methods.
 objc_attached.py BUILD_FOLDER SAMPLES"""
-import json
 import os
 import signal
 import sys

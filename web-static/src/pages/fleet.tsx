@@ -7,6 +7,7 @@ import { route, setParameters } from "../router";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { Engine, health, useEngine } from "../widgets/engine";
+import { Download } from "../widgets/download";
 import { signedIn, SignIn } from "../widgets/sign_in";
 import { Apps } from "./fleet_apps";
 import { Policies } from "./policies";
@@ -326,9 +327,9 @@ function Audit({ commands }: { commands: readonly Command[] | null }) {
                             mono: true,
                             cell: (command) =>
                                 command.file_bytes ? (
-                                    <a download="" href={`/api/v1/commands/${command.id}/file`}>
+                                    <Download path={`commands/${command.id}/file`}>
                                         file, {bytes(command.file_bytes)}
-                                    </a>
+                                    </Download>
                                 ) : (
                                     (command.result ?? "").slice(0, RESULT_LENGTH_MAX)
                                 ),

@@ -5,6 +5,7 @@ import { api, type Command, type Device } from "../api";
 import { bytes, duration } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, RowTable } from "../widgets/panel";
+import { Download } from "../widgets/download";
 import { signedIn } from "../widgets/sign_in";
 
 interface App {
@@ -88,9 +89,9 @@ function Outcome({ command, sessions, give }: { command: Command; sessions: read
                 </button>
             ) : null}
             {command.file_bytes ? (
-                <a download="" href={`/api/v1/commands/${command.id}/file`}>
+                <Download path={`commands/${command.id}/file`}>
                     file, {bytes(command.file_bytes)}
-                </a>
+                </Download>
             ) : null}
             {wrong.length > 0 ? <span class="warn-text">{wrong.join("; ")}</span> : null}
             {isOver ? <span class="warn-text">{command.result ?? command.state}</span> : null}

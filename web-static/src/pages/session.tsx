@@ -4,6 +4,7 @@ import { api, askSql, type LossRow, type Overview, rowsOf } from "../api";
 import { bytes, compact, count, counted, dateTime, duration } from "../format";
 import { route } from "../router";
 import { changeOf, isFollowing, resyncs } from "../store";
+import { Download, save } from "../widgets/download";
 import { EstimatesNote, Problem, StatePill, Tile } from "../widgets/small";
 import { waitsText } from "../waits";
 import { lazy } from "../widgets/lazy";
@@ -209,15 +210,6 @@ async function wordsOf(session: Overview): Promise<string[]> {
     ];
 }
 
-function save(name: string, text: string): void {
-    const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 60000);
-}
-
 // The selection as one page that opens without a server.
 function OnePage({ session }: { session: Overview }) {
     const [said, setSaid] = useState("");
@@ -229,7 +221,7 @@ function OnePage({ session }: { session: Overview }) {
                 fetch("/one_file.html").then((answer) => answer.text()),
             ]);
             const data = await gather(session, selection.value, await wordsOf(session));
-            save(`session-${session.id}.html`, pageOf(template, data));
+            save(`session-${session.id}.html`, new Blob([pageOf(template, data)], { type: "text/html" }));
             setSaid("");
         } catch (failure) {
             setSaid((failure as Error).message);
@@ -254,9 +246,7 @@ function Export({ session }: { session: Overview }) {
                 <OnePage session={session} />
                 {formats.map(([format, title]) => (
                     <li key={format}>
-                        <a download="" href={`/api/v1/sessions/${session.id}/export?format=${format}`}>
-                            {title}
-                        </a>
+                        <Download path={`sessions/${session.id}/export?format=${format}`}>{title}</Download>
                     </li>
                 ))}
                 <li class="dim">

@@ -6,6 +6,7 @@ import { count, duration } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
 import { DeviceChip } from "../widgets/device_chip";
+import { save } from "../widgets/download";
 import { useEngine } from "../widgets/engine";
 import { LineChart } from "../widgets/line_chart";
 import { Panel } from "../widgets/panel";
@@ -134,15 +135,6 @@ function csvOf(answer: SqlAnswer): string {
     return [answer.columns, ...answer.rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
-function save(name: string, type: string, text: string): void {
-    const address = URL.createObjectURL(new Blob([text], { type }));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
 function Result({ answer }: { answer: SqlAnswer }) {
     const [asChart, setAsChart] = useState(false);
     const numeric = answer.columns.filter((_, at) => answer.rows.some((row) => typeof row[at] === "number"));
@@ -163,13 +155,13 @@ function Result({ answer }: { answer: SqlAnswer }) {
                         {asChart ? "Table" : "Chart"}
                     </button>
                 ) : null}
-                <button type="button" class="quiet" onClick={() => save("result.csv", "text/csv", csvOf(answer))}>
+                <button type="button" class="quiet" onClick={() => save("result.csv", new Blob([csvOf(answer)], { type: "text/csv" }))}>
                     CSV
                 </button>
                 <button
                     type="button"
                     class="quiet"
-                    onClick={() => save("result.json", "application/json", JSON.stringify(answer))}
+                    onClick={() => save("result.json", new Blob([JSON.stringify(answer)], { type: "application/json" }))}
                 >
                     JSON
                 </button>

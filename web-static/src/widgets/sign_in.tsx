@@ -1,25 +1,22 @@
-// Signing in to change something: the server's token, kept for this tab only. It goes into a
-// header that no other site can set, so nothing that a browser sends by itself changes anything.
-import { signal } from "@preact/signals";
+// Signing in: the server's token, kept for this tab only.
+import { computed } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { token } from "../api";
-import { useEngine } from "./engine";
+import { signIn, token } from "../token";
+import { health, useEngine } from "./engine";
 
-export const signedIn = signal(token() !== "");
+// signedIn: this tab may change something.
+export const signedIn = computed(() => token.value !== "" && health.value?.takes_changes !== false);
 
-export function SignIn() {
+function TokenField() {
     const [text, setText] = useState("");
-    const engine = useEngine();
-    if (engine?.token_file === "") {
-        return <p class="dim">This server takes no changes.</p>;
-    }
     return (
         <form
             class="give"
             onSubmit={(event) => {
                 event.preventDefault();
-                sessionStorage.setItem("token", text.trim());
-                signedIn.value = text.trim() !== "";
+                if (text.trim() !== "") {
+                    signIn(text.trim());
+                }
             }}
         >
             <label class="field">
@@ -35,10 +32,37 @@ export function SignIn() {
             <button class="primary" type="submit">
                 Sign in
             </button>
+        </form>
+    );
+}
+
+// SignIn is for those who read already: by a password that their browser sends, which changes nothing.
+export function SignIn() {
+    const engine = useEngine();
+    if (engine?.takes_changes === false) {
+        return <p class="dim">This server takes no changes.</p>;
+    }
+    return (
+        <>
+            <TokenField />
             <p class="dim">
                 It is in <span class="mono">{engine?.token_file ?? "…"}</span>, beside the database, and is forgotten
-                when this tab is closed. Reading needs none here.
+                when this tab is closed.
             </p>
-        </form>
+        </>
+    );
+}
+
+// SignInPage is all that is shown to those who have no token, or a wrong one.
+export function SignInPage() {
+    return (
+        <section class="card panel" aria-label="Sign in">
+            <h1>Sign in</h1>
+            <TokenField />
+            <p class="dim">
+                <code>sojourn ui</code> prints an address that holds the token. That of <code>sojournd</code> is in the file{" "}
+                <span class="mono">DATABASE.token</span> beside its database. It is forgotten when this tab is closed.
+            </p>
+        </section>
     );
 }

@@ -1,0 +1,9 @@
+/* Built with the header that an installation has. */
+#include <sojourn.h>
+
+int main(void)
+{
+    sojourn_mark_begin("installed");
+    sojourn_mark_end("installed");
+    return 0;
+}

@@ -1,0 +1,5 @@
+/* The smallest program. */
+int main(void)
+{
+    return 0;
+}

@@ -1,0 +1,5 @@
+class Killed {
+static void Main() {
+System.Diagnostics.Process.GetCurrentProcess().Kill();
+}
+}

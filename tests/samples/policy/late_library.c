@@ -1,0 +1,17 @@
+/* What late_caller.c calls: rules about these calls begin while it runs. */
+#include <unistd.h>
+
+__attribute__((noipa)) int late_apart(int number)
+{
+    return number + 1;
+}
+
+__attribute__((noipa)) int late_twice(int number)
+{
+    return number * 2;
+}
+
+__attribute__((noipa)) int late_block(int file, char *line)
+{
+    return (int)read(file, line, 1) + 4;
+}

@@ -1,0 +1,38 @@
+// Files that are saved.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { fetchFile } from "../api";
+
+const KEPT_MS = 60000; // a browser may ask its user where to
+
+export function save(name: string, content: Blob): void {
+    const address = URL.createObjectURL(content);
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+}
+
+// Download saves what the API answers at `path`, or says why not.
+export function Download({ path, children }: { path: string; children: ComponentChildren }) {
+    const [said, setSaid] = useState("");
+    const bring = async () => {
+        setSaid("Being made…");
+        try {
+            const { name, content } = await fetchFile(path);
+            save(name, content);
+            setSaid("");
+        } catch (failure) {
+            setSaid((failure as Error).message);
+        }
+    };
+    return (
+        <>
+            <button type="button" class="link-button" onClick={() => void bring()}>
+                {children}
+            </button>{" "}
+            <span role="status">{said}</span>
+        </>
+    );
+}
