@@ -294,7 +294,6 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
 /* Notes whether the batch was refused, for sj_ingest_check, and logs when that changes. */
 static void note_problem(sj_ingest *ingest, const frame_list *batch)
 {
-    const sj_edge_peer self = {0};
     const char *why = "";
     char line[sizeof(ingest->problem.text) + 64];
     for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
@@ -307,7 +306,7 @@ static void note_problem(sj_ingest *ingest, const frame_list *batch)
     if (is_new) {
         snprintf(line, sizeof(line),
                  why[0] != '\0' ? "no frame is stored: %s" : "frames are stored again%s", why);
-        sj_complain(&ingest->complaints, &self, line);
+        sj_report_line(&ingest->complaints, line);
     }
 }
 

@@ -55,3 +55,12 @@ void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char 
     log->report(log->context, line);
     pthread_mutex_unlock(&log->lock);
 }
+
+void sj_report_line(sj_rate_limited_log *log, const char *line)
+{
+    pthread_mutex_lock(&log->lock);
+    if (log->report != NULL && take_line(log)) {
+        log->report(log->context, line);
+    }
+    pthread_mutex_unlock(&log->lock);
+}

@@ -27,4 +27,7 @@ void sj_rate_limited_log_deinit(sj_rate_limited_log *log);
  * how many were left out is reported with the next. Any thread; `report` is called under a lock. */
 void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what);
 
+/* sj_report_line reports a line about no peer, within the same limit. Any thread; likewise. */
+void sj_report_line(sj_rate_limited_log *log, const char *line);
+
 #endif

@@ -20,21 +20,13 @@ static char database_path[64];
 static sqlite3 *database;
 static sj_http *server;
 
-static bool frames_are_refused;
-
-static sj_status check_frames(void *context, sj_error *error)
-{
-    (void)context;
-    return frames_are_refused ? sj_fail(error, SJ_EAGAIN, "the store is full") : SJ_OK;
-}
-
 static int start_server(void **state)
 {
     (void)state;
     sj_error error;
     snprintf(database_path, sizeof(database_path), "http_routes_test.%d.db", (int)getpid());
     database = fixture_create(database_path, 2500);
-    const sj_http_options options = {.database_path = database_path, .check = check_frames};
+    const sj_http_options options = {.database_path = database_path};
     return sj_http_start(&options, &server, &error) == SJ_OK ? 0 : -1;
 }
 
@@ -554,13 +546,6 @@ static void healthz_says_that_it_is_well_and_nothing_of_what_is_stored(void **st
     assert_string_equal(text_of(body, "status"), "ok");
     assert_int_equal(json_object_size(body), 1);
     json_decref(body);
-    frames_are_refused = true;
-    body = client_json(server, "/healthz", 503);
-    char *text = json_dumps(body, 0);
-    assert_non_null(strstr(text, "the store is full"));
-    free(text);
-    json_decref(body);
-    frames_are_refused = false;
 }
 
 static void gaps_and_unhooked_functions_give_their_reasons(void **state)
