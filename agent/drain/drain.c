@@ -137,6 +137,7 @@ static void publish_counters(sj_drain *drain)
     if (drain->shared.governor != NULL) {
         sj_overhead_governor_get_counters(drain->shared.governor, &counters.budget);
     }
+    counters.other_programs = drain->others.count;
     counters.cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_lock(&drain->mutex);
     counters.failure = drain->counters.failure;

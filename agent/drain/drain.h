@@ -37,6 +37,8 @@ typedef struct sj_drain_options {
 typedef struct sj_drain_counters {
     uint64_t processes; /* whose arena was found */
     uint64_t live_processes;
+    uint64_t
+        other_programs; /* that processes run after the recorded one, and that have not ended */
     uint64_t threads;
     uint64_t records;
     uint64_t calls; /* entries that were read */

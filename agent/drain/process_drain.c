@@ -28,8 +28,6 @@
 #define WATCH_PROFILE_NS UINT64_C(1000000000)
 /* While slots are short, ended threads are looked for so often. */
 #define END_LOOK_NS UINT64_C(1000000)
-/* Whether the process runs another program is looked at so often. */
-#define PROGRAM_NS UINT64_C(2000000)
 /* Waiting threads are woken when so many slots have come back. */
 enum { WOKEN_AFTER = 32 };
 
@@ -338,10 +336,9 @@ static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
     return SJ_OK;
 }
 
-static void look_for_program(sj_process_drain *process, uint64_t now_ns)
+static void look_for_program(sj_process_drain *process)
 {
-    if (now_ns >= process->next_program_ns && !process->has_executed && !process->is_finishing) {
-        process->next_program_ns = now_ns + PROGRAM_NS;
+    if (!process->has_executed && !process->is_finishing) {
         process->has_executed = sj_other_program_runs(process);
     }
 }
@@ -355,11 +352,11 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         return SJ_OK;
     }
     govern(process);
-    look_for_program(process, now_ns);
     const bool look = now_ns >= process->next_look_ns;
     const bool flush = now_ns >= process->next_flush_ns;
     if (look) {
         process->next_look_ns = now_ns + LOOK_NS;
+        look_for_program(process);
         look_for_filter(process);
         look_for_room(process);
     }

@@ -37,7 +37,6 @@ typedef struct sj_process_drain {
     bool is_replaced;            /* by another program in the same process, which has joined */
     bool was_seen;               /* in its memory (other_program.h) */
     bool has_executed;           /* a program that has not joined */
-    uint64_t next_program_ns;    /* for whether it has */
     uint64_t next_watch_ns;      /* for whether threads are on the processor */
     sj_thread_times *times;      /* NULL: that is not looked at */
     sj_call_timing *timing;      /* NULL: all calls are timed, whatever a policy says */

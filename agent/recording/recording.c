@@ -326,14 +326,23 @@ static void wait_for_program(sj_recording *recording)
     recording->has_program_ended = !recording->summary.program_left;
 }
 
-/* do_others_exist: one that is being forked or begins another program is not seen for a moment. */
+static bool do_other_programs_run(sj_recording *recording)
+{
+    sj_drain_counters counters;
+    sj_drain_get_counters(recording->drain, &counters);
+    return counters.other_programs != 0;
+}
+
+/* do_others_exist: one that is being forked or begins another program is not seen for a moment.
+ * Programs that are not recorded count where all processes are waited for. */
 static bool do_others_exist(sj_recording *recording)
 {
     if (sj_left_processes_exist(recording)) {
         return true;
     }
     wait_for_something(recording, -1, LAST_LOOK_MS);
-    return sj_left_processes_exist(recording);
+    return sj_left_processes_exist(recording) ||
+           (recording->options.until_all_end && do_other_programs_run(recording));
 }
 
 /* wait_for_others records the other processes of a program whose first one has ended: to their end,

@@ -30,7 +30,7 @@ typedef struct ui_options {
     sj_forward_options cluster; /* url NULL: a lab's database is shown */
 } ui_options;
 
-enum { REFRESH_S = 3, ADDRESS_BYTES = 256 };
+enum { REFRESH_S = 3, ADDRESS_BYTES = 256, DOOR_BYTES = PATH_MAX + 32 };
 
 static bool has_display(void)
 {
@@ -59,29 +59,38 @@ static void open_browser(const char *page)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-/* Writes a page beside the database, for this user's eyes only, that leads to `address`. The
- * browser opens it instead of the address, because every user of the machine reads the words of a
- * command. False: no browser is to be opened. `path` is absolute. */
-static bool make_door(const char *file, const char *address, char path[PATH_MAX + 32])
+static bool write_door(const char *place, const char *address, char path[DOOR_BYTES])
 {
-    char whole[PATH_MAX];
-    if (realpath(file, whole) == NULL) {
+    static const char ending[] = ".html";
+    snprintf(path, DOOR_BYTES, "%s.ui-XXXXXX%s", place, ending);
+    const int page = mkostemps(path, (int)strlen(ending), O_CLOEXEC);
+    if (page < 0) {
         return false;
     }
-    snprintf(path, PATH_MAX + 32, "%s.ui-%d.html", whole, (int)getpid());
-    const int page = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    const bool is_made =
-        page >= 0 && dprintf(page,
-                             "<!doctype html><title>Sojourn</title>"
-                             "<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
-                             address) > 0;
-    if (page >= 0) {
-        close(page);
-    }
-    if (page >= 0 && !is_made) {
+    const bool is_made = dprintf(page,
+                                 "<!doctype html><title>Sojourn</title>"
+                                 "<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+                                 address) > 0;
+    close(page);
+    if (!is_made) {
         (void)!unlink(path);
     }
     return is_made;
+}
+
+/* Writes a page that leads to `address`, which this user only can read: beside the database, else
+ * among temporary files, which some browsers do not see. The browser opens it instead of the
+ * address, because every user of the machine reads the words of a command. `path` is absolute. */
+static bool make_door(const char *file, const char *address, char path[DOOR_BYTES])
+{
+    char place[PATH_MAX];
+    const char *folder = getenv("TMPDIR");
+    if (realpath(file, place) != NULL && write_door(place, address, path)) {
+        return true;
+    }
+    snprintf(place, sizeof(place), "%s/sojourn",
+             folder != NULL && folder[0] == '/' ? folder : "/tmp");
+    return write_door(place, address, path);
 }
 
 /* Follows the cluster in a thread of its own, so that Ctrl-C is heard while the cluster is not. */
@@ -138,13 +147,18 @@ static sj_status serve_until_end(const ui_options *options, const char *file, co
                                  ui_follower *follower, sj_error *error)
 {
     char address[ADDRESS_BYTES];
-    char page[PATH_MAX + 32];
+    char page[DOOR_BYTES];
     snprintf(address, sizeof(address), "%s#token=%s", sj_http_url(server), sj_http_token(server));
     printf("%s shows %s; Ctrl-C ends it.\n", address, title);
     fflush(stdout);
-    const bool is_opened = !options->no_open && has_display() && make_door(file, address, page);
+    const bool is_wanted = !options->no_open && has_display();
+    const bool is_opened = is_wanted && make_door(file, address, page);
     if (is_opened) {
         open_browser(page);
+    } else if (is_wanted) {
+        fputs("sojourn ui: no browser was opened, because the page that leads it there cannot be "
+              "written, neither beside the database nor in $TMPDIR; open the address above\n",
+              stderr);
     }
     const sj_status status = wait_for_end(wanted, follower, error);
     if (is_opened) {

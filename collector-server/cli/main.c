@@ -2,6 +2,7 @@
 #include "agent/host/file_limit.h"
 #include "agent/host/own_limits.h"
 #include "collector-server/cli/commands.h"
+#include "collector-server/http/question_worker.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static int check_limits(const sj_command *command)
 
 int main(int argc, char **argv)
 {
+    sj_question_worker_main(argc, argv);
     const char *name = argc > 1 ? argv[1] : NULL;
     sj_file_limit_ignore();
     sj_own_limits_raise();

@@ -110,6 +110,25 @@ static sj_status make_pair(char *certificate, char *key, sj_error *error)
                : sj_fail(error, SJ_EIO, "cannot make a certificate: %s", gnutls_strerror(result));
 }
 
+/* Who owns the key can sign as this collector. A key that a group may read is common (ssl-cert). */
+static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error)
+{
+    struct stat about;
+    if (stat(path, &about) != 0) {
+        return sj_fail(error, SJ_EIO, "cannot read %s: %s", path, strerror(errno));
+    }
+    if (about.st_uid != 0 && about.st_uid != geteuid()) {
+        return sj_fail(error, SJ_EPERM,
+                       "%s belongs to another user, who may have given it to others; \"chown\" it "
+                       "or remove it to have a new one made",
+                       path);
+    }
+    return (about.st_mode & forbidden) == 0
+               ? SJ_OK
+               : sj_fail(error, SJ_EPERM, "%s may be %s by others; \"chmod go-rwx\" it", path,
+                         (about.st_mode & forbidden & 022) != 0 ? "changed" : "read");
+}
+
 sj_status sj_certificate_load(const char *directory, char *certificate, char *key, sj_error *error)
 {
     char certificate_path[PATH_MAX];
@@ -119,11 +138,14 @@ sj_status sj_certificate_load(const char *directory, char *certificate, char *ke
     if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
         return sj_fail(error, SJ_EIO, "cannot make %s: %s", directory, strerror(errno));
     }
+    SJ_TRY(check_owner(directory, 022, error));
     if (access(certificate_path, F_OK) != 0 && access(key_path, F_OK) != 0) {
         SJ_TRY(make_pair(certificate, key, error));
         SJ_TRY(write_file(key_path, key, error));
         return write_file(certificate_path, certificate, error);
     }
+    SJ_TRY(check_owner(certificate_path, 022, error));
+    SJ_TRY(check_owner(key_path, 026, error));
     SJ_TRY(sj_certificate_read(certificate_path, certificate, error));
     return sj_certificate_read(key_path, key, error);
 }

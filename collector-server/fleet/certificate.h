@@ -10,7 +10,9 @@
 enum { SJ_PEM_MAX_BYTES = 16 * 1024, SJ_MOMENT_BYTES = 20 };
 
 /* sj_certificate_load reads `<directory>/certificate.pem` and `key.pem` (mode 0600) into buffers
- * of SJ_PEM_MAX_BYTES and makes both (P-256, ten years) when neither is there. Blocking. SJ_EIO. */
+ * of SJ_PEM_MAX_BYTES and makes both (P-256, ten years) when neither is there. Blocking. SJ_EIO;
+ * SJ_EPERM: another user than this one and root owns the directory or one of the files, or others
+ * may write to the directory or read the key. */
 SJ_MUST_CHECK sj_status sj_certificate_load(const char *directory, char *certificate, char *key,
                                             sj_error *error);
 

@@ -7,6 +7,7 @@
 #include "collector-server/http/database_pool.h"
 #include "collector-server/http/event_hub.h"
 #include "collector-server/http/login.h"
+#include "collector-server/http/question_pool.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 
 typedef struct sj_http_context {
     sj_database_pool *databases;
-    struct sj_sums_cache *sums; /* of blocks; for readers of single calls */
+    sj_question_pool *questions;
     sj_event_hub *events;
     sj_answer_pool *answers;
     sj_connection_watch *watch;

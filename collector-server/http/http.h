@@ -37,7 +37,9 @@ typedef struct sj_http_options {
 } sj_http_options;
 
 /* sj_http_start opens the database, listens, and serves from threads of its own until
- * sj_http_stop. `*server` is owned by the caller. Blocks while the database is opened. Errors:
+ * sj_http_stop. SQL is answered by this program in processes of its own: main() has to begin with
+ * sj_question_worker_main (question_worker.h). `*server` is owned by the caller. Blocks while the
+ * database is opened. Errors:
  * SJ_ENOTFOUND no such file; SJ_ECORRUPT not a Sojourn database; SJ_EPERM the address is not a
  * loopback one, and token or certificate are missing; SJ_EIO the port is taken, the certificate is
  * none, or a thread cannot be made; SJ_EINVAL; SJ_ENOMEM. */

@@ -90,17 +90,25 @@ static struct MHD_Response *make_text(char *text, bool may_compress)
     return response;
 }
 
+struct MHD_Response *sj_reply_make_text(struct MHD_Connection *connection, char *text)
+{
+    struct MHD_Response *response = make_text(text, accepts_gzip(connection));
+    if (response != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    }
+    return response;
+}
+
 static struct MHD_Response *make_json(struct MHD_Connection *connection, unsigned status,
                                       const json_t *body, const char *challenge)
 {
     char *text = json_dumps(body, JSON_COMPACT);
-    struct MHD_Response *response = text != NULL ? make_text(text, accepts_gzip(connection)) : NULL;
+    struct MHD_Response *response = text != NULL ? sj_reply_make_text(connection, text) : NULL;
     if (response == NULL) {
         return NULL;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     if (challenge != NULL) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, challenge);
     }

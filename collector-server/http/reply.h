@@ -17,6 +17,10 @@ enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status
 struct MHD_Response *sj_reply_make_json(struct MHD_Connection *connection, unsigned status,
                                         const json_t *body);
 
+/* sj_reply_make_text makes the same of JSON text, which it takes over: from malloc, freed also when
+ * there is no memory. */
+struct MHD_Response *sj_reply_make_text(struct MHD_Connection *connection, char *text);
+
 /* sj_reply_make_error makes {"error": message}; `challenge` (NULL: none) is for 401. */
 struct MHD_Response *sj_reply_make_error(struct MHD_Connection *connection, unsigned status,
                                          const char *message, const char *challenge);

@@ -6,7 +6,6 @@
 #include "collector-server/http/post.h"
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
-#include "collector-server/query/sums_cache.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,9 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10, SUMS_MAX_BYTES = 24 << 20 };
+enum { WORKER_THREADS = 4, CONNECTION_MEMORY_BYTES = 32 << 10 };
 
 struct sj_http {
     sj_http_context context;
@@ -54,6 +54,39 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+typedef struct header_count {
+    const char *name;
+    unsigned count;
+} header_count;
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    header_count *counted = context;
+    (void)kind;
+    (void)value;
+    counted->count += strcasecmp(name, counted->name) == 0;
+    return MHD_YES;
+}
+
+/* True if a header that decides whose request this is, or where it ends, is there twice: a proxy
+ * in front may take the other one. */
+static bool is_ambiguous(struct MHD_Connection *connection)
+{
+    static const char *const single[] = {
+        MHD_HTTP_HEADER_HOST,   MHD_HTTP_HEADER_CONTENT_LENGTH, MHD_HTTP_HEADER_TRANSFER_ENCODING,
+        MHD_HTTP_HEADER_ORIGIN, MHD_HTTP_HEADER_AUTHORIZATION,  "Sec-Fetch-Site"};
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+        header_count counted = {.name = single[i]};
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &counted);
+        if (counted.count > 1) {
+            return true;
+        }
+    }
+    return header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) != NULL &&
+           header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+}
+
 /* Returns what is wrong with where a request comes from; NULL: nothing. */
 static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection,
                                const char *path)
@@ -79,6 +112,10 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     const char *refusal = refuse_site(context, connection, path);
+    *code = MHD_HTTP_BAD_REQUEST;
+    if (is_ambiguous(connection)) {
+        return "a header is there twice, or Content-Length beside Transfer-Encoding";
+    }
     *code = MHD_HTTP_FORBIDDEN;
     if (refusal != NULL) {
         return refusal;
@@ -331,9 +368,9 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    /* what is kept between answers would pin the heaps of all threads that made them */
-    mallopt(M_ARENA_MAX, 1);
-    context->sums = sj_sums_cache_new(SUMS_MAX_BYTES);
+    mallopt(M_ARENA_MAX, 1); /* threads that make answers would have a heap each */
+    SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
+                                &context->questions, error));
     SJ_TRY(sj_answer_pool_start(&context->answers, error));
     SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
@@ -375,7 +412,7 @@ void sj_http_stop(sj_http *server)
     }
     sj_event_hub_free(server->context.events);
     sj_answer_pool_free(server->context.answers);
-    sj_sums_cache_free(server->context.sums);
+    sj_question_pool_free(server->context.questions);
     sj_connection_watch_free(server->context.watch);
     sj_database_pool_free(server->context.databases);
     free(server->database_path);

@@ -11,6 +11,9 @@ void sj_rate_limited_log_init(sj_rate_limited_log *log, void (*report)(void *, c
                               void *context)
 {
     *log = (sj_rate_limited_log){.report = report, .context = context};
+    for (size_t i = 0; i < SJ_COMPLAINT_BUCKETS; i++) {
+        log->buckets[i].lines = SJ_COMPLAINTS_AT_ONCE;
+    }
     pthread_mutex_init(&log->lock, NULL);
 }
 
@@ -19,19 +22,33 @@ void sj_rate_limited_log_deinit(sj_rate_limited_log *log)
     pthread_mutex_destroy(&log->lock);
 }
 
-/* Takes one line of this second's; false: there are none left. */
-static bool take_line(sj_rate_limited_log *log)
+static sj_complaint_bucket *bucket_of(sj_rate_limited_log *log, const sj_edge_peer *peer)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((uint64_t)now.tv_sec != log->second) {
-        log->second = (uint64_t)now.tv_sec;
-        log->reported = 0;
+    enum { NETWORK_BYTES = 8, V4_BYTES = 4 };
+    const size_t size = peer->family == AF_INET6 ? NETWORK_BYTES : V4_BYTES;
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ peer->address[i]) * UINT32_C(16777619);
     }
-    return log->reported++ < SJ_RATE_LIMITED_LOG_A_SECOND;
+    return &log->buckets[(hash >> 8) % SJ_COMPLAINT_BUCKETS];
 }
 
-void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what)
+/* Takes a line; false: there is none. */
+static bool take_line(sj_complaint_bucket *bucket, uint64_t now_s)
+{
+    const uint64_t more = (now_s - bucket->refilled_s) / SJ_COMPLAINT_EVERY_S;
+    bucket->refilled_s += more * SJ_COMPLAINT_EVERY_S;
+    bucket->lines =
+        bucket->lines + more < SJ_COMPLAINTS_AT_ONCE ? bucket->lines + more : SJ_COMPLAINTS_AT_ONCE;
+    if (bucket->lines == 0) {
+        return false;
+    }
+    bucket->lines--;
+    return true;
+}
+
+void sj_complain_at(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what,
+                    uint64_t now_s)
 {
     char address[SJ_EDGE_PEER_TEXT_BYTES];
     char line[LINE_BYTES];
@@ -39,27 +56,38 @@ void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char 
         return;
     }
     pthread_mutex_lock(&log->lock);
-    if (!take_line(log)) {
-        log->suppressed++;
+    sj_complaint_bucket *bucket = bucket_of(log, peer);
+    if (!take_line(bucket, now_s)) {
+        bucket->suppressed++;
         pthread_mutex_unlock(&log->lock);
         return;
     }
     sj_edge_peer_text(peer, address);
-    if (log->suppressed != 0) {
+    if (bucket->suppressed != 0) {
         snprintf(line, sizeof(line), "%s: dropped a frame: %.300s (and %" PRIu64 " more before)",
-                 address, what, log->suppressed);
+                 address, what, bucket->suppressed);
     } else {
         snprintf(line, sizeof(line), "%s: dropped a frame: %.300s", address, what);
     }
-    log->suppressed = 0;
+    bucket->suppressed = 0;
     log->report(log->context, line);
     pthread_mutex_unlock(&log->lock);
 }
 
+void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    sj_complain_at(log, peer, what, (uint64_t)now.tv_sec);
+}
+
 void sj_report_line(sj_rate_limited_log *log, const char *line)
 {
+    const sj_edge_peer nobody = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&log->lock);
-    if (log->report != NULL && take_line(log)) {
+    if (log->report != NULL && take_line(bucket_of(log, &nobody), (uint64_t)now.tv_sec)) {
         log->report(log->context, line);
     }
     pthread_mutex_unlock(&log->lock);

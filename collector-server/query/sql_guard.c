@@ -7,6 +7,7 @@
 
 #include "collector-server/query/sql_bounds.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -225,6 +226,12 @@ static sj_status explain(sj_sql_guard *guard, int result, sj_error *error)
         return sj_fail(error, SJ_ELIMIT,
                        "the query needs more memory than it may have (%lld bytes)",
                        (long long)guard->limits.heap_bytes);
+    case SQLITE_IOERR:
+        return sqlite3_system_errno(guard->database) == EFBIG
+                   ? sj_fail(error, SJ_ELIMIT,
+                             "the query needs larger temporary files than it may have; narrow it, "
+                             "or sort fewer columns")
+                   : sj_fail(error, SJ_EIO, "%s", message);
     case SQLITE_TOOBIG:
         return strcmp(message, "string or blob too big") != 0
                    ? sj_fail(error, SJ_ELIMIT, "%s", message)

@@ -7,6 +7,7 @@
 #include "collector-server/forward/forward_thread.h"
 #include "collector-server/http/guard.h"
 #include "collector-server/http/http.h"
+#include "collector-server/http/question_worker.h"
 #include "collector-server/ingest/ingest.h"
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
@@ -496,6 +497,7 @@ int main(int argc, char **argv)
                               .lost_after_s = 86400,
                               .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sigset_t signals;
+    sj_question_worker_main(argc, argv);
     const int code = parse_options(argc, argv, &options);
     if (code >= 0) {
         return code;

@@ -1,8 +1,9 @@
 /* A program that takes nearly all system calls away from itself: whoever makes another one is
  * killed. At once it makes many calls on its first thread and on one that has made few before.
  * Prints how many. How it does so: by "seccomp" for all threads, by "prctl" for the first one, or
- * by strict mode of either, "strict" alone or "strict-threads" beside another thread. By "fork",
- * what fork and wait need is allowed, too, and a child makes calls in the middle. */
+ * by strict mode of either, "strict" alone or "strict-threads" beside another thread, "strict-told"
+ * alone once it is told to. By "fork", what fork and wait need is allowed, too, and a child makes
+ * calls in the middle. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -97,6 +98,14 @@ static void tell_and_end(int number)
     syscall(SYS_exit, 0); /* what strict mode allows */
 }
 
+/* Until it is told to go on. */
+static void wait_for_word(void)
+{
+    puts("ready");
+    (void)fflush(stdout);
+    (void)getchar();
+}
+
 static int run_strict(int is_alone)
 {
     pthread_t other;
@@ -142,6 +151,10 @@ int main(int argc, char **argv)
     const char *how = argc == 2 ? argv[1] : "seccomp";
     if (strcmp(how, "fork") == 0) {
         return run_forks();
+    }
+    if (strcmp(how, "strict-told") == 0) {
+        wait_for_word();
+        return run_strict(1);
     }
     if (strncmp(how, "strict", strlen("strict")) == 0) {
         return run_strict(strcmp(how, "strict") == 0);

@@ -6,6 +6,7 @@
  * "grow CALLS": session 3 has so many calls now, "sql STATEMENTS") and answers "done"; ends at the
  * end of the input. */
 #include "collector-server/http/http.h"
+#include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/fixture.h"
 
 #include <stdio.h>
@@ -35,6 +36,7 @@ static void obey(sqlite3 *database, char *line)
 
 int main(int argc, char **argv)
 {
+    sj_question_worker_main(argc, argv);
     if (argc != 3) {
         fprintf(stderr, "usage: web_fixture FILE EXTRA_FUNCTIONS\n");
         return 2;

@@ -130,6 +130,22 @@ test("a link of another site opens a page that asks for nothing before its user 
     await context.close();
 });
 
+test("a link of another site with a token opens the first page, and computes nothing that the site chose", async () => {
+    const context = await newContext();
+    const own = await context.newPage(); // has the token, and gives it to other tabs
+    await own.goto(base);
+    await own.getByRole("link", { name: "secret-42" }).waitFor();
+    const page = await context.newPage();
+    await page.goto(`http://${OTHER_SITE}:${other.address().port}/`);
+    const asked = [];
+    context.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.evaluate((address) => location.assign(address), `${base}sql?sql=SELECT 41 %2B 1 AS sum#token=0`);
+    await page.getByRole("link", { name: "secret-42" }).waitFor();
+    assert.equal(page.url(), base);
+    assert.deepEqual(asked.filter((path) => path.endsWith("/sql")), ["/sql"]); // the page, not what it computes
+    await context.close();
+});
+
 test("a tab asks for the token, and hands it to others", async () => {
     const context = await newStranger();
     const page = await context.newPage();

@@ -3,11 +3,14 @@ const chosen = localStorage.getItem("theme");
 document.documentElement.dataset["theme"] = chosen === "light" || chosen === "dark" ? chosen : "auto";
 
 // The token that `sojourn ui` gives in the address is for this tab, and no part of an address that is sent to others.
-// The page is loaded again, as its own: another page has led to this one.
-const given = /^#token=([0-9a-f]+)$/.exec(location.hash)?.[1];
-if (given) {
+// The page is loaded again, as its own. Where a page of another site has led here, it may have chosen the address, and
+// the first page is loaded instead.
+const given = /^#token=([0-9a-f]*)/.exec(location.hash)?.[1];
+if (given !== undefined) {
+    const [visit] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+    const isForeign = visit?.serverTiming?.some(({ name }) => name === "foreign") ?? false;
     sessionStorage.setItem("token", given);
-    location.replace(location.pathname + location.search);
+    location.replace(isForeign ? "/" : location.pathname + location.search);
 }
 
 // The scripts of the page that the address names come with those of every page, not after they have run.

@@ -5,7 +5,7 @@ import { type Notice, openLink } from "./event_link";
 import type { Said, Told } from "./events_worker";
 import { parse } from "./parse";
 import { route } from "./router";
-import { isTokenKnown, signIn, token } from "./token";
+import { isTokenKnown, refuse, signIn, token } from "./token";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -209,8 +209,11 @@ export function listen(): void {
     worker.onerror = listenAlone;
     worker.port.onmessage = ({ data }: MessageEvent<Told>) => {
         hear(data);
-        if (data.kind === "refused" && token.value !== "" && token.value !== data.data) {
-            offer(); // it was another tab's token
+        if (data.kind === "refused") {
+            refuse(data.data);
+            if (token.value !== "") {
+                offer(); // it was another tab's token
+            }
         }
     };
     effect(offer);

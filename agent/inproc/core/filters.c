@@ -7,8 +7,7 @@
  *
  * Strict mode makes the clock's instruction end the thread. Where it is the only one, the text is
  * given back first and the recording ends; threads beside it could be running what is written, so
- * there strict mode is refused. In an attached process the text is a tracer's, and strict mode is
- * left to the program. */
+ * there strict mode is refused, and in an attached process, whose text is a tracer's. */
 #include "agent/inproc/core/filters.h"
 
 #include "agent/inproc/core/arch.h"
@@ -45,10 +44,7 @@ static bool is_only_thread(void)
 
 static bool leave_for_strict_mode(void)
 {
-    if (is_attached) {
-        return true;
-    }
-    if (!is_only_thread()) {
+    if (is_attached || !is_only_thread()) {
         return false;
     }
     sj_recorder_disarm(SJ_DISARM_CONFINED);

@@ -28,7 +28,7 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
         got = (long)(page_end - from < bytes ? page_end - from : bytes);
         memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
     }
-    trace->stack_bytes = (uint32_t)got;
+    trace->stack_bytes = got > 0 ? (uint32_t)got : 0;
     sj_return_slots_put_back(from, stack, trace->stack_bytes / sizeof(uint64_t));
 }
 

@@ -88,9 +88,21 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
 typedef struct running_ui {
     char path[64];
     char token[SJ_SECRET_TEXT_BYTES];
+    const char *display; /* NULL: it opens no browser */
+    const char *folder;  /* of the browser's command, and of what it was told */
     pid_t child;
     unsigned port;
 } running_ui;
+
+static void show_display(const running_ui *ui)
+{
+    char text[256];
+    setenv("DISPLAY", ui->display, 1);
+    snprintf(text, sizeof(text), "%s:%s", ui->folder, getenv("PATH"));
+    setenv("PATH", text, 1);
+    snprintf(text, sizeof(text), "%s/told", ui->folder);
+    setenv("UI_TOLD", text, 1);
+}
 
 static void start_ui(running_ui *ui)
 {
@@ -101,7 +113,11 @@ static void start_ui(running_ui *ui)
     if (ui->child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no server */
         dup2(output[1], STDOUT_FILENO);
-        _exit(run_with("--no-open", ui->path, NULL));
+        if (ui->display != NULL) {
+            show_display(ui);
+        }
+        _exit(run_with(ui->display != NULL ? ui->path : "--no-open",
+                       ui->display != NULL ? NULL : ui->path, NULL));
     }
     close(output[1]);
     assert_true(read(output[0], line, sizeof(line) - 1) > 0);
@@ -121,6 +137,7 @@ static void end_ui(const running_ui *ui)
 
 static void make_file(running_ui *ui)
 {
+    ui->display = NULL;
     snprintf(ui->path, sizeof(ui->path), "ui_command_test.%d.db", (int)getpid());
     sqlite3_close(fixture_create(ui->path, 0));
 }
@@ -157,6 +174,49 @@ static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
     assert_int_equal(ask(&ui, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"),
                      200);
     end_ui(&ui);
+    unlink(ui.path);
+}
+
+/* A browser that keeps what it is given: the mode of the page and its text. */
+static void a_browser_opens_a_page_of_this_user_only(void **state)
+{
+    (void)state;
+    static const char browser[] =
+        "#!/bin/sh\n{ stat -c %a \"$1\"; cat \"$1\"; echo \"$1\"; } >\"$UI_TOLD\".part\n"
+        "mv \"$UI_TOLD\".part \"$UI_TOLD\"\n";
+    char folder[] = "ui_command_test.XXXXXX";
+    char path[128];
+    char told[512] = "";
+    running_ui ui;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/xdg-open", folder);
+    const int script = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    assert_int_equal(write(script, browser, strlen(browser)), strlen(browser));
+    close(script);
+    make_file(&ui);
+    ui.display = ":0";
+    ui.folder = folder;
+    start_ui(&ui);
+    snprintf(path, sizeof(path), "%s/told", folder);
+    int file;
+    while ((file = open(path, O_RDONLY | O_CLOEXEC)) < 0) {
+        usleep(1000);
+    }
+    assert_true(read(file, told, sizeof(told) - 1) > 0);
+    close(file);
+    assert_memory_equal(told, "600\n", 4);
+    assert_non_null(strstr(told, ui.token));
+    char *page = strrchr(told, '/');
+    assert_non_null(page);
+    assert_non_null(strstr(page, ".ui-"));
+    page[strcspn(page, "\n")] = '\0';
+    assert_int_equal(access(page + 1, F_OK), 0);
+    end_ui(&ui);
+    assert_int_equal(access(page + 1, F_OK), -1);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/xdg-open", folder);
+    unlink(path);
+    rmdir(folder);
     unlink(ui.path);
 }
 
@@ -229,6 +289,7 @@ int main(void)
         cmocka_unit_test(wrong_arguments_are_usage_errors),
         cmocka_unit_test(files_that_cannot_be_shown_are_reported_apart),
         cmocka_unit_test(it_prints_its_address_serves_and_ends_with_ctrl_c),
+        cmocka_unit_test(a_browser_opens_a_page_of_this_user_only),
         cmocka_unit_test(only_who_has_the_token_reads_and_changes_the_file),
         cmocka_unit_test(the_collectors_token_is_another),
     };

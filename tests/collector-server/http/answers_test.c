@@ -1,4 +1,5 @@
 /* SQL over HTTP, and how answers are made: beside each other, compressed, given up for nobody. */
+#include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
@@ -259,8 +260,9 @@ static void a_server_that_stops_ends_what_it_is_asked(void **state)
     server = other;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    sj_question_worker_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sql_gives_columns_rows_and_what_was_cut),
         cmocka_unit_test(parameters_of_sql_are_bound_by_name),

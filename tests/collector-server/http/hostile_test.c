@@ -232,6 +232,29 @@ static void a_body_is_refused_before_it_is_read(void **state)
     assert_still_well();
 }
 
+/* A proxy in front may take the other one of two. */
+static void requests_that_can_be_read_in_two_ways_are_refused(void **state)
+{
+    (void)state;
+    static const char *const twice[] = {
+        "Host: evil.example\r\n",
+        "Host: 127.0.0.1\r\n",
+        "Content-Length: 0\r\nContent-Length: 5\r\n",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        "Origin: http://127.0.0.1\r\nOrigin: https://evil.example\r\n",
+        "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n",
+        "Authorization: Bearer guess\r\n"};
+    for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
+        client_response response = client_get(server, "/api/v1/health", twice[i]);
+        if (response.status != 400) {
+            fail_msg("%s gave %d", twice[i], response.status);
+        }
+        client_free(&response);
+    }
+    assert_still_well();
+}
+
 static void oversized_requests_are_refused(void **state)
 {
     (void)state;
@@ -404,6 +427,7 @@ int main(void)
         cmocka_unit_test(without_the_token_nothing_is_read),
         cmocka_unit_test(methods_that_write_are_refused),
         cmocka_unit_test(a_body_is_refused_before_it_is_read),
+        cmocka_unit_test(requests_that_can_be_read_in_two_ways_are_refused),
         cmocka_unit_test(oversized_requests_are_refused),
         cmocka_unit_test(bytes_that_are_no_http_end_the_connection),
         cmocka_unit_test(two_requests_share_a_connection),

@@ -110,6 +110,15 @@ equal "steps of both, to the end" 1100 "$(calls run.db ends_step)"
 equal "marks of a daemon that ended" "launched:,forked:" "$(marks)"
 accounted run.db
 
+# So it is where a process goes on as a program that cannot be recorded.
+rm run.db
+"$sojourn" record -q -o run.db --until-all-end -- \
+    sh -c '"$0" spin >/dev/null & echo $! >spin.pid' "$samples/ends_static" 2>err.txt
+has_ended "$(cat spin.pid)" || fail "left while a static program ran: $(cat err.txt)"
+equal "a static program's process" "forked:executed a program that is not recorded" \
+    "$(query run.db "SELECT how || ':' || disarm_reason FROM processes WHERE number = 2")"
+accounted run.db
+
 # A signal to the recorder ends that, and leaves the daemon.
 record_all
 wait_for sh -c "! pgrep -P $recorder"

@@ -1,12 +1,13 @@
 """A program that takes system calls away from itself (seccomp) runs on under the recorder: the agent
 makes none from that moment on, drops where it would wait, and every call is stored or counted as
 lost. Before strict mode, which takes the clock away, a program of one thread is left; beside other
-threads strict mode is refused."""
+threads, and in a process that was attached to, strict mode is refused."""
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, main
+from attaching import Target, start_attach
+from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 CALLS = 8001000
 
@@ -52,12 +53,24 @@ def strict(sojourn, sample):
           f"strict mode beside a thread: {done.returncode}, {done.stdout!r}")
 
 
+def strict_attached(sojourn, sample):
+    """What a tracer wrote cannot be given back from within, and the clock would end the program."""
+    target = Target([sample, "strict-told"]).ready()
+    database = sojourn.path("attached.db")
+    recorder = start_attach(sojourn, target.pid, database)
+    target.process.stdin.write("g")
+    check(target.finish() == (4, "refused\n"), "strict mode after an attach is not refused")
+    check(recorder.wait(PATIENCE_S) == 0, "the recorder failed")
+    check_accounts(sojourn, database)
+
+
 def test(sojourn, arguments):
     filters(sojourn, arguments[0], "seccomp", [])
     filters(sojourn, arguments[0], "seccomp", ["--buffer", "1"])
     filters(sojourn, arguments[0], "prctl", [])
     forks(sojourn, arguments[0])
     strict(sojourn, arguments[0])
+    strict_attached(sojourn, arguments[0])
 
 
 main(test)

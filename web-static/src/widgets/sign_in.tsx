@@ -1,4 +1,4 @@
-// Signing in: the server's token, kept for this tab only.
+// Signing in: the server's token, kept while a tab of the dashboard is open.
 import { computed } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { signIn, token } from "../token";
@@ -47,7 +47,7 @@ export function SignIn() {
             <TokenField />
             <p class="dim">
                 It is in <span class="mono">{engine?.token_file ?? "…"}</span>, beside the database, and is forgotten
-                when this tab is closed.
+                when the last tab of this dashboard is closed.
             </p>
         </>
     );
@@ -61,7 +61,8 @@ export function SignInPage() {
             <TokenField />
             <p class="dim">
                 <code>sojourn ui</code> prints an address that holds the token. That of <code>sojournd</code> is in the file{" "}
-                <span class="mono">DATABASE.token</span> beside its database. It is forgotten when this tab is closed.
+                <span class="mono">DATABASE.token</span> beside its database. It is forgotten when the last tab
+                of this dashboard is closed.
             </p>
         </section>
     );

@@ -1,5 +1,7 @@
 /* The quarantine behind an allocator of the test's own: blocks are named places of an array. */
 #include "agent/inproc/zombies/internal.h"
+#include "agent/inproc/zombies/objects.h"
+#include "agent/inproc/zombies/trace.h"
 #include "agent/inproc/zombies/virtual_tables.h"
 
 #include "tests/support/check.h"
@@ -304,6 +306,15 @@ static void the_budget_leaves_frees_out(void **state)
     assert_int_equal(atomic_load(&region->counters.quarantined), 4);
 }
 
+static void a_stack_of_no_bytes_is_none(void **state)
+{
+    (void)state;
+    sj_zombie_trace trace = {.stack_bytes = 1};
+    trace.registers[SJ_TRACE_STACK_POINTER] = (uint64_t)(uintptr_t)&trace;
+    sj_trace_stack(&trace, NULL, 0);
+    assert_int_equal(trace.stack_bytes, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -317,6 +328,7 @@ int main(void)
                                        TEST(forgetting_gives_the_records_back_once_it_has_ended),
                                        TEST(its_size_says_how_many_blocks_are_kept),
                                        TEST(resized_blocks_take_no_room),
-                                       TEST(the_budget_leaves_frees_out)};
+                                       TEST(the_budget_leaves_frees_out),
+                                       TEST(a_stack_of_no_bytes_is_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

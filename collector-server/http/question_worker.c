@@ -1,0 +1,111 @@
+#include "collector-server/http/question_worker.h"
+
+#include "collector-server/http/question.h"
+#include "collector-server/query/query.h"
+#include "collector-server/query/sums_cache.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { PIPE = STDIN_FILENO, SUMS_MAX_BYTES = 24 << 20, FIRST_OTHER_FILE = 3 };
+
+static bool read_all(void *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t got = read(PIPE, (char *)bytes + done, size - done);
+        if (got <= 0) {
+            return false; /* the server has ended */
+        }
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(const void *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t put = write(PIPE, (const char *)bytes + done, size - done);
+        if (put <= 0) {
+            return false;
+        }
+        done += (size_t)put;
+    }
+    return true;
+}
+
+/* The next question, owned by the caller; NULL: there is none to come. */
+static json_t *read_question(void)
+{
+    sj_question_head head;
+    if (!read_all(&head, sizeof(head))) {
+        return NULL;
+    }
+    char *text = malloc(head.size);
+    json_t *question = text != NULL && read_all(text, head.size)
+                           ? json_loadb(text, head.size, JSON_ALLOW_NUL, NULL)
+                           : NULL;
+    free(text);
+    return question;
+}
+
+/* The answer as text, owned by the caller. A connection of its own for each question: what a guard
+ * and a statement have changed ends with it. */
+static sj_status make_answer(const char *path, sj_sums_cache *sums, const json_t *question,
+                             const sj_question_limits *limits, char **text, sj_error *error)
+{
+    sqlite3 *database = NULL;
+    json_t *body = NULL;
+    SJ_TRY(sj_query_open_reader(path, sums, &database, error));
+    sj_status status =
+        sj_question_answer(database, question, limits->heap_bytes, NULL, NULL, &body, error);
+    sqlite3_close(database);
+    if (status == SJ_OK) {
+        *text = json_dumps(body, JSON_COMPACT);
+        status = *text != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    json_decref(body);
+    return status == SJ_ENOMEM
+               ? sj_fail(error, SJ_ELIMIT, "the query needs more memory than it may have")
+               : status;
+}
+
+static bool answer(const char *path, sj_sums_cache *sums, const json_t *question,
+                   const sj_question_limits *limits)
+{
+    sj_error error = {0};
+    char *text = NULL;
+    const sj_status status = make_answer(path, sums, question, limits, &text, &error);
+    const char *bytes = status == SJ_OK ? text : error.text;
+    const sj_question_head head = {.status = (int32_t)status, .size = (uint32_t)strlen(bytes)};
+    const bool is_written = write_all(&head, sizeof(head)) && write_all(bytes, head.size);
+    free(text);
+    return is_written;
+}
+
+void sj_question_worker_main(int argc, char **argv)
+{
+    enum { PATH = 1, HEAP, DATA, FILE_SIZE, COUNT };
+    sj_error error = {0};
+    if (argc != COUNT || strcmp(argv[0], SJ_QUESTION_WORKER) != 0) {
+        return;
+    }
+    const sj_question_limits limits = {.heap_bytes = atoll(argv[HEAP]),
+                                       .data_bytes = atoll(argv[DATA]),
+                                       .file_bytes = atoll(argv[FILE_SIZE])};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)close_range(FIRST_OTHER_FILE, ~0U, 0);
+    sj_sums_cache *sums = sj_sums_cache_new(SUMS_MAX_BYTES);
+    if (sj_question_confine(&limits, &error) != SJ_OK) {
+        _exit(1); /* rather no answer than one without limits */
+    }
+    json_t *question;
+    bool goes_on = true;
+    while (goes_on && (question = read_question()) != NULL) {
+        goes_on = answer(argv[PATH], sums, question, &limits);
+        json_decref(question);
+    }
+    _exit(0);
+}

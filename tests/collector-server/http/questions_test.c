@@ -1,0 +1,247 @@
+/* Processes that answer questions: what they may use, and what happens to those that use more. */
+#include "collector-server/http/question_pool.h"
+#include "collector-server/http/question_worker.h"
+#include "tests/collector-server/http/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MIB = 1 << 20, QUICK_MS = 200, PATIENT_MS = 60000 };
+
+/* Small, so that a question is over them soon. */
+static const sj_question_limits small = {
+    .heap_bytes = 96 * MIB, .data_bytes = 256 * MIB, .file_bytes = 2 * MIB};
+
+static char database_path[64];
+static sj_question_pool *pool;
+
+static int start_pool(void **state)
+{
+    (void)state;
+    sj_error error;
+    snprintf(database_path, sizeof(database_path), "http_questions_test.%d.db", (int)getpid());
+    sqlite3_close(fixture_create(database_path, 0));
+    return sj_question_pool_new(database_path, &small, &pool, &error) == SJ_OK ? 0 : -1;
+}
+
+static int stop_pool(void **state)
+{
+    (void)state;
+    sj_question_pool_free(pool);
+    return unlink(database_path);
+}
+
+/* Asks `sql`; `said` gets the answer or the error's text. */
+static sj_status ask(const char *sql, int time_ms, bool (*goes_on)(void *), char *said, size_t size)
+{
+    sj_error error = {0};
+    char *answer = NULL;
+    json_t *question = json_pack("{ss sI sI s{}}", "sql", sql, "rows", (json_int_t)20000, "ms",
+                                 (json_int_t)time_ms, "values");
+    const sj_status status = sj_question_pool_ask(pool, question, goes_on, NULL, &answer, &error);
+    snprintf(said, size, "%s", status == SJ_OK ? answer : error.text);
+    free(answer);
+    json_decref(question);
+    return status;
+}
+
+static void assert_still_well(void)
+{
+    char said[512];
+    assert_int_equal(
+        ask("SELECT count(*) AS n FROM sessions", PATIENT_MS, NULL, said, sizeof(said)), SJ_OK);
+    assert_non_null(strstr(said, "\"rows\":[[3]]"));
+}
+
+/* The first child of this process; 0: none. */
+static pid_t find_worker(void)
+{
+    char path[64];
+    int pid = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    (void)!fscanf(file, "%d", &pid);
+    fclose(file);
+    return pid;
+}
+
+static void one_process_answers_one_question_after_the_other(void **state)
+{
+    (void)state;
+    assert_still_well();
+    const pid_t first = find_worker();
+    assert_true(first > 0);
+    for (int i = 0; i < 3; i++) {
+        assert_still_well();
+    }
+    assert_int_equal(find_worker(), first);
+}
+
+/* Each took more than a machine has, or would never end. */
+static void hostile_questions_end_with_a_sentence(void **state)
+{
+    (void)state;
+    static const char numbers[] =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) ";
+    static const struct {
+        const char *sql;
+        sj_status status;
+        const char *said;
+        int time_ms;
+    } questions[] = {
+        {"SELECT json_group_array(a.i) FROM n a, n b", SJ_ELIMIT, "more memory than it may have",
+         PATIENT_MS},
+        {"SELECT a.i FROM n a, n b WHERE b.i < 9 ORDER BY randomblob(200)", SJ_ELIMIT,
+         "temporary files", PATIENT_MS},
+        {"SELECT count(*) FROM n a, n b, n c", SJ_ETIMEDOUT, "limit of 200 ms", QUICK_MS},
+        {"SELECT * FROM (WITH RECURSIVE e(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT * "
+         "FROM e) WHERE i < 0",
+         SJ_ETIMEDOUT, "limit of 200 ms", QUICK_MS},
+        {"SELECT * FROM (WITH RECURSIVE e(t) AS (SELECT 'x' UNION SELECT t || t FROM e) SELECT * "
+         "FROM e) WHERE t = ''",
+         SJ_ELIMIT, "", PATIENT_MS}};
+    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+        char sql[512];
+        char said[512];
+        snprintf(sql, sizeof(sql), "%s%s", numbers, questions[i].sql);
+        const sj_status status = ask(sql, questions[i].time_ms, NULL, said, sizeof(said));
+        if (status != questions[i].status || strstr(said, questions[i].said) == NULL) {
+            fail_msg("%s gave %d: %s", questions[i].sql, status, said);
+        }
+        assert_still_well();
+    }
+}
+
+/* As the kernel kills one that has no memory left. */
+static void a_process_that_ends_is_replaced(void **state)
+{
+    (void)state;
+    char said[512];
+    assert_still_well();
+    const pid_t before = find_worker();
+    assert_int_equal(kill(before, SIGKILL), 0);
+    assert_int_equal(ask("SELECT 1", PATIENT_MS, NULL, said, sizeof(said)), SJ_ELIMIT);
+    assert_non_null(strstr(said, "has ended (signal 9)"));
+    assert_still_well();
+    assert_int_not_equal(find_worker(), before);
+}
+
+static void a_process_that_does_not_answer_is_killed(void **state)
+{
+    (void)state;
+    char said[512];
+    assert_still_well();
+    const pid_t before = find_worker();
+    assert_int_equal(kill(before, SIGSTOP), 0);
+    assert_int_equal(ask("SELECT 1", 1, NULL, said, sizeof(said)), SJ_ETIMEDOUT);
+    assert_still_well();
+    assert_int_not_equal(find_worker(), before);
+    assert_int_equal(kill(before, 0), -1);
+}
+
+static bool nobody_waits(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void a_question_that_nobody_waits_for_ends(void **state)
+{
+    (void)state;
+    char said[512];
+    assert_int_equal(ask("WITH RECURSIVE e(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT "
+                         "count(*) FROM e",
+                         PATIENT_MS, nobody_waits, said, sizeof(said)),
+                     SJ_ECLOSED);
+    assert_still_well();
+}
+
+/* A process has less than 60 s and some for a question of 60 s, whatever it has used before. */
+static void processor_time_is_limited(void **state)
+{
+    (void)state;
+    struct rlimit limit;
+    assert_still_well();
+    assert_int_equal(prlimit(find_worker(), RLIMIT_CPU, NULL, &limit), 0);
+    assert_true(limit.rlim_cur >= PATIENT_MS / 1000 && limit.rlim_cur < PATIENT_MS / 1000 + 60);
+    assert_int_equal(prlimit(find_worker(), RLIMIT_FSIZE, NULL, &limit), 0);
+    assert_int_equal(limit.rlim_cur, small.file_bytes);
+}
+
+static bool is_refused(long result)
+{
+    return result < 0 && errno == EPERM;
+}
+
+/* The number of the first thing that a confined process may do and should not, or may not do and
+ * should; 0: none. */
+static int try_what_is_forbidden(void)
+{
+    sj_error error;
+    char *none[] = {NULL};
+    struct rlimit more = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    if (sj_question_confine(&small, &error) != SJ_OK) {
+        return 1;
+    }
+    const bool forbidden[] = {is_refused(socket(AF_INET, SOCK_STREAM, 0)),
+                              is_refused(socket(AF_UNIX, SOCK_STREAM, 0)),
+                              is_refused(execve("/bin/true", none, none)),
+                              is_refused(fork()),
+                              is_refused(kill(getppid(), 0)),
+                              is_refused(ptrace(PTRACE_TRACEME, 0, NULL, NULL)),
+                              is_refused(rename("a", "b")),
+                              is_refused(mkdir("a", 0700)),
+                              is_refused(setrlimit(RLIMIT_FSIZE, &more)),
+                              is_refused(chdir("/"))};
+    for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
+        if (!forbidden[i]) {
+            return 2 + (int)i;
+        }
+    }
+    return open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0 ? 0 : 99;
+}
+
+static void a_confined_process_has_files_and_memory_only(void **state)
+{
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(try_what_is_forbidden());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+    sj_question_worker_main(argc, argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_process_answers_one_question_after_the_other),
+        cmocka_unit_test(hostile_questions_end_with_a_sentence),
+        cmocka_unit_test(a_process_that_ends_is_replaced),
+        cmocka_unit_test(a_process_that_does_not_answer_is_killed),
+        cmocka_unit_test(a_question_that_nobody_waits_for_ends),
+        cmocka_unit_test(processor_time_is_limited),
+        cmocka_unit_test(a_confined_process_has_files_and_memory_only),
+    };
+    return cmocka_run_group_tests(tests, start_pool, stop_pool);
+}

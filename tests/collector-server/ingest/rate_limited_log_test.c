@@ -1,0 +1,105 @@
+/* How many lines complaints take of the log, by address and by time. */
+#include "collector-server/ingest/rate_limited_log.h"
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLOOD = 100000, DAY_S = 86400, START_S = 1000000 };
+
+static unsigned lines;
+static char last[512];
+
+static void note(void *context, const char *line)
+{
+    (void)context;
+    lines++;
+    snprintf(last, sizeof(last), "%s", line);
+}
+
+static sj_edge_peer peer_v4(unsigned number, uint16_t port)
+{
+    return (sj_edge_peer){.family = AF_INET,
+                          .port = port,
+                          .address = {10, 1, (uint8_t)(number >> 8), (uint8_t)number}};
+}
+
+/* A stranger that sends all day, from one address and many ports. */
+static void a_flood_takes_few_lines_and_is_counted(void **state)
+{
+    sj_rate_limited_log log;
+    unsigned long counted = 0;
+    (void)state;
+    lines = 0;
+    sj_rate_limited_log_init(&log, note, NULL);
+    for (unsigned i = 0; i < FLOOD; i++) {
+        const sj_edge_peer peer = peer_v4(1, (uint16_t)i);
+        const unsigned before = lines;
+        sj_complain_at(&log, &peer, "nonsense", START_S + (uint64_t)i * DAY_S / FLOOD);
+        const char *more = lines != before ? strstr(last, "(and ") : NULL;
+        counted += (lines != before) + (more != NULL ? strtoul(more + 5, NULL, 10) : 0);
+    }
+    assert_in_range(lines, SJ_COMPLAINTS_AT_ONCE,
+                    SJ_COMPLAINTS_AT_ONCE + DAY_S / SJ_COMPLAINT_EVERY_S);
+    assert_in_range(counted, FLOOD - 100, FLOOD); /* the rest will be in the next line */
+    const unsigned before = lines;
+    const sj_edge_peer peer = peer_v4(1, 1);
+    sj_complain_at(&log, &peer, "nonsense", START_S + DAY_S + SJ_COMPLAINT_EVERY_S);
+    assert_int_equal(lines, before + 1);
+    counted += 1 + strtoul(strstr(last, "(and ") + 5, NULL, 10);
+    assert_int_equal(counted, FLOOD + 1);
+    sj_rate_limited_log_deinit(&log);
+}
+
+static void others_are_heard_beside_a_flood(void **state)
+{
+    enum { OTHERS = 64 };
+    sj_rate_limited_log log;
+    unsigned heard = 0;
+    (void)state;
+    sj_rate_limited_log_init(&log, note, NULL);
+    for (unsigned i = 0; i < FLOOD; i++) {
+        const sj_edge_peer flood = peer_v4(1, 1);
+        sj_complain_at(&log, &flood, "nonsense", START_S);
+    }
+    for (unsigned i = 2; i < 2 + OTHERS; i++) {
+        const sj_edge_peer other = peer_v4(i, 1);
+        lines = 0;
+        sj_complain_at(&log, &other, "a wrong token", START_S);
+        heard += lines;
+    }
+    assert_in_range(heard, OTHERS * 3 / 4, OTHERS);
+    sj_rate_limited_log_deinit(&log);
+}
+
+/* Whoever has a network has 2^64 addresses in it. */
+static void many_addresses_share_what_there_is(void **state)
+{
+    sj_rate_limited_log log;
+    (void)state;
+    sj_rate_limited_log_init(&log, note, NULL);
+    lines = 0;
+    for (unsigned i = 0; i < FLOOD; i++) {
+        const sj_edge_peer one = {.family = AF_INET6,
+                                  .address = {0x20, 1, [8] = (uint8_t)(i >> 8), (uint8_t)i}};
+        sj_complain_at(&log, &one, "nonsense", START_S);
+    }
+    assert_int_equal(lines, SJ_COMPLAINTS_AT_ONCE);
+    lines = 0;
+    for (unsigned i = 0; i < FLOOD; i++) {
+        const sj_edge_peer any = peer_v4(i, 1);
+        sj_complain_at(&log, &any, "nonsense", START_S);
+    }
+    assert_in_range(lines, SJ_COMPLAINTS_AT_ONCE, SJ_COMPLAINT_BUCKETS * SJ_COMPLAINTS_AT_ONCE);
+    sj_rate_limited_log_deinit(&log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flood_takes_few_lines_and_is_counted),
+        cmocka_unit_test(others_are_heard_beside_a_flood),
+        cmocka_unit_test(many_addresses_share_what_there_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
