@@ -457,7 +457,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
         status = status == SJ_ECLOSED ? SJ_OK : status; /* it has ended, and was recorded */
     }
-    if (status != SJ_OK) {
+    if (status == SJ_OK) {
+        sj_attach_end_joining(pid);
+    } else {
         detach_processes(recording);
     }
     return status;

@@ -272,8 +272,12 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    fprintf(file, "%s%s, %s; marked as gaps\n", text->quiet ? "sojourn: lost " : "  lost       ",
-            SJ_COUNTED(summary->lost_calls, "call"), SJ_COUNTED(summary->lost_events, "event"));
+    /* A flight recorder may have lost only what no dump holds. */
+    if (summary->lost_calls != 0 || summary->lost_events != 0) {
+        fprintf(file, "%s%s, %s; marked as gaps\n",
+                text->quiet ? "sojourn: lost " : "  lost       ",
+                SJ_COUNTED(summary->lost_calls, "call"), SJ_COUNTED(summary->lost_events, "event"));
+    }
     if (summary->drain.refused_pages != 0) {
         fprintf(file,
                 "sojourn: shared memory was full: %s and %s found no room; "
