@@ -431,7 +431,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     /* Who sees that the process is recorded may rely on its methods, too. Dispatch leads to hooks.
      */
     const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
-    if (status == SJ_OK && !dispatches && sj_live_runtimes_are_bound(pid)) {
+    /* Who counts calls leaves such methods alone, which the registry tells. */
+    if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
+        sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {
@@ -457,7 +459,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
         status = status == SJ_ECLOSED ? SJ_OK : status; /* it has ended, and was recorded */
     }
-    if (status != SJ_OK) {
+    if (status == SJ_OK) {
+        sj_attach_end_joining(pid);
+    } else {
         detach_processes(recording);
     }
     return status;

@@ -120,6 +120,9 @@ function FlightNote({ session }: { session: Overview }) {
         return (
             <p class="banner" role="note">
                 A flight dump: what was kept of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
+                {session.counts.before_calls > 0
+                    ? ` Sums count ${counted(session.counts.before_calls, "call")} that began before it, single calls do not.`
+                    : ""}
             </p>
         );
     }
@@ -159,6 +162,23 @@ function LossBanner({ session }: { session: Overview }) {
     );
 }
 
+// Calls that had no end: sums count them once recording has ended, and not before.
+function OpenTile({ counts }: { counts: Overview["counts"] }) {
+    if (counts.running_calls > 0) {
+        const since = `${counted(counts.running_calls, "call")} open, the first since ${duration(counts.running_since_ns)}: not counted yet`;
+        return (
+            <Tile label="Open now" hint={since}>
+                {count(counts.running_calls)} since {duration(counts.running_since_ns)}
+            </Tile>
+        );
+    }
+    return counts.open_calls > 0 ? (
+        <Tile label="Open at the end" hint="counted up to the end of recording">
+            {count(counts.open_calls)}
+        </Tile>
+    ) : null;
+}
+
 function SessionHeader({ session }: { session: Overview }) {
     const device = [session.device_name, session.device_model, session.device_os]
         .filter((part) => part !== "")
@@ -184,6 +204,7 @@ function SessionHeader({ session }: { session: Overview }) {
                 <Tile label="Calls" hint={`${count(session.stored_calls)} calls`}>
                     {compact(session.stored_calls)}
                 </Tile>
+                <OpenTile counts={session.counts} />
                 <Tile label="Functions">{count(session.counts.functions)}</Tile>
                 <Tile label="Call paths">{compact(session.counts.call_paths)}</Tile>
                 <Tile label="Threads">{count(session.counts.threads)}</Tile>
