@@ -487,23 +487,6 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-/* report_undelivered tells what was refused for good from what waits to be sent. */
-static void report_undelivered(FILE *file, const sj_report_text *text,
-                               const sj_recording_summary *summary)
-{
-    if (summary->set_aside[0] != '\0') {
-        fprintf(file, "sojourn: %s does not have %s\n", text->target, summary->set_aside);
-    }
-    if (!summary->delivered && !summary->answered) {
-        fprintf(file,
-                "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
-                "flush\" later\n",
-                text->target,
-                summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
-                summary->spool_directory);
-    }
-}
-
 /* report_left tells of processes that go on without their recording, and what to do. */
 static void report_left(FILE *file, const sj_recording_summary *summary)
 {
@@ -581,7 +564,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
     report_left(file, summary);
-    report_undelivered(file, text, summary);
+    sj_report_undelivered(file, text->target, summary);
     if (text->doubts.quarantine_reason[0] != '\0') {
         fprintf(file, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
                 text->doubts.quarantine_reason, SJ_QUARANTINE_NEXT);
