@@ -187,7 +187,7 @@ static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
 static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
                         const sj_terminal *terminal)
 {
-    char text[256];
+    char text[384];
     const int64_t lost = sqlite3_column_int64(row, 6);
     char losses[64] = "none lost";
     char inexact[64] = "";
