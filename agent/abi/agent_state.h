@@ -30,7 +30,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"       /* memory file of what dispatch leaves */
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 11, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 12, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 /* Functions from here on cannot be muted. */
 enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };
@@ -112,6 +112,9 @@ typedef struct sj_agent_state {
      * stacks (agent/abi/saved_context.h); 0: nothing of ours does. */
     uint64_t signal_return;
     uint64_t stub_ranges; /* address of the sj_stub_ranges (agent/abi/stub_map.h) */
+    /* 1: something that the session watches in this process has not begun yet. The agent sets it;
+     * of an attached process the tracer clears it. */
+    _Atomic uint32_t is_joining;
 } sj_agent_state;
 
 /* What one module of the loader's list adds to `known_modules`: its bias and its link_map. */

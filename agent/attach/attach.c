@@ -439,6 +439,23 @@ sj_status sj_attach_bind(sj_attach *attach, sj_error *error)
     return explain(attach, bind_references(attach, error), error);
 }
 
+void sj_attach_end_joining(pid_t pid)
+{
+    const uint32_t no = 0;
+    sj_tracee target;
+    sj_remote_agent agent = {0};
+    if (sj_tracee_open(pid, &target, NULL) != SJ_OK) {
+        return;
+    }
+    const sj_status status = sj_remote_agent_find(&target, &agent);
+    if (status == SJ_OK || status == SJ_EAGAIN) { /* the tables of modules do not matter */
+        (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, is_joining),
+                               &no, sizeof(no));
+    }
+    sj_remote_agent_deinit(&agent);
+    sj_tracee_close(&target);
+}
+
 static sj_status commit_forked(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     sj_text_patch_report done;

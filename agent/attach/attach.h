@@ -43,6 +43,10 @@ SJ_MUST_CHECK sj_status sj_attach_begin(pid_t pid, const char *agent_path,
 SJ_MUST_CHECK sj_status sj_attach_commit(sj_attach *attach, sj_attach_report *report,
                                          sj_error *error);
 
+/* sj_attach_end_joining has the process listed as recorded: all that the session watches in it has
+ * begun. Nothing is done for a process that has ended. Any thread; stops nothing. */
+void sj_attach_end_joining(pid_t pid);
+
 /* sj_attach_commit_forked writes the hooks into a child that was forked while its parent was
  * prepared and not yet committed; nothing is done for one that has them. The child says hello at
  * that moment, in another thread than the one that attaches, so any thread may call this.

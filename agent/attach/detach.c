@@ -538,6 +538,7 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
         recorded->is_active = jvm >= SJ_AGENT_JVM_JOINED ||
                               (jvm == SJ_AGENT_JVM_NONE &&
                                ((status == SJ_EAGAIN && is_committed) || has_written(&agent)));
+        recorded->is_joining = atomic_load(&agent.state.is_joining) != 0;
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
         recorded->recorder = agent.state.runtime_directory[0] != '\0'
                                  ? find_recorder(agent.state.runtime_directory)

@@ -55,6 +55,7 @@ size_t sj_detach_list(const sj_session_id *session, pid_t *pids, size_t capacity
 typedef struct sj_recorded {
     bool has_agent;
     bool is_active;   /* patches are in the text */
+    bool is_joining;  /* something that the session watches has not begun yet */
     bool is_launched; /* the agent was preloaded */
     pid_t recorder;   /* living process that records it; 0: none lives */
     sj_session_id session;

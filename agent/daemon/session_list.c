@@ -41,8 +41,10 @@ static void describe(const char *spool_root, const char *name, sj_listed_session
         close(file);
     }
     sj_spool_aside aside;
-    session->is_set_aside = !session->is_recording && session->spool_bytes == 0 &&
-                            sj_spool_aside_read(directory, &aside);
+    if (sj_spool_aside_read(directory, &aside)) {
+        session->is_set_aside = !session->is_recording && session->spool_bytes == 0;
+        session->spool_bytes += aside.bytes;
+    }
 }
 
 sj_status sj_session_list(const char *spool_root,

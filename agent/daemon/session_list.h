@@ -11,11 +11,11 @@
 
 typedef struct sj_listed_session {
     char session[SJ_SESSION_TEXT_BYTES];
-    char path[4096];   /* of its .to file */
-    bool is_recording; /* its recorder lives */
-    pid_t recorder;    /* 0: not known */
-    bool is_set_aside; /* all of it was delivered but what the collector refused for good */
-    uint64_t spool_bytes;
+    char path[4096];      /* of its .to file */
+    bool is_recording;    /* its recorder lives */
+    pid_t recorder;       /* 0: not known */
+    bool is_set_aside;    /* all of it was delivered but what the collector refused for good */
+    uint64_t spool_bytes; /* on the disk, with what was put aside */
 } sj_listed_session;
 
 /* sj_session_list calls `visit` for each; stops when it returns false. SJ_EIO. */

@@ -175,7 +175,7 @@ static void keep(direct *self)
 {
     sj_recording *recording = self->recording;
     const size_t waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(recording));
-    sj_pipeline_set_delivered(recording, false);
+    (void)sj_pipeline_set_delivered(recording, false);
     if (waiting != 0) {
         sj_log(SJ_LOG_WARN, "unwritten", "%zu frames could not be written to %s", waiting,
                sj_pipeline_spool_directory(recording));
@@ -197,9 +197,12 @@ static void deliver(direct *self)
         status = sj_uplink_drain(sj_pipeline_uplink(recording), 100);
     }
     sj_uplink_get_status(sj_pipeline_uplink(recording), &uplink);
-    const bool delivered = status == SJ_OK && waiting == 0 && uplink.rejected_frames == 0;
-    sj_pipeline_set_delivered(recording, delivered);
-    if (!delivered) {
+    const bool is_answered = status == SJ_OK && waiting == 0;
+    const char *set_aside = sj_pipeline_set_delivered(recording, is_answered);
+    if (set_aside[0] != '\0') {
+        sj_log(SJ_LOG_WARN, "refused", "%s does not have %s", self->settings->url, set_aside);
+    }
+    if (!is_answered) {
         sj_log(SJ_LOG_WARN, "undelivered",
                "%s has not taken everything%s%s: the rest is in %s; `sojourn flush` delivers it",
                self->settings->url, uplink.message[0] != '\0' ? ": " : "", uplink.message,

@@ -66,6 +66,8 @@ typedef struct sj_drain_counters {
     uint32_t disarm_reason;               /* of the first process that disarmed; 0: none */
     sj_overhead_governor_counters budget; /* zeroed when there is none */
     uint64_t cpu_ns;                      /* of the drain's thread */
+    uint64_t watched_cpu_ns;              /* of threads of processes that have ended, while they */
+    uint64_t watched_ready_ns;            /* were watched; and their waits for a processor */
     sj_status failure;                    /* what ended the drain early: SJ_ENOMEM */
 } sj_drain_counters;
 

@@ -442,6 +442,10 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
                               is_gone ? SJ_READ_LAST : SJ_READ_REST, process->next_flush_ns));
         }
     }
+    if (process->times != NULL) {
+        process->shared->ended.watched_cpu_ns += process->times->cpu_ns;
+        process->shared->ended.watched_ready_ns += process->times->ready_ns;
+    }
     /* Of a process shorter than a look there is nothing to report. */
     SJ_TRY(
         process->times != NULL && process->times->watched_ns >= WATCH_NS

@@ -8,8 +8,10 @@
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"
+#include "proto/base/array.h"
 #include "proto/base/crc32c.h"
 #include "proto/callgraph/profile.h"
+#include "proto/callgraph/stack_walk.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -41,6 +43,8 @@ struct sj_profiler {
     kept_stack *stacks; /* the newest first */
     size_t stacks_bytes;
     sj_profile_sums sums;
+    sj_profile_open_call *open_calls; /* of the sums, those that ended as open */
+    size_t open_count, open_capacity;
     uint64_t checkpoint_events; /* of the sums when they were kept last */
 };
 
@@ -93,6 +97,7 @@ void sj_profiler_free(sj_profiler *profiler)
         profiler->stacks = gone->older;
         free(gone);
     }
+    free(profiler->open_calls);
     sj_callgraph_free(profiler->graph);
     sj_block_decoder_free(profiler->decoder);
     sj_block_decoder_free(profiler->stack_decoder);
@@ -192,6 +197,54 @@ static void add_sums(sj_profile_sums *sums, const sj_block_header *header)
     sums->events += header->event_count;
 }
 
+typedef struct open_calls_of {
+    sj_profiler *profiler;
+    uint32_t stream;
+} open_calls_of;
+
+static sj_status keep_open_call(void *context, const sj_stack_frame *frame, uint32_t depth)
+{
+    const open_calls_of *of = context;
+    sj_profiler *profiler = of->profiler;
+    SJ_TRY(sj_array_reserve(&profiler->open_calls, &profiler->open_capacity, profiler->open_count,
+                            1, sizeof(*profiler->open_calls)));
+    profiler->open_calls[profiler->open_count++] =
+        (sj_profile_open_call){.stream = of->stream,
+                               .depth = depth,
+                               .function = frame->function,
+                               .flags = frame->flags,
+                               .call_index = frame->call_index,
+                               .start_ticks = frame->start_ticks};
+    return SJ_OK;
+}
+
+/* keep_open_calls lists the calls that the block ends as open: the sums do not tell them apart. */
+static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
+{
+    const sj_block_header *header = &block->header;
+    open_calls_of of = {.profiler = profiler, .stream = header->stream};
+    sj_stack_walk walk = {.open_call = keep_open_call, .context = &of};
+    if (block->ending_count == 0 ||
+        block->endings[block->ending_count - 1].ending != SJ_ENDING_OPEN) {
+        return SJ_OK;
+    }
+    sj_stack_frame *deep = calloc((size_t)header->stack_frames + 1, sizeof(*deep));
+    sj_status status = deep != NULL ? SJ_OK : SJ_ENOMEM;
+    if (status == SJ_OK && header->stack_frames != 0) {
+        status =
+            look_up(profiler, header->stream, header->stack_reference, header->stack_frames, deep);
+    }
+    if (status == SJ_OK) {
+        status = sj_stack_walk_begin(&walk, block, deep);
+    }
+    if (status == SJ_OK) {
+        status = sj_stack_walk_run(&walk, block);
+    }
+    sj_stack_walk_deinit(&walk);
+    free(deep);
+    return status;
+}
+
 sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes)
 {
     sj_block block;
@@ -203,6 +256,7 @@ sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice byt
     }
     SJ_TRY(sj_block_decode(profiler->decoder, bytes, SJ_WANT_ALL, &block));
     SJ_TRY(sj_callgraph_apply(profiler->graph, &block, look_up, profiler, &summary));
+    SJ_TRY(keep_open_calls(profiler, &block));
     add_sums(&profiler->sums, &header);
     if (profiler->options.journal != NULL) {
         sj_journal_data *journal = profiler->options.journal->data;
@@ -217,7 +271,8 @@ sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice byt
 
 bool sj_profiler_is_large(const sj_profiler *profiler)
 {
-    return sj_callgraph_node_count(profiler->graph) >= LARGE_NODES;
+    return sj_callgraph_node_count(profiler->graph) >= LARGE_NODES ||
+           profiler->open_count >= LARGE_NODES;
 }
 
 static sj_status compress(const uint8_t *raw, size_t size, uint8_t **packed, size_t *packed_size)
@@ -241,7 +296,8 @@ static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_si
     uint8_t *raw = NULL;
     size_t size = 0;
     SJ_TRY(sj_callgraph_settle(profiler->graph));
-    SJ_TRY(sj_profile_encode(profiler->graph, &raw, &size));
+    SJ_TRY(sj_profile_encode(profiler->graph, profiler->open_calls, profiler->open_count, &raw,
+                             &size));
     profiler->sums.raw_bytes = (uint32_t)size;
     const sj_status status = compress(raw, size, packed, packed_size);
     free(raw);
@@ -262,6 +318,7 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     free(packed);
     SJ_TRY(status);
     *sums = (sj_profile_sums){0};
+    profiler->open_count = 0;
     profiler->checkpoint_events = 0;
     sj_callgraph_free(profiler->graph);
     profiler->graph = NULL;

@@ -468,6 +468,9 @@ static const double agent_in_use = 1.2;
 static const double program_ns = 550e3;
 static const double fork_ns = 200e3;
 
+/* What probes cost in programs, in probes of a loop that nothing interrupts (cost_line.py). */
+static const double probe_in_programs = 1.0;
+
 static uint64_t start_cpu_ns(const sj_recording_summary *summary)
 {
     const sj_registry_counters *registry = &summary->registry;
@@ -475,6 +478,23 @@ static uint64_t start_cpu_ns(const sj_recording_summary *summary)
                        program_ns * (double)(registry->processes - registry->forked) +
                        fork_ns * (double)registry->forked;
     return all > (double)registry->hook_ns ? (uint64_t)all - registry->hook_ns : 0;
+}
+
+/* What watching costs, in the time that monitors measure: the program touches its guarded pages
+ * itself (cost_line.py). */
+static const double first_touches = 1.15;
+
+/* Monitors measure time that passes: of that, the part that threads waited for a processor is taken
+ * off. */
+static uint64_t watch_cpu_ns(const sj_recording *recording)
+{
+    const sj_drain_counters *drain = &recording->summary.drain;
+    const double passed_ns =
+        (double)sj_zombies_watch_ticks(recording->zombies) * recording->ns_per_tick;
+    const double threads_ns = (double)(drain->watched_cpu_ns + drain->watched_ready_ns);
+    return (uint64_t)(first_touches * (threads_ns > 0
+                                           ? passed_ns * (double)drain->watched_cpu_ns / threads_ns
+                                           : passed_ns));
 }
 
 static void add_unchanging(void *context, const char *text)
@@ -527,18 +547,19 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     const double probes = (double)(summary->drain.records + summary->lost_events) -
                           (1 - SJ_UNTIMED_PRICE) * (double)summary->drain.short_records;
     summary->estimated_probe_ns =
-        (uint64_t)(sj_clock_call_ticks() * summary->ns_per_tick * probes / 2);
+        (uint64_t)(probe_in_programs * sj_clock_call_ticks() * summary->ns_per_tick * probes / 2);
     summary->cost = (sj_recording_cost){
         .cpu_ns = summary->traced_cpu_ns,
         .probe_cpu_ns = summary->estimated_probe_ns,
+        .probe_pairs = (uint64_t)(probes / 2),
         .hook_cpu_ns = summary->registry.hook_ns + summary->registry.jvm_transformed_ns,
         .start_cpu_ns = start_cpu_ns(summary),
         .plan_wall_ns = summary->registry.plan_ns,
         .waited_ns = (uint64_t)((double)summary->drain.waited_ticks * summary->ns_per_tick),
         .recorder_cpu_ns = summary->drain.cpu_ns,
-        .watches_memory =
-            recording->changes.policy != NULL && recording->changes.policy->zombies.one_in != 0};
-    sj_recording_cost_limit(&summary->cost);
+        .watch_cpu_ns = watch_cpu_ns(recording)};
+    sj_recording_cost_settle(&summary->cost);
+    summary->estimated_probe_ns = summary->cost.probe_cpu_ns;
 }
 
 sj_status sj_pipeline_end_session(sj_recording *recording)
@@ -564,6 +585,7 @@ void sj_pipeline_close_spool(sj_recording *recording)
     if (recording->summary.delivered && sj_spool_remove(recording->spool, NULL) == SJ_OK) {
         unlink(recording->destination_path);
     } else {
+        recording->summary.answered &= !recording->summary.delivered; /* or it would be removed */
         recording->summary.delivered = false;
         sj_spool_close(recording->spool);
     }
@@ -669,7 +691,15 @@ void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns)
     recording->summary.traced_cpu_ns = cpu_ns;
 }
 
-void sj_pipeline_set_delivered(sj_recording *recording, bool delivered)
+const char *sj_pipeline_set_delivered(sj_recording *recording, bool answered)
 {
-    recording->summary.delivered = delivered;
+    sj_recording_summary *summary = &recording->summary;
+    sj_spool_aside aside;
+    const bool has_aside = sj_spool_aside_read(recording->spool_directory, &aside);
+    if (has_aside) {
+        sj_spool_aside_text(&aside, recording->spool_directory, summary->set_aside);
+    }
+    summary->answered = answered;
+    summary->delivered = answered && !has_aside;
+    return summary->set_aside;
 }

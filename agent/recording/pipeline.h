@@ -69,8 +69,10 @@ void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counter
 void sj_pipeline_end_main_process(sj_recording *recording, const sj_process_end *end);
 
 /* sj_pipeline_set_traced_cpu and sj_pipeline_set_delivered fill in the summary: the CPU time of
- * what was recorded, and whether the collector has acknowledged everything. */
+ * what was recorded, and whether the collector has `answered` for every frame. Delivered is what
+ * has no frames put aside either; the second returns the sentence about them, "": none. Borrowed
+ * from the recording. */
 void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns);
-void sj_pipeline_set_delivered(sj_recording *recording, bool delivered);
+const char *sj_pipeline_set_delivered(sj_recording *recording, bool answered);
 
 #endif

@@ -431,7 +431,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     /* Who sees that the process is recorded may rely on its methods, too. Dispatch leads to hooks.
      */
     const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
-    if (status == SJ_OK && !dispatches && sj_live_runtimes_are_bound(pid)) {
+    /* Who counts calls leaves such methods alone, which the registry tells. */
+    if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
+        sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {
@@ -457,7 +459,9 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
         status = status == SJ_ECLOSED ? SJ_OK : status; /* it has ended, and was recorded */
     }
-    if (status != SJ_OK) {
+    if (status == SJ_OK) {
+        sj_attach_end_joining(pid);
+    } else {
         detach_processes(recording);
     }
     return status;
@@ -565,6 +569,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
     sj_recording_summary *summary = &recording->summary;
     uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t acknowledged = 0;
+    bool is_answered = false;
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
@@ -576,7 +581,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
             acknowledged = uplink.acknowledged_frames;
         }
         if (status == SJ_OK && waiting == 0) {
-            summary->delivered = uplink.rejected_frames == 0;
+            is_answered = true;
             break;
         }
         const int64_t waited_ms = (int64_t)((sj_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000);
@@ -591,7 +596,8 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
         }
         report_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
     }
-    if (!summary->delivered) {
+    (void)sj_pipeline_set_delivered(recording, is_answered);
+    if (!is_answered) {
         snprintf(summary->undelivered_reason, sizeof(summary->undelivered_reason), "%s",
                  uplink.message);
     }

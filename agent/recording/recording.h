@@ -15,6 +15,7 @@
 #include "agent/policy/policy.h"
 #include "agent/policy/selection.h"
 #include "agent/recording/recording_cost.h"
+#include "agent/uplink/spool_aside.h"
 
 typedef struct sj_recording sj_recording;
 
@@ -116,7 +117,9 @@ typedef struct sj_recording_summary {
     uint64_t lost_calls;
     uint64_t lost_events;
     sj_function_log_counters function_log;
-    bool delivered; /* everything is acknowledged */
+    bool delivered; /* everything is stored */
+    bool answered;  /* no frame waits to be sent: each is stored or was put aside */
+    char set_aside[SJ_ASIDE_TEXT_BYTES]; /* what was refused for good, as a sentence; "": nothing */
     char spool_directory[PATH_MAX];
     char undelivered_reason[256];
     sj_drain_counters drain;

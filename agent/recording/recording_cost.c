@@ -1,29 +1,107 @@
+/* Design notes. Of the program's CPU time, hooking and starting are measured. What remains is, for
+ * each pair of probes, what the two took and what the program did itself. A pair takes about as
+ * long as one that was measured in a loop, and a program's own time a pair is most often some
+ * nanoseconds: of all ways to split what remains, the likeliest is taken. Without that, a small
+ * error of the probes' price is a large one of the factor, where the probes took most of the time.
+ * The constants are those of programs of Debian (tests/bench/cost_line.py). */
 #include "agent/recording/recording_cost.h"
 
-static const double most_of_all = 0.75;
+#include <math.h>
+
+/* By how much the price of a pair differs from the measured one, and the program's own time a pair:
+ * its median and the factor by which it differs, as a logarithm. */
+static const double price_error = 0.15;
+static const double own_ns = 13;
+static const double own_error = 0.6;
+
+/* Prices that are looked at, as parts of the measured one. */
+static const double least_price = 0.4;
+static const double most_price = 2.5;
+static const double price_step = 0.01;
+
+static const double most_of_all = 0.97;
+
+/* Monitors of freed memory measure their own time, not that of faults in pages that they guard. */
+static const double watch_that_counts = 0.02;
 
 uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost)
 {
-    return cost->probe_cpu_ns + cost->hook_cpu_ns + cost->start_cpu_ns;
+    return cost->probe_cpu_ns + cost->hook_cpu_ns + cost->start_cpu_ns + cost->watch_cpu_ns;
 }
 
-void sj_recording_cost_limit(sj_recording_cost *cost)
+static double square(double number)
 {
-    const uint64_t measured_ns = cost->hook_cpu_ns + cost->start_cpu_ns;
-    const uint64_t left_ns = cost->cpu_ns > measured_ns ? cost->cpu_ns - measured_ns : 0;
-    if (cost->cpu_ns != 0 && cost->probe_cpu_ns > left_ns) {
-        cost->probe_cpu_ns = left_ns;
+    return number * number;
+}
+
+/* How unlikely it is that a pair of probes takes this part of the measured price. */
+static double unlikely(double part, double pair_ns, double measured_ns)
+{
+    const double own = pair_ns - part * measured_ns;
+    return own > 0 ? square((part - 1) / price_error) + square(log(own / own_ns) / own_error)
+                   : HUGE_VAL;
+}
+
+/* The likeliest part of the price, and between which it lies two times of three. */
+typedef struct price_range {
+    double best, least, most;
+} price_range;
+
+static price_range find_price(double pair_ns, double measured_ns)
+{
+    price_range found = {least_price, least_price, least_price};
+    double least = HUGE_VAL;
+    for (double part = least_price; part <= most_price; part += price_step) {
+        const double now = unlikely(part, pair_ns, measured_ns);
+        found.best = now < least ? part : found.best;
+        least = now < least ? now : least;
     }
+    found.least = found.most = found.best;
+    while (found.least > least_price &&
+           unlikely(found.least - price_step, pair_ns, measured_ns) <= least + 1) {
+        found.least -= price_step;
+    }
+    while (found.most < most_price &&
+           unlikely(found.most + price_step, pair_ns, measured_ns) <= least + 1) {
+        found.most += price_step;
+    }
+    return found;
+}
+
+void sj_recording_cost_settle(sj_recording_cost *cost)
+{
+    const uint64_t others_ns = cost->hook_cpu_ns + cost->start_cpu_ns + cost->watch_cpu_ns;
+    const double left_ns = cost->cpu_ns > others_ns ? (double)(cost->cpu_ns - others_ns) : 0;
+    if (cost->cpu_ns == 0 || cost->probe_pairs == 0) {
+        return;
+    }
+    const double probes_ns = (double)cost->probe_cpu_ns;
+    const price_range price =
+        find_price(left_ns / (double)cost->probe_pairs, probes_ns / (double)cost->probe_pairs);
+    cost->probe_cpu_ns = (uint64_t)fmin(price.best * probes_ns, left_ns);
+    cost->least_probe_cpu_ns = (uint64_t)fmin(price.least * probes_ns, left_ns);
+    cost->most_probe_cpu_ns = (uint64_t)fmin(price.most * probes_ns, left_ns);
+}
+
+static double times_of(double all, double added)
+{
+    return added > most_of_all * all ? 1 / (1 - most_of_all) : all / (all - added);
 }
 
 double sj_recording_cost_times(const sj_recording_cost *cost, bool *at_least)
 {
     const double all = (double)cost->cpu_ns;
     const double added = (double)sj_recording_cost_cpu_ns(cost);
-    *at_least = added > most_of_all * all;
-    if (cost->cpu_ns == 0 || added <= 0 || cost->watches_memory) {
-        *at_least = false;
-        return 0;
-    }
-    return *at_least ? 1 / (1 - most_of_all) : all / (all - added);
+    const bool is_known = cost->cpu_ns != 0 && added > 0;
+    *at_least = is_known &&
+                (added > most_of_all * all || (double)cost->watch_cpu_ns > watch_that_counts * all);
+    return is_known ? times_of(all, added) : 0;
+}
+
+void sj_recording_cost_range(const sj_recording_cost *cost, double *least, double *most)
+{
+    const double all = (double)cost->cpu_ns;
+    const double others = (double)(sj_recording_cost_cpu_ns(cost) - cost->probe_cpu_ns);
+    *least = times_of(all, others + (double)cost->least_probe_cpu_ns);
+    *most = times_of(all, others + (double)cost->most_probe_cpu_ns);
 }

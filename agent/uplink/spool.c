@@ -92,26 +92,6 @@ static uint64_t offset_of(uint64_t position)
     return position & UINT32_MAX;
 }
 
-/* Keeps bytes that cannot be delivered, as far as there is room; returns false if it did not. */
-static bool put_aside(const sj_spool *spool, uint64_t position, const char *kind, sj_slice bytes)
-{
-    return spool->aside.bytes + bytes.size <= SJ_ASIDE_MOST_BYTES &&
-           sj_spool_aside_keep(spool->directory, position, kind, bytes);
-}
-
-/* Counts a frame that no collector will have; `why`: the collector refused it. */
-static void count_aside(sj_spool *spool, uint64_t size, bool is_kept, const char *why)
-{
-    spool->aside.refused_frames += why != NULL;
-    spool->aside.damaged_frames += why == NULL;
-    spool->aside.bytes += size;
-    spool->aside.unkept_frames += !is_kept;
-    if (why != NULL) {
-        snprintf(spool->aside.why, sizeof(spool->aside.why), "%s", why);
-    }
-    sj_spool_aside_write(spool->directory, &spool->aside);
-}
-
 static void unlink_segment(const sj_spool *spool, uint32_t number)
 {
     char name[SJ_SPOOL_SEGMENT_NAME_BYTES];
@@ -192,8 +172,9 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
         }
     }
     if (status == SJ_OK && whole < size) {
-        (void)put_aside(spool, position_of(segment->number, from + whole), "torn",
-                        (sj_slice){.data = bytes + whole, .size = size - whole});
+        (void)sj_spool_aside_keep(spool->directory, &spool->aside,
+                                  position_of(segment->number, from + whole), "torn",
+                                  (sj_slice){.data = bytes + whole, .size = size - whole});
         segment->size = from + whole;
         if (ftruncate(segment->file, (off_t)segment->size) != 0) {
             segment->sealed = true;
@@ -281,7 +262,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
 
 static uint64_t bytes_on_disk(const sj_spool *spool)
 {
-    uint64_t sum = 0;
+    uint64_t sum = spool->aside.bytes;
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sum += spool->segments[i].size;
     }
@@ -521,10 +502,10 @@ static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, u
     }
     const uint64_t position = position_of(segment->number, offset);
     pthread_mutex_lock(&spool->lock);
-    const bool is_kept =
-        put_aside(spool, position, "damaged", (sj_slice){.data = bytes, .size = length});
-    count_aside(spool, length, is_kept, NULL);
-    status = note_given(spool, position, length, true);
+    status = sj_spool_aside_take(spool->directory, &spool->aside, position,
+                                 (sj_slice){.data = bytes, .size = length}, NULL)
+                 ? note_given(spool, position, length, true)
+                 : SJ_EFULL;
     if (status == SJ_OK) {
         spool->counters.corrupt_frames++;
         spool->counters.pending_bytes -= length;
@@ -630,15 +611,16 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     }
     const uint32_t length = given->length;
     uint8_t *bytes = malloc(length);
-    const bool is_kept =
-        bytes != NULL &&
-        sj_spool_segment_read(segment, offset_of(position), bytes, length) == SJ_OK &&
-        put_aside(spool, position, "rejected", (sj_slice){.data = bytes, .size = length});
+    const bool is_read = bytes != NULL && sj_spool_segment_read(segment, offset_of(position), bytes,
+                                                                length) == SJ_OK;
+    const sj_slice kept = {.data = is_read ? bytes : NULL, .size = length};
+    sj_status status = SJ_EFULL;
+    if (sj_spool_aside_take(spool->directory, &spool->aside, position, kept, why)) {
+        status = acknowledge_locked(spool, position);
+        spool->counters.acknowledged_frames--;
+        spool->counters.rejected_frames++;
+    }
     free(bytes);
-    count_aside(spool, length, is_kept, why);
-    const sj_status status = acknowledge_locked(spool, position);
-    spool->counters.acknowledged_frames--;
-    spool->counters.rejected_frames++;
     pthread_mutex_unlock(&spool->lock);
     return status;
 }

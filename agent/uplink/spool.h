@@ -47,14 +47,16 @@ bool sj_spool_was_used(sj_spool *spool);
 
 /* sj_spool_next gives the next frame not yet given since the last rewind, into a buffer of the
  * spool; valid until `slots` further frames were given (the sender's window, at most 64).
- * SJ_EAGAIN: none now. SJ_ECORRUPT: a damaged frame was skipped and counted; call again. */
+ * SJ_EAGAIN: none now. SJ_ECORRUPT: a damaged frame was skipped and counted; call again.
+ * SJ_EFULL: the disk has no room to account for a damaged frame; it is there to be given again. */
 SJ_MUST_CHECK sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position);
 
 /* sj_spool_acknowledge says that the frame at `position` is stored; in any order. */
 SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position);
 
 /* sj_spool_reject puts the frame at `position` aside (spool_aside.h), counts it and acknowledges
- * it: the collector said `why` it can never be stored. NULL: it was damaged on the disk. */
+ * it: the collector said `why` it can never be stored. NULL: it was damaged on the disk. SJ_EFULL:
+ * the disk has no room for the account; the frame is given again after a rewind. */
 SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why);
 
 /* sj_spool_rewind starts again at the first frame not acknowledged. */

@@ -27,27 +27,56 @@ static bool write_whole(int file, sj_slice bytes)
     return true;
 }
 
+static void path_in(const char *directory, const char *name, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%.3900s/aside/%s", directory, name);
+}
+
 /* Opens a file of the folder, which is created when it is missing. */
 static int open_in(const char *directory, const char *name, int flags)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%.3900s/aside", directory);
+    path_in(directory, "", path);
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return -1;
     }
-    snprintf(path, sizeof(path), "%.3900s/aside/%s", directory, name);
+    path_in(directory, name, path);
     return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-bool sj_spool_aside_keep(const char *directory, uint64_t position, const char *kind, sj_slice bytes)
+static void remove_in(const char *directory, const char *name)
 {
-    char name[64];
-    snprintf(name, sizeof(name), "%08u-%08" PRIx64 ".%.16s", (unsigned)(position >> 32),
+    char path[PATH_MAX];
+    path_in(directory, name, path);
+    unlink(path);
+}
+
+enum { NAME_BYTES = 64 };
+
+static void name_of(uint64_t position, const char *kind, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, "%08u-%08" PRIx64 ".%.16s", (unsigned)(position >> 32),
              position & UINT32_MAX, kind);
+}
+
+bool sj_spool_aside_keep(const char *directory, sj_spool_aside *aside, uint64_t position,
+                         const char *kind, sj_slice bytes)
+{
+    char name[NAME_BYTES];
+    name_of(position, kind, name);
+    if (bytes.data == NULL || aside->bytes + bytes.size > SJ_ASIDE_MOST_BYTES) {
+        return false;
+    }
     const int file = open_in(directory, name, O_WRONLY | O_CREAT | O_TRUNC);
-    const bool is_kept = file >= 0 && write_whole(file, bytes);
-    if (file >= 0) {
-        close(file);
+    if (file < 0) {
+        return false;
+    }
+    const bool is_kept = write_whole(file, bytes);
+    close(file);
+    if (is_kept) {
+        aside->bytes += bytes.size;
+    } else {
+        remove_in(directory, name);
     }
     return is_kept;
 }
@@ -74,10 +103,12 @@ bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside)
     return true;
 }
 
-void sj_spool_aside_write(const char *directory, const sj_spool_aside *aside)
+/* write_account returns false if the disk did not take it; then there is the one of before. */
+static bool write_account(const char *directory, const sj_spool_aside *aside)
 {
     char text[ACCOUNT_BYTES];
     char why[SJ_ASIDE_WHY_BYTES];
+    struct stat before;
     snprintf(why, sizeof(why), "%s", aside->why);
     for (char *at = why; *at != '\0'; at++) {
         *at = (unsigned char)*at < ' ' ? ' ' : *at; /* one line */
@@ -89,10 +120,43 @@ void sj_spool_aside_write(const char *directory, const sj_spool_aside *aside)
         aside->refused_frames, aside->damaged_frames, aside->bytes, aside->unkept_frames, why);
     text[size] = ' ';
     const int file = open_in(directory, "account", O_WRONLY | O_CREAT);
-    if (file >= 0) {
-        (void)!pwrite(file, text, sizeof(text), 0);
-        close(file);
+    if (file < 0) {
+        return false;
     }
+    const bool is_new = fstat(file, &before) == 0 && before.st_size < (off_t)sizeof(text);
+    const bool is_written = pwrite(file, text, sizeof(text), 0) == (ssize_t)sizeof(text);
+    close(file);
+    if (!is_written && is_new) {
+        remove_in(directory, "account");
+    }
+    return is_written;
+}
+
+bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
+                         sj_slice bytes, const char *why)
+{
+    const char *kind = why != NULL ? "rejected" : "damaged";
+    sj_spool_aside after = *aside;
+    const bool is_kept = sj_spool_aside_keep(directory, &after, position, kind, bytes);
+    after.refused_frames += why != NULL;
+    after.damaged_frames += why == NULL;
+    after.unkept_frames += !is_kept;
+    if (why != NULL) {
+        snprintf(after.why, sizeof(after.why), "%s", why);
+    }
+    bool is_noted = write_account(directory, &after);
+    if (!is_noted && is_kept) { /* they took the room of the account, which counts for more */
+        char name[NAME_BYTES];
+        name_of(position, kind, name);
+        remove_in(directory, name);
+        after.bytes = aside->bytes;
+        after.unkept_frames++;
+        is_noted = write_account(directory, &after);
+    }
+    if (is_noted) {
+        *aside = after;
+    }
+    return is_noted;
 }
 
 const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directory,

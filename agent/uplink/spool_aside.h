@@ -16,24 +16,28 @@ enum { SJ_ASIDE_WHY_BYTES = 256, SJ_ASIDE_TEXT_BYTES = 2048, SJ_ASIDE_MOST_BYTES
 typedef struct sj_spool_aside {
     uint64_t refused_frames;      /* by the collector, for good */
     uint64_t damaged_frames;      /* on the disk of this device */
-    uint64_t bytes;               /* of both */
+    uint64_t bytes;               /* that are kept */
     uint64_t unkept_frames;       /* of both: there was no room for their bytes */
     char why[SJ_ASIDE_WHY_BYTES]; /* what the collector said last */
 } sj_spool_aside;
 
 /* sj_spool_aside_keep writes the bytes at `position` of the spool in `directory` to a file that
- * ends with `kind`. Returns false if the disk did not take them. One thread a spool. Blocks for the
- * disk.
- */
-bool sj_spool_aside_keep(const char *directory, uint64_t position, const char *kind,
-                         sj_slice bytes);
+ * ends with `kind`, and adds them to `aside->bytes`. Returns false, and leaves no file, if they are
+ * NULL, beyond SJ_ASIDE_MOST_BYTES or the disk did not take them. One thread a spool. Blocks for
+ * the disk. */
+bool sj_spool_aside_keep(const char *directory, sj_spool_aside *aside, uint64_t position,
+                         const char *kind, sj_slice bytes);
+
+/* sj_spool_aside_take keeps the bytes of a frame that no collector will have, as far as there is
+ * room, counts it in `aside` and stores the account. `why`: what the collector said; NULL: the
+ * frame was damaged on the disk. Returns false, with nothing changed, if the disk did not take the
+ * account: the frame is not accounted for. One thread a spool. Blocks for the disk. */
+bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
+                         sj_slice bytes, const char *why);
 
 /* sj_spool_aside_read reads the account of the spool in `directory`; returns false if it has none.
  * Any thread. */
 bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside);
-
-/* sj_spool_aside_write stores the account. Best effort: a full disk leaves the one of before. */
-void sj_spool_aside_write(const char *directory, const sj_spool_aside *aside);
 
 /* sj_spool_aside_text says in one line what the account of `directory` has; returns `text`. */
 const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directory,

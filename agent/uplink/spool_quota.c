@@ -1,5 +1,7 @@
 #include "agent/uplink/spool_quota.h"
 
+#include "agent/uplink/spool_aside.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,9 +29,10 @@ uint64_t sj_spool_directory_bytes(const char *directory)
     return sum;
 }
 
-/* sum_others walks the spools beside `directory`. */
+/* sum_others walks the spools beside `directory`, with what they have put aside. */
 static uint64_t sum_others(const char *directory)
 {
+    sj_spool_aside aside;
     char root[PATH_MAX];
     char path[2 * PATH_MAX];
     uint64_t sum = 0;
@@ -45,6 +48,7 @@ static uint64_t sum_others(const char *directory)
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, slash + 1) != 0) {
             snprintf(path, sizeof(path), "%s/%.255s", root, entry->d_name);
             sum += sj_spool_directory_bytes(path);
+            sum += sj_spool_aside_read(path, &aside) ? aside.bytes : 0;
         }
     }
     if (folder != NULL) {

@@ -12,7 +12,8 @@ typedef struct sj_spool_quota {
     int64_t looked_ns;     /* 0: never */
 } sj_spool_quota;
 
-/* sj_spool_directory_bytes sums the files in a directory; 0 when it cannot be read. */
+/* sj_spool_directory_bytes sums the files in a directory, those put aside not among them; 0 when it
+ * cannot be read. */
 uint64_t sj_spool_directory_bytes(const char *directory);
 
 /* sj_spool_quota_left returns what the spool in `directory`, which holds `own_bytes`, may still

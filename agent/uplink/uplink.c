@@ -177,6 +177,9 @@ static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame
     return SJ_OK;
 }
 
+static const char no_room[] = "frames were refused, and the disk of the spool has no room to "
+                              "account for them";
+
 static void set_message(sj_uplink *uplink, const char *text)
 {
     snprintf(uplink->status.message, sizeof(uplink->status.message), "%s", text);
@@ -206,10 +209,17 @@ static bool is_final_rejection(sj_status status)
            status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
 
+/* A frame that cannot be accounted for is sent again: the disk may have room then. */
 static void reject(sj_uplink *uplink, uint64_t position, const char *why)
 {
-    if (sj_spool_reject(uplink->spool, position, why) == SJ_OK) {
+    const sj_status status = sj_spool_reject(uplink->spool, position, why);
+    if (status == SJ_OK) {
         uplink->status.rejected_frames++;
+    } else if (status == SJ_EFULL) {
+        set_message(uplink, no_room);
+        uplink->status.state = SJ_UPLINK_WAITING;
+        uplink->status.resent_frames++;
+        uplink->rewind = true;
     }
 }
 
@@ -400,7 +410,8 @@ static bool hold_next(sj_uplink *uplink)
         }
         if (status != SJ_OK) {
             if (status != SJ_EAGAIN) {
-                set_message(uplink, "cannot read the spool");
+                set_message(uplink, status == SJ_EFULL ? no_room : "cannot read the spool");
+                uplink->rewind = true; /* it was given, and is not sent */
                 begin_pause(uplink);
             }
             return false;

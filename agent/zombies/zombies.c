@@ -68,6 +68,7 @@ struct sj_zombies {
     sj_method_names *names;
     sj_allocator_files *files;
     sj_planned_allocator *planned; /* the last one that was planned first */
+    uint64_t ended_ticks;          /* that watching took in processes that have ended */
 };
 
 sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
@@ -578,9 +579,34 @@ static void send_counting(const sj_zombies *zombies, const watched_process *proc
     (void)!sj_frame_writer_report(zombies->options.writer, &report);
 }
 
+static uint64_t watch_ticks_of(const watched_process *process)
+{
+    if (process->region == NULL) {
+        return 0;
+    }
+    const sj_zombie_counters *counters = &process->region->counters;
+    return atomic_load(&counters->heap_ticks) + atomic_load(&counters->history_ticks) +
+           atomic_load(&counters->quarantine_ticks);
+}
+
+uint64_t sj_zombies_watch_ticks(sj_zombies *zombies)
+{
+    if (zombies == NULL) {
+        return 0;
+    }
+    pthread_mutex_lock(&zombies->mutex);
+    uint64_t ticks = zombies->ended_ticks;
+    for (const watched_process *at = zombies->processes; at != NULL; at = at->next) {
+        ticks += watch_ticks_of(at);
+    }
+    pthread_mutex_unlock(&zombies->mutex);
+    return ticks;
+}
+
 static void end_process(sj_zombies *zombies, watched_process **link)
 {
     watched_process *process = *link;
+    zombies->ended_ticks += watch_ticks_of(process);
     send_reports(zombies, process);
     if (process->region != NULL && process->region->settings.counts != 0) {
         send_counting(zombies, process);

@@ -53,6 +53,10 @@ void sj_zombies_poll(sj_zombies *zombies);
  * watched, and what was not and why. */
 void sj_zombies_end(sj_zombies *zombies, uint64_t process);
 
+/* sj_zombies_watch_ticks returns how many ticks of the programs' own time watching has taken so
+ * far, as their monitors measured it; NULL: 0. Thread-safe. */
+uint64_t sj_zombies_watch_ticks(sj_zombies *zombies);
+
 /* sj_zombies_free; NULL is allowed. */
 void sj_zombies_free(sj_zombies *zombies);
 

@@ -97,12 +97,13 @@ const sj_command sj_command_flush = {
     .name = "flush",
     .summary = "deliver what earlier recordings could not",
     .usage = "sojourn flush [OPTIONS]",
-    .help = "Sends the frames that lie in the spool to the server or database that they were\n"
-            "meant for, and deletes what was taken. Recordings in progress are not touched; those\n"
-            "whose recorder was killed are finished first: what its programs had recorded until\n"
-            "then is read from shared memory.\n\n"
-            "Frames that the collector refuses for good are kept aside and named each time, until\n"
-            "you remove their folder.\n",
+    .help =
+        "Sends the frames that lie in the spool to the server or database that they were\n"
+        "meant for, and deletes what was taken. Recordings in progress are not touched; those\n"
+        "whose recorder was killed are finished first: what its programs had recorded until\n"
+        "then is read from shared memory.\n\n"
+        "Frames that the collector refuses for good are kept aside, up to 64 MiB a session (more\n"
+        "are counted only), and named each time, until you remove their folder.\n",
     .options = flush_table,
     .examples = "Examples:\n"
                 "  sojourn flush\n"

@@ -267,20 +267,27 @@ static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t 
                                  size_t capacity, size_t *chosen_count, sj_error *error)
 {
     static char *newest[] = {"last"};
+    bool is_whole = true;
     for (int i = 0; i < (count != 0 ? count : 1); i++) {
         sj_session_set set = {0};
         SJ_TRY(sj_session_set_read(copy, count != 0 ? sets[i] : newest[0],
                                    SJ_SESSION_SET_MAX_SAMPLES, &set, error));
-        for (size_t k = 0; k < set.count && *chosen_count < capacity; k++) {
+        for (size_t k = 0; k < set.count; k++) {
             bool is_new = true;
             for (size_t j = 0; j < *chosen_count && is_new; j++) {
                 is_new = chosen[j] != set.samples[k].session_id;
             }
-            if (is_new) {
+            is_whole &= !is_new || *chosen_count < capacity;
+            if (is_new && *chosen_count < capacity) {
                 chosen[(*chosen_count)++] = set.samples[k].session_id;
             }
         }
         sj_session_set_deinit(&set);
+        if (!is_whole) {
+            return sj_fail(error, SJ_ELIMIT,
+                           "the sets have more than %zu sessions together; fetch them in parts",
+                           capacity);
+        }
     }
     return sj_cluster_copy_keep(copy, chosen, *chosen_count, error);
 }
@@ -394,8 +401,8 @@ static int send_calls(forward_request *request, const char *url)
                              json_pack("{ss ss sI sI}", "action", "calls", "url", url, "session_id",
                                        (json_int_t)session_id, "calls", (json_int_t)calls));
     } else if (status == SJ_OK || calls != 0) {
-        printf("%llu calls of session %lld were sent to %s\n", (unsigned long long)calls,
-               (long long)session_id, url);
+        printf("%s of session %lld %s sent to %s\n", SJ_COUNTED(calls, "call"),
+               (long long)session_id, calls == 1 ? "was" : "were", url);
     }
     sj_forward_clickhouse.close(target);
     sqlite3_close(database);

@@ -28,8 +28,9 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
         sj_session_text(&recorded.session, session);
         if (recorded.recorder != 0) {
             snprintf(text, capacity, "%s: session %.8s, by process %d",
-                     recorded.is_active ? "recorded" : "being attached to or left", session,
-                     (int)recorded.recorder);
+                     recorded.is_active && !recorded.is_joining ? "recorded"
+                                                                : "being attached to or left",
+                     session, (int)recorded.recorder);
         } else {
             snprintf(text, capacity,
                      recorded.is_active ? "hooked by a recorder that is gone: `sojourn detach %d`"

@@ -217,7 +217,8 @@ const sj_command sj_command_sql = {
         "descendants(call_id), ancestors(call_id), siblings(call_id), sequence(call_id, call_id),\n"
         "contains(session_id, f, g [, from_ns, to_ns]), intervals_intersect(session_id, f, g),\n"
         "concurrency(session_id, f [, since_ns, until_ns]),\n"
-        "call_tree(session_id), flame(session_id),\n"
+        "call_tree(session_id), flame(session_id), open_paths(session_id), open_now(session_id),\n"
+        "open_before(session_id),\n"
         "physical_tree(session_id), session_set(sessions), diff_functions(a, b), diff_tree(a, b).\n"
         "Ctrl-C stops a query.\n",
     .options = sql_options,

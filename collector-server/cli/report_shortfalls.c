@@ -85,3 +85,18 @@ void sj_report_shortfalls_json(FILE *file, const sj_recording_summary *summary)
         json_number(file, "deep_exception_calls", summary->drain.longest_throw);
     }
 }
+
+void sj_report_undelivered(FILE *file, const char *target, const sj_recording_summary *summary)
+{
+    if (summary->set_aside[0] != '\0') {
+        fprintf(file, "sojourn: %s does not have %s\n", target, summary->set_aside);
+    }
+    if (!summary->delivered && !summary->answered) {
+        fprintf(file,
+                "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
+                "flush\" later\n",
+                target,
+                summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
+                summary->spool_directory);
+    }
+}

@@ -14,4 +14,7 @@ void sj_report_shortfalls(FILE *file, const sj_recording_summary *summary);
 /* sj_report_shortfalls_json writes the same as members of a JSON object, each after a comma. */
 void sj_report_shortfalls_json(FILE *file, const sj_recording_summary *summary);
 
+/* sj_report_undelivered says what `target` refused for good, and what waits to be sent to it. */
+void sj_report_undelivered(FILE *file, const char *target, const sj_recording_summary *summary);
+
 #endif

@@ -88,13 +88,16 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
 }
 
-/* Calls that were still open at the end of what was recorded. */
+/* Calls that were open at the end of what was recorded, and those that are while it goes on. */
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
-                            int64_t *count, sj_error *error)
+                            sj_session_summary *summary, sj_error *error)
 {
     static const char sql[] =
-        "SELECT coalesce(sum(open_calls), 0) FROM " SJ_REPORT_OPEN_CALLS
-        " WHERE ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12))";
+        "SELECT count(*) FILTER (WHERE is_counted), count(*) FILTER (WHERE NOT is_counted), "
+        "min(start_ns) FILTER (WHERE NOT is_counted) FROM open_now(?1) AS o WHERE (?12 IS NULL OR "
+        "function_id IN (SELECT value FROM json_each(?12))) AND (?11 IS NULL OR EXISTS (SELECT 1 "
+        "FROM json_each(?11) AS w WHERE w.value ->> 0 = o.stream_id AND o.start_ns >= "
+        "w.value ->> 1 AND o.start_ns < w.value ->> 2))";
     sqlite3_stmt *row = NULL;
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
     if (result == SQLITE_OK) {
@@ -104,7 +107,11 @@ static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call
         }
         result = sqlite3_step(row);
     }
-    *count = result == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    if (result == SQLITE_ROW) {
+        summary->open = sqlite3_column_int64(row, 0);
+        summary->running = sqlite3_column_int64(row, 1);
+        summary->running_since_ns = sqlite3_column_int64(row, 2);
+    }
     sqlite3_finalize(row);
     return result == SQLITE_ROW
                ? SJ_OK
@@ -146,7 +153,7 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
     summary->inexact = sqlite3_column_int64(row, 2);
     summary->self_ns = sqlite3_column_int64(row, 3);
     sqlite3_finalize(row);
-    SJ_TRY(count_open(database, session_id, choice, &summary->open, error));
+    SJ_TRY(count_open(database, session_id, choice, summary, error));
     return sj_thread_sums_read(database, session_id, choice, &summary->threads, error);
 }
 
@@ -180,11 +187,12 @@ static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
 static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
                         const sj_terminal *terminal)
 {
-    char text[256];
+    char text[384];
     const int64_t lost = sqlite3_column_int64(row, 6);
     char losses[64] = "none lost";
     char inexact[64] = "";
-    char open[64] = "";
+    char open[128] = "";
+    char since[SJ_DURATION_TEXT_BYTES];
     const int64_t blocks = sqlite3_column_int64(row, 8);
     if (lost != 0) {
         snprintf(losses, sizeof(losses), "%lld LOST", (long long)lost);
@@ -194,8 +202,9 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     if (summary->inexact != 0) {
         snprintf(inexact, sizeof(inexact), "; %lld inexact times", (long long)summary->inexact);
     }
-    if (strcmp((const char *)sqlite3_column_text(row, 5), "recording") == 0) {
-        snprintf(open, sizeof(open), "; open calls are not counted yet");
+    if (summary->running != 0) {
+        snprintf(open, sizeof(open), "; %lld open since %s, not counted yet",
+                 (long long)summary->running, sj_format_duration(summary->running_since_ns, since));
     } else if (summary->open != 0) {
         snprintf(open, sizeof(open), "; %lld open at the end", (long long)summary->open);
     }
@@ -224,7 +233,10 @@ static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_term
 {
     static const char sql[] =
         "SELECT CASE WHEN s.parent_session_id IS NOT NULL THEN 'a flight dump of session ' ||"
-        " s.parent_session_id WHEN s.mode = 'flight' THEN 'a flight recording, whose calls are in "
+        " s.parent_session_id || (SELECT iif(count(*) = 0, '', '; sums count ' || count(*) ||"
+        " iif(count(*) = 1, ' call', ' calls') || ' that began before it, single calls do not')"
+        " FROM open_before(?1)) WHEN s.mode = 'flight' THEN 'a flight recording, whose calls are "
+        "in "
         "its"
         " dumps: ' || coalesce((SELECT 'session ' || group_concat(d.session_id, ', ') FROM sessions"
         " AS d WHERE d.parent_session_id = s.session_id), 'none was made') END, (SELECT"

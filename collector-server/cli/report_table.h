@@ -16,8 +16,10 @@ typedef struct sj_session_summary {
     int64_t functions; /* with calls */
     int64_t calls;     /* that ended, or were open at the end of what was recorded */
     int64_t open;      /* calls that were: `calls` has them if that end is known */
-    int64_t inexact;   /* of those, whose time a gap or a wait makes inexact */
-    int64_t self_ns;   /* all recorded time */
+    int64_t running;   /* calls that are open while their session is recorded: not in `calls` */
+    int64_t running_since_ns; /* when the first of those began, since the session's start */
+    int64_t inexact;          /* of those, whose time a gap or a wait makes inexact */
+    int64_t self_ns;          /* all recorded time */
     sj_thread_sums threads;
 } sj_session_summary;
 

@@ -174,6 +174,8 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
+static const double SHOWN_RANGE = 1.2;
+
 typedef struct time_text {
     char text[SJ_DURATION_TEXT_BYTES];
 } time_text;
@@ -183,20 +185,34 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
+/* The range is left out where it says no more than the factor. */
+static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
+{
+    double least;
+    double most;
+    sj_recording_cost_range(cost, &least, &most);
+    fprintf(file, " (%s%.1f", at_least ? "more than " : "about ", times);
+    if (!at_least && most > least * SHOWN_RANGE) {
+        fprintf(file, ", %.1f to %.1f,", least, most);
+    }
+    fputs(" times the CPU of a plain run)", file);
+}
+
 /* report_cost: what recording added, part by part; times in different units do not add up. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
-    time_text texts[3];
+    time_text texts[4];
     const double times = sj_recording_cost_times(cost, &at_least);
     fprintf(file, "  cost       CPU: about %s in probes, %s hooking, %s starting",
             format_time(cost->probe_cpu_ns, &texts[0]), format_time(cost->hook_cpu_ns, &texts[1]),
             format_time(cost->start_cpu_ns, &texts[2]));
-    if (times > 0) {
-        fprintf(file, " (%s%.1f times the CPU of a plain run)", at_least ? "more than " : "about ",
-                times);
+    if (cost->watch_cpu_ns != 0) {
+        fprintf(file, ", %s watching freed memory", format_time(cost->watch_cpu_ns, &texts[3]));
     }
-    fputs(cost->watches_memory ? "; watching freed memory is not counted" : "", file);
+    if (times > 0) {
+        report_times(file, cost, times, at_least);
+    }
     fprintf(file, "; waits: %s for plans, %s for room; recorder: %s CPU\n",
             format_time(cost->plan_wall_ns, &texts[0]), format_time(cost->waited_ns, &texts[1]),
             format_time(cost->recorder_cpu_ns, &texts[2]));
@@ -272,8 +288,12 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    fprintf(file, "%s%s, %s; marked as gaps\n", text->quiet ? "sojourn: lost " : "  lost       ",
-            SJ_COUNTED(summary->lost_calls, "call"), SJ_COUNTED(summary->lost_events, "event"));
+    /* A flight recorder may have lost only what no dump holds. */
+    if (summary->lost_calls != 0 || summary->lost_events != 0) {
+        fprintf(file, "%s%s, %s; marked as gaps\n",
+                text->quiet ? "sojourn: lost " : "  lost       ",
+                SJ_COUNTED(summary->lost_calls, "call"), SJ_COUNTED(summary->lost_events, "event"));
+    }
     if (summary->drain.refused_pages != 0) {
         fprintf(file,
                 "sojourn: shared memory was full: %s and %s found no room; "
@@ -544,14 +564,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
     report_left(file, summary);
-    if (!summary->delivered) {
-        fprintf(file,
-                "sojourn: %s has not taken everything (%s); the rest is kept in %s: run \"sojourn "
-                "flush\" later\n",
-                text->target,
-                summary->undelivered_reason[0] != '\0' ? summary->undelivered_reason : "no answer",
-                summary->spool_directory);
-    }
+    sj_report_undelivered(file, text->target, summary);
     if (text->doubts.quarantine_reason[0] != '\0') {
         fprintf(file, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
                 text->doubts.quarantine_reason, SJ_QUARANTINE_NEXT);
@@ -689,6 +702,7 @@ static void json_cost(FILE *file, const sj_recording_summary *summary)
     json_number(file, "estimated_probe_ns", summary->estimated_probe_ns);
     json_number(file, "hook_ns", summary->registry.hook_ns);
     json_number(file, "start_ns", summary->cost.start_cpu_ns);
+    json_number(file, "watch_ns", summary->cost.watch_cpu_ns);
     json_number(file, "plan_ns", summary->registry.plan_ns);
 }
 

@@ -139,7 +139,8 @@ static int print_tables(sql_shell *shell)
         "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
         "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"siblings\", "
         "\"sequence\", \"contains\", \"intervals_intersect\", \"concurrency\", \"coverage\", "
-        "\"call_tree\", \"physical_tree\", \"flame\", \"histogram\", \"session_set\", "
+        "\"call_tree\", \"physical_tree\", \"flame\", \"open_paths\", \"open_now\", "
+        "\"open_before\", \"histogram\", \"session_set\", "
         "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
 }
 

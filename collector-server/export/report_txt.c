@@ -42,15 +42,19 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
                              "s.max_ns), s.untrusted,"
                              " s.untimed_calls, s.error_ns, " SJ_IS_SELF_ESTIMATE(
                                  "s.session_id",
-                                 "s.function_id") ", coalesce(f.name, '(function ' || "
+                                 "s.function_id") ", coalesce(o.open_calls, 0), coalesce(f.name, "
+                                                  "'(function ' || "
                                                   "s.function_id || ')') FROM "
                                                   "function_stats AS s"
                                                   " LEFT JOIN functions AS f USING (function_id) "
+                                                  "LEFT JOIN (SELECT function_id, count(*) AS "
+                                                  "open_calls FROM open_now(?1) WHERE is_counted "
+                                                  "GROUP BY 1) AS o USING (function_id) "
                                                   "WHERE s.session_id = ?1"
                                                   " ORDER BY s.total_ns DESC, s.function_id";
     static const char *const heads[] = {
-        "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",      "p50_ns",
-        "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate"};
+        "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",       "p50_ns",
+        "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate", "open"};
     enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
     sqlite3_stmt *row = NULL;
     int result;

@@ -2,6 +2,7 @@
 
 #include "collector-server/export/exporter.h"
 #include "collector-server/fleet/fleet_commands.h"
+#include "collector-server/fleet/fleet_internal.h"
 #include "collector-server/fleet/record_jobs.h"
 #include "collector-server/store/store.h"
 
@@ -35,13 +36,12 @@ void sj_command_file_path(const char *database, uint64_t command, char *path, si
     snprintf(path, capacity, "%.4000s.files/%" PRIu64, database, command);
 }
 
-/* find_session finds an ended session of the device, all of whose blocks have arrived. SJ_EAGAIN:
- * not yet. */
+/* find_session finds an ended session of the device. SJ_EAGAIN: not all of it has come yet. */
 static sj_status find_session(sqlite3 *database, int64_t device_id, const char *wanted,
                               int64_t *session_id, sj_error *error)
 {
     static const char sql[] =
-        "SELECT session_id, state <> 'recording' AND stored_blocks >= coalesce(sent_blocks, 0)"
+        "SELECT session_id, " SJ_SESSION_HAS_COME
         " FROM sessions WHERE device_id = ?1 AND (?2 = 'last'"
         " OR (length(?2) >= 4 AND ?2 NOT GLOB '*[^0-9a-fA-F]*' AND hex(uuid) LIKE ?2 || '%'))"
         " ORDER BY session_id DESC LIMIT 2";

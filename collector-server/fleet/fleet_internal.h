@@ -8,6 +8,11 @@ struct sj_fleet {
     sqlite3 *database;
 };
 
+/* True for a session that has come to its end: each block that was sent is stored, or known to be
+ * missing for good. */
+#define SJ_SESSION_HAS_COME                                                                        \
+    "(state <> 'recording' AND stored_blocks + missing_blocks >= coalesce(sent_blocks, 0))"
+
 /* sj_fleet_now_ns returns CLOCK_REALTIME. */
 int64_t sj_fleet_now_ns(void);
 

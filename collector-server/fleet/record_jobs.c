@@ -165,11 +165,10 @@ static sj_status after_start(sj_fleet *fleet, const sj_fleet_command *command, j
     sqlite3_stmt *statement;
     bool records = false;
     bool has_ended = false;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "SELECT stored_blocks > 0, state <> 'recording' AND"
-        " stored_blocks >= coalesce(sent_blocks, 0) FROM sessions WHERE lower(hex(uuid)) = ?1",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "SELECT stored_blocks > 0, " SJ_SESSION_HAS_COME
+                            " FROM sessions WHERE lower(hex(uuid)) = ?1",
+                            &statement, error));
     sj_fleet_bind_text(statement, 1, json_string_value(json_object_get(progress, "session")));
     if (sqlite3_step(statement) == SQLITE_ROW) {
         records = sqlite3_column_int(statement, 0) != 0;

@@ -25,7 +25,8 @@ typedef struct sj_http_context {
     uint16_t port;
     bool is_remote; /* served to other machines: by TLS, to those who show the token */
     void *metrics_context;
-    void (*write_metrics)(void *context, FILE *text); /* NULL: none */
+    void (*write_metrics)(void *context, FILE *text);   /* NULL: none */
+    sj_status (*check)(void *context, sj_error *error); /* NULL: none */
 } sj_http_context;
 
 #endif

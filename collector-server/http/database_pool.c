@@ -1,5 +1,6 @@
 #include "collector-server/http/database_pool.h"
 
+#include "collector-server/query/query.h"
 #include "collector-server/query/tick_scale.h"
 #include "collector-server/store/database.h"
 #include "proto/callgraph/histogram.h"
@@ -94,6 +95,11 @@ sj_status sj_database_pool_open(const sj_database_pool *pool, sqlite3 **database
     if (code != SQLITE_OK) {
         const sj_status status = sj_fail(error, SJ_EIO, "cannot open %s: %s", pool->path,
                                          opened != NULL ? sqlite3_errmsg(opened) : "no memory");
+        sqlite3_close(opened);
+        return status;
+    }
+    const sj_status status = sj_query_register(opened, NULL, error);
+    if (status != SJ_OK) {
         sqlite3_close(opened);
         return status;
     }

@@ -32,6 +32,8 @@ typedef struct sj_http_options {
     void *metrics_context;
     /* adds lines to /metrics; called from any thread of the server; NULL: none */
     void (*write_metrics)(void *context, FILE *text);
+    /* fails while frames are not stored; with metrics_context, from any thread; NULL: no check */
+    sj_status (*check)(void *context, sj_error *error);
 } sj_http_options;
 
 /* sj_http_start opens the database, listens, and serves from threads of its own until

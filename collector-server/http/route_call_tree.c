@@ -33,21 +33,26 @@ enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_
     " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
     " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
         "0.95") " AS p95_ns,"                                                                      \
-                " p.unwound, p.untrusted, " ESTIMATES ", (SELECT count(*) FROM call_paths c"       \
+                " p.unwound, p.untrusted, coalesce(q.open_calls, 0) AS open_calls, " ESTIMATES     \
+                ", (SELECT count(*) FROM call_paths c"                                             \
                 " WHERE c.parent_path_id = p.path_id) AS child_count"
 #define NODE_JOINS                                                                                 \
     " JOIN functions f ON f.function_id = p.function_id JOIN modules m ON m.module_id ="           \
-    " f.module_id JOIN sessions s ON s.session_id = p.session_id"
+    " f.module_id JOIN sessions s ON s.session_id = p.session_id"                                  \
+    " LEFT JOIN open_paths_of q ON q.path_id = p.path_id"
+#define OPEN_PATHS                                                                                 \
+    "WITH RECURSIVE open_paths_of AS MATERIALIZED (SELECT path_id, open_calls FROM"                \
+    " open_paths(?1) WHERE path_id IS NOT NULL)"
 
 #define CHILDREN                                                                                   \
     "(SELECT p.path_id, " KNOWN_NS " AS known_ns FROM call_paths p WHERE p.session_id = ?1"        \
     " AND p.parent_path_id IS ?2)"
 
 static const char children_sql[] =
-    "SELECT " NODE_COLUMNS ", o.known_ns FROM (SELECT * FROM " CHILDREN
-    " ORDER BY known_ns DESC, path_id LIMIT ?3 OFFSET ?4) o"
-    " CROSS JOIN call_paths p ON p.path_id = o.path_id" NODE_JOINS
-    " ORDER BY o.known_ns DESC, p.path_id";
+    OPEN_PATHS " SELECT " NODE_COLUMNS ", o.known_ns FROM (SELECT * FROM " CHILDREN
+               " ORDER BY known_ns DESC, path_id LIMIT ?3 OFFSET ?4) o"
+               " CROSS JOIN call_paths p ON p.path_id = o.path_id" NODE_JOINS
+               " ORDER BY o.known_ns DESC, p.path_id";
 
 static const char rest_sql[] =
     "SELECT count(*) AS paths, coalesce(sum(p.calls), 0) AS calls,"
@@ -55,8 +60,8 @@ static const char rest_sql[] =
     " FROM (SELECT * FROM " CHILDREN " ORDER BY known_ns DESC, path_id LIMIT -1 OFFSET ?3) o"
     " JOIN call_paths p ON p.path_id = o.path_id";
 
-static const char ancestors_sql[] =
-    "WITH RECURSIVE up(id, parent) AS (SELECT path_id, parent_path_id FROM call_paths"
+static const char ancestors_sql[] = OPEN_PATHS
+    ", up(id, parent) AS (SELECT path_id, parent_path_id FROM call_paths"
     " WHERE path_id = ?2 AND session_id = ?1 UNION ALL SELECT c.path_id, c.parent_path_id"
     " FROM up JOIN call_paths c ON c.path_id = up.parent)"
     " SELECT " NODE_COLUMNS ", " KNOWN_NS " AS known_ns FROM up"

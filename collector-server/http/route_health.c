@@ -55,11 +55,14 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 
 const sj_route sj_route_health = {.pattern = "/api/v1/health", .run = answer_health};
 
-/* For load balancers and supervisors: 200 when the database can be read. Answered without the
+/* For load balancers and supervisors: 200 when the database can be read
+ * and frames are stored; else 503 with the reason. Answered without the
  * token, so it says nothing about what is stored. */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;
+    const sj_http_context *context = request->context;
+    SJ_TRY(context->check != NULL ? context->check(context->metrics_context, error) : SJ_OK);
     SJ_TRY(answer_health(request, &health, error));
     *body = json_pack("{s:O}", "status", json_object_get(health, "status"));
     json_decref(health);

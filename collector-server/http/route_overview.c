@@ -51,7 +51,11 @@ static const char counts_sql[] =
     " (SELECT coalesce(sum(untimed_calls), 0) FROM function_stats WHERE session_id = ?1)"
     "  AS untimed_calls,"
     " (SELECT count(*) FROM blocks b JOIN streams s ON s.stream_id = b.stream_id"
-    "  WHERE s.session_id = ?1 AND b.quarantined IS NOT NULL) AS quarantined_blocks";
+    "  WHERE s.session_id = ?1 AND b.quarantined IS NOT NULL) AS quarantined_blocks,"
+    " (SELECT count(*) FROM open_before(?1)) AS before_calls,"
+    " o.open_calls, o.running_calls, o.running_since_ns FROM (SELECT count(*) FILTER (WHERE"
+    " is_counted) AS open_calls, count(*) FILTER (WHERE NOT is_counted) AS running_calls,"
+    " min(start_ns) FILTER (WHERE NOT is_counted) AS running_since_ns FROM open_now(?1)) AS o";
 
 static sj_status take_one(sqlite3 *database, const char *sql, int64_t session, json_t **row,
                           sj_error *error)

@@ -360,6 +360,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     context->mirror = options->mirror;
     context->metrics_context = options->metrics_context;
     context->write_metrics = options->write_metrics;
+    context->check = options->check;
     SJ_TRY(resolve_address(options, &address, &context->is_remote, error));
     SJ_TRY(options->token_path != NULL ? sj_login_load(options->token_path, &context->login, error)
                                        : sj_login_make(&context->login, error));

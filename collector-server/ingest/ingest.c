@@ -31,6 +31,7 @@ enum {
     MANY_SENDERS = 8,
     GATHER_MS = 3,
     IDLE_MAINTAIN_MS = 1000,
+    QUIET_MAINTAIN_MS = 60000, /* once all that was put off is done */
     KEPT_HEAP_BYTES = 16 << 20,
     PROBE_MS = 5000,
     ACK_BYTES = 1024,
@@ -75,6 +76,7 @@ struct sj_ingest {
     pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
+    sj_error problem; /* why the last batch was refused; "": it was not */
     sj_rate_limited_log complaints;
 };
 
@@ -289,6 +291,25 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     pthread_mutex_unlock(&ingest->lock);
 }
 
+/* Notes whether the batch was refused, for sj_ingest_check, and logs when that changes. */
+static void note_problem(sj_ingest *ingest, const frame_list *batch)
+{
+    const char *why = "";
+    char line[sizeof(ingest->problem.text) + 64];
+    for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
+        why = sj_sink_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
+    }
+    pthread_mutex_lock(&ingest->lock);
+    const bool is_new = strcmp(ingest->problem.text, why) != 0;
+    snprintf(ingest->problem.text, sizeof(ingest->problem.text), "%s", why);
+    pthread_mutex_unlock(&ingest->lock);
+    if (is_new) {
+        snprintf(line, sizeof(line),
+                 why[0] != '\0' ? "no frame is stored: %s" : "frames are stored again%s", why);
+        sj_report_line(&ingest->complaints, line);
+    }
+}
+
 /* How many connections a batch came from, at least: as far as it matters. */
 static unsigned count_senders(const frame_list *batch)
 {
@@ -304,7 +325,6 @@ static unsigned count_senders(const frame_list *batch)
 /* Takes everything queued; false when the ingest has stopped and nothing is left. */
 static bool take_batch(sj_ingest *ingest, frame_list *batch)
 {
-    bool maintained = false;
     unsigned idle_ms = IDLE_MAINTAIN_MS;
     if (count_senders(batch) >= MANY_SENDERS) {
         const struct timespec gather = {.tv_nsec = GATHER_MS * 1000000L};
@@ -314,12 +334,10 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     while (ingest->queue.count == 0 && !ingest->receiving_done) {
         struct timespec deadline;
         deadline_after(&deadline, idle_ms);
-        if (maintained) {
-            pthread_cond_wait(&ingest->arrived, &ingest->lock);
-        } else if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
+        if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
-            maintained = !sj_sinks_maintain(&ingest->sinks);
-            idle_ms = 0; /* the rest, unless something has come */
+            /* the rest at once, unless something has come */
+            idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0 : QUIET_MAINTAIN_MS;
             pthread_mutex_lock(&ingest->lock);
         }
     }
@@ -344,6 +362,7 @@ static void *run_writer(void *argument)
     while (take_batch(ingest, &batch)) {
         store_batch(ingest, &batch);
         count_batch(ingest, &batch);
+        note_problem(ingest, &batch);
         for (size_t i = 0; i < batch.count; ++i) {
             queued_frame *queued = &batch.frames[i];
             if (queued->status != SJ_OK && !sj_sink_ends_batch(queued->status)) {
@@ -540,4 +559,14 @@ void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters)
     if (ingest->listener != NULL && sj_listener_edge(ingest->listener) != NULL) {
         sj_edge_get_counters(sj_listener_edge(ingest->listener), &counters->edge);
     }
+}
+
+sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error)
+{
+    pthread_mutex_lock(&ingest->lock);
+    const sj_status status = ingest->problem.text[0] == '\0'
+                                 ? SJ_OK
+                                 : sj_fail(error, SJ_EAGAIN, "%s", ingest->problem.text);
+    pthread_mutex_unlock(&ingest->lock);
+    return status;
 }

@@ -56,4 +56,8 @@ void sj_ingest_stop(sj_ingest *ingest);
 
 void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters);
 
+/* sj_ingest_check returns SJ_EAGAIN, with the reason, while frames are not taken: the last batch
+ * was refused as a whole (full, failing or replaced store). Any thread. */
+SJ_MUST_CHECK sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error);
+
 #endif

@@ -80,3 +80,15 @@ void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char 
     clock_gettime(CLOCK_MONOTONIC, &now);
     sj_complain_at(log, peer, what, (uint64_t)now.tv_sec);
 }
+
+void sj_report_line(sj_rate_limited_log *log, const char *line)
+{
+    const sj_edge_peer nobody = {0};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&log->lock);
+    if (log->report != NULL && take_line(bucket_of(log, &nobody), (uint64_t)now.tv_sec)) {
+        log->report(log->context, line);
+    }
+    pthread_mutex_unlock(&log->lock);
+}

@@ -41,4 +41,8 @@ void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char 
 void sj_complain_at(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what,
                     uint64_t now_s);
 
+/* sj_report_line reports a line about no peer, within a limit of its own. Any thread; `report` is
+ * called under a lock. */
+void sj_report_line(sj_rate_limited_log *log, const char *line);
+
 #endif

@@ -12,7 +12,7 @@
 
 typedef struct candidate {
     int64_t session_id;
-    int64_t started_ns; /* realtime */
+    int64_t received_ns; /* last, by the clock of the collector: a device's may be wrong */
     int64_t bytes;
     bool kept; /* pinned, recording or annotated */
     bool is_old;
@@ -54,7 +54,7 @@ static int compare_age(const void *left, const void *right)
 {
     const candidate *a = left;
     const candidate *b = right;
-    return (a->started_ns > b->started_ns) - (a->started_ns < b->started_ns);
+    return (a->received_ns > b->received_ns) - (a->received_ns < b->received_ns);
 }
 
 /* Reads the sessions of a set, the oldest first. */
@@ -62,7 +62,7 @@ static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
                                  candidate *candidates, sj_error *error)
 {
     static const char sql[] =
-        "SELECT started_realtime_ns, stored_bytes, pinned <> 0 OR state = 'recording' OR EXISTS "
+        "SELECT received_realtime_ns, stored_bytes, pinned <> 0 OR state = 'recording' OR EXISTS "
         "(SELECT 1 FROM annotations AS a WHERE a.session_id = s.session_id) FROM sessions AS s "
         "WHERE session_id = ?1";
     sqlite3_stmt *statement = NULL;
@@ -76,7 +76,7 @@ static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
         }
         sqlite3_bind_int64(statement, 1, candidates[i].session_id);
         if (sqlite3_step(statement) == SQLITE_ROW) {
-            candidates[i].started_ns = sqlite3_column_int64(statement, 0);
+            candidates[i].received_ns = sqlite3_column_int64(statement, 0);
             candidates[i].bytes = sqlite3_column_int64(statement, 1);
             candidates[i].kept = sqlite3_column_int(statement, 2) != 0;
         }
@@ -101,7 +101,7 @@ static size_t find_due(const sj_retention_rule *rule, candidate *candidates, siz
     for (size_t i = 0; i < count; ++i) {
         candidate *one = &candidates[i];
         const bool too_much = rule->max_bytes > 0 && bytes > rule->max_bytes;
-        one->is_old = rule->max_age_ns > 0 && now_ns - one->started_ns > rule->max_age_ns;
+        one->is_old = rule->max_age_ns > 0 && now_ns - one->received_ns > rule->max_age_ns;
         one->is_due = !one->kept && (one->is_old || too_much);
         if (one->is_due) {
             bytes -= one->bytes;

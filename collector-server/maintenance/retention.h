@@ -1,7 +1,8 @@
 /* Retention: which sessions go, by age and by size.
  *
  * A rule is "SET=LIMIT": SET as in query/session_set.h, LIMIT an age (30d, 12h) or a size of blocks
- * (50G, 500M; proto/base/units.h) that the set may take together; the oldest go first. Pinned
+ * (50G, 500M; proto/base/units.h) that the set may take together; the oldest go first. The age
+ * counts from the last frame that came, by the collector's clock. Pinned
  * sessions, those that still record, and those with annotations are kept. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_RETENTION_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_RETENTION_H

@@ -6,8 +6,10 @@
  * are copied, too: any table with a session_id or a stream_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
+#include "collector-server/maintenance/session_check.h"
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/statements.h"
 #include "proto/base/progress.h"
 
 #include <stdbool.h>
@@ -37,12 +39,15 @@ static const column_rule rules[] = {
     {NULL, "session_id", "m.session_id"},
     {NULL, "parent_session_id", "NULL"},
     {NULL, "tags", ROW_TAGS},
+    {NULL, "received_realtime_ns", "unixepoch('now') * 1000000000"},
     {NULL, "device_id", "m.device_id"},
     {NULL, "thread_id", "r.thread_id + m.thread_offset"},
-    {NULL, "stream_id", "r.stream_id + m.stream_offset"},
+    {NULL, "stream_id", "(SELECT new_id FROM temp.moved_streams WHERE old_id = r.stream_id)"},
     {NULL, "block_id", "r.block_id + m.block_offset"},
     {NULL, "aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
-    {NULL, "call_id", "r.call_id + (m.stream_offset << 38)"},
+    {NULL, "call_id",
+     "coalesce((SELECT new_id << 38 FROM temp.moved_streams WHERE old_id = r.call_id >> 38), 0) | "
+     "(r.call_id & 274877906943)"}, /* a note may be of any number */
     {NULL, "path_id", "(m.session_id << 32) | (r.path_id & 4294967295)"},
     {NULL, "parent_path_id",
      "iif(r.parent_path_id IS NULL, NULL, (m.session_id << 32) | "
@@ -105,7 +110,7 @@ static sj_status copy_modules(const session_copy *copy)
     static const char modules_sql[] =
         "CREATE TEMP TABLE moved_modules AS SELECT sm.module_id AS old_id, 0 AS new_id, "
         "sm.first_function_id AS old_first, sm.function_count AS functions, 0 AS new_first, "
-        "(SELECT coalesce(max(first_function_id + function_count), 1) FROM main.modules) + "
+        "(" SJ_NEXT_FUNCTION_SQL ") + "
         "coalesce(sum(sm.function_count) OVER (ORDER BY sm.module_id ROWS BETWEEN UNBOUNDED "
         "PRECEDING AND 1 PRECEDING), 0) AS free_first FROM source.modules AS sm WHERE sm.module_id "
         "IN (SELECT module_id FROM source.session_modules WHERE session_id = %lld);"
@@ -164,15 +169,19 @@ static sj_status prepare_ids(session_copy *copy)
         "(SELECT coalesce(max(thread_id), 0) FROM main.threads) + 1 - coalesce((SELECT "
         "min(thread_id) FROM source.threads AS x WHERE x.session_id = s.session_id), 1) AS "
         "thread_offset, "
-        "(SELECT coalesce(max(stream_id), 0) FROM main.streams) + 1 - coalesce((SELECT "
-        "min(stream_id) FROM source.streams AS x WHERE x.session_id = s.session_id), 1) AS "
-        "stream_offset, "
         "(SELECT coalesce(max(block_id), 0) FROM main.blocks) + 1 - coalesce((SELECT min(block_id) "
         "FROM source.blocks WHERE stream_id IN (SELECT stream_id FROM source.streams AS x WHERE "
         "x.session_id = s.session_id)), 1) AS block_offset "
         "FROM source.sessions AS s WHERE s.session_id = %lld";
     SJ_TRY(run_made(copy, "device", sqlite3_mprintf(device_sql, (long long)copy->from)));
+    /* a call's id has 25 bits of its stream: streams get the next numbers, without holes */
+    static const char streams_sql[] =
+        "CREATE TEMP TABLE moved_streams (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL CHECK"
+        " (new_id < 1 << 25)); INSERT INTO temp.moved_streams SELECT stream_id, (SELECT "
+        "coalesce(max(stream_id), 0) FROM main.streams) + row_number() OVER (ORDER BY stream_id) "
+        "FROM source.streams WHERE session_id = %lld";
     SJ_TRY(run_made(copy, "ids", sqlite3_mprintf(moved_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "streams", sqlite3_mprintf(streams_sql, (long long)copy->from)));
     static const char clocks_sql[] =
         "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
         "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
@@ -295,6 +304,7 @@ static sj_status copy_all(session_copy *copy)
     if (there != 0) {
         return sj_fail(copy->error, SJ_EEXIST, "the session is there already");
     }
+    SJ_TRY(sj_session_check(copy->target, copy->from, copy->error));
     SJ_TRY(run_made(
         copy, "ids",
         sqlite3_mprintf("CREATE TEMP TABLE wanted AS SELECT %lld AS id", (long long)copy->from)));
@@ -360,7 +370,8 @@ static sj_status copy_attached(session_copy *copy)
         sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
     }
     sqlite3_exec(copy->target,
-                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_modules;"
+                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_streams; DROP "
+                 "TABLE IF EXISTS temp.moved_modules;"
                  "DROP TABLE IF EXISTS temp.moved_plans; DROP TABLE IF EXISTS temp.wanted",
                  NULL, NULL, NULL);
     return status;

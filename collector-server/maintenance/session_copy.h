@@ -11,7 +11,8 @@
  * calls, aggregates, marks, notes) from the database `source_path` into `target`, opened with
  * SJ_DATABASE_WRITE or _CREATE, in one transaction: it comes whole or not at all. Ids are given
  * anew; the uuid is the same. `*copied_id` is its session_id there. SJ_EEXIST: it is there already;
- * SJ_ENOTFOUND; SJ_EVERSION: `source_path` has another schema version; SJ_EINVAL as below; SJ_EIO,
+ * SJ_ENOTFOUND; SJ_EVERSION: `source_path` has another schema version; SJ_EINVAL as below, or the
+ * session contradicts itself (session_check.h); SJ_EIO,
  * SJ_EFULL, SJ_ECORRUPT. Blocking; a progress handler of `target` can end it. */
 SJ_MUST_CHECK sj_status sj_session_copy(const char *source_path, int64_t session_id,
                                         sqlite3 *target, int64_t *copied_id, sj_error *error);

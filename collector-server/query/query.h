@@ -7,6 +7,10 @@
  *   descendants(call_id)           calls below a call, in order of entry (lineage_table.c)
  *   ancestors(call_id)             calls above a call, innermost first
  *   call_tree(session)             call paths, depth first (tree_table.c)
+ *   open_paths(session)            open calls of each call path (open_paths_table.c)
+ *   open_now(session)              calls that are open at the end of what is stored
+ *                                  (open_now_table.c)
+ *   open_before(session)           calls that were open before the first block
  *   flame(session)                 call paths laid out as a flame graph
  *   session_set(sessions)          the sessions that words name (session_set.h)
  *   diff_functions(a, b)           two sets of sessions compared (session_set.h, compare.h)

@@ -47,6 +47,8 @@ int sj_register_percentiles(sj_query_state *state);
 int sj_register_demangle(sj_query_state *state);
 int sj_register_coverage(sj_query_state *state);
 int sj_register_session_set(sj_query_state *state);
+int sj_register_open_paths(sj_query_state *state);
+int sj_register_open_now(sj_query_state *state);
 
 /* sj_result_histogram makes a histogram, as stored, the result of a function. */
 struct sj_histogram;

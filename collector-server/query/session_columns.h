@@ -13,7 +13,7 @@
     "  THEN max(s.ended_realtime_ns - s.started_realtime_ns, 0)"                                   \
     "  ELSE (SELECT max(t.last_leave_ns) FROM streams t WHERE t.session_id = s.session_id)"        \
     " END AS duration_ns, s.pinned AS is_pinned, s.tags,"                                          \
-    " s.stored_calls, s.stored_events, s.stored_blocks, s.stored_bytes,"                           \
+    " s.stored_calls, s.stored_events, s.stored_blocks, s.missing_blocks, s.stored_bytes,"         \
     " max(s.lost_calls, coalesce(s.device_lost_calls, 0)) AS lost_calls,"                          \
     " max(s.lost_events, coalesce(s.device_lost_events, 0)) AS lost_events,"                       \
     " (SELECT count(*) FROM triggers t WHERE t.session_id = s.session_id) AS trigger_count,"       \

@@ -19,7 +19,6 @@
 #include "collector-server/query/tree_rows.h"
 #include "collector-server/query/tree_window.h"
 #include "proto/base/array.h"
-#include "proto/callgraph/callgraph.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -68,7 +67,7 @@ typedef struct tree_cursor {
     sqlite3_stmt *frames;
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
-    sqlite3_stmt *open_calls;
+    sqlite3_stmt *open_paths;
     sqlite3_stmt *parts; /* of a selection */
     sj_tree_window window;
     sj_tree_rows tree;
@@ -92,9 +91,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
                                      "WHERE session_id = ?1 ORDER BY call_id";
     static const char name_sql[] =
         "SELECT iif(?2, name || ' (rare paths)', name) FROM functions WHERE function_id = ?1";
-    static const char open_sql[] =
-        "SELECT o.depth, o.function_id FROM streams AS s JOIN open_calls AS o ON o.stream_id = "
-        "s.stream_id WHERE s.session_id = ?1 ORDER BY o.stream_id, o.depth";
+    static const char open_sql[] = "SELECT path_id, open_calls FROM open_paths(?1)";
     tree_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
     if (cursor == NULL) {
         return SQLITE_NOMEM;
@@ -108,7 +105,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         result = sqlite3_prepare_v2(database, name_sql, -1, &cursor->name, NULL);
     }
     if (result == SQLITE_OK) {
-        result = sqlite3_prepare_v2(database, open_sql, -1, &cursor->open_calls, NULL);
+        result = sqlite3_prepare_v2(database, open_sql, -1, &cursor->open_paths, NULL);
     }
     if (result != SQLITE_OK) {
         sqlite3_finalize(cursor->frames);
@@ -127,7 +124,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     sqlite3_finalize(cursor->frames);
     sqlite3_finalize(cursor->paths);
     sqlite3_finalize(cursor->name);
-    sqlite3_finalize(cursor->open_calls);
+    sqlite3_finalize(cursor->open_paths);
     sqlite3_finalize(cursor->parts);
     sj_tree_window_deinit(&cursor->window);
     sj_tree_rows_deinit(&cursor->tree);
@@ -363,42 +360,17 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     return SQLITE_OK;
 }
 
-/* The path of a call of `function` from a call of `caller`, as call graphs have it: deep recursion
- * goes to the nearest path above with the same function and the same caller. 0: none, as of calls
- * whose sums are yet to be written. */
-static uint32_t find_callee(const tree_cursor *cursor, uint32_t caller, int64_t function)
-{
-    const sj_tree_row *rows = cursor->tree.rows;
-    uint32_t row = rows[caller].first_child;
-    while (row != 0 && (rows[row].is_rare || rows[row].function_id != function)) {
-        row = rows[row].next_sibling;
-    }
-    const bool is_folded = rows[caller].depth + 1 >= SJ_PATH_FOLD_DEPTH;
-    for (uint32_t above = caller; is_folded && row == 0 && above != 0;) {
-        const uint32_t parent = sj_tree_rows_find(&cursor->tree, rows[above].parent_id);
-        const bool is_it = rows[above].function_id == function &&
-                           rows[parent].function_id == rows[caller].function_id;
-        row = is_it ? above : 0;
-        above = parent < above ? parent : 0;
-    }
-    return row;
-}
-
-/* The open calls of a stream lie in each other, the outermost first. */
+/* Tells the paths how many of their calls were open; the root counts those without a path. */
 static int count_open_calls(tree_cursor *cursor)
 {
-    uint32_t row = 0;
     int result;
-    sqlite3_bind_int64(cursor->open_calls, 1, cursor->session_id);
-    while ((result = sqlite3_step(cursor->open_calls)) == SQLITE_ROW) {
-        const bool is_outermost = sqlite3_column_int64(cursor->open_calls, 0) == 0;
-        if (row != 0 || is_outermost) {
-            row = find_callee(cursor, is_outermost ? 0 : row,
-                              sqlite3_column_int64(cursor->open_calls, 1));
-        }
-        cursor->tree.rows[row].open_calls++; /* the root counts those without a path */
+    sqlite3_bind_int64(cursor->open_paths, 1, cursor->session_id);
+    while ((result = sqlite3_step(cursor->open_paths)) == SQLITE_ROW) {
+        const uint32_t row =
+            sj_tree_rows_find(&cursor->tree, sqlite3_column_int64(cursor->open_paths, 0));
+        cursor->tree.rows[row].open_calls += sqlite3_column_int64(cursor->open_paths, 1);
     }
-    sqlite3_reset(cursor->open_calls);
+    sqlite3_reset(cursor->open_paths);
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
@@ -470,8 +442,7 @@ static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
         result = is_physical ? load_frames(cursor) : load_paths(cursor);
     }
     if (result == SQLITE_OK && !is_physical && arguments[1] == NULL) {
-        result = link_rows(cursor, false); /* callees are found by links */
-        result = result == SQLITE_OK ? count_open_calls(cursor) : result;
+        result = count_open_calls(cursor);
     }
     if (result == SQLITE_OK && (arguments[2] != NULL || arguments[3] != NULL)) {
         result =

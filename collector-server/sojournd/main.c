@@ -44,6 +44,7 @@ typedef struct server_options {
     sj_retention_rule rules[RULES_MAX];
     size_t rule_count;
     unsigned retain_period_s;
+    unsigned lost_after_s;
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* sessions are taken from devices that never enrolled */
     sj_forward_options forward; /* url NULL: to nowhere */
@@ -51,37 +52,40 @@ typedef struct server_options {
 
 static void print_help(void)
 {
-    printf("Usage: sojournd [OPTIONS]\n\n"
-           "Collects the sessions of a collector's devices into one database, until SIGTERM or "
-           "SIGINT;\n"
-           "then stores what it has received and ends.\n\n"
-           "Options:\n"
-           "  --listen URL      where devices send to (repeatable; default %s)\n"
-           "  --database FILE   the database, created when missing (default %s)\n"
-           "  --http ADDR:PORT  serve the dashboard and the API to those who show the token in\n"
-           "                    DATABASE.token; by HTTPS where ADDR is not a loopback address\n"
-           "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses and HTTPS;\n"
-           "                    made when missing (default: DATABASE.tls)\n"
-           "  --open            take sessions of devices that never enrolled, from anywhere\n"
-           "  --max-bytes N     refuse sessions beyond this size of the database\n"
-           "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
-           "                    meanwhile; a warning comes below four times that (default 256 MB)\n"
-           "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
-           "                    (repeatable; pinned and annotated sessions are kept)\n"
-           "  --retain-every S  seconds from one look to the next (default 60)\n"
-           "  --forward URL     send the sums of ended sessions to a ClickHouse cluster of many\n"
-           "                    labs (sojourn forward init makes its tables); single calls stay\n"
-           "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
-           "  --forward-password FILE   the first line is the password there\n"
-           "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
-           "  --forward-tables NAME,...   only these tables, as call_paths,marks (default: all)\n"
-           "  --help            this text\n"
-           "  --version         the version\n\n"
-           "Examples:\n"
-           "  sojournd --database lab.db --http 127.0.0.1:8440\n"
-           "  sojournd --listen tls+tcp://0.0.0.0:7655 --http 0.0.0.0:8440 \\\n"
-           "           --database /var/lib/sojourn/lab.db\n",
-           default_url, default_database);
+    printf(
+        "Usage: sojournd [OPTIONS]\n\n"
+        "Collects the sessions of a collector's devices into one database, until SIGTERM or "
+        "SIGINT;\n"
+        "then stores what it has received and ends.\n\n"
+        "Options:\n"
+        "  --listen URL      where devices send to (repeatable; default %s)\n"
+        "  --database FILE   the database, created when missing (default %s)\n"
+        "  --http ADDR:PORT  serve the dashboard and the API to those who show the token in\n"
+        "                    DATABASE.token; by HTTPS where ADDR is not a loopback address\n"
+        "  --tls DIR         certificate.pem and key.pem for tls+tcp:// addresses and HTTPS;\n"
+        "                    made when missing (default: DATABASE.tls)\n"
+        "  --open            take sessions of devices that never enrolled, from anywhere\n"
+        "  --max-bytes N     refuse sessions beyond this size of the database\n"
+        "  --reserve-bytes N keep that much of the disk free: recordings wait on their devices\n"
+        "                    meanwhile; a warning comes below four times that (default 256 MB)\n"
+        "  --retain RULE     remove sessions by age or size: all=30d, tag:nightly=50G\n"
+        "                    (repeatable; pinned and annotated sessions are kept)\n"
+        "  --retain-every S  seconds from one look to the next (default 60)\n"
+        "  --lost-after TIME sessions that are silent for so long end as \"lost contact\", until\n"
+        "                    their device comes back (default 1d)\n"
+        "  --forward URL     send the sums of ended sessions to a ClickHouse cluster of many\n"
+        "                    labs (sojourn forward init makes its tables); single calls stay\n"
+        "  --forward-db NAME, --forward-user NAME   there (default: sojourn, default)\n"
+        "  --forward-password FILE   the first line is the password there\n"
+        "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
+        "  --forward-tables NAME,...   only these tables, as call_paths,marks (default: all)\n"
+        "  --help            this text\n"
+        "  --version         the version\n\n"
+        "Examples:\n"
+        "  sojournd --database lab.db --http 127.0.0.1:8440\n"
+        "  sojournd --listen tls+tcp://0.0.0.0:7655 --http 0.0.0.0:8440 \\\n"
+        "           --database /var/lib/sojourn/lab.db\n",
+        default_url, default_database);
 }
 
 static int usage_error(const char *problem, const char *argument)
@@ -149,6 +153,8 @@ static int take_option(server_options *options, int option, const char *word)
         return take_rule(options);
     case 'e':
         return read_seconds(&options->retain_period_s);
+    case 'L':
+        return read_seconds(&options->lost_after_s);
     case 'F':
         options->forward.url = optarg;
         return -1;
@@ -187,6 +193,7 @@ static int parse_options(int argc, char **argv, server_options *options)
                                                  {"reserve-bytes", required_argument, NULL, 'f'},
                                                  {"retain", required_argument, NULL, 'r'},
                                                  {"retain-every", required_argument, NULL, 'e'},
+                                                 {"lost-after", required_argument, NULL, 'L'},
                                                  {"tls", required_argument, NULL, 't'},
                                                  {"open", no_argument, NULL, 'o'},
                                                  {"forward", required_argument, NULL, 'F'},
@@ -272,6 +279,23 @@ static void write_metrics(void *context, FILE *text)
                   counters.writer_cpu_ns / 1000000000);
 }
 
+/* The database's file, as it was when it was opened. */
+static struct {
+    const char *path;
+    struct stat about;
+} opened;
+
+static sj_status check_ingest(void *context, sj_error *error)
+{
+    struct stat now;
+    if (stat(opened.path, &now) != 0 || now.st_ino != opened.about.st_ino ||
+        now.st_dev != opened.about.st_dev) {
+        return sj_fail(error, SJ_EAGAIN, "%s was removed or replaced while it was open",
+                       opened.path);
+    }
+    return sj_ingest_check(context, error);
+}
+
 /* read_place reads --http ADDRESS:PORT. */
 static sj_status read_place(const char *place, char address[64], uint16_t *port_number,
                             sj_error *error)
@@ -302,6 +326,8 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
         return SJ_OK;
     }
     SJ_TRY(read_place(server->http, address, &port, error));
+    opened.path = server->database;
+    (void)stat(opened.path, &opened.about);
     if (!sj_guard_address_is_loopback(address)) {
         SJ_TRY(load_identity(server, error));
     }
@@ -314,7 +340,8 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
                                      .certificate = identity.certificate,
                                      .key = identity.key,
                                      .metrics_context = ingest,
-                                     .write_metrics = write_metrics};
+                                     .write_metrics = write_metrics,
+                                     .check = check_ingest};
     return sj_http_start(&options, http, error);
 }
 
@@ -413,7 +440,8 @@ static sj_status start_rooms(server *rooms, const server_options *options, sj_er
                                    .create = true,
                                    .max_bytes = options->max_bytes,
                                    .reserve_bytes = options->reserve_bytes,
-                                   .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
+                                   .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS,
+                                   .lost_after_s = options->lost_after_s};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
     SJ_TRY(sj_sinks_open(&rooms->sinks, &sj_sqlite_sink, &store, error));
@@ -466,6 +494,7 @@ int main(int argc, char **argv)
 {
     server_options options = {.database = default_database,
                               .retain_period_s = 60,
+                              .lost_after_s = 86400,
                               .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sigset_t signals;
     sj_question_worker_main(argc, argv);

@@ -59,11 +59,14 @@ static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplic
                            frame->type);
         }
     }
+    store->touched = NULL;
     const sj_status status = handler->in_savepoint
                                  ? apply_in_savepoint(store, handler, &input, error)
                                  : handler->apply(store, &input, error);
     *duplicate = input.is_duplicate;
-    return status;
+    return status == SJ_OK && store->touched != NULL
+               ? sj_store_note_receipt(store, store->touched, error)
+               : status;
 }
 
 sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_sender *sender,

@@ -128,11 +128,11 @@ sj_status sj_store_apply_session(sj_store *store, sj_frame_input *frame, sj_erro
         return sj_fail(error, SJ_ENOMEM, "no memory for tags");
     }
     const sj_status status = sj_sql_run(
-        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotitb", &uuid, device_id, session->name,
-        session->command, session->mode, session->started_realtime_ns, session->started_ticks,
-        session->tick_ns_numerator, session->tick_ns_denominator, (int64_t)session->clock_step,
-        session->clock_name, has_parent ? &parent_id : NULL, session->cause,
-        (int64_t)session->policy_version, tags, &secret);
+        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotitbi", &uuid, device_id,
+        session->name, session->command, session->mode, session->started_realtime_ns,
+        session->started_ticks, session->tick_ns_numerator, session->tick_ns_denominator,
+        (int64_t)session->clock_step, session->clock_name, has_parent ? &parent_id : NULL,
+        session->cause, (int64_t)session->policy_version, tags, &secret, sj_store_realtime_ns());
     sqlite3_free(tags);
     return status;
 }

@@ -1,7 +1,9 @@
 /* The calls that are still open when a stream ends. The recorder ends them in the stream's last
- * blocks, as open; without that they are the end state of the last block. */
-#include "collector-server/store/stack_walk.h"
+ * blocks, as open, or lists them in a profile; without that they are the end state of the last
+ * block. */
 #include "collector-server/store/store_internal.h"
+#include "proto/callgraph/profile.h"
+#include "proto/callgraph/stack_walk.h"
 
 #include <stdlib.h>
 
@@ -32,6 +34,24 @@ static sj_status add_left(open_rows *rows, const sj_stack_walk *walk)
         sj_stack_frame frame = walk->frames[i - 1];
         frame.flags = sj_stack_walk_flags(walk, (uint32_t)i - 1);
         SJ_TRY(add_row(rows, &frame, (uint32_t)i - 1));
+    }
+    return SJ_OK;
+}
+
+sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
+                                  const sj_profile *profile, sj_error *error)
+{
+    for (uint32_t i = 0; i < profile->open_count; i++) {
+        const sj_profile_open_call *call = &profile->open_calls[i];
+        const sj_stack_frame frame = {.call_index = call->call_index,
+                                      .start_ticks = call->start_ticks,
+                                      .function = call->function,
+                                      .flags = call->flags};
+        sj_stream_state *stream = NULL;
+        SJ_TRY(sj_session_add_stream(&store->sql, state, call->stream, &stream, error));
+        open_rows rows = {
+            .store = store, .state = state, .stream_id = stream->stream_id, .error = error};
+        SJ_TRY(add_row(&rows, &frame, call->depth));
     }
     return SJ_OK;
 }

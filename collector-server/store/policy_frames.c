@@ -132,14 +132,14 @@ sj_status sj_store_apply_filtered(sj_store *store, sj_frame_input *frame, sj_err
     return SJ_OK;
 }
 
-static sj_status check_functions(const sj_session_state *state, const sj_path_node *nodes,
-                                 uint32_t count, sj_error *error)
+static sj_status check_functions(const sj_session_state *state, const sj_profile *profile,
+                                 sj_error *error)
 {
     int64_t id;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!sj_session_function_id(state, nodes[i].function, &id)) {
+    for (uint32_t i = 0; i < profile->count; i++) {
+        if (!sj_session_function_id(state, profile->nodes[i].function, &id)) {
             return sj_fail(error, SJ_ENOTFOUND, "function %u is in no module that was sent",
-                           nodes[i].function);
+                           profile->nodes[i].function);
         }
     }
     return SJ_OK;
@@ -158,13 +158,15 @@ static sj_status decompress(sj_slice payload, uint32_t raw_bytes, uint8_t **raw,
 
 static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes, sj_error *error)
 {
-    sj_path_node *nodes = NULL;
-    uint32_t count = 0;
-    sj_status status = sj_profile_decode(bytes, &nodes, &count);
+    sj_profile profile;
+    sj_status status = sj_profile_decode(bytes, &profile);
     if (status != SJ_OK) {
         return sj_fail(error, status, "a profile cannot be read");
     }
-    status = check_functions(state, nodes, count, error);
+    status = check_functions(state, &profile, error);
+    if (status == SJ_OK) {
+        status = sj_store_add_open_calls(store, state, &profile, error);
+    }
     if (status == SJ_OK) {
         status = sj_store_rebuild_aggregates(store, state, error);
     }
@@ -172,10 +174,10 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
         status = sj_session_load_graph(&store->sql, state, error);
     }
     if (status == SJ_OK) {
-        status = sj_store_unite_nodes(state, nodes, count);
+        status = sj_store_unite_nodes(state, profile.nodes, profile.count);
     }
     if (status == SJ_OK) {
-        status = sj_callgraph_merge(state->graph, nodes, count);
+        status = sj_callgraph_merge(state->graph, profile.nodes, profile.count);
         if (status == SJ_ELIMIT || status == SJ_ENOMEM) { /* half of it is in */
             sj_fail(error, status, "a profile cannot be added: %s",
                     status == SJ_ELIMIT ? "too many call paths" : "out of memory");
@@ -185,7 +187,7 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     if (status == SJ_OK) {
         status = sj_store_fold_rare_paths(store, state, error);
     }
-    sj_profile_free(nodes, count);
+    sj_profile_deinit(&profile);
     return status;
 }
 

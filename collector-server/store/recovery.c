@@ -51,6 +51,8 @@ void sj_store_recover(sj_store *store)
     if (store->has_leftovers && !store->in_batch && sj_store_now_ns() >= store->next_recovery_ns) {
         (void)sj_store_recover_some(store, false);
     }
+    sj_error ignored; /* tried again a minute later */
+    (void)!sj_store_end_silent(store, &ignored);
 }
 
 static bool reader_sees_stale(sqlite3 *reader)
@@ -96,6 +98,7 @@ bool sj_store_maintain(sj_store *store)
         return true;
     }
     sj_error ignored; /* tried again at the next commit */
+    (void)!sj_store_end_silent(store, &ignored);
     if (sj_store_has_stale(store) && sj_store_write_some_aggregates(store, &ignored) == SJ_OK &&
         sj_store_has_stale(store)) {
         return true;

@@ -62,6 +62,7 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
     }
     if (*state != NULL) {
         (*state)->last_used = ++store->use_count;
+        store->touched = *state;
         return check_owner(store, *state, error);
     }
     SJ_TRY(sj_array_reserve(&store->sessions, &store->session_capacity, store->session_count, 1,
@@ -74,6 +75,7 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
     }
     SJ_TRY(status);
     (*state)->last_used = ++store->use_count;
+    store->touched = *state;
     (*state)->is_invalid = (*state)->dirty = (*state)->stored_uncounted_from != 0;
     (*state)->next_in_bucket = *bucket_of(store, &wanted);
     *bucket_of(store, &wanted) = *state;

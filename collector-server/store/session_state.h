@@ -84,13 +84,15 @@ typedef struct sj_session_state {
     sj_tick_clock clock;
     struct sj_session_state *next_in_bucket; /* the store's */
     uint64_t last_used;
-    bool dirty;          /* the aggregates below differ from their rows */
-    bool is_busy;        /* its last block was large */
-    bool is_invalid;     /* the aggregates below lack blocks; they are rebuilt before use */
-    bool is_rebuild;     /* its timeline is rebuilt, too (rebuild.c) */
-    bool is_borrowed;    /* loaded only to write its aggregates */
-    bool write_now;      /* the next commit writes them: the session has ended */
-    bool is_quarantined; /* its aggregates could not be computed: see deferred_aggregates.c */
+    uint64_t
+        receipt_noted_ns; /* MONOTONIC; when its row was told last that frames come; 0: never */
+    bool dirty;           /* the aggregates below differ from their rows */
+    bool is_busy;         /* its last block was large */
+    bool is_invalid;      /* the aggregates below lack blocks; they are rebuilt before use */
+    bool is_rebuild;      /* its timeline is rebuilt, too (rebuild.c) */
+    bool is_borrowed;     /* loaded only to write its aggregates */
+    bool write_now;       /* the next commit writes them: the session has ended */
+    bool is_quarantined;  /* its aggregates could not be computed: see deferred_aggregates.c */
     uint64_t quarantined_until_ns; /* MONOTONIC; then they are tried again */
     uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
     int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */

@@ -24,6 +24,7 @@ typedef struct sj_sink_options {
     uint32_t path_budget;          /* beyond it the rarest are folded, to half of it; 0:
                                       SJ_PATH_BUDGET */
     uint32_t aggregates_delay_ms; /* aggregates may lag behind their blocks for so long; 0: never */
+    uint32_t lost_after_s; /* sessions without a frame for so long end as "lost contact"; 0: none */
 } sj_sink_options;
 
 typedef struct sj_sink_counters {

@@ -33,9 +33,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
-        " parent_session_id, cause, policy_version, tags, secret_digest)"
+        " parent_session_id, cause, policy_version, tags, secret_digest, received_realtime_ns)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,"
-        "  iif(length(?16) = 32, ?16, NULL))"
+        "  iif(length(?16) = 32, ?16, NULL), ?17)"
         " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, command = excluded.command,"
         " clock_step = excluded.clock_step, cause = excluded.cause, tags = excluded.tags,"
         " policy_version = max(policy_version, excluded.policy_version)",
@@ -46,6 +46,13 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " quarantine_reason = NULL, folded_paths = ?8, folded_calls = ?9 WHERE session_id = ?1",
     [SJ_SQL_SESSION_LOST] = "UPDATE sessions SET lost_calls = lost_calls + ?2,"
                             " lost_events = lost_events + ?3 WHERE session_id = ?1",
+    [SJ_SQL_SESSION_RECEIPT] =
+        "UPDATE sessions SET received_realtime_ns = ?2, state ="
+        " iif(state = 'lost contact', 'recording', state) WHERE session_id = ?1",
+    [SJ_SQL_SESSION_SILENT_NEXT] = "SELECT uuid, session_id FROM sessions WHERE state = 'recording'"
+                                   " AND received_realtime_ns < ?1 ORDER BY session_id LIMIT 1",
+    [SJ_SQL_SESSION_LOSE_CONTACT] = "UPDATE sessions SET state = 'lost contact'"
+                                    " WHERE session_id = ?1",
     /* What was sent and is neither stored nor counted as lost by the device. */
     [SJ_SQL_MISSING_READ] =
         "SELECT sent_calls - stored_calls - (lost_calls - missing_calls),"
@@ -53,8 +60,9 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " WHERE session_id = ?1 AND state NOT IN ('recording', 'removing')",
     /* A flight dump's streams begin anywhere. */
     [SJ_SQL_HOLE_LIST] =
-        "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count, 1,"
-        " s.first_event) OVER w AS events, b.first_call - lag(b.first_call + b.call_count +"
+        "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count +"
+        " b.lost_events, 1, s.first_event) OVER w AS events, b.first_call - lag(b.first_call + "
+        "b.call_count +"
         " b.lost_calls, 1, iif(s.first_event = 0, 0, b.first_call)) OVER w AS calls,"
         " lag(b.last_ticks, 1, s.started_ticks) OVER w, b.first_ticks FROM (SELECT st.stream_id,"
         " e.started_ticks, iif(e.parent_session_id IS NULL, 0, (SELECT min(first_event) FROM blocks"
@@ -147,8 +155,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " FROM streams WHERE session_id = ?1 ORDER BY number",
     [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id FROM modules"
                            " WHERE build_id = ?1 AND functions_digest = ?2",
-    [SJ_SQL_MODULE_NEXT_FUNCTION] =
-        "SELECT coalesce(max(first_function_id + function_count), 1) FROM modules",
+    [SJ_SQL_MODULE_NEXT_FUNCTION] = SJ_NEXT_FUNCTION_SQL,
     [SJ_SQL_MODULE_ADD] =
         "INSERT INTO modules (build_id, functions_digest, path, machine, first_function_id,"
         " function_count) VALUES (?1,?2,?3,?4,?5,?6)",

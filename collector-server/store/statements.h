@@ -7,6 +7,14 @@
 
 #include <sqlite3.h>
 
+/* The first function id that is free, of the schema `main`. A module or a function whose numbers
+ * nobody gave out, as an import of an older version could bring, does not use up the others. */
+#define SJ_NEXT_FUNCTION_SQL                                                                       \
+    "SELECT max(coalesce((SELECT max(first_function_id + function_count) FROM main.modules WHERE"  \
+    " first_function_id BETWEEN 1 AND 1 << 60 AND function_count BETWEEN 0 AND 4294967295), 1),"   \
+    " coalesce((SELECT max(function_id) + 1 FROM main.functions WHERE function_id <= 1 << 60), "   \
+    "1))"
+
 typedef enum sj_statement {
     SJ_SQL_BEGIN,
     SJ_SQL_COMMIT,
@@ -21,6 +29,9 @@ typedef enum sj_statement {
     SJ_SQL_SESSION_TOTALS,
     SJ_SQL_SESSION_STALE,
     SJ_SQL_SESSION_LOST,
+    SJ_SQL_SESSION_RECEIPT,
+    SJ_SQL_SESSION_SILENT_NEXT,
+    SJ_SQL_SESSION_LOSE_CONTACT,
     SJ_SQL_MISSING_READ,
     SJ_SQL_HOLE_LIST,
     SJ_SQL_MISSING_FORGET,

@@ -35,6 +35,7 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     made->max_bytes = options->max_bytes;
     made->reserve_bytes = options->reserve_bytes;
     made->aggregates_delay_ns = options->aggregates_delay_ms * UINT64_C(1000000);
+    made->lost_after_ms = options->lost_after_s * UINT64_C(1000);
     made->callgraph_memory_bytes = options->callgraph_memory_bytes != 0
                                        ? options->callgraph_memory_bytes
                                        : DEFAULT_CALLGRAPH_BYTES;

@@ -5,8 +5,9 @@
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
-#include "collector-server/store/stack_walk.h"
 #include "collector-server/store/store.h"
+#include "proto/callgraph/profile.h"
+#include "proto/callgraph/stack_walk.h"
 #include "proto/wire/sojourn.pb-c.h"
 
 #include <time.h>
@@ -26,9 +27,12 @@ struct sj_sink {
     uint32_t path_budget;
     size_t held_bytes; /* of all sessions, about */
     bool in_batch;
-    bool full;               /* found at the begin of the batch: no more blocks */
-    const sj_sender *sender; /* of the frame at hand; NULL: none is */
-    int64_t foreign_session; /* session_id, when the frame is refused because it is not its */
+    bool full;                 /* found at the begin of the batch: no more blocks */
+    const sj_sender *sender;   /* of the frame at hand; NULL: none is */
+    int64_t foreign_session;   /* session_id, when the frame is refused because it is not its */
+    sj_session_state *touched; /* the session that the frame at hand was for last; NULL: none */
+    uint64_t lost_after_ms;    /* sessions that are silent for so long have ended; 0: none has */
+    uint64_t next_silence_look_ns; /* MONOTONIC */
     uint64_t use_count;
     uint64_t applied_blocks;
     sj_session_state **sessions; /* cached, in no order */
@@ -46,6 +50,7 @@ struct sj_sink {
     size_t scratch_capacity;
     sj_sink_counters counters; /* with the calls of the batch */
     int wal_pages;             /* at the last commit */
+    uint64_t wal_inode;        /* of the log, as found at the first commit; 0: not yet */
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* others may have put off aggregates before this store was opened */
     int64_t recovered_to;      /* session_id up to which they were looked for */
@@ -60,6 +65,14 @@ struct sj_sink {
  * SJ_EINVAL: it is not the sender's. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
+
+/* sj_store_note_receipt notes in the session's row that a frame of it has come. In a batch. */
+SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
+                                              sj_error *error);
+
+/* sj_store_end_silent ends sessions of which no frame has come for `lost_after_ms` as "lost
+ * contact", in a transaction of its own; looks once a minute at most. Does nothing in a batch. */
+SJ_MUST_CHECK sj_status sj_store_end_silent(sj_store *store, sj_error *error);
 
 /* sj_store_realtime_ns returns CLOCK_REALTIME. */
 int64_t sj_store_realtime_ns(void);
@@ -207,6 +220,11 @@ SJ_MUST_CHECK sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_no
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
+
+/* sj_store_add_open_calls writes the calls of a profile that were open when their streams ended.
+ * SJ_ENOTFOUND: a function is in no module that was sent. SJ_ENOMEM, SJ_EIO. */
+SJ_MUST_CHECK sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
+                                                const sj_profile *profile, sj_error *error);
 
 /* sj_store_walk_block walks a stored block, decoded whole, to the calls that are open at its end.
  * Release `walk` after a failure, too. SJ_ENOMEM, SJ_ENOTFOUND, SJ_ECORRUPT. */

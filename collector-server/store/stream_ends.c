@@ -5,8 +5,8 @@
  * Design notes. A stream that another one of its thread follows (a killed recorder's rest is
  * salvaged as one) ends at its own last event, else time would count twice. Calls that lie deeper
  * than a block's key-frame can say stay without an end. */
-#include "collector-server/store/stack_walk.h"
 #include "collector-server/store/store_internal.h"
+#include "proto/callgraph/stack_walk.h"
 
 #include <stdlib.h>
 

@@ -27,11 +27,38 @@ static bool is_full(const sj_store *store)
            (uint64_t)disk.f_bavail * disk.f_frsize < store->reserve_bytes;
 }
 
+/* The inode of the database's log; 0: there is none. */
+static uint64_t wal_inode(const sj_store *store)
+{
+    char name[4096];
+    struct stat status;
+    snprintf(name, sizeof(name), "%s-wal", store->path);
+    return stat(name, &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+/* Fails when the file that is written is not the one that has the database's name any more: what is
+ * stored there would be gone with this process. */
+static sj_status check_in_place(sj_store *store, sj_error *error)
+{
+    int has_moved = 0;
+    const bool is_known = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_HAS_MOVED,
+                                               &has_moved) == SQLITE_OK;
+    if ((is_known && has_moved) ||
+        (store->wal_inode != 0 && wal_inode(store) != store->wal_inode)) {
+        return sj_fail(error, SJ_EIO,
+                       "%s was removed or replaced while it was open; put it back as it was, or "
+                       "restart this program: until then nothing is acknowledged",
+                       store->path);
+    }
+    return SJ_OK;
+}
+
 sj_status sj_store_begin(sj_store *store, sj_error *error)
 {
     if (store->in_batch) {
         return sj_fail(error, SJ_EINVAL, "a batch is open already");
     }
+    SJ_TRY(check_in_place(store, error));
     store->full = is_full(store);
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_BEGIN, error, ""));
     store->in_batch = true;
@@ -61,6 +88,12 @@ static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
         return status;
     }
     store->in_batch = false;
+    status = check_in_place(store, error); /* what is committed elsewhere is not stored */
+    if (status != SJ_OK) {
+        sj_store_forget_sessions(store, false);
+        return status;
+    }
+    store->wal_inode = wal_inode(store);
     if (store->wal_pages >= WAL_RESTART_PAGES) {
         sj_store_checkpoint(store, SQLITE_CHECKPOINT_RESTART);
     } else if (store->wal_pages >= WAL_RESTART_PAGES / 4) {

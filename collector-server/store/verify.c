@@ -12,6 +12,8 @@
 
 enum { MOST_FILE_FINDINGS = 20 };
 
+#define MOST_CALLS (1LL << 53) /* of a session; total() is exact as far as that */
+
 typedef struct verify_run {
     sj_store *store;
     const sj_verify_options *options;
@@ -42,11 +44,11 @@ static const char row_sql[] =
 /* Aggregates count all blocks, or those that are not marked: made when they came, or anew. */
 static const char sums_sql[] =
     "WITH stored AS (SELECT st.session_id, count(*) AS blocks, sum(b.quarantined IS NULL) AS sound,"
-    "  sum(iif(b.kind = 1, b.call_count, 0)) AS calls,"
-    "  sum(iif(b.kind = 1 AND b.quarantined IS NULL, b.call_count, 0)) AS sound_calls"
+    "  total(iif(b.kind = 1, b.call_count, 0)) AS calls,"
+    "  total(iif(b.kind = 1 AND b.quarantined IS NULL, b.call_count, 0)) AS sound_calls"
     "  FROM streams st JOIN blocks b USING (stream_id) GROUP BY st.session_id),"
     " counted AS (SELECT s.session_id, s.stored_blocks, s.stored_calls - coalesce((SELECT "
-    "sum(calls)"
+    "total(calls)"
     "  FROM profiles p WHERE p.session_id = s.session_id), 0) AS stored_calls, coalesce(t.blocks, "
     "0)"
     "  AS blocks, coalesce(t.calls, 0) AS calls, coalesce(t.sound, 0) AS sound,"
@@ -55,10 +57,11 @@ static const char sums_sql[] =
     " SELECT session_id, stored_blocks, stored_calls, blocks, calls,"
     " (stored_blocks = blocks AND stored_calls = calls)"
     " OR (stored_blocks = sound AND stored_calls = sound_calls),"
-    " coalesce((SELECT sum(calls) FROM call_paths c WHERE c.session_id = counted.session_id), 0),"
-    " coalesce((SELECT sum(calls) FROM function_stats f WHERE f.session_id = counted.session_id), "
+    " coalesce((SELECT total(calls) FROM call_paths c WHERE c.session_id = counted.session_id), 0),"
+    " coalesce((SELECT total(calls) FROM function_stats f WHERE f.session_id = "
+    "counted.session_id), "
     "0),"
-    " coalesce((SELECT sum(calls) FROM call_edges e WHERE e.session_id = counted.session_id), 0),"
+    " coalesce((SELECT total(calls) FROM call_edges e WHERE e.session_id = counted.session_id), 0),"
     " calls > 0 AND NOT EXISTS (SELECT 1 FROM timeline JOIN streams st USING (stream_id)"
     "  WHERE st.session_id = counted.session_id),"
     " (SELECT count(*) FROM function_stats f WHERE f.session_id = counted.session_id"
@@ -278,6 +281,8 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
                  "its aggregates count %lld blocks and %lld calls, stored are %lld and %lld", of[1],
                  of[2], of[3], of[4]);
         report_other(run, session_id, text);
+    } else if (of[6] > MOST_CALLS || of[7] > MOST_CALLS || of[8] > MOST_CALLS) {
+        report_other(run, session_id, "its aggregates count more calls than there can be");
     } else if (of[6] != of[7] || of[7] != of[8]) {
         snprintf(text, sizeof(text),
                  "%lld calls by call path, %lld by function and %lld by caller differ", of[6],

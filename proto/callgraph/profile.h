@@ -1,23 +1,45 @@
 /* Profiles as bytes: the payload of PROFILE frames, before zstd. Sums per call path of one
- * interval; paths stand after their parents.
+ * interval, and the calls that ended as open in it; paths stand after their parents.
  *
- *   varint version (1) | varint count | per node: varint parent (0: root, else 1 + place of an
- *   earlier node), function, calls, total, self, min, max (ticks; 0 when calls is 0), unwound,
- *   untrusted, bytes of the histogram | histogram (histogram.h)
+ *   varint version (1 without open calls, else 2) | varint count | per node: varint parent (0:
+ * root, else 1 + place of an earlier node), function, calls, total, self, min, max (ticks; 0 when
+ * calls is 0), unwound, untrusted, bytes of the histogram | histogram (histogram.h) version 2 goes
+ * on: varint count | per open call: varint stream, depth, function, flags, call index, start
+ * (ticks)
  */
 #ifndef SJ_PROTO_CALLGRAPH_PROFILE_H
 #define SJ_PROTO_CALLGRAPH_PROFILE_H
 
 #include "proto/callgraph/callgraph.h"
 
-enum { SJ_PROFILE_MAX_NODES = 1 << 20 };
+enum { SJ_PROFILE_MAX_NODES = 1 << 20, SJ_PROFILE_MAX_OPEN_CALLS = 1 << 20 };
 
-/* sj_profile_encode writes all nodes of a graph but the root. `*bytes` is allocated. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_profile_encode(const sj_callgraph *graph, uint8_t **bytes, size_t *size);
+/* A call that was open when its stream ended; the sums count it. */
+typedef struct sj_profile_open_call {
+    uint32_t stream;
+    uint32_t depth;    /* calls above it in its stream; 0 for the outermost */
+    uint32_t function; /* session-wide id */
+    uint32_t flags;    /* sj_call_flag */
+    uint64_t call_index;
+    uint64_t start_ticks;
+} sj_profile_open_call;
 
-/* sj_profile_decode reads what sj_profile_encode wrote, from anybody. SJ_ECORRUPT, SJ_EVERSION,
- * SJ_ELIMIT, SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_profile_decode(sj_slice bytes, sj_path_node **nodes, uint32_t *count);
-void sj_profile_free(sj_path_node *nodes, uint32_t count);
+typedef struct sj_profile {
+    sj_path_node *nodes; /* a node's parent is 1 + its place; 0: root */
+    uint32_t count;
+    sj_profile_open_call *open_calls;
+    uint32_t open_count;
+} sj_profile;
+
+/* sj_profile_encode writes all nodes of a graph but the root, and `open_count` open calls.
+ * `*bytes` is allocated. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_profile_encode(const sj_callgraph *graph,
+                                          const sj_profile_open_call *open_calls, size_t open_count,
+                                          uint8_t **bytes, size_t *size);
+
+/* sj_profile_decode reads what sj_profile_encode wrote, from anybody. Release `*profile` with
+ * sj_profile_deinit, after success only. SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_profile_decode(sj_slice bytes, sj_profile *profile);
+void sj_profile_deinit(sj_profile *profile); /* safe on a zeroed one */
 
 #endif

@@ -445,6 +445,13 @@ test("the loss banner counts no call twice and lists nothing that is not lost", 
     assert.match(await banner.textContent(), /Threads waited for the recorder 1 time, 10 ns in all/);
     assert.doesNotMatch(await banner.textContent(), /0 calls/);
     await order("sql DELETE FROM gaps WHERE session_id = 1");
+    await order("sql UPDATE sessions SET missing_blocks = 1 WHERE session_id = 1");
+    await page.reload();
+    await page.getByText("1 block was sent and is not stored").waitFor();
+    assert.doesNotMatch(await banner.textContent(), /Every call|No loss/);
+    await page.goto(base);
+    await page.locator("table.sessions tbody").getByText("▲ 1 block").waitFor();
+    await order("sql UPDATE sessions SET missing_blocks = 0 WHERE session_id = 1");
     await page.context().close();
 });
 

@@ -394,8 +394,10 @@ test("the search of one file looks at what it shows, not at columns that only ma
             SELECT (SELECT min(module_id) FROM functions), 10000000 + n, 1, 'padding_' || n, '', 10000000 + n FROM n;
         INSERT INTO function_stats (session_id, function_id, calls, total_ns, self_ns, unwound, untrusted, untimed_calls)
             SELECT ${EXACT}, function_id, 1, 1, 1, 0, 0, ${hidden} FROM functions WHERE name LIKE 'padding%'`);
+    change(`UPDATE sessions SET missing_blocks = 1 WHERE session_id = ${EXACT}`);
     const page = await openPage(`/sessions/${EXACT}`);
     const alone = await saveOne(page, "search.html");
+    await alone.getByText("▲ 1 block of the session is not stored.").waitFor();
     const rows = alone.getByRole("region", { name: "Functions", exact: true }).locator("tbody tr");
     const search = alone.getByLabel("Search in Functions", { exact: true });
     await search.fill("padding");

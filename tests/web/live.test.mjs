@@ -111,6 +111,12 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await checkRates(live, session, seen);
     await checkPanel(live, "Where the time goes so far", (row) => [row.name, format.duration(row.self_ns), format.count(row.calls)]);
     await live.getByText("Calls that are still open count when they end, or when recording does.").waitFor();
+    // main, and what it waits in
+    const [open] = await sql(`SELECT count(*) AS calls, min(start_ns) AS since_ns FROM open_now(${session}) WHERE NOT is_counted`);
+    assert.ok(open.calls >= 1, "main is open");
+    const since = format.duration(open.since_ns);
+    await comesTo(async () => tile(live, "Open now").textContent(), `${open.calls} since ${since}`);
+    await live.getByText(`${format.counted(open.calls, "call")} open now, the first since ${since}.`).waitFor();
     const [stored] = await sql(`SELECT stored_blocks AS blocks FROM sessions WHERE session_id = ${session}`);
     assert.equal(await tile(live, "Blocks").textContent(), format.count(stored.blocks));
     await until("the same numbers", async () => {

@@ -123,6 +123,15 @@ test("a crashed session shows its open stack, its last calls and what it did to 
         open.map((row) => row[2]),
         ["fall", "main"],
     );
+    const openTile = page.locator(".tile", { has: page.getByText("Open at the end", { exact: true }) });
+    assert.equal(await openTile.locator("dd").textContent(), "2");
+    const tree = await openPage(`/sessions/${FALLEN}?view=tree`);
+    const rows = tree.locator("[role=treegrid] .rows [role=row]", { has: tree.locator(".tag", { hasText: "open" }) });
+    const marked = () => rows.locator("span.mono").allTextContents();
+    await comesTo(marked, ["main"]);
+    await tree.locator("[role=treegrid] .twisty.closed").first().click();
+    await comesTo(marked, ["main", "fall"]);
+    await tree.close();
     await checkPanel(page, "Last calls, at most 100 of each thread, latest first", (row) => [
         row.thread,
         row.depth,

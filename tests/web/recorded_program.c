@@ -2,14 +2,17 @@
  *
  *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
  *   recorded_program deep LEVELS      makes longer and shorter calls, and exits LEVELS calls deep
- *   recorded_program crash            reads freed memory, then dies of a signal
- *   recorded_program steady           works once for each line of its input, then ends */
+ *   recorded_program blocked          calls two functions 300 times each, which block at their last
+ * call recorded_program crash            reads freed memory, then dies of a signal recorded_program
+ * steady           works once for each line of its input, then ends */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static volatile unsigned long sink;
 
@@ -113,8 +116,59 @@ __attribute__((noinline)) static void fall(void)
     raise(SIGABRT);
 }
 
+enum { QUICK_CALLS = 299, BLOCKED_NS = 300000000 };
+
+static int ends[2]; /* of a pipe */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((noinline)) static int receive_byte(int from)
+{
+    char byte = 0;
+    return read(from, &byte, 1) == 1 ? byte : -1;
+}
+
+__attribute__((noinline)) static void take_turn(void)
+{
+    pthread_mutex_lock(&turn);
+    sink++;
+    pthread_mutex_unlock(&turn);
+}
+
+/* Lets the other thread wait for a byte, and then for its turn. */
+static void *hold_up(void *unused)
+{
+    const struct timespec while_it_waits = {.tv_nsec = BLOCKED_NS};
+    nanosleep(&while_it_waits, NULL);
+    pthread_mutex_lock(&turn);
+    sink += write(ends[1], "w", 1) == 1;
+    nanosleep(&while_it_waits, NULL);
+    pthread_mutex_unlock(&turn);
+    return unused;
+}
+
+static void block(void)
+{
+    char bytes[QUICK_CALLS] = {0};
+    pthread_t other;
+    if (pipe(ends) != 0 || write(ends[1], bytes, QUICK_CALLS) != QUICK_CALLS) {
+        exit(1);
+    }
+    for (int i = 0; i < QUICK_CALLS; i++) {
+        sink += (unsigned long)receive_byte(ends[0]);
+        take_turn();
+    }
+    pthread_create(&other, NULL, hold_up, NULL);
+    sink += (unsigned long)receive_byte(ends[0]);
+    take_turn();
+    pthread_join(other, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "blocked") == 0) {
+        block();
+        return 0;
+    }
     if (argc > 1 && strcmp(argv[1], "crash") == 0) {
         load_file(20, 0);
         fall();

@@ -7,10 +7,12 @@ import {
 } from "./lab.mjs";
 
 const VALUED = 1;
+const BLOCKED = 2;
 
 before(async () => {
     clean();
     assert.equal(record("valued", ["--value", "parse_line(number:int) -> int", "--cpu-time", "parse_line"], "300", "0").status, 0);
+    assert.equal(record("blocked", [], "blocked").status, 0);
     await start();
     await checkSums();
 });
@@ -345,6 +347,19 @@ test("a slow call is explained beside a typical one", async () => {
     const values = await texts(rowsOf(page, "Values that differ"));
     assert.equal(values.find((row) => row[0] === "Argument 1")[1], "77");
     await page.close();
+});
+
+test("of a slow call that waited for a pipe or a lock, blocked is what differs most", async () => {
+    for (const name of ["receive_byte", "take_turn"]) {
+        const [{ id, ns }] = await sql(`SELECT call_id AS id, duration_ns AS ns FROM calls JOIN functions USING (function_id)
+            WHERE session_id = ${BLOCKED} AND name = '${name}' ORDER BY duration_ns DESC LIMIT 1`);
+        assert.ok(ns > 2e8, `${name} was held up for ${ns} ns`);
+        const page = await openPage(`/sessions/${BLOCKED}?view=why&call=${id}`);
+        await page.getByText(/^What its thread did differs most in: Blocked, ~\+/).waitFor();
+        const parts = await texts(rowsOf(page, "Time of both calls, by what it was spent on"));
+        assert.equal(parts.find((row) => row[0] === "Waiting for the recorder")[3], format.duration(0));
+        await page.close();
+    }
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

@@ -185,8 +185,17 @@ function Graph({ panel }: { panel: OnePanel }) {
     );
 }
 
+// Calls that were lost, or else blocks without calls that are not stored.
+function goneText({ lost_calls: calls, missing_blocks: blocks }: OneFile["session"]): string {
+    if (calls > 0) {
+        return `${counted(calls, "call")} of the session ${calls === 1 ? "was" : "were"} lost`;
+    }
+    return blocks > 0 ? `${counted(blocks, "block")} of the session ${blocks === 1 ? "is" : "are"} not stored` : "";
+}
+
 function Page({ data }: { data: OneFile }) {
     const { session } = data;
+    const gone = goneText(session);
     const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${counted(loss.calls, "call")} in ${counted(loss.gaps, "gap")}`);
     return (
         <main class="page session" id="main">
@@ -208,10 +217,8 @@ function Page({ data }: { data: OneFile }) {
                     </span>
                 ))}
             </p>
-            <p class={`banner ${session.lost_calls > 0 ? "warn" : "good"}`}>
-                <strong>
-                    {session.lost_calls > 0 ? `▲ ${counted(session.lost_calls, "call")} of the session ${session.lost_calls === 1 ? "was" : "were"} lost.` : "✓ No loss is known."}
-                </strong>{" "}
+            <p class={`banner ${gone === "" ? "good" : "warn"}`}>
+                <strong>{gone === "" ? "✓ No loss is known." : `▲ ${gone}.`}</strong>{" "}
                 {lost.join("; ")}
                 {waitsText(session)}
             </p>

@@ -21,7 +21,7 @@ export interface Question {
     isOfEnded: boolean; // only of a session that did not end by itself
 }
 
-export const ENDED = ["crashed", "killed", "lost", "interrupted"];
+export const ENDED = ["crashed", "killed", "lost", "lost contact", "interrupted"];
 
 // Of the flame graph: all of its width.
 export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };

@@ -87,6 +87,7 @@ static sj_status rejoin(sj_link *link)
     sj_link_welcome welcome;
     const char *arena_name = sj_conversation_name_arena();
     SJ_TRY(sj_conversation_open(link, SJ_OCCASION_FORK, &welcome));
+    atomic_store(&sojourn_agent_state.is_joining, 0); /* of the parent's state */
     sj_monitors_rejoin(link->runtimes);
     SJ_TRY(start_recorder(arena_name, &welcome));
     sj_recorder_set_state(SJ_ARENA_RECORDING);
@@ -255,6 +256,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_modules_pass_over();
     }
     sj_program_environment = environment;
+    atomic_store(&sojourn_agent_state.is_joining, 1);
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_LAUNCHED);
     if (join(&link, SJ_OCCASION_START) != SJ_OK) {
         sj_modules_restore();
@@ -276,6 +278,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     if (sj_recorder_is_armed()) {
         sj_monitors_start(false);
     }
+    atomic_store(&sojourn_agent_state.is_joining, 0);
     sj_recorder_count_cpu(begun_ns);
 }
 
@@ -285,6 +288,7 @@ static sj_status attach_first(void)
     sj_link link = {.socket = -1};
     sj_modules_publish(&sojourn_agent_state);
     sojourn_agent_state.prepare_only = 1;
+    atomic_store(&sojourn_agent_state.is_joining, 1);
     if (SJ_RETURN_IS_IN_SLOT != 0) {
         sojourn_agent_state.return_regions = (uint64_t)(uintptr_t)sj_return_regions;
         sojourn_agent_state.return_thunk = (uint64_t)(uintptr_t)&sj_arch_return_thunk;

@@ -35,6 +35,7 @@ static bool expects_dispatch;
 void sj_hooks_expect_dispatch(void)
 {
     expects_dispatch = true;
+    sj_recorder_true_return = sj_return_slots_true_address;
 }
 
 bool sj_hooks_expects_dispatch(void)

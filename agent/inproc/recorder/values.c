@@ -16,6 +16,7 @@ enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 #define ADDRESS_BITS ((UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS) - 1)
 
 const sj_generated_values *sj_recorder_generated_values;
+sj_true_return *sj_recorder_true_return;
 
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
 
@@ -627,6 +628,15 @@ static bool is_idle(uint32_t function, uint32_t descriptors, uint64_t stack,
                                sj_value_narrow(sj_value_kind_of(descriptor), bits));
 }
 
+/* Where the program's function at `stack` returns to. */
+static uint64_t find_return(uint64_t stack)
+{
+    const uint64_t at = stack + SJ_MACHINE_RETURN_WORD * sizeof(uint64_t);
+    const uint64_t word = *(const uint64_t *)at;
+    return (sj_recorder_true_return != NULL ? sj_recorder_true_return(at, word) : word) &
+           ADDRESS_BITS;
+}
+
 static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint32_t descriptors,
                                                         uint64_t stack,
                                                         sj_value_registers *registers)
@@ -641,10 +651,8 @@ static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint3
     const uint32_t id = function & SJ_RECORD_FUNCTION_MASK;
     const uint32_t tag = sj_record_make_tag(SJ_RECORD_VALUE, id);
     const moment at = {.registers = registers, .shift = shift, .stack = stack};
-    const uint64_t *words = (const uint64_t *)stack;
-    const sj_judged_call call = {.read = read_moment,
-                                 .context = &at,
-                                 .return_address = words[SJ_MACHINE_RETURN_WORD] & ADDRESS_BITS};
+    const sj_judged_call call = {
+        .read = read_moment, .context = &at, .return_address = find_return(stack)};
     sj_values_outcome outcome = SJ_VALUES_KEPT;
     text_size size = {.most = SJ_VALUE_TEXT_BYTES, .length = UINT64_MAX};
     int32_t error = 0;

@@ -89,4 +89,10 @@ typedef struct sj_generated_values {
 extern const sj_generated_values *sj_recorder_generated_values
     __attribute__((visibility("hidden")));
 
+/* Returns the program's return address of the word `word`, which lies at the address `at` of a
+ * stack, where calls are dispatched: their return addresses are kept elsewhere. Any thread;
+ * async-signal-safe. NULL: no call is dispatched. Set before the program's functions are hooked. */
+typedef uint64_t sj_true_return(uint64_t at, uint64_t word);
+extern sj_true_return *sj_recorder_true_return __attribute__((visibility("hidden")));
+
 #endif

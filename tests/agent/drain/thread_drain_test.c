@@ -221,6 +221,58 @@ static void a_name_that_a_thread_gets_later_is_told(void **state)
     sj_tracked_process_close(&f->process.tracked);
 }
 
+/* A name, what the thread then does, and how many calls are kept of it since, and open. */
+static void check_chosen(fixture *f, const char *name, bool enters, bool leaves, uint64_t calls,
+                         uint64_t open)
+{
+    sj_drain_counters counters = {0};
+    f->drained->next_name_ns = 0;
+    assert_int_equal(prctl(PR_SET_NAME, name), 0);
+    sj_thread_drain_follow_name(f->drained);
+    if (enters) {
+        assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
+    }
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION + 1, STACK - 64));
+    assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION + 1, STACK - 64));
+    if (leaves) {
+        assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
+    }
+    read_all(f);
+    sj_thread_drain_add_counters(f->drained, &counters);
+    assert_int_equal(counters.calls, calls);
+    assert_int_equal(counters.returned, calls - open);
+    assert_int_equal(counters.unwound, 0);
+    assert_int_equal(counters.orphan_exits, 0);
+}
+
+/* Also of calls that are open as it does. */
+static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
+{
+    static const char text[] = "{\"policy\": 1, \"calls\": {\"threads\": [\"worker*\"]}}";
+    fixture *f = *state;
+    sj_policy policy;
+    sj_error error = {0};
+    assert_int_equal(sj_policy_parse(text, sizeof(text) - 1, "test", &policy, &error), SJ_OK);
+    assert_int_equal(sj_function_rules_new(&policy, &f->shared.options.rules), SJ_OK);
+    f->shared.options.policy = &policy;
+    f->shared.options.ns_per_tick = 1;
+    f->drained->tid = (uint32_t)syscall(SYS_gettid);
+    sj_tracked_process_open(getpid(), &f->process.tracked);
+    assert_int_equal(sj_thread_drain_set_policy(f->drained), SJ_OK);
+    check_chosen(f, "painter", false, false, 0, 0);
+    check_chosen(f, "worker-1", false, false, 1, 0);
+    check_chosen(f, "painter", true, false, 1, 0);
+    check_chosen(f, "worker-2", false, true, 2, 0);
+    check_chosen(f, "worker-3", true, true, 4, 0);
+    check_chosen(f, "worker-4", true, false, 6, 1);
+    check_chosen(f, "painter", false, true, 6, 0);
+    sj_tracked_process_close(&f->process.tracked);
+    sj_function_rules_free(f->shared.options.rules);
+    f->shared.options.rules = NULL;
+    f->shared.options.policy = NULL;
+    sj_policy_free(&policy);
+}
+
 static void the_last_name_of_a_thread_is_told(void **state)
 {
     fixture *f = *state;
@@ -640,6 +692,7 @@ static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void *
     static const sj_policy policy = {.budget_percent = 5};
     static const uint32_t freed = FUNCTION + 1;
     fixture *f = *state;
+    assert_int_equal(sj_function_rules_new(&policy, &f->shared.options.rules), SJ_OK);
     f->shared.options.policy = &policy;
     f->shared.options.ns_per_tick = 1;
     sj_thread_drain_free(f->drained);
@@ -662,6 +715,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_thread_that_renames_itself_is_chosen_by_its_new_name,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_of_refused_blocks_are_not_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_name_of_a_thread_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(endings_of_refused_blocks_are_no_records_of_the_next,

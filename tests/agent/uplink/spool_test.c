@@ -424,6 +424,131 @@ static void what_was_refused_is_counted_and_named_until_it_is_removed(void **sta
     open_spool(test, 0);
 }
 
+/* No file may become longer than `bytes`, as if the disk were full then; 0: as before. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes != 0 ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static bool has_aside(const fixture *test, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/aside/%s", test->directory, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A disk without room for the account: the frame stays one that is not delivered. */
+static void a_frame_without_an_account_is_not_acknowledged(void **state)
+{
+    fixture *test = *state;
+    sj_spool_aside aside;
+    sj_spool_counters counters;
+    assert_int_equal(append(test, 0, 100), SJ_OK);
+    assert_int_equal(append(test, 1, 3000), SJ_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t position = expect_next(test, i);
+        limit_files(200);
+        const sj_status status = sj_spool_reject(test->spool, position, "no");
+        limit_files(0);
+        assert_int_equal(status, SJ_EFULL);
+    }
+    assert_false(sj_spool_aside_read(test->directory, &aside));
+    assert_false(has_aside(test, "account"));
+    assert_false(has_aside(test, "00000001-00000000.rejected")); /* it would be counted nowhere */
+    sj_spool_get_counters(test->spool, &counters);
+    assert_int_equal(counters.pending_frames, 2);
+    assert_int_equal(counters.rejected_frames, 0);
+    sj_spool_rewind(test->spool);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(sj_spool_reject(test->spool, expect_next(test, i), "no"), SJ_OK);
+    }
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.refused_frames, 2);
+    assert_int_equal(aside.unkept_frames, 0);
+    assert_int_equal(aside.bytes, 3140);
+}
+
+/* The same for a frame that is damaged: it is not stepped over until that is noted. */
+static void damage_without_an_account_is_not_stepped_over(void **state)
+{
+    fixture *test = *state;
+    char path[128];
+    uint32_t number;
+    uint64_t position;
+    assert_int_equal(append(test, 0, 500), SJ_OK);
+    segment_path(test, 1, path);
+    const int file = open(path, O_WRONLY);
+    assert_int_equal(pwrite(file, "\xff\xee", 2, 60), 2);
+    close(file);
+    limit_files(200);
+    const sj_status status = next(test, &number, &position);
+    limit_files(0);
+    assert_int_equal(status, SJ_EFULL);
+    assert_int_equal(next(test, &number, &position), SJ_ECORRUPT);
+    sj_spool_aside aside;
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.damaged_frames, 1);
+}
+
+/* Bytes that found no room take none of that of later ones, and leave no part of a file. */
+static void what_is_not_kept_takes_no_room(void **state)
+{
+    fixture *test = *state;
+    sj_spool_aside aside;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(append(test, i, 2000), SJ_OK);
+    }
+    const uint64_t unkept = expect_next(test, 0);
+    limit_files(1000); /* the account fits */
+    const sj_status status = sj_spool_reject(test->spool, unkept, "no");
+    limit_files(0);
+    assert_int_equal(status, SJ_OK);
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.unkept_frames, 1);
+    assert_int_equal(aside.bytes, 0);
+    assert_false(has_aside(test, "00000001-00000000.rejected"));
+    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 1), "no"), SJ_OK);
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.unkept_frames, 1);
+    assert_int_equal(aside.bytes, 2020);
+    char text[SJ_ASIDE_TEXT_BYTES];
+    assert_non_null(
+        strstr(sj_spool_aside_text(&aside, test->directory, text), "without the bytes of 1 frame"));
+}
+
+/* What was put aside takes room of the budget, in its own spool and in those beside it. */
+static void what_was_put_aside_takes_room_of_the_budget(void **state)
+{
+    fixture *test = *state;
+    char root[64];
+    snprintf(root, sizeof(root), "spool_root_test.%d", (int)getpid());
+    assert_int_equal(mkdir(root, 0700), 0);
+    sj_spool_close(test->spool);
+    clean(test);
+    snprintf(test->directory, sizeof(test->directory), "%.40s/one", root);
+    test->root_budget_bytes = 100000;
+    open_spool(test, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(append(test, i, 25000), SJ_OK);
+        assert_int_equal(sj_spool_reject(test->spool, expect_next(test, i), "no"), SJ_OK);
+    }
+    assert_int_equal(append(test, 2, 30000), SJ_EFULL);
+    assert_int_equal(sj_spool_remove(test->spool, &test->error), SJ_OK);
+    snprintf(test->directory, sizeof(test->directory), "%.40s/two", root);
+    open_spool(test, 0);
+    assert_int_equal(append(test, 0, 60000), SJ_EFULL);
+    assert_int_equal(append(test, 0, 5000), SJ_OK);
+    sj_spool_close(test->spool);
+    snprintf(test->directory, sizeof(test->directory), "%.40s", root);
+    clean(test);
+    snprintf(test->directory, sizeof(test->directory), "spool_test.%d", (int)getpid());
+    open_spool(test, 0);
+}
+
 static void only_an_acknowledged_spool_is_removed(void **state)
 {
     fixture *test = *state;
@@ -495,6 +620,10 @@ int main(void)
         CASE(a_second_opener_is_refused),
         CASE(a_rejected_frame_is_put_aside_and_not_given_again),
         CASE(what_was_refused_is_counted_and_named_until_it_is_removed),
+        CASE(a_frame_without_an_account_is_not_acknowledged),
+        CASE(damage_without_an_account_is_not_stepped_over),
+        CASE(what_is_not_kept_takes_no_room),
+        CASE(what_was_put_aside_takes_room_of_the_budget),
         CASE(only_an_acknowledged_spool_is_removed),
         CASE(a_write_that_fails_leaves_whole_frames),
         CASE(what_is_no_frame_is_not_taken),

@@ -345,6 +345,38 @@ static void a_collector_too_old_for_a_block_gets_it_once_it_is_updated(void **st
     assert_int_equal(one->seen[SJ_FRAME_BLOCK], 4);
 }
 
+/* A frame that the disk has no room to account for is not done with: it comes again. */
+static void a_refused_frame_that_cannot_be_noted_comes_again(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    char aside[96];
+    Sojourn__Ack refused = SOJOURN__ACK__INIT;
+    refused.status = SJ_ECORRUPT;
+    refused.message = (char *)(uintptr_t) "a block is corrupt";
+    refused.window = 1;
+    snprintf(aside, sizeof(aside), "%s/aside", one->spool_path);
+    FILE *obstacle = fopen(aside, "w"); /* where the account's folder would be */
+    assert_non_null(obstacle);
+    assert_int_equal(fclose(obstacle), 0);
+    append_frames(one, 1);
+    start_uplink(one, 8);
+    introduce(one, 1);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.rejected_frames, 0);
+    assert_non_null(strstr(status.message, "no room to account"));
+    assert_int_equal(remove(aside), 0);
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.rejected_frames, 1);
+    assert_non_null(strstr(status.message, "a block is corrupt"));
+}
+
 static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **state)
 {
     collector *one = *state;
@@ -386,6 +418,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(a_collector_too_old_for_a_block_gets_it_once_it_is_updated,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refused_frame_that_cannot_be_noted_comes_again, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
     };

@@ -134,7 +134,8 @@ def builds_of_two_names_are_told(sojourn, program, database):
 def tables_are_listed(sojourn, database):
     """Every table function of schema/README.md is one that .tables lists."""
     shown = say(sojourn, ["sql", "--csv", database], input=".tables\n", check=True).stdout
-    for name in ("siblings", "sequence", "contains", "intervals_intersect", "concurrency", "coverage", "histogram", "call_tree"):
+    for name in ("siblings", "sequence", "contains", "intervals_intersect", "concurrency", "coverage", "histogram", "call_tree",
+                 "open_paths", "open_now", "open_before"):
         check(f"{name},function" in shown, f"{name}: {shown}")
 
 

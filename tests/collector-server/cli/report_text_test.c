@@ -49,25 +49,51 @@ static void nothing_is_said_with_quiet(void **state)
     assert_said(&text, NULL);
 }
 
-/* What the summary of a recording says of drops; the caller frees it. */
-static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
+/* What is said of a summary; the caller frees it. */
+static char *summarize(const sj_recording_summary *summary)
 {
-    const sj_recording_summary summary = {
-        .how = "completed",
-        .delivered = true,
-        .agent_reported = true,
-        .lost_events = dropped,
-        .drain = {.dropped_events = dropped, .handler_events = of_handlers}};
-    sj_report_text text = {.quiet = true};
+    sj_report_text text = {.quiet = true, .target = "there"};
     char *said = NULL;
     size_t bytes = 0;
     FILE *before = stderr;
     stderr = open_memstream(&said, &bytes);
     assert_non_null(stderr);
-    sj_report_text_summary(&text, &summary, 0);
+    sj_report_text_summary(&text, summary, 0);
     assert_int_equal(fclose(stderr), 0);
     stderr = before;
     return said;
+}
+
+static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
+{
+    const sj_recording_summary summary = {
+        .how = "completed",
+        .delivered = true,
+        .answered = true,
+        .agent_reported = true,
+        .lost_events = dropped,
+        .drain = {.dropped_events = dropped, .handler_events = of_handlers}};
+    return summarize(&summary);
+}
+
+/* What was refused for good cannot be sent later, and is not said to be. */
+static void what_was_refused_is_told_from_what_waits(void **state)
+{
+    (void)state;
+    sj_recording_summary summary = {.how = "completed",
+                                    .answered = true,
+                                    .agent_reported = true,
+                                    .set_aside = "2 frames refused",
+                                    .spool_directory = "/spool"};
+    char *said = summarize(&summary);
+    assert_non_null(strstr(said, "there does not have 2 frames refused"));
+    assert_null(strstr(said, "sojourn flush"));
+    free(said);
+    summary.answered = false;
+    said = summarize(&summary);
+    assert_non_null(strstr(said, "there does not have 2 frames refused"));
+    assert_non_null(strstr(said, "the rest is kept in /spool: run \"sojourn flush\" later"));
+    free(said);
 }
 
 static void the_buffer_is_not_blamed_for_what_handlers_drop(void **state)
@@ -89,6 +115,7 @@ int main(void)
         cmocka_unit_test(a_wait_for_the_budget_is_said_once),
         cmocka_unit_test(nothing_is_said_with_quiet),
         cmocka_unit_test(the_buffer_is_not_blamed_for_what_handlers_drop),
+        cmocka_unit_test(what_was_refused_is_told_from_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

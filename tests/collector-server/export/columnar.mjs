@@ -111,7 +111,7 @@ async function checkSums(duck, session, path) {
     const calls = `SELECT function AS name, count(duration_ns) AS calls, sum(self_ns) AS self_ns, sum(CASE WHEN is_inner THEN 0
         ELSE duration_ns END) AS total_ns FROM (SELECT *, coalesce(max(end_ns) OVER (PARTITION BY stream_id, function_id ORDER BY call_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) > start_ns AS is_inner FROM '${path}') GROUP BY 1 HAVING calls > 0`;
-    const report = `SELECT trim(line[196:]) AS name, sum(trim(line[1:14])::BIGINT) AS calls, sum(trim(line[31:44])::BIGINT) AS self_ns,
+    const report = `SELECT trim(line[211:]) AS name, sum(trim(line[1:14])::BIGINT) AS calls, sum(trim(line[31:44])::BIGINT) AS self_ns,
         sum(trim(line[16:29])::BIGINT) AS total_ns FROM ${linesOf(exported("report.txt", session))} WHERE number > 9 GROUP BY 1 HAVING calls > 0`;
     // of single calls each is rounded to whole ns, of a sum only the sum
     for (const [what, made, rounded_ns] of [["Parquet", calls, 1], ["report.txt", report, 0]]) {

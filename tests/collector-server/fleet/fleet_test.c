@@ -1,7 +1,9 @@
 /* The fleet's tables: who may speak, commands from their giving to their end, rules of policies. */
 #include "collector-server/fleet/control.h"
+#include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_policies.h"
+#include "collector-server/fleet/record_jobs.h"
 #include "collector-server/fleet/session_grants.h"
 #include "collector-server/store/database.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -275,6 +278,64 @@ static void time_outs_say_where_a_command_was(void **state)
     assert_int_equal(next(1, 0, &command), SJ_ENOTFOUND);
 }
 
+/* An ended session, one of whose three blocks was refused for good, or is still under way. */
+static void add_session(bool is_refused)
+{
+    char sql[512];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO sessions (session_id, uuid, device_id, command, state,"
+             " started_realtime_ns, started_ticks, tick_ns_numerator, tick_ns_denominator,"
+             " sent_blocks, stored_blocks, missing_blocks)"
+             " VALUES (7, x'0102030405060708090a0b0c0d0e0f10', 1, 'a', 'completed', 1, 0, 1, 1, 3,"
+             " 2, %d)",
+             is_refused);
+    run(sql);
+}
+
+static void a_job_waits_for_blocks_but_not_for_those_that_were_refused(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    sj_fleet_command command = {.arguments = "{}"};
+    json_t *progress = NULL;
+    const int64_t record = give("1", "record", "{\"command\": [\"/a\"]}", SJ_OK);
+    command.command_id = record;
+    run("UPDATE commands SET state = 'preparing', result = '{\"prepare\": 1, \"launch\": 2,"
+        " \"session\": \"0102030405060708090a0b0c0d0e0f10\"}'");
+    add_session(false);
+    assert_int_equal(sj_record_job_step(fleet, &command, &progress, &error), SJ_EAGAIN);
+    run("DELETE FROM sessions");
+    add_session(true);
+    assert_int_equal(sj_record_job_step(fleet, &command, &progress, &error), SJ_OK);
+    json_decref(progress);
+}
+
+/* Carries out what waits, as the collector's thread does, until `sql` is not 0. */
+static void export_until(const char *sql)
+{
+    const struct timespec moment = {.tv_nsec = 10000000};
+    sj_export_jobs *maker = NULL;
+    sj_error error = {0};
+    assert_int_equal(sj_export_jobs_start(path, &maker, &error), SJ_OK);
+    for (int i = 0; number(sql) == 0 && i < 12000; i++) {
+        nanosleep(&moment, NULL);
+    }
+    sj_export_jobs_stop(maker);
+    assert_int_equal(number(sql), 1);
+}
+
+static void a_session_of_which_blocks_were_refused_is_exported(void **state)
+{
+    (void)state;
+    char remove_files[96];
+    add_session(true);
+    (void)give("1", "export", "{\"session\": \"last\"}", SJ_OK);
+    export_until("SELECT count(*) FROM commands WHERE state IN ('done', 'failed', 'timed_out')");
+    assert_int_equal(number("SELECT count(*) FROM commands WHERE state = 'done'"), 1);
+    snprintf(remove_files, sizeof(remove_files), "rm -rf %s.files", path);
+    assert_int_equal(system(remove_files), 0);
+}
+
 static void a_revoked_device_gets_no_command(void **state)
 {
     (void)state;
@@ -408,6 +469,8 @@ int main(void)
         CASE(a_device_is_taken_over_by_an_invitation_for_it_only),
         CASE(a_command_is_given_until_it_is_taken_up_and_ends_once),
         CASE(time_outs_say_where_a_command_was),
+        CASE(a_job_waits_for_blocks_but_not_for_those_that_were_refused),
+        CASE(a_session_of_which_blocks_were_refused_is_exported),
         CASE(a_revoked_device_gets_no_command),
         CASE(only_the_device_that_was_sent_a_file_may_fetch_it),
         CASE(devices_are_named_and_those_that_cannot_be_are_refused),

@@ -238,10 +238,14 @@ static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
     sj_uplink_get_status(test->uplink, &status);
     assert_int_equal(status.state, SJ_UPLINK_WAITING);
     assert_int_equal(count_blocks(test), 0);
+    sj_error problem;
+    assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_EAGAIN);
+    assert_non_null(strstr(problem.text, "full"));
     stop_collector(test);
     start_collector(test, 0);
     drain(test);
     assert_int_equal(count_blocks(test), 5);
+    assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_OK);
 }
 
 static void a_collector_that_restarts_gets_the_rest(void **state)

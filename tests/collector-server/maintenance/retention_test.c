@@ -26,7 +26,7 @@ static void run(lab *made, const char *sql)
     }
 }
 
-/* Session N began 7 - N hours ago, 30 minutes, and has 1 KiB. */
+/* Session N came 7 - N hours ago, 30 minutes, and has 1 KiB. */
 static void add_sessions(lab *made)
 {
     run(made, "INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns,"
@@ -35,11 +35,12 @@ static void add_sessions(lab *made)
         char sql[SQL_BYTES];
         snprintf(sql, sizeof(sql),
                  "INSERT INTO sessions(session_id, uuid, device_id, state, command,"
-                 " started_realtime_ns, started_ticks, tick_ns_numerator, tick_ns_denominator,"
-                 " stored_bytes, pinned) VALUES (%d, randomblob(16), 1, '%s', './app',"
-                 " %lld000000000, 0, 1, 1, 1024, %d)",
+                 " received_realtime_ns, started_ticks, tick_ns_numerator, tick_ns_denominator,"
+                 " stored_bytes, pinned, started_realtime_ns) VALUES (%d, randomblob(16), 1, '%s',"
+                 " './app', %lld000000000, 0, 1, 1, 1024, %d, %d)",
                  id, id == 4 ? "recording" : "completed",
-                 (long long)time(NULL) - (7 - id) * HOUR_S - HOUR_S / 2, id == 2);
+                 (long long)time(NULL) - (7 - id) * HOUR_S - HOUR_S / 2, id == 2,
+                 100 - id); /* by a device whose clock is of 1970 */
         run(made, sql);
     }
     run(made, "INSERT INTO annotations(session_id, note, created_realtime_ns) VALUES (5, 'x', 1)");

@@ -305,6 +305,16 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.header.first_ticks = event_count > 0 ? maker->events[0].ticks : first_ticks;
     input.header.last_ticks = event_count > 0 ? maker->ticks : first_ticks;
     input.header.clock_step = 26;
+    const sj_gap gap = {.before_event = event_count,
+                        .reason = SJ_GAP_RING_FULL,
+                        .calls = maker->lost_calls,
+                        .events = 2 * (uint64_t)maker->lost_calls,
+                        .start_ticks = input.header.last_ticks,
+                        .end_ticks = input.header.last_ticks};
+    input.gaps = &gap;
+    input.gap_count = maker->lost_calls != 0;
+    input.header.lost_calls = gap.calls;
+    input.header.lost_events = gap.events;
     const size_t bound = sj_block_bound(&input);
     if (maker->block_capacity < bound) {
         free(maker->block);
@@ -315,8 +325,8 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     size_t size = 0;
     must(sj_block_encode(maker->encoder, &input, maker->block, maker->block_capacity, &size) ==
          SJ_OK);
-    maker->next_event += event_count;
-    maker->next_call += calls;
+    maker->next_event += event_count + gap.events;
+    maker->next_call += calls + gap.calls;
     return frame_maker_wrap(maker, SJ_FRAME_BLOCK, (sj_slice){0},
                             (sj_slice){.data = maker->block, .size = size});
 }

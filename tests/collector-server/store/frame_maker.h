@@ -21,6 +21,7 @@ typedef struct frame_maker {
     uint32_t function_count; /* that the module has; 0: FRAME_MAKER_FUNCTIONS */
     bool steady; /* calls repeat as in real programs, with some noise; else they are drawn by lot */
     bool counted;          /* three of four calls are made without a clock */
+    uint32_t lost_calls;   /* that each block says to have lost behind its last event */
     uint32_t children[64]; /* calls made so far by each open call */
     uint32_t roots;
     /* one open stack, carried from block to block */
@@ -52,7 +53,8 @@ sj_slice frame_maker_report_of(frame_maker *maker, const char *monitor, uint64_t
 /* A gap that lies in no block. */
 sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls);
 
-/* The next `event_count` events of stream 1, nested up to 20 deep. */
+/* The next `event_count` events of stream 1, nested up to 20 deep, and the maker's `lost_calls`, of
+ * two events each. */
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
 
 /* Wraps bytes as the payload of a BLOCK frame. */

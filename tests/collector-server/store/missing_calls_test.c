@@ -2,6 +2,8 @@
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
 
+#include <sqlite3.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,7 +58,10 @@ static void send(lab_file *lab, sent_blocks *sent, unsigned left_out)
         }
     }
     lab_file_commit(lab);
-    lab_file_expect(lab, "SELECT lost_calls, state FROM sessions", "0|recording|\n");
+    lab_file_expect(lab,
+                    "SELECT lost_calls = (SELECT coalesce(sum(calls), 0) FROM gaps), state"
+                    " FROM sessions",
+                    "1|recording|\n");
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_end(&lab->maker));
     lab_file_commit(lab);
@@ -145,6 +150,79 @@ static void what_the_device_counted_as_lost_is_not_missing(void **state)
     free_blocks(&sent);
 }
 
+static void losses_within_the_blocks_are_told_once(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    lab->maker.lost_calls = 7;
+    send(lab, &sent, 1u << 2);
+    expect_missing(lab, sent.calls[2]);
+    /* of the four blocks that came, and the hole with what its block had lost */
+    lab_file_expect(lab,
+                    "SELECT reason, count(*), sum(events), sum(calls) = iif(reason = 'ring_full',"
+                    " 28, (SELECT missing_calls FROM sessions)) FROM gaps GROUP BY reason",
+                    "not_stored|1|3014|1|\nring_full|4|56|1|\n");
+    lab_file_expect(lab,
+                    "SELECT missing_events, lost_events, lost_events = (SELECT sum(events) FROM"
+                    " gaps), sent_calls = stored_calls + lost_calls FROM sessions",
+                    "3014|3070|1|1|\n");
+    free_blocks(&sent);
+}
+
+static void run_sql(const lab_file *lab, const char *sql)
+{
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, 10000);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
+/* Time counts from the last frame, by the collector's clock; holes are lost calls then. */
+static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **state)
+{
+    lab_file *lab = *state;
+    sent_blocks sent;
+    const sj_sink_options options = {
+        .path = lab->path, .aggregates_delay_ms = 1000, .lost_after_s = 3600};
+    sj_store_close(lab->store);
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+    lab_file_put_metadata(lab);
+    make_blocks(lab, &sent);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        if (i != 1) {
+            lab_file_put(lab, sent.blocks[i]);
+        }
+    }
+    lab_file_commit(lab);
+    run_sql(lab, "UPDATE sessions SET started_realtime_ns = 1");
+    sj_store_recover(lab->store);
+    lab_file_expect(lab, "SELECT state FROM sessions", "recording|\n");
+    sj_store_close(lab->store); /* or it would look again in a minute */
+    run_sql(lab, "UPDATE sessions SET received_realtime_ns = received_realtime_ns - 3700000000000");
+    assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
+    sj_store_recover(lab->store);
+    lab_file_expect(lab,
+                    "SELECT state, sent_calls, (SELECT count(*) FROM gaps WHERE reason ="
+                    " 'not_stored') FROM sessions",
+                    "lost contact||1|\n");
+    expect_missing(lab, sent.calls[1]);
+    lab_file_begin(lab);
+    lab_file_put(lab, sent.blocks[1]);
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT state, received_realtime_ns > unixepoch('now', '-60 seconds') *"
+                    " 1000000000 FROM sessions",
+                    "recording|1|\n");
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    lab_file_expect(lab, account_sql, "1|1|1|1||\n");
+    lab_file_expect(lab, "SELECT state FROM sessions", "completed|\n");
+    free_blocks(&sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,8 +232,13 @@ int main(void)
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(holes_and_what_lies_in_none_are_told_apart, lab_file_set_up,
                                         lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_silent_session_ends_and_goes_on_when_its_device_comes_back, lab_file_set_up,
+            lab_file_tear_down),
         cmocka_unit_test_setup_teardown(what_the_device_counted_as_lost_is_not_missing,
                                         lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(losses_within_the_blocks_are_told_once, lab_file_set_up,
+                                        lab_file_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static sj_slice make_profile(frame_maker *maker, uint64_t number)
     assert_int_equal(sj_frame_read(frame_maker_block(maker, EVENTS, 0), &view), SJ_OK);
     assert_int_equal(sj_block_decode(decoder, view.payload, SJ_WANT_ALL, &block), SJ_OK);
     assert_int_equal(sj_callgraph_apply(graph, &block, NULL, NULL, &summary), SJ_OK);
-    assert_int_equal(sj_profile_encode(graph, &raw, &raw_bytes), SJ_OK);
+    assert_int_equal(sj_profile_encode(graph, NULL, 0, &raw, &raw_bytes), SJ_OK);
     memcpy(id, block.header.session.bytes, sizeof(id));
     profile.session_id = (ProtobufCBinaryData){.len = sizeof(id), .data = id};
     profile.profile = number;

@@ -492,6 +492,33 @@ static void a_write_that_fails_leaves_whole_batches(void **state)
                     "1|\n");
 }
 
+/* Removed, or replaced by another: what is committed there would be gone with the process. */
+static void a_file_that_is_not_in_place_takes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    char away[96];
+    char path[80];
+    lab_file_put_metadata(lab);
+    for (int i = 0; i < 2; ++i) { /* the database, and its log */
+        snprintf(path, sizeof(path), "%s%s", lab->path, i == 0 ? "" : "-wal");
+        snprintf(away, sizeof(away), "%s.away", path);
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_mark(&lab->maker, (uint64_t)i + 1));
+        assert_int_equal(rename(path, away), 0);
+        assert_int_equal(sj_store_commit(lab->store, &lab->error), SJ_EIO);
+        assert_non_null(strstr(lab->error.text, "removed or replaced"));
+        FILE *other = fopen(path, "w");
+        assert_non_null(other);
+        fclose(other);
+        assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
+        assert_int_equal(rename(away, path), 0); /* put back as it was */
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_mark(&lab->maker, (uint64_t)i + 10));
+        lab_file_commit(lab);
+    }
+    lab_file_expect(lab, "SELECT count(*) FROM marks", "4|\n");
+}
+
 static void foreign_and_newer_databases_are_refused(void **state)
 {
     lab_file *lab = *state;
@@ -584,6 +611,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_is_not_in_place_takes_nothing, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(foreign_and_newer_databases_are_refused, lab_file_set_up,
                                         lab_file_tear_down),

@@ -40,6 +40,7 @@ def leave(recorder):
     recorder.send_signal(signal.SIGINT)
     output, errors = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {output}{errors}")
+    return errors
 
 
 def recorded(sojourn, database):
@@ -133,6 +134,16 @@ ENDS = (("void", ""), ("int", "return 7;"), ("int", "return x;"), ("long", "retu
         ("double", "return x;"), ("string", "return null;"), ("int", "return caught > 0 ? Is(null) ? 1 : 2 : 3;"))
 
 
+def left_alone_where_calls_are_counted(sojourn, program):
+    database = sojourn.path("counted.db")
+    recorder = start_attach(sojourn, program.pid, database, ["--clock", "adaptive"])
+    program.tell("early", 3)
+    errors = leave(recorder)
+    check("methods of mono are not recorded with --clock adaptive" in errors, f"not told: {errors}")
+    check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")
+    check_left(program.pid, "counted.db")
+
+
 def write_shapes(path):
     """Methods of every shape with handlers and exits of every length; each notes what became of it."""
     methods, calls = [], []
@@ -200,6 +211,7 @@ def test(sojourn, _arguments):
     methods_compiled_before_and_meanwhile(sojourn, program)
     values_of_methods_in_place(sojourn, program)
     code_is_as_before(sojourn, program)
+    left_alone_where_calls_are_counted(sojourn, program)
     program.finish()
     shapes_of_exceptions(sojourn)
     under_load(sojourn)

@@ -103,8 +103,36 @@ def check_before(sojourn, database, pid):
     check(told["stored"] == told["calls"] == told["paths"], f"sums: {told}")
 
 
+def listed(sojourn, pid):
+    lines = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout.splitlines()
+    return next((line for line in lines if line.split()[:1] == [str(pid)]), "")
+
+
+def test_joining(sojourn, sample):
+    """A process is listed as recorded only once all that is watched has begun: not while it has hooks, but no
+    thread that may begin to keep freed blocks. A recorder may be quicker than the program: then once more."""
+    policy = sojourn.path("kept.json")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "name": "kept", "zombies": {"heap": {"one_in": 1, "quarantine": True}}}, file)
+    early = ""
+    for i in range(20):
+        target = Target([sample]).ready()
+        recorder = subprocess.Popen([sojourn.program, "attach", "-q", "--policy", policy, "-o",
+                                     sojourn.path(f"joining-{i}.db"), str(target.pid)], env=sojourn.environment)
+        check(target.process.stdout.readline() == "held\n", "it has hooks")
+        early = listed(sojourn, target.pid)
+        target.process.stdin.write("\n")
+        target.process.stdin.flush()
+        wait_for("it is recorded", lambda pid=target.pid: " recorded: " in listed(sojourn, pid))
+        check(target.finish()[0] == 0 and recorder.wait(PATIENCE_S) == 0, "both end")
+        if " being attached to" in early:
+            return
+    check(False, f"it was recorded at once: {early}")
+
+
 def test(sojourn, arguments):
-    sample, plugin = arguments
+    sample, plugin, held = arguments
+    test_joining(sojourn, held)
     test_forks_at_every_moment(sojourn, sample, 20 if os.environ.get("SJ_LONG") else 2)
     target = Target([sample, plugin]).ready()
     before, code = look(target.pid), code_bytes(target.pid)

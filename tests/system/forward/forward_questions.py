@@ -133,20 +133,24 @@ def histograms_merge(node):
     check(int(node.rows("SELECT length(tupleElement(sumMap(bins, counts), 1)) FROM function_stats")[0][0]) > 0, "no bins")
 
 
-CALLS = "count() AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own, sum(depth) AS depth, uniqExact(call_id) AS ids"
+CALLS = ("count() AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own, sum(depth) AS depth, uniqExact(call_id) AS ids, "
+         "countIf(ending = 'open') AS open")
+EXITED = 3  # the session whose program exits in main and ends_die
 
 
 def calls_are_given(sojourn, node, lab, words):
     """Windows of single calls, again and overlapping: each call once, as the lab has it."""
-    def here(where):
+    def here(where, session=1):
         return sojourn.sql(lab.database, "SELECT count(*) AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own,"
-                                         f" sum(depth) AS depth, count(*) AS ids FROM calls WHERE session_id = 1{where}")[0]
+                                         " sum(depth) AS depth, count(*) AS ids, sum(ending = 'open') AS open "
+                                         f"FROM calls WHERE session_id = {session}{where}")[0]
 
-    uuid = sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = 1")[0]["uuid"]
+    uuids = {row["session_id"]: row["uuid"] for row in sojourn.sql(
+        lab.database, "SELECT session_id, lower(hex(uuid)) AS uuid FROM sessions")}
 
-    def there():
-        rows = node.rows(f"SELECT {CALLS} FROM calls WHERE session = '{uuid}'")[0]
-        return dict(zip(("calls", "ns", "own", "depth", "ids"), (int(number) if number != "\\N" else None for number in rows)))
+    def there(session=1):
+        rows = node.rows(f"SELECT {CALLS} FROM calls WHERE session = '{uuids[session]}'")[0]
+        return dict(zip(("calls", "ns", "own", "depth", "ids", "open"), (int(number) if number != "\\N" else None for number in rows)))
 
     start = sojourn.sql(lab.database, "SELECT start_ns FROM calls WHERE session_id = 1 ORDER BY start_ns LIMIT 1 OFFSET 300")
     middle = start[0]["start_ns"]
@@ -155,6 +159,12 @@ def calls_are_given(sojourn, node, lab, words):
     for _ in range(2):
         lab.forward(*words, "--session", "1", "calls", node.url)
         check(there() == here(""), f"all: {there()} there, {here('')} here")
+    lab.forward(*words, "--session", str(EXITED), "calls", node.url)
+    check(there(EXITED) == here("", EXITED) and there(EXITED)["open"] == 2, f"open calls: {there(EXITED)}, {here('', EXITED)} here")
+    summed = node.rows(f"SELECT sum(calls) FROM function_stats WHERE session = '{uuids[EXITED]}'")
+    check(summed == [[str(here("", EXITED)["calls"])]], f"sums count open calls: {summed}")
+    one = lab.forward(*words, "--session", "1", "--from", f"{middle}ns", "--to", f"{middle + 1}ns", "calls", node.url)
+    check("1 call of session 1 was sent" in one, f"a window of one call: {one}")
     functions = node.rows("SELECT count() FROM calls WHERE symbol_key NOT IN (SELECT symbol_key FROM functions)")
     check(functions == [["0"]], f"calls of functions that nobody knows: {functions}")
     lab.forward(*words, "--session", "99", "calls", node.url, code=3, says="99")

@@ -178,6 +178,24 @@ def commands_reach_the_trigger(sojourn, program):
     check(whole["calls"] == 1 and abs(whole["total_ns"] - whole["dumped_ns"]) <= 1, f"open in the dump: {whole}")
 
 
+def a_dump_begins_within_calls(sojourn, program):
+    """Sums of a dump count calls that began before it; single calls do not, and that is said."""
+    policy = {"mode": "flight", "flight": {"before": "1ms", "after": "10ms", "memory": "8M"},
+              "triggers": [{"on": "nth_call", "function": "ends_step", "times": 2900000, "do": ["dump"]}]}
+    database, _ = recorded(sojourn, program, "flood", "within", policy=policy)
+    check_accounts(sojourn, database)
+    before = sojourn.sql(database, "SELECT name, depth, s.calls, (SELECT count(*) FROM calls AS c WHERE c.session_id = 2 "
+                                   "AND c.function_id = b.function_id) AS rows FROM open_before(2) AS b JOIN functions "
+                                   "USING (function_id) JOIN function_stats AS s ON s.session_id = 2 AND s.function_id = "
+                                   "b.function_id WHERE depth < 2")
+    check([(row["name"], row["calls"], row["rows"]) for row in before] == [("main", 1, 0), ("ends_die", 1, 0)],
+          f"began before the dump: {before}")
+    count = sojourn.sql(database, "SELECT count(*) AS n FROM open_before(2)")[0]["n"]
+    shown = sojourn.run(["report", "--session", "2", database], capture_output=True, text=True).stdout
+    check(f"a flight dump of session 1; sums count {count} calls that began before it, single calls do not\n" in shown,
+          f"report of a dump: {shown[:600]}")
+
+
 def refused(sojourn, program, text, options=()):
     """What is said about a policy that is refused; the program is not started."""
     path, database = sojourn.path("nonsense.json"), sojourn.path("nonsense.db")
@@ -271,7 +289,7 @@ def budgets_are_kept_by_unhooking_functions(sojourn, program):
 TESTS = [profile_is_what_a_trace_adds_up_to, profiling_ends_with_its_window,
          filters_count_what_they_leave_out, empty_selections_are_reported,
          short_calls_are_counted_only, triggers_ship_what_was_before_them,
-         commands_reach_the_trigger, nonsense_is_refused_with_its_place,
+         commands_reach_the_trigger, a_dump_begins_within_calls, nonsense_is_refused_with_its_place,
          names_that_may_come_later_are_listed, crashes_ship_their_last_seconds, a_flood_of_triggers_is_held_back,
          stop_and_start_are_gaps, budgets_are_kept_by_unhooking_functions]
 

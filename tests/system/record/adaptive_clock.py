@@ -30,7 +30,6 @@ HANDLER = ["perl", "-e",
 LATER = ["sh", "-c", "echo ready; read line; perl -e '$| = 1; print \"ready\\n\"; <STDIN>;" + LOOP
          + "' \"$0\"; exit"]
 ROUNDS, DOUBLINGS = 20000, 8
-ATTEMPTS = 4
 EMULATED_CALLS = {"leaf": 2, "jumping": 1, "halving": 5}
 REFUSED = [({"java": {"classes": ["a.*"]}}, "methods of java"), ({"mono": {"lines": True}}, "methods of mono"),
            ({"objc": {"technique": "dispatch"}}, "methods of objc"), ({"zombies": {"heap": {"one_in": 100}}}, "freed memory"),
@@ -51,15 +50,10 @@ TOUCHED = f"SELECT count(*) AS n FROM calls c JOIN function_stats s USING (funct
 
 
 def recorded(sojourn, name, program, options):
-    """The program waits for a recorder that gets no processor; where 10 s are not enough, calls are missing
-    and said to be: once more."""
-    for attempt in range(ATTEMPTS):
-        database = sojourn.path(f"{name}.{attempt}.db")
-        done, summary = sojourn.record(program, database, ["--block-ms", "10000", *options])
-        check(done.returncode == 0, f"{name}: {done.stderr}")
-        check_accounts(sojourn, database)
-        if summary["lost_calls"] == 0:
-            break
+    database = sojourn.path(f"{name}.db")
+    done, summary = sojourn.record_all(program, database, ["--block-ms", "10000", *options])
+    check(done.returncode == 0, f"{name}: {done.stderr}")
+    check_accounts(sojourn, database)
     outside, = sojourn.sql(database, OUTSIDE)
     check(outside["n"] == 0, f"{name}: {outside['n']} calls lie outside of their callers")
     edges = {(row["caller"], row["callee"]): row["calls"] for row in sojourn.sql(database, EDGES)}

@@ -99,13 +99,13 @@ def compiled(sojourn, classes, is_long):
 def faults(sojourn, classes):
     for mode, options in (("-Xint", ["-Xint"]), ("-Xcomp", compiled_first("Faults"))):
         database = sojourn.path(f"faults{mode}.db")
-        done, summary = sojourn.record(["java", *options, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database,
-                                       [*LOSSLESS, *TRACED], text=True)
+        done, summary = sojourn.record_all(["java", *options, "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database,
+                                           [*LOSSLESS, *TRACED], text=True)
         check((done.returncode, done.stdout) == (3, "done\n"), f"{mode}: {done}")
         check(summary["torn"] == 0, f"{mode}: {summary}")
         check_accounts(sojourn, database)
         found = {row["name"]: row["calls"] for row in sojourn.sql(database, CALLS)}
-        check(found.get("Faults.overflow()") == found.get("Faults.hungry()") == 1, f"{mode}: {found}")
+        check(found.get("Faults.overflow()") == found.get("Faults.hungry()") == 1, f"{mode}: {found} {summary}")
 
 
 def another_policy(sojourn, classes):

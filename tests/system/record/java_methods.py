@@ -198,7 +198,7 @@ def compiler(sojourn, samples):
 def faults(sojourn, classes):
     for number, mode in enumerate(("-Xmixed", "-Xint", "-Xcomp")):
         database = sojourn.path(f"faults{number}.db")
-        done, summary = sojourn.record(
+        done, summary = sojourn.record_all(
             ["java", *options_of(mode), "-Xmx64m", "-Xss512k", "-cp", classes, "Faults"], database, LOSSLESS,
             text=True)
         check(done.returncode == 3 and done.stdout == "done\n", f"{mode}: {done.stdout}{done.stderr}")

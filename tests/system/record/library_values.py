@@ -147,6 +147,23 @@ def test_types(sojourn):
         check("--value !scaled: no debug data about 1 of 1 functions" in done.stderr, f"{done.stderr}")
 
 
+def check_callers(sojourn, caller):
+    """A rule that changes calls finds their caller, where they come to a hooked function through a library call."""
+    folder = sojourn.path("config/sojourn")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
+        json.dump({"allow": [{"programs": [os.path.realpath(caller)], "functions": ["*"], "kinds": ["set"]}]}, file)
+    policy = sojourn.path("callers.json")
+    for by, hits in (("main", 3), ("scaled", 0)):
+        rules = [{"name": "changed", "function": "apart", "argument": 1, "as": "int", "when": [{"caller": by}],
+                  "change": {"set": 50}}]
+        with open(policy, "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "modules": {"library_calls": True, "include": ["caller", "libtyped*"]}, "values": rules}, file)
+        done, database = record(sojourn, [caller], "--policy", policy)
+        found = sojourn.sql(database, "SELECT count(*) AS hits FROM rule_hits")
+        check(found == [{"hits": hits}] and (done.returncode == 0) == (hits == 0), f"called by {by}: {found}, {done}")
+
+
 def test_hooked(sojourn):
     """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers,
     by whichever of their names they are called; its functions have no values for that."""
@@ -170,6 +187,7 @@ def test_hooked(sojourn):
                            "JOIN functions AS f USING (function_id) ORDER BY position")
         of = {"name": ("libtyped.so.1!" if version else "!") + "apart", "rule": "met"}
         check(rows == [{**of, "position": 0, "value": 5}, {**of, "position": 1, "value": 4}], f"{rows}")
+    check_callers(sojourn, caller)
     print("calls into a library that is hooked have its results")
 
 

@@ -11,10 +11,11 @@ from attaching import start_attach
 from sojourn_testing import IS_LONG, PATIENCE_S, check, check_accounts, main
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
-TREE = """SELECT f.name, p.name AS parent, c.depth, c.ending FROM calls c JOIN functions f USING (function_id)
-          LEFT JOIN calls d ON d.session_id = c.session_id AND d.call_id = c.parent_id
-          LEFT JOIN functions p ON p.function_id = d.function_id
-          WHERE f.name LIKE 'Guest:%' OR f.name LIKE 'embedder_%' ORDER BY c.call_id"""
+CHOSEN = "SELECT function_id FROM functions WHERE name LIKE 'Guest:%' OR name LIKE 'embedder_%'"
+TREE = f"""SELECT f.name, p.name AS parent, c.ending FROM calls c JOIN functions f USING (function_id)
+           LEFT JOIN calls d ON d.session_id = c.session_id AND d.call_id = c.parent_id
+           LEFT JOIN functions p ON p.function_id = d.function_id
+           WHERE c.function_id IN ({CHOSEN}) ORDER BY c.call_id"""
 BACK, ANSWER, FAILS = "Guest:Back(int)", "embedder_answer", "Guest:Fails(int)"
 MAIN = "Guest:Main(string[])"
 WANTED = [("embedder_call", "main", "returned"), (BACK, "embedder_call", "returned"),

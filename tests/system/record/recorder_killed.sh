@@ -15,7 +15,7 @@ killed() {
     equal "said of a living recorder" "" "$(cat err.txt)"
     if [ "$1" -gt 0 ]; then
         "$sojourn" report run.db >live.txt
-        grep -q "; open calls are not counted yet" live.txt || fail "report of a recording: $(cat live.txt)"
+        grep -Eq "; [1-4] open since [0-9.]+ [mun]?s, not counted yet" live.txt || fail "report of a recording: $(cat live.txt)"
     fi
     app=$(pgrep -P "$recorder" -x ends)
     background="$background $app"

@@ -102,6 +102,16 @@ def check_sizes(sojourn, program, sizes, **options):
         check(size != "64m" or lost == 0, f"{size}: {said}")
 
 
+def test_flight(sojourn, program):
+    """What no dump holds is not called lost; why events found no room is said."""
+    with shared_memory(sojourn, "3m"):
+        done, summary = sojourn.record([program, str(THREADS), str(40 * CALLS)], sojourn.path("flight.db"),
+                                       ["--flight", "--when-full", "drop"])
+    said = done.stderr.decode()
+    check(done.returncode == 0 and done.stdout.endswith(b"finished\n"), f"{done.returncode} {said}")
+    check("shared memory was full" in said and "lost 0" not in said, f"{summary} {said}")
+
+
 def begin(sojourn, arguments, **options):
     running = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=sojourn.environment,
                                **options)
@@ -205,6 +215,7 @@ def test_device(sojourn, program, target):
 def test(sojourn, arguments):
     test_sizes(sojourn, arguments[0])
     test_old_kernel(sojourn, arguments[0])
+    test_flight(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_killed(sojourn, arguments[0])
     test_device(sojourn, *arguments)

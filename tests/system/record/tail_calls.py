@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import EMULATOR, PATIENCE_S, check, check_accounts, main
 
-ROUNDS = 4000
+ROUNDS = 1000
 CALLS = {"tail_start": 2 * ROUNDS, "tail_chain": ROUNDS, "tail_maybe": ROUNDS, "tail_to_loop": ROUNDS,
          "tail_loop": ROUNDS, "tail_end": 5 * ROUNDS // 2, "main": 1}
 # Who jumps to whom, and how often.

@@ -149,13 +149,6 @@ def start_attach(sojourn, pid, database, options=()):
     return process
 
 
-def start_watch(sojourn, pid, database, policy):
-    """The same, and waits until the monitors of the policy have begun, too: a change of the policy is obeyed then."""
-    process = start_attach(sojourn, pid, database, ["--policy", policy])
-    set_policy(sojourn, pid, "--policy", policy)
-    return process
-
-
 def has_agent(pid):
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8") as file:

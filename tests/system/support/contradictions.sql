@@ -1,17 +1,20 @@
 /* Rows are figures of a database that contradict each other; every database has to give none. Sums
  * of single calls may differ from sums of ticks by the rounding of each call, 1 ns. Times of calls
  * are kept in steps of the clock, times of threads are not. Sums are asked of call_groups, which
- * steps no rows; single calls are looked at one by one, of a large database the first 50,000. The
- * sums of a dump count calls, too, that began before its first block; `calls` does not list them. */
-WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, calls, self_ns
-    FROM call_groups('session,function')),
+ * steps no rows; single calls are looked at one by one, of a large database the first 50,000. Calls
+ * that began before the first block of their stream, as in a dump, are in sums and in open_before. */
+WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
+    sum(before) AS before FROM (SELECT session_id, function_id, calls, self_ns, 0 AS before
+        FROM call_groups('session,function') UNION ALL
+        SELECT s.session_id, b.function_id, 1, 0, 1 FROM sessions AS s JOIN open_before(s.session_id) AS b)
+    GROUP BY 1, 2),
 of_paths AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
     count(*) AS paths FROM call_paths GROUP BY 1, 2),
 of_edges AS MATERIALIZED (SELECT session_id, callee_function_id AS function_id, sum(calls) AS calls,
     max(total_ns) AS longest_ns FROM call_edges GROUP BY 1, 2),
 below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_ns, count(*) AS paths FROM call_paths
     WHERE parent_path_id IS NOT NULL GROUP BY 1),
-functions_of AS MATERIALIZED (SELECT f.*, s.mode NOT IN ('profile', 'flight') AND s.state <> 'recording' AND f.calls <> 0
+functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording' AND f.calls <> 0
     AND s.session_id NOT IN (SELECT session_id FROM policies WHERE mode = 'profile') AS has_calls
     FROM function_stats AS f JOIN sessions AS s USING (session_id)),
 outermost AS MATERIALIZED (SELECT stream_id, sum(duration_ns) AS total_ns FROM call_groups('stream') AS g
@@ -58,7 +61,7 @@ SELECT 'calls of a function differ from its single calls', function_id, f.calls,
 LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND c.calls IS NOT f.calls
 UNION ALL
 SELECT 'own time of a function differs from its single calls', function_id, f.self_ns, c.self_ns FROM functions_of AS f
-JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND abs(f.self_ns - c.self_ns) > f.calls
+JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND (abs(f.self_ns - c.self_ns) > f.calls AND c.before = 0 OR f.self_ns < c.self_ns - f.calls)
 UNION ALL
 SELECT 'single calls are of no function', function_id, c.calls, f.calls FROM of_calls AS c
 JOIN sessions AS s USING (session_id) LEFT JOIN functions_of AS f USING (session_id, function_id)
@@ -75,3 +78,13 @@ AND NOT EXISTS (SELECT 1 FROM streams AS x WHERE x.session_id = f.session_id AND
 UNION ALL
 SELECT 'calls or blocks were sent and are not stored', session_id, missing_calls, missing_blocks FROM sessions
 WHERE missing_calls <> 0 OR missing_blocks <> 0
+UNION ALL
+SELECT 'calls of the agent are recorded', function_id, f.calls, 0 FROM function_stats AS f JOIN functions USING (function_id)
+JOIN modules AS m USING (module_id) WHERE m.path LIKE '%/libsojourn-%' AND f.calls > 0
+UNION ALL
+SELECT 'a frame of the agent counts as the program''s', report_id, depth, is_own FROM zombie_frames
+WHERE module LIKE '%/libsojourn-%' AND (is_own OR depth = 0)
+UNION ALL
+SELECT 'a finding names a function of the agent', zombie_id, NULL, NULL FROM zombies AS z JOIN (SELECT function FROM zombie_frames
+    WHERE function <> '' GROUP BY 1 HAVING min(module LIKE '%/libsojourn-%')) AS a
+ON a.function IN (z.used_in, z.freed_in, z.allocated_in)

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import Target, check_left, code_bytes, set_policy, start_watch
+from attaching import Target, check_left, code_bytes, set_policy, start_attach
 from heap_attached import Heap, Recorded, leave
 from sojourn_testing import IS_LONG, check, main
 
@@ -125,7 +125,7 @@ def test_attached(sojourn, program):
     for turn in range(2):
         database = sojourn.path(f"attached-{turn}.db")
         policy = write_policy(sojourn, "all")
-        recorder = start_watch(sojourn, target.pid, database, policy)
+        recorder = start_attach(sojourn, target.pid, database, ["--policy", policy])
         target.obey(0, *sorted(KEPT))
         leave(recorder, target.pid)
         found = set(found_in(sojourn, database))
@@ -181,7 +181,7 @@ def test_classes_attached(sojourn, folder):
     target = Target([os.path.join(folder, "guarded"), "-"]).ready()
     for turn in range(2):
         database = sojourn.path(f"classes-attached-{turn}.db")
-        recorder = start_watch(sojourn, target.pid, database, policy)
+        recorder = start_attach(sojourn, target.pid, database, ["--policy", policy])
         target.process.stdin.write("\n")
         target.process.stdin.flush()
         said = [target.process.stdout.readline().strip() for _ in range(3)]

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attaching import Target, check_left, code_bytes, set_policy, start_watch
+from attaching import Target, check_left, code_bytes, set_policy, start_attach
 from objc_messages import MESSAGES, REST, account_of, found_in, write_policy
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
@@ -45,7 +45,7 @@ def test_comes_and_goes(sojourn, program):
     for turn in range(2):
         database = sojourn.path(f"attached-{turn}.db")
         policy = write_policy(sojourn, "attached")
-        recorder = start_watch(sojourn, target.pid, database, policy)
+        recorder = start_attach(sojourn, target.pid, database, ["--policy", policy])
         for first in range(0, len(NUMBERS), 12):
             target.obey(0, *NUMBERS[first:first + 12])
             done = min(first + 12, len(NUMBERS))
@@ -67,7 +67,7 @@ def test_classes_of_every_stage(sojourn, program):
     target.obey(0)
     for stages in ((1, 2), (3,)):
         policy = write_policy(sojourn, "stages")
-        recorder = start_watch(sojourn, target.pid, sojourn.path(f"stages-{stages[0]}.db"), policy)
+        recorder = start_attach(sojourn, target.pid, sojourn.path(f"stages-{stages[0]}.db"), ["--policy", policy])
         target.obey(stages[0])
         leave(recorder, target.pid)
         target.obey(*stages[1:])

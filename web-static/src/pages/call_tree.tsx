@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Overview, PathNode } from "../api";
 import { compact, count, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
-import { Bar, Problem, Time } from "../widgets/small";
+import { Bar, OpenTag, Problem, Time } from "../widgets/small";
 import { type TreeColumn, TreeGrid } from "../widgets/tree_grid";
 import { isPart, selection } from "../selection";
 import { selectedTree } from "./selected_tree";
@@ -19,6 +19,7 @@ function NodeName({ node }: { node: PathNode }) {
                     recursive
                 </span>
             ) : null}
+            {node.calls > 0 && node.open_calls > 0 ? <OpenTag calls={node.calls > 1 ? node.open_calls : 0} /> : null}
             {node.calls === 0 ? (
                 <span class="tag" title="no call has ended yet: time of its callees is shown">
                     open

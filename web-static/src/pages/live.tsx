@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview, SqlAnswer } from "../api";
 import { isUntimed, selfEstimateSql } from "../estimates";
-import { compact, count, dateTime, duration, percent } from "../format";
+import { compact, count, counted, dateTime, duration, percent } from "../format";
 import { addressOf } from "../selection";
 import { lazy } from "../widgets/lazy";
 import { Panel, RowTable, SqlPanel } from "../widgets/panel";
@@ -245,6 +245,15 @@ function LatestValues({ session, changes }: { session: Overview; changes: number
     );
 }
 
+// What sums do not count yet.
+function runningNote({ state, counts }: Overview): string {
+    if (state !== "recording") {
+        return "";
+    }
+    const open = counts.running_calls > 0 ? `${counted(counts.running_calls, "call")} open now, the first since ${duration(counts.running_since_ns)}. ` : "";
+    return `${open}Calls that are still open count when they end, or when recording does.`;
+}
+
 export function LiveView({ session, changes }: { session: Overview; changes: number }) {
     const samples = useSamples(session);
     const values = { session: session.id };
@@ -288,7 +297,7 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
                     values={values}
                     answer={hot}
                     none="No call has ended yet."
-                    note={isRecording ? "Calls that are still open count when they end, or when recording does." : ""}
+                    note={runningNote(session)}
                     columns={[
                         {
                             title: "Function",

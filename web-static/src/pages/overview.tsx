@@ -129,7 +129,7 @@ interface LastRow {
 
 // How a session that did not end well ended: what was open, and the last calls.
 function Crash({ session, changes }: { session: Overview; changes: number }) {
-    const isBad = ["crashed", "killed", "lost", "interrupted"].includes(session.state);
+    const isBad = ["crashed", "killed", "lost", "lost contact", "interrupted"].includes(session.state);
     const chosen = selection.value;
     const values = valuesOf(session.id, chosen);
     const [openNow, lastNow] = [openSql(chosen), lastSql(chosen)];

@@ -14,6 +14,7 @@ interface TreeRow {
     module: string;
     depth: number;
     calls: number;
+    open_calls: number;
     total_ns: number;
     self_ns: number;
     is_estimate: number;
@@ -23,7 +24,7 @@ interface TreeRow {
 // selectedTreeSql asks for the paths, callers before callees; its values are valuesOf().
 export function selectedTreeSql(chosen: Selection): string {
     return `${isPart(chosen) ? pickedSql(chosen) : ""}
-SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls,
+SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls, t.open_calls,
        t.total_ns, t.self_ns, ${estimatesSql("t.function_id")}
 FROM call_tree(${treeArguments(chosen)}) t LEFT JOIN functions f USING (function_id)
 LEFT JOIN modules m USING (module_id)`;
@@ -50,6 +51,7 @@ function nodesOf(rows: readonly TreeRow[]): PathNode[] {
             depth: row.depth,
             is_recursive: callers.has(row.function_id),
             calls: row.calls,
+            open_calls: row.open_calls,
             total_ns: row.total_ns,
             self_ns: row.self_ns,
             known_ns: row.total_ns,

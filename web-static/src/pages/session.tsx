@@ -82,12 +82,22 @@ function explain(loss: LossRow): string {
     return `${reasons[loss.reason] ?? loss.reason} (${countsOf(loss)})`;
 }
 
+// Blocks that were sent and are not stored, where no gap tells of them: no call begins or ends in them.
+function silentBlocks(session: Overview): number {
+    const isTold = session.loss.items.some((loss) => loss.reason === "not_stored");
+    return isTold ? 0 : session.missing_blocks;
+}
+
 // What is missing, in words; empty when no loss is known.
 function lossOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
+    const silent = silentBlocks(session);
     const missing = notArrived(session);
     return [
         ...session.loss.items.filter((loss) => loss.calls > 0 || loss.events > 0).map(explain),
+        ...(silent > 0
+            ? [`${counted(silent, "block")} ${silent === 1 ? "was" : "were"} sent and ${silent === 1 ? "is" : "are"} not stored`]
+            : []),
         ...(blocks > 0 ? [`${counted(blocks, "block")} cannot be read`] : []),
         ...(missing > 0
             ? [`${counted(missing, "call")} ${missing === 1 ? "was" : "were"} sent and did not arrive`]
@@ -110,6 +120,9 @@ function FlightNote({ session }: { session: Overview }) {
         return (
             <p class="banner" role="note">
                 A flight dump: what was kept of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
+                {session.counts.before_calls > 0
+                    ? ` Sums count ${counted(session.counts.before_calls, "call")} that began before it, single calls do not.`
+                    : ""}
             </p>
         );
     }
@@ -149,6 +162,23 @@ function LossBanner({ session }: { session: Overview }) {
     );
 }
 
+// Calls that had no end: sums count them once recording has ended, and not before.
+function OpenTile({ counts }: { counts: Overview["counts"] }) {
+    if (counts.running_calls > 0) {
+        const since = `${counted(counts.running_calls, "call")} open, the first since ${duration(counts.running_since_ns)}: not counted yet`;
+        return (
+            <Tile label="Open now" hint={since}>
+                {count(counts.running_calls)} since {duration(counts.running_since_ns)}
+            </Tile>
+        );
+    }
+    return counts.open_calls > 0 ? (
+        <Tile label="Open at the end" hint="counted up to the end of recording">
+            {count(counts.open_calls)}
+        </Tile>
+    ) : null;
+}
+
 function SessionHeader({ session }: { session: Overview }) {
     const device = [session.device_name, session.device_model, session.device_os]
         .filter((part) => part !== "")
@@ -174,6 +204,7 @@ function SessionHeader({ session }: { session: Overview }) {
                 <Tile label="Calls" hint={`${count(session.stored_calls)} calls`}>
                     {compact(session.stored_calls)}
                 </Tile>
+                <OpenTile counts={session.counts} />
                 <Tile label="Functions">{count(session.counts.functions)}</Tile>
                 <Tile label="Call paths">{compact(session.counts.call_paths)}</Tile>
                 <Tile label="Threads">{count(session.counts.threads)}</Tile>

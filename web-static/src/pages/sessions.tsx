@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Session, SessionPage } from "../api";
-import { ago, compact, count, dateTime, duration } from "../format";
+import { ago, compact, count, counted, dateTime, duration } from "../format";
 import { route, setParameters } from "../router";
 import {
     changesMade,
@@ -23,6 +23,10 @@ function Lost({ session }: { session: Session }) {
     return session.lost_calls > 0 ? (
         <span class="warn-text" title={`${count(session.lost_calls)} calls were lost`}>
             ▲ {compact(session.lost_calls)}
+        </span>
+    ) : session.missing_blocks > 0 ? (
+        <span class="warn-text" title="sent by the device and not stored">
+            ▲ {counted(session.missing_blocks, "block")}
         </span>
     ) : (
         <span class="dim">none</span>

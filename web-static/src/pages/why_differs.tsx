@@ -24,7 +24,8 @@ SELECT coalesce(a.cpu_ns, (SELECT CAST(sum(1.0 * cpu_ns * shared_ns / step_ns) A
        (SELECT CAST(sum(1.0 * ready_ns * shared_ns / step_ns) AS INTEGER) FROM steps) AS ready_ns,
        (SELECT CAST(max(0, sum(1.0 * waiting_ns * shared_ns / step_ns) - coalesce((SELECT ns FROM recorder), 0)) AS INTEGER)
         FROM steps) AS blocked_ns,
-       coalesce((SELECT ns FROM recorder), 0) AS recorder_ns, a.duration_ns - a.self_ns AS below_ns, a.self_ns
+       coalesce((SELECT ns FROM recorder), 0) AS recorder_ns, a.duration_ns - a.self_ns AS below_ns, a.self_ns,
+       a.duration_ns
 FROM asked a`;
 
 const VALUES_SQL = `SELECT a.position, a.value AS this, b.value AS typical
@@ -40,6 +41,7 @@ interface States {
     recorder_ns: number;
     below_ns: number | null;
     self_ns: number | null;
+    duration_ns: number | null;
 }
 
 interface Value {
@@ -54,11 +56,12 @@ interface Part {
     typical: number | null;
     isEstimate: boolean;
     ofThread: boolean; // one of the states that a thread is in
+    most: number | null; // what the typical call can have spent on it
 }
 
 function partsOf(slow: States, typical: States): Part[] {
     const part = (name: string, column: keyof States, isEstimate: boolean, ofThread: boolean): Part => ({
-        name, slow: slow[column], typical: typical[column], isEstimate, ofThread,
+        name, slow: slow[column], typical: typical[column], isEstimate, ofThread, most: typical.duration_ns,
     });
     return [
         part("CPU", "cpu_ns", Boolean(slow.is_cpu_estimate || typical.is_cpu_estimate), true),
@@ -70,8 +73,12 @@ function partsOf(slow: States, typical: States): Part[] {
     ];
 }
 
-function differenceOf({ slow, typical }: Part): number | null {
-    return slow === null || typical === null ? null : slow - typical;
+// At least: where it is not known what the thread of the typical call did, it spent no more than that call took.
+function differenceOf({ slow, typical, ofThread, most }: Part): number | null {
+    if (slow === null || typical !== null) {
+        return slow === null ? null : slow - typical!;
+    }
+    return ofThread && most !== null && slow > most ? slow - most : null;
 }
 
 function signed(ns: number, isEstimate: boolean): string {

@@ -9,6 +9,7 @@ const stateMarks: Record<string, string> = {
     crashed: "✕",
     killed: "✕",
     lost: "?",
+    "lost contact": "?",
 };
 
 export function StatePill({ state }: { state: string }) {

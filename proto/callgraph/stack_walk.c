@@ -1,4 +1,4 @@
-#include "collector-server/store/stack_walk.h"
+#include "proto/callgraph/stack_walk.h"
 
 #include "proto/base/array.h"
 #include "proto/callgraph/block_check.h"

@@ -1,6 +1,7 @@
-/* The calls that are open at the end of a stored block. One thread at a time. */
-#ifndef SJ_COLLECTOR_SERVER_STORE_STACK_WALK_H
-#define SJ_COLLECTOR_SERVER_STORE_STACK_WALK_H
+/* The calls that are open at the end of a block, and those that it ends as open. One thread at a
+ * time. */
+#ifndef SJ_PROTO_CALLGRAPH_STACK_WALK_H
+#define SJ_PROTO_CALLGRAPH_STACK_WALK_H
 
 #include "proto/block/block.h"
 #include "proto/block/call_trust.h"

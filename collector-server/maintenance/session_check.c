@@ -1,0 +1,181 @@
+#include "collector-server/maintenance/session_check.h"
+
+#include "collector-server/store/database.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Rows of a query mean that the session, ?1, cannot be so. */
+typedef struct session_rule {
+    const char *what;
+    const char *sql;
+} session_rule;
+
+/* Modules of the session, as they came. */
+#define ITS_MODULES                                                                                \
+    "source.session_modules AS s LEFT JOIN source.modules AS m ON m.module_id = s.module_id"       \
+    " WHERE s.session_id = ?1"
+
+/* True for a function id `f` that is in one of its modules. */
+#define IS_ITS_FUNCTION(f)                                                                         \
+    "EXISTS (SELECT 1 FROM source.session_modules AS s JOIN source.modules AS m USING (module_id)" \
+    " WHERE s.session_id = ?1 AND " f " BETWEEN m.first_function_id AND m.first_function_id +"     \
+    " m.function_count - 1)"
+
+#define HAS_SUMS                                                                                   \
+    "EXISTS (SELECT 1 FROM source.sessions WHERE session_id = ?1 AND"                              \
+    " aggregates_valid_before_block IS NULL)"
+
+/* A span of ids that is moved as a whole must not use them up. */
+#define SPAN(column, rows, most)                                                                   \
+    "SELECT 1 FROM (SELECT min(" column ") < 0 OR max(" column ") / 2 - min(" column               \
+    ") / 2 > " most " AS is_bad FROM " rows ") WHERE is_bad"
+
+static const session_rule rules[] = {
+    {"a module has another number of functions than it says",
+     "SELECT 1 FROM " ITS_MODULES " AND (m.module_id IS NULL OR m.function_count NOT BETWEEN 0 AND"
+     " 4294967295 OR m.first_function_id NOT BETWEEN 1 AND 1 << 60 OR m.function_count <>"
+     " s.function_count OR m.function_count <> (SELECT count(*) FROM source.functions AS f WHERE"
+     " f.module_id = m.module_id AND f.function_id BETWEEN m.first_function_id AND"
+     " m.first_function_id + m.function_count - 1))"},
+    {"a function is outside of its module",
+     "SELECT 1 FROM " ITS_MODULES " AND EXISTS (SELECT 1 FROM source.functions AS f WHERE"
+     " f.module_id = m.module_id AND f.function_id NOT BETWEEN m.first_function_id AND"
+     " m.first_function_id + m.function_count - 1)"},
+    {"the functions of its modules share numbers",
+     "SELECT 1 FROM (SELECT first_function, function_count, lead(first_function) OVER (ORDER BY"
+     " first_function, number) AS next FROM source.session_modules WHERE session_id = ?1) WHERE"
+     " first_function < 1 OR first_function + function_count > 4294967295 OR first_function +"
+     " function_count > next"},
+    {"its clock or its times make no sense",
+     "SELECT 1 FROM source.sessions WHERE session_id = ?1 AND (tick_ns_numerator NOT BETWEEN 1 AND"
+     " 1 << 62 OR tick_ns_denominator NOT BETWEEN 1 AND 1 << 62 OR clock_step < 0 OR length(uuid)"
+     " <> 16)"},
+    {"its threads or blocks use up their numbers",
+     SPAN("thread_id", "source.threads WHERE session_id = ?1", "(1 << 40)") " UNION ALL " SPAN(
+         "block_id", "source.streams JOIN source.blocks USING (stream_id) WHERE session_id = ?1",
+         "(1 << 40)")},
+    {"a stream belongs to a thread of another session",
+     "SELECT 1 FROM source.streams AS s WHERE session_id = ?1 AND (number NOT BETWEEN 1 AND"
+     " 4294967295 OR thread_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM source.threads AS t WHERE"
+     " t.thread_id = s.thread_id AND t.session_id = ?1))"},
+    {"a block's numbers are out of range",
+     "SELECT 1 FROM source.streams JOIN source.blocks USING (stream_id) WHERE session_id = ?1 AND"
+     " (first_ticks < 0 OR last_ticks < 0 OR first_event NOT BETWEEN 0 AND 1 << 62 OR event_count"
+     " NOT BETWEEN 0 AND 4294967295 OR first_call < 0 OR call_count < 0 OR first_call + call_count"
+     " > 1 << 38 OR lost_calls NOT BETWEEN 0 AND 1 << 38 OR lost_events NOT BETWEEN 0 AND 1 << "
+     "62)"},
+    {"a call path is not its own or goes round in a circle",
+     "SELECT 1 FROM source.call_paths WHERE session_id = ?1 AND (path_id >> 32 <> ?1 OR"
+     " parent_path_id >= path_id OR parent_path_id >> 32 <> ?1 OR NOT " IS_ITS_FUNCTION(
+         "call_paths.function_id") ")"},
+    {"its sums are of functions that it does not have",
+     "SELECT 1 FROM source.function_stats WHERE session_id = ?1 AND NOT " IS_ITS_FUNCTION(
+         "function_stats.function_id") " UNION ALL SELECT 1 FROM source.call_edges WHERE session_id"
+                                       " = ?1 AND NOT (" IS_ITS_FUNCTION(
+                                           "call_edges.callee_function_id") " AND "
+                                                                            "(caller_function_id ="
+                                                                            " 0 "
+                                                                            "OR " IS_ITS_FUNCTION(
+                                                                                "call_edges.caller_"
+                                                                                "function_id") ")"
+                                                                                               ")"},
+    {"its sums by call path, function and caller differ (\"sojourn verify --rebuild\" there makes "
+     "them anew)",
+     "SELECT 1 WHERE " HAS_SUMS " AND ((SELECT total(calls) FROM source.call_paths WHERE session_id"
+     " = ?1) <> (SELECT total(calls) FROM source.function_stats WHERE session_id = ?1) OR (SELECT"
+     " total(calls) FROM source.call_edges WHERE session_id = ?1) <> (SELECT total(calls) FROM"
+     " source.function_stats WHERE session_id = ?1))"},
+};
+
+/* Tables whose numbers are added up. */
+static const char *const measured[] = {
+    "sessions", "threads",        "streams", "call_paths", "call_edges",     "slow_calls",
+    "timeline", "function_stats", "gaps",    "profiles",   "filtered_calls", "call_costs"};
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(sqlite3_errcode(database)),
+                   "cannot check the session: %s", sqlite3_errmsg(database));
+}
+
+/* Runs a query about session ?1; a row, or a number that SQLite cannot compute with, is SJ_EINVAL.
+ */
+static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, const char *what,
+                     sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    const int result = sqlite3_step(row);
+    sj_status status = SJ_OK;
+    if (result == SQLITE_ROW || result == SQLITE_ERROR) {
+        status = sj_fail(error, SJ_EINVAL, "session %lld contradicts itself: %s",
+                         (long long)session_id, what);
+    } else if (result != SQLITE_DONE) {
+        status = fail_sql(database, error);
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+/* Adds to `sql` what is wrong with one column: a number beyond 62 bits, or a sum of calls, events
+ * or own times that is; those are never negative. */
+static void add_column(sqlite3_str *sql, const char *column, bool is_sum)
+{
+    sqlite3_str_appendf(sql, " OR max(\"%w\") > 1 << 62 OR min(\"%w\") < -(1 << 62)", column,
+                        column);
+    if (is_sum) {
+        sqlite3_str_appendf(sql, " OR min(\"%w\") < 0 OR total(\"%w\") > 1 << 62", column, column);
+    }
+}
+
+static sj_status check_numbers(sqlite3 *database, int64_t session_id, const char *table,
+                               sj_error *error)
+{
+    sqlite3_stmt *columns = NULL;
+    if (sqlite3_prepare_v2(
+            database,
+            "SELECT name, name IN ('calls', 'events', 'self_ns') FROM"
+            " pragma_table_info(?1) WHERE type = 'INTEGER' AND name NOT LIKE '%\\_id'"
+            " ESCAPE '\\' AND name <> 'flags' ORDER BY cid",
+            -1, &columns, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
+    sqlite3_str *sql = sqlite3_str_new(database);
+    sqlite3_str_appendall(sql, "SELECT 1 FROM (SELECT 0");
+    while (sqlite3_step(columns) == SQLITE_ROW) {
+        add_column(sql, (const char *)sqlite3_column_text(columns, 0),
+                   sqlite3_column_int(columns, 1) != 0);
+    }
+    sqlite3_finalize(columns);
+    sqlite3_str_appendf(sql, " AS is_bad FROM source.\"%w\" WHERE %s) WHERE is_bad", table,
+                        strcmp(table, "timeline") == 0
+                            ? "stream_id IN (SELECT stream_id FROM source.streams WHERE session_id"
+                              " = ?1)"
+                            : "session_id = ?1");
+    char *text = sqlite3_str_finish(sql);
+    if (text == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory to check a session");
+    }
+    char *what = sqlite3_mprintf("numbers of its %s are out of range", table);
+    const sj_status status =
+        ask(database, text, session_id, what != NULL ? what : "out of range", error);
+    sqlite3_free(what);
+    sqlite3_free(text);
+    return status;
+}
+
+sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); ++i) {
+        SJ_TRY(check_numbers(database, session_id, measured[i], error));
+    }
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
+        SJ_TRY(ask(database, rules[i].sql, session_id, rules[i].what, error));
+    }
+    return SJ_OK;
+}

@@ -1,0 +1,279 @@
+/* open_now(session_id): the calls that are open at the end of what is stored of each stream. Of a
+ * stream that has ended they are those of open_calls, which sums and `calls` count; of one that is
+ * being recorded they have no end yet, and sums do not count them (is_counted 0).
+ *
+ * open_before(session_id): the calls that were open before the first block of each stream, as in
+ * flight dumps. Sums count them when they end; `calls` has no rows of them.
+ *
+ * Design notes. A block knows the calls that are open before it, so that both tables read one block
+ * of a stream: its first one, or its last one of those that are being recorded. */
+#include "collector-server/query/block_scan.h"
+#include "collector-server/query/scan_session.h"
+#include "collector-server/query/table_function.h"
+#include "proto/base/array.h"
+#include "proto/callgraph/stack_walk.h"
+
+#include <stdlib.h>
+
+enum { COLUMN_STREAM_ID, COLUMN_CALL_ID, COLUMN_FUNCTION_ID, COLUMN_DEPTH, COLUMN_START_NS };
+enum { COLUMN_IS_COUNTED = COLUMN_START_NS + 1, COLUMN_SESSION_ID };
+
+enum { CALL_INDEX_BITS = 38 };
+
+typedef struct open_row {
+    int64_t columns[COLUMN_SESSION_ID];
+} open_row;
+
+typedef struct open_now_cursor {
+    sqlite3_vtab_cursor base;
+    sqlite3_stmt *ended;
+    sqlite3_stmt *blocks; /* those to be read */
+    sj_block_scan scan;
+    open_row *rows;
+    size_t count, capacity, at;
+    int64_t session_id;
+} open_now_cursor;
+
+static bool is_before(const open_now_cursor *cursor)
+{
+    return sj_table_of(&cursor->base)->kind->variant;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    open_now_cursor *cursor = (open_now_cursor *)base;
+    sqlite3_finalize(cursor->ended);
+    sqlite3_finalize(cursor->blocks);
+    sj_block_scan_close(&cursor->scan);
+    free(cursor->rows);
+    sqlite3_free(cursor);
+    return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    static const char ended_sql[] =
+        "SELECT o.stream_id, o.stream_id << 38 | o.call_index, o.function_id, o.depth, o.start_ns, "
+        "1 FROM streams AS s JOIN open_calls AS o USING (stream_id) WHERE s.session_id = ?1 ORDER "
+        "BY o.stream_id, o.call_index";
+    static const char last_sql[] =
+        "SELECT b.stream_id, b.block_id, b.storage, b.data FROM sessions AS e JOIN streams AS s "
+        "USING (session_id) JOIN blocks AS b ON b.block_id = (SELECT l.block_id FROM blocks AS l "
+        "WHERE l.stream_id = s.stream_id AND l.kind = 1 AND l.quarantined IS NULL ORDER BY "
+        "l.first_event DESC, l.block_id DESC LIMIT 1) WHERE e.session_id = ?1 AND e.state = "
+        "'recording' AND s.ended = 0 ORDER BY s.stream_id";
+    static const char first_sql[] =
+        "SELECT b.stream_id, b.block_id, b.storage, b.data FROM streams AS s JOIN blocks AS b ON "
+        "b.block_id = (SELECT f.block_id FROM blocks AS f WHERE f.stream_id = s.stream_id AND "
+        "f.kind = 1 AND f.quarantined IS NULL ORDER BY f.first_event, f.block_id LIMIT 1) WHERE "
+        "s.session_id = ?1 AND b.open_depth > 0 ORDER BY s.stream_id";
+    open_now_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
+    if (cursor == NULL) {
+        return SQLITE_NOMEM;
+    }
+    sj_query_state *state = ((sj_table *)base)->state;
+    int result = sj_block_scan_open(&cursor->scan, state);
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(state->database, ended_sql, -1, &cursor->ended, NULL);
+    }
+    if (result == SQLITE_OK) {
+        result = sqlite3_prepare_v2(state->database,
+                                    ((sj_table *)base)->kind->variant ? first_sql : last_sql, -1,
+                                    &cursor->blocks, NULL);
+    }
+    if (result != SQLITE_OK) {
+        close_cursor(&cursor->base);
+        return result;
+    }
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+/* Takes the room of one more row, zeroed. NULL: no memory. */
+static open_row *add_row(open_now_cursor *cursor)
+{
+    if (sj_array_reserve(&cursor->rows, &cursor->capacity, cursor->count, 1,
+                         sizeof(*cursor->rows)) != SJ_OK) {
+        return NULL;
+    }
+    open_row *row = &cursor->rows[cursor->count++];
+    *row = (open_row){0};
+    return row;
+}
+
+static int load_ended(open_now_cursor *cursor)
+{
+    int result;
+    sqlite3_bind_int64(cursor->ended, 1, cursor->session_id);
+    while ((result = sqlite3_step(cursor->ended)) == SQLITE_ROW) {
+        open_row *row = add_row(cursor);
+        if (row == NULL) {
+            result = SQLITE_NOMEM;
+            break;
+        }
+        for (int i = 0; i < COLUMN_SESSION_ID; i++) {
+            row->columns[i] = sqlite3_column_int64(cursor->ended, i);
+        }
+    }
+    sqlite3_reset(cursor->ended);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+/* Adds a row of each frame, the outermost first. */
+static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, size_t count)
+{
+    const sj_block_scan *scan = &cursor->scan;
+    for (size_t i = 0; i < count; i++) {
+        open_row *row = add_row(cursor);
+        if (row == NULL) {
+            return SQLITE_NOMEM;
+        }
+        row->columns[COLUMN_STREAM_ID] = scan->stream_id;
+        row->columns[COLUMN_CALL_ID] =
+            scan->stream_id << CALL_INDEX_BITS | (int64_t)frames[i].call_index;
+        row->columns[COLUMN_FUNCTION_ID] = sj_scan_function_id(&scan->session, frames[i].function);
+        row->columns[COLUMN_DEPTH] = (int64_t)i;
+        row->columns[COLUMN_START_NS] = sj_scan_ns(&scan->session, frames[i].start_ticks);
+    }
+    return SQLITE_OK;
+}
+
+/* Adds the calls that were open before the block, or those that it leaves open. */
+static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
+{
+    sj_stack_walk walk = {0};
+    const sj_block *block = &cursor->scan.block;
+    sj_status status = sj_stack_walk_begin(&walk, block, deep);
+    if (status == SJ_OK && !is_before(cursor)) {
+        status = sj_stack_walk_run(&walk, block);
+    }
+    const int result = status == SJ_OK ? add_frames(cursor, walk.frames, walk.count) : SQLITE_NOMEM;
+    sj_stack_walk_deinit(&walk);
+    return result;
+}
+
+static int load_block(open_now_cursor *cursor)
+{
+    sj_block_scan *scan = &cursor->scan;
+    const uint32_t deep_count = scan->block.header.stack_frames;
+    sj_stack_frame *deep = calloc((size_t)deep_count + 1, sizeof(*deep));
+    int result = deep != NULL ? SQLITE_OK : SQLITE_NOMEM;
+    for (uint32_t i = 0; i < deep_count && result == SQLITE_OK; i++) {
+        result = sj_block_scan_frame(scan, i, &deep[i]);
+    }
+    if (result == SQLITE_OK) {
+        result = add_open(cursor, deep);
+    } else if (result == SQLITE_NOTFOUND) {
+        sj_block_scan_warn(scan, "a block with the calls that were open before it is missing");
+        result = SQLITE_OK;
+    }
+    free(deep);
+    return result;
+}
+
+/* Decodes the block at which `blocks` is, and adds its open calls. */
+static int read_block(open_now_cursor *cursor)
+{
+    sj_block_scan *scan = &cursor->scan;
+    sj_slice bytes;
+    sj_error error = {0};
+    scan->stream_id = sqlite3_column_int64(cursor->blocks, 0);
+    scan->block_id = sqlite3_column_int64(cursor->blocks, 1);
+    sj_status status =
+        sj_block_files_get_columns(scan->files, cursor->blocks, 2, 3, &bytes, &error);
+    if (status == SJ_OK) {
+        status = sj_block_decode(scan->decoder, bytes, SJ_WANT_ALL, &scan->block);
+    }
+    if (status != SJ_OK) {
+        sj_block_scan_warn(scan, "it cannot be read");
+        return SQLITE_OK;
+    }
+    return load_block(cursor);
+}
+
+static int load_blocks(open_now_cursor *cursor)
+{
+    sj_block_scan *scan = &cursor->scan;
+    scan->filter = sj_scan_everything;
+    int result = sj_scan_session_enter(scan, cursor->session_id);
+    if (result != SQLITE_OK) {
+        return result == SQLITE_NOTFOUND ? SQLITE_OK : result;
+    }
+    sqlite3_bind_int64(cursor->blocks, 1, cursor->session_id);
+    while ((result = sqlite3_step(cursor->blocks)) == SQLITE_ROW) {
+        result = read_block(cursor);
+        if (result != SQLITE_OK) {
+            break;
+        }
+    }
+    sqlite3_reset(cursor->blocks);
+    return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, int argc,
+                       sqlite3_value **argv)
+{
+    (void)given;
+    (void)plan;
+    (void)argc;
+    open_now_cursor *cursor = (open_now_cursor *)base;
+    cursor->count = cursor->at = 0;
+    cursor->session_id = sqlite3_value_int64(argv[0]);
+    const int result = is_before(cursor) ? SQLITE_OK : load_ended(cursor);
+    return result == SQLITE_OK ? load_blocks(cursor) : result;
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    ++((open_now_cursor *)base)->at;
+    return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+    const open_now_cursor *cursor = (const open_now_cursor *)base;
+    return cursor->at >= cursor->count;
+}
+
+static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    const open_now_cursor *cursor = (const open_now_cursor *)base;
+    sqlite3_result_int64(context, column == COLUMN_SESSION_ID
+                                      ? cursor->session_id
+                                      : cursor->rows[cursor->at].columns[column]);
+    return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
+{
+    const open_now_cursor *cursor = (const open_now_cursor *)base;
+    *rowid = cursor->rows[cursor->at].columns[COLUMN_CALL_ID];
+    return SQLITE_OK;
+}
+
+static const sqlite3_module open_now_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+
+#define OPEN_COLUMNS                                                                               \
+    "stream_id INTEGER, call_id INTEGER, function_id INTEGER, depth INTEGER, start_ns INTEGER, "   \
+    "is_counted INTEGER, session_id HIDDEN)"
+
+int sj_register_open_now(sj_query_state *state)
+{
+    static const sj_table_kind now = {.name = "open_now",
+                                      .declaration = "CREATE TABLE open_now(" OPEN_COLUMNS,
+                                      .first_argument = COLUMN_SESSION_ID,
+                                      .argument_count = 1,
+                                      .required_count = 1,
+                                      .rows = 50,
+                                      .cost = 1000};
+    static const sj_table_kind before = {.name = "open_before",
+                                         .declaration = "CREATE TABLE open_before(" OPEN_COLUMNS,
+                                         .variant = true,
+                                         .first_argument = COLUMN_SESSION_ID,
+                                         .argument_count = 1,
+                                         .required_count = 1,
+                                         .rows = 50,
+                                         .cost = 1000};
+    const int result = sj_table_register(state, &now, &open_now_methods);
+    return result == SQLITE_OK ? sj_table_register(state, &before, &open_now_methods) : result;
+}

@@ -1,0 +1,67 @@
+/* When a session was heard of last, and sessions that are silent for long: their end was lost.
+ *
+ * Design notes. The time of receipt is noted every RECEIPT_STEP_S of a session at most. A session
+ * in silence ends as "lost contact"; holes in its event numbers are counted then (missing_calls.c).
+ * Its streams are not ended, as its device may only have been away: with the next frame that comes,
+ * the session is recorded again. */
+#include "collector-server/store/store_internal.h"
+
+#include <string.h>
+
+enum { RECEIPT_STEP_S = 10, LOOK_S = 60, MOST_A_LOOK = 64, NS_A_MS = 1000000 };
+
+sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const uint64_t now = sj_store_now_ns();
+    if (state->receipt_noted_ns != 0 &&
+        now - state->receipt_noted_ns < RECEIPT_STEP_S * UINT64_C(1000000000)) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_RECEIPT, error, "ii", state->session_id,
+                      sj_store_realtime_ns()));
+    state->receipt_noted_ns = now;
+    return SJ_OK;
+}
+
+static sj_status end_next(sj_store *store, int64_t before_ns, sj_error *error)
+{
+    sj_session_id id = {0};
+    sj_session_state *state = NULL;
+    sj_statements *sql = &store->sql;
+    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_SILENT_NEXT, error, "i", before_ns));
+    SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_SILENT_NEXT, error));
+    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_SILENT_NEXT);
+    if (sqlite3_column_bytes(row, 0) == (int)sizeof(id.bytes)) {
+        memcpy(id.bytes, sqlite3_column_blob(row, 0), sizeof(id.bytes));
+    }
+    const int64_t session_id = sqlite3_column_int64(row, 1);
+    sj_sql_reset(sql, SJ_SQL_SESSION_SILENT_NEXT);
+    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_LOSE_CONTACT, error, "i", session_id));
+    sj_error ignored; /* one that cannot be loaded has ended all the same */
+    const sj_status status = sj_store_session(store, id.bytes, sizeof(id.bytes), &state, &ignored);
+    if (status == SJ_OK) {
+        state->dirty = state->write_now = true;
+        state->receipt_noted_ns = 0; /* the next frame is news */
+    }
+    return status == SJ_OK || sj_store_is_own_fault(status) ? SJ_OK : status;
+}
+
+sj_status sj_store_end_silent(sj_store *store, sj_error *error)
+{
+    const uint64_t now = sj_store_now_ns();
+    if (store->lost_after_ms == 0 || store->in_batch || now < store->next_silence_look_ns) {
+        return SJ_OK;
+    }
+    store->next_silence_look_ns = now + LOOK_S * UINT64_C(1000000000);
+    const int64_t before_ns = sj_store_realtime_ns() - (int64_t)store->lost_after_ms * NS_A_MS;
+    SJ_TRY(sj_store_begin(store, error));
+    sj_status status = SJ_OK;
+    for (int i = 0; i < MOST_A_LOOK && status == SJ_OK; ++i) {
+        status = end_next(store, before_ns, error);
+    }
+    if (status != SJ_OK && status != SJ_ENOTFOUND) {
+        sj_store_rollback(store);
+        return status;
+    }
+    return sj_store_commit(store, error);
+}

@@ -1,0 +1,44 @@
+/* Delivered is what the collector has: not what waits for it, and not what was put aside. */
+#include "agent/recording/pipeline.h"
+#include "agent/recording/recording_state.h"
+#include "agent/uplink/spool_aside.h"
+
+#include "tests/support/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void what_was_put_aside_is_not_delivered(void **state)
+{
+    (void)state;
+    char directory[] = "delivery_test.XXXXXX";
+    char command[64];
+    sj_recording *recording = calloc(1, sizeof(*recording));
+    assert_non_null(recording);
+    assert_non_null(mkdtemp(directory));
+    snprintf(recording->spool_directory, sizeof(recording->spool_directory), "%s", directory);
+    assert_string_equal(sj_pipeline_set_delivered(recording, true), "");
+    assert_true(recording->summary.delivered);
+    assert_string_equal(sj_pipeline_set_delivered(recording, false), "");
+    assert_false(recording->summary.delivered || recording->summary.answered);
+    sj_spool_aside aside = {0};
+    const sj_slice frame = {.data = (const uint8_t *)"frame", .size = 5};
+    assert_true(sj_spool_aside_take(directory, &aside, 0, frame, "a block is corrupt"));
+    const char *said = sj_pipeline_set_delivered(recording, true);
+    assert_non_null(strstr(said, "1 frame refused by the collector for good (5 bytes, kept in"));
+    assert_non_null(strstr(said, "a block is corrupt"));
+    assert_false(recording->summary.delivered);
+    assert_true(recording->summary.answered);
+    free(recording);
+    snprintf(command, sizeof(command), "rm -rf %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_put_aside_is_not_delivered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+/* /healthz while frames are stored, and while they are refused. */
+#include "tests/collector-server/http/client.h"
+#include "tests/collector-server/http/fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool frames_are_refused;
+
+static sj_status check_frames(void *context, sj_error *error)
+{
+    (void)context;
+    return frames_are_refused ? sj_fail(error, SJ_EAGAIN, "the store is full") : SJ_OK;
+}
+
+static void it_fails_with_the_reason_while_frames_are_refused(void **state)
+{
+    (void)state;
+    char path[64];
+    sj_http *server = NULL;
+    sj_error error;
+    snprintf(path, sizeof(path), "http_health_test.%d.db", (int)getpid());
+    sqlite3 *database = fixture_create(path, 1);
+    const sj_http_options options = {.database_path = path, .check = check_frames};
+    assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
+    for (int i = 0; i < 3; ++i) {
+        frames_are_refused = i == 1;
+        json_t *body = client_json(server, "/healthz", frames_are_refused ? 503 : 200);
+        char *text = json_dumps(body, 0);
+        assert_non_null(strstr(text, frames_are_refused ? "the store is full" : "ok"));
+        free(text);
+        json_decref(body);
+    }
+    sj_http_stop(server);
+    sqlite3_close(database);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_fails_with_the_reason_while_frames_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

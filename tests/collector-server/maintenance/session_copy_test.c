@@ -1,0 +1,203 @@
+/* A file that is imported comes from anybody: what cannot be so is refused, and harms no other. */
+#include "collector-server/maintenance/session_copy.h"
+
+#include "collector-server/store/database.h"
+#include "collector-server/store/verify.h"
+#include "tests/collector-server/store/lab_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { EVENTS = 2000, BLOCKS = 3 };
+
+/* A session in lab->path, closed. */
+static int set_up(void **state)
+{
+    lab_file_set_up(state);
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (int i = 0; i < BLOCKS; ++i) {
+        lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    }
+    lab_file_put(lab, frame_maker_end(&lab->maker));
+    lab_file_commit(lab);
+    return 0;
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *database = NULL;
+    char *problem = NULL;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, 10000);
+    if (sqlite3_exec(database, sql, NULL, NULL, &problem) != SQLITE_OK) {
+        print_error("%s: %s\n", sql, problem);
+        fail();
+    }
+    sqlite3_close(database);
+}
+
+/* Imports the only session of `from` into a new database, which is removed. */
+static sj_status import(const char *from, sj_error *error)
+{
+    char path[128];
+    sqlite3 *target = NULL;
+    int64_t copied = 0;
+    snprintf(path, sizeof(path), "%s.target", from);
+    lab_file_remove(path);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, error), SJ_OK);
+    const sj_status status = sj_session_copy(from, 1, target, &copied, error);
+    sqlite3_close(target);
+    lab_file_remove(path);
+    return status;
+}
+
+static void what_cannot_be_so_is_refused(void **state)
+{
+    static const char *const lies[] = {
+        "UPDATE modules SET function_count = 9223372036854775800",
+        "UPDATE modules SET function_count = function_count - 1",
+        "UPDATE modules SET first_function_id = 9223372036854775000",
+        "UPDATE functions SET function_id = 9000000000000000000 WHERE function_id = 3",
+        "UPDATE functions SET function_id = 100000 WHERE function_id = 3",
+        "UPDATE session_modules SET function_count = 5000000000",
+        "UPDATE session_modules SET first_function = 4294967290",
+        "UPDATE call_paths SET calls = 9223372036854775807",
+        "UPDATE call_paths SET self_ns = -1",
+        "UPDATE call_paths SET total_ns = -9223372036854775807 - 1",
+        "UPDATE call_paths SET function_id = 100000 WHERE parent_path_id IS NULL",
+        "UPDATE call_paths SET parent_path_id = path_id + 1 WHERE parent_path_id IS NOT NULL",
+        "UPDATE call_paths SET calls = calls + 1",
+        "UPDATE function_stats SET calls = 9223372036854775807",
+        "UPDATE call_edges SET callee_function_id = callee_function_id + 100000",
+        "UPDATE sessions SET stored_calls = 9223372036854775807",
+        "UPDATE sessions SET tick_ns_denominator = 0",
+        "UPDATE blocks SET first_call = 274877906944 WHERE block_id = 2",
+        "UPDATE blocks SET event_count = -1 WHERE block_id = 2",
+        "UPDATE blocks SET block_id = 9223372036854775807 WHERE block_id = 3",
+        "UPDATE timeline SET start_ns = 9223372036854775807",
+        "UPDATE streams SET number = 0",
+    };
+    lab_file *lab = *state;
+    if (import(lab->path, &lab->error) != SJ_OK) {
+        fail_msg("%s", lab->error.text);
+    }
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); ++i) {
+        char path[128];
+        char sql[256];
+        snprintf(path, sizeof(path), "%s.lie", lab->path);
+        lab_file_remove(path);
+        snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", path);
+        run_sql(lab->path, sql);
+        run_sql(path, lies[i]);
+        lab->error.text[0] = '\0';
+        const sj_status status = import(path, &lab->error);
+        if (status != SJ_EINVAL) {
+            print_error("%s: status %d, %s\n", lies[i], (int)status, lab->error.text);
+        }
+        assert_int_equal(status, SJ_EINVAL);
+        assert_non_null(strstr(lab->error.text, "contradicts itself"));
+        lab_file_remove(path);
+    }
+}
+
+/* Streams that lie far apart do not use up the numbers of calls. */
+static void streams_get_the_next_numbers(void **state)
+{
+    lab_file *lab = *state;
+    char path[128];
+    sqlite3 *target = NULL;
+    int64_t copied = 0;
+    run_sql(lab->path, "PRAGMA foreign_keys = OFF;"
+                       "UPDATE streams SET stream_id = 30000000;"
+                       "UPDATE blocks SET stream_id = 30000000;"
+                       "UPDATE timeline SET stream_id = 30000000;"
+                       "UPDATE open_calls SET stream_id = 30000000;"
+                       "UPDATE block_outlines SET stream_id = 30000000;"
+                       "UPDATE slow_calls SET call_id = 30000000 << 38 | (call_id & 274877906943)");
+    snprintf(path, sizeof(path), "%s.target", lab->path);
+    lab_file_remove(path);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, &lab->error), SJ_OK);
+    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_OK);
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(target,
+                                        "SELECT (SELECT max(stream_id) FROM streams), (SELECT"
+                                        " max(call_id >> 38) FROM slow_calls), (SELECT count(*)"
+                                        " FROM blocks WHERE stream_id = 1)",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(row, 0), 1);
+    assert_int_equal(sqlite3_column_int(row, 1), 1);
+    assert_true(sqlite3_column_int(row, 2) >= BLOCKS);
+    sqlite3_finalize(row);
+    sqlite3_close(target);
+    lab_file_remove(path);
+}
+
+/* A database that took such numbers before they were refused goes on taking new programs. */
+static void numbers_that_nobody_gave_out_do_not_bar_others(void **state)
+{
+    lab_file *lab = *state;
+    run_sql(lab->path,
+            "INSERT INTO modules (build_id, functions_digest, path, machine, first_function_id,"
+            " function_count) VALUES (x'01', x'02', 'a', '', 1, 9223372036854775800), (x'03',"
+            " x'04', 'b', '', 9223372036854775000, 5);"
+            "INSERT INTO functions (function_id, module_id, offset, size_bytes, name, symbol,"
+            " symbol_key, source) VALUES (9223372036854775807, 2, 0, 1, 'f', 'f', 1, '')");
+    lab->maker.session_tag = 9;
+    lab->maker.function_count = FRAME_MAKER_FUNCTIONS + 1; /* another module */
+    lab->maker.next_event = lab->maker.next_call = lab->maker.depth = 0;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT min(function_id), count(*) FROM functions WHERE module_id ="
+                    " (SELECT max(module_id) FROM modules)",
+                    "201|201|\n");
+}
+
+static void count(void *context, const sj_finding *finding)
+{
+    unsigned *counts = context;
+    counts[finding->session_id < 3 ? finding->session_id : 0]++;
+}
+
+static void verify_goes_on_behind_a_broken_session(void **state)
+{
+    lab_file *lab = *state;
+    unsigned counts[3] = {0};
+    sj_verified verified;
+    lab->maker.session_tag = 9;
+    lab->maker.next_event = lab->maker.next_call = lab->maker.depth = 0;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_commit(lab);
+    run_sql(lab->path, "UPDATE call_paths SET calls = 9223372036854775807 WHERE session_id = 1;"
+                       "UPDATE function_stats SET calls = calls + 1 WHERE session_id = 2");
+    const sj_verify_options options = {.only_look = true, .report = count, .context = counts};
+    assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
+    assert_int_equal(counts[1], 1);
+    assert_int_equal(counts[2], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_cannot_be_so_is_refused, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(numbers_that_nobody_gave_out_do_not_bar_others, set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(verify_goes_on_behind_a_broken_session, set_up,
+                                        lab_file_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

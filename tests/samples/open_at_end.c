@@ -1,0 +1,54 @@
+/* Ends in the middle of its calls. `exit`: main calls work, which calls small twice and then exits.
+ * `loop`: loop calls small for ever, one round of 2 ms after the other. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SMALL_NS = 200000, ROUND_NS = 2000000, WORK_NS = 20000000 };
+
+static long now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+static inline void spin(long nanoseconds)
+{
+    const long end = now_ns() + nanoseconds;
+    while (now_ns() < end) {
+    }
+}
+
+__attribute__((noinline)) void small(void)
+{
+    spin(SMALL_NS);
+}
+
+__attribute__((noinline)) void work(void)
+{
+    small();
+    spin(WORK_NS);
+    small();
+    exit(0);
+}
+
+__attribute__((noinline)) void loop(void)
+{
+    puts("loops");
+    fflush(stdout);
+    for (;;) {
+        spin(ROUND_NS);
+        small();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "loop") == 0) {
+        loop();
+    }
+    work();
+    return 0;
+}
