@@ -31,7 +31,7 @@ static sj_return_slot *map_region(void)
 static void test_true_return_addresses_come_back(void **state)
 {
     (void)state;
-    uint64_t stack[WORDS];
+    uint64_t stack[WORDS] = {0};
     uint64_t copy[WORDS];
     const uint64_t low = address_of(stack);
     const uint64_t first_word = low % (UINT64_C(1) << SJ_RETURN_REGION_SHIFT) / sizeof(uint64_t);
