@@ -8,10 +8,11 @@ struct sj_fleet {
     sqlite3 *database;
 };
 
-/* True for a session that has come to its end: each block that was sent is stored, or known to be
- * missing for good. */
+/* True for a session that has come to its end: its device said how many blocks it sent, and each is
+ * stored, or known to be missing for good. */
 #define SJ_SESSION_HAS_COME                                                                        \
-    "(state <> 'recording' AND stored_blocks + missing_blocks >= coalesce(sent_blocks, 0))"
+    "(state <> 'recording' AND sent_blocks IS NOT NULL AND"                                        \
+    " stored_blocks + missing_blocks >= sent_blocks)"
 
 /* sj_fleet_now_ns returns CLOCK_REALTIME. */
 int64_t sj_fleet_now_ns(void);

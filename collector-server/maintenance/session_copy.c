@@ -15,12 +15,16 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Changes when others write to the source. */
+#define SOURCE_VERSION_SQL "PRAGMA source.data_version"
+
 typedef struct session_copy {
     sqlite3 *target;
     int64_t from; /* session_id in the source */
     int64_t to;
-    sj_block_files *files; /* of the source */
-    sj_progress_work work; /* a part for each block */
+    int64_t checked_version; /* of the source, when the session was checked */
+    sj_block_files *files;   /* of the source */
+    sj_progress_work work;   /* a part for each block */
     sj_error *error;
 } session_copy;
 
@@ -286,7 +290,8 @@ static sj_status copy_tables(const session_copy *copy)
     return status;
 }
 
-static sj_status copy_all(session_copy *copy)
+/* Fails unless the session is in the source, and not in the target yet. */
+static sj_status check_is_new(const session_copy *copy)
 {
     int64_t there = 0;
     const sj_status found =
@@ -301,10 +306,17 @@ static sj_status copy_all(session_copy *copy)
     if (found != SJ_OK) {
         return found;
     }
-    if (there != 0) {
-        return sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+    return there == 0 ? SJ_OK : sj_fail(copy->error, SJ_EEXIST, "the session is there already");
+}
+
+static sj_status copy_all(session_copy *copy)
+{
+    int64_t version = 0;
+    SJ_TRY(check_is_new(copy));
+    SJ_TRY(read_number(copy, SOURCE_VERSION_SQL, &version));
+    if (version != copy->checked_version) { /* somebody records into the source */
+        SJ_TRY(sj_session_check(copy->target, copy->from, copy->error));
     }
-    SJ_TRY(sj_session_check(copy->target, copy->from, copy->error));
     SJ_TRY(run_made(
         copy, "ids",
         sqlite3_mprintf("CREATE TEMP TABLE wanted AS SELECT %lld AS id", (long long)copy->from)));
@@ -355,8 +367,24 @@ static sj_status check_attached(const session_copy *copy)
     return status;
 }
 
+/* Reads all rows of the session, before the target is locked: others would wait for it. */
+static sj_status check_source(session_copy *copy)
+{
+    SJ_TRY(run(copy, "begin", "BEGIN"));
+    sj_status status = check_is_new(copy);
+    if (status == SJ_OK) {
+        status = read_number(copy, SOURCE_VERSION_SQL, &copy->checked_version);
+    }
+    if (status == SJ_OK) {
+        status = sj_session_check(copy->target, copy->from, copy->error);
+    }
+    sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
+
 static sj_status copy_attached(session_copy *copy)
 {
+    SJ_TRY(check_source(copy));
     /* BEGIN IMMEDIATE would lock the source for writing, too; the empty UPDATE locks the target */
     SJ_TRY(run(copy, "begin", "BEGIN; PRAGMA defer_foreign_keys=ON"));
     sj_status status = run(copy, "begin", "UPDATE main.sessions SET pinned = pinned WHERE 0");

@@ -221,6 +221,13 @@ static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error
 {
     const uint64_t begun_ns = sj_store_now_ns();
     sj_error why = {0};
+    const sj_status seen = sj_store_see_session(store, state, error);
+    if (seen == SJ_ENOTFOUND) { /* its ids may be another's */
+        state->dirty = state->write_now = false;
+    }
+    if (seen != SJ_OK) {
+        return seen == SJ_ENOTFOUND ? SJ_OK : seen;
+    }
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
     sj_status status = sj_store_write_session(store, state, &why);
     if (sj_store_is_own_fault(status)) {

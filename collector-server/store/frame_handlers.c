@@ -28,6 +28,16 @@ static const frame_handler *find_handler(uint16_t type)
     return NULL;
 }
 
+/* What memory says of rows must not outlive them. */
+static sj_status take_back(sj_store *store)
+{
+    sj_error ignored;
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+    return store->touched != NULL
+               ? sj_session_forget_new_streams(&store->sql, store->touched, &ignored)
+               : SJ_OK;
+}
+
 static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handler,
                                     sj_frame_input *input, sj_error *error)
 {
@@ -35,7 +45,7 @@ static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handle
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
     const sj_status status = handler->apply(store, input, error);
     if (status != SJ_OK) {
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+        SJ_TRY(take_back(store));
     }
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_RELEASE, &ignored, ""));
     return status;

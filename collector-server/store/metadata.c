@@ -161,6 +161,9 @@ sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error
     const Sojourn__Thread *thread = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, thread->session_id.data, thread->session_id.len, &state, error));
+    if (thread->n_stream > SJ_MOST_NEW_STREAMS) {
+        return sj_fail(error, SJ_ELIMIT, "a thread has more than %d streams", SJ_MOST_NEW_STREAMS);
+    }
     const sj_tick_clock *clock = &state->clock;
     const int64_t ended = sj_ticks_at_ns(clock, thread->ended_ticks);
     int64_t thread_id = 0;

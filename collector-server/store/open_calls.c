@@ -41,6 +41,7 @@ static sj_status add_left(open_rows *rows, const sj_stack_walk *walk)
 sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
                                   const sj_profile *profile, sj_error *error)
 {
+    const size_t known = state->stream_count;
     for (uint32_t i = 0; i < profile->open_count; i++) {
         const sj_profile_open_call *call = &profile->open_calls[i];
         const sj_stack_frame frame = {.call_index = call->call_index,
@@ -49,6 +50,10 @@ sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
                                       .flags = call->flags};
         sj_stream_state *stream = NULL;
         SJ_TRY(sj_session_add_stream(&store->sql, state, call->stream, &stream, error));
+        if (state->stream_count - known > SJ_MOST_NEW_STREAMS) {
+            return sj_fail(error, SJ_ELIMIT, "a profile has open calls of more than %d new streams",
+                           SJ_MOST_NEW_STREAMS);
+        }
         open_rows rows = {
             .store = store, .state = state, .stream_id = stream->stream_id, .error = error};
         SJ_TRY(add_row(&rows, &frame, call->depth));

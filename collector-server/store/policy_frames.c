@@ -132,15 +132,23 @@ sj_status sj_store_apply_filtered(sj_store *store, sj_frame_input *frame, sj_err
     return SJ_OK;
 }
 
+static sj_status check_function(const sj_session_state *state, uint32_t function, sj_error *error)
+{
+    int64_t id;
+    return sj_session_function_id(state, function, &id)
+               ? SJ_OK
+               : sj_fail(error, SJ_ENOTFOUND, "function %u is in no module that was sent",
+                         function);
+}
+
 static sj_status check_functions(const sj_session_state *state, const sj_profile *profile,
                                  sj_error *error)
 {
-    int64_t id;
     for (uint32_t i = 0; i < profile->count; i++) {
-        if (!sj_session_function_id(state, profile->nodes[i].function, &id)) {
-            return sj_fail(error, SJ_ENOTFOUND, "function %u is in no module that was sent",
-                           profile->nodes[i].function);
-        }
+        SJ_TRY(check_function(state, profile->nodes[i].function, error));
+    }
+    for (uint32_t i = 0; i < profile->open_count; i++) {
+        SJ_TRY(check_function(state, profile->open_calls[i].function, error));
     }
     return SJ_OK;
 }
@@ -156,6 +164,21 @@ static sj_status decompress(sj_slice payload, uint32_t raw_bytes, uint8_t **raw,
     return SJ_OK;
 }
 
+static sj_status add_nodes(sj_store *store, sj_session_state *state, const sj_profile *profile,
+                           sj_error *error)
+{
+    SJ_TRY(sj_store_rebuild_aggregates(store, state, error));
+    SJ_TRY(sj_session_load_graph(&store->sql, state, error));
+    SJ_TRY(sj_store_unite_nodes(state, profile->nodes, profile->count));
+    const sj_status status = sj_callgraph_merge(state->graph, profile->nodes, profile->count);
+    if (status == SJ_ELIMIT || status == SJ_ENOMEM) {
+        sj_fail(error, status, "a profile cannot be added: %s",
+                status == SJ_ELIMIT ? "too many call paths" : "out of memory");
+    }
+    SJ_TRY(status);
+    return sj_store_fold_rare_paths(store, state, error);
+}
+
 static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes, sj_error *error)
 {
     sj_profile profile;
@@ -168,24 +191,10 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
         status = sj_store_add_open_calls(store, state, &profile, error);
     }
     if (status == SJ_OK) {
-        status = sj_store_rebuild_aggregates(store, state, error);
-    }
-    if (status == SJ_OK) {
-        status = sj_session_load_graph(&store->sql, state, error);
-    }
-    if (status == SJ_OK) {
-        status = sj_store_unite_nodes(state, profile.nodes, profile.count);
-    }
-    if (status == SJ_OK) {
-        status = sj_callgraph_merge(state->graph, profile.nodes, profile.count);
-        if (status == SJ_ELIMIT || status == SJ_ENOMEM) { /* half of it is in */
-            sj_fail(error, status, "a profile cannot be added: %s",
-                    status == SJ_ELIMIT ? "too many call paths" : "out of memory");
+        status = add_nodes(store, state, &profile, error);
+        if (status != SJ_OK) { /* half of it may be in, and what was rebuilt loses its rows */
             sj_store_invalidate(state);
         }
-    }
-    if (status == SJ_OK) {
-        status = sj_store_fold_rare_paths(store, state, error);
     }
     sj_profile_deinit(&profile);
     return status;

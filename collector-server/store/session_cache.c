@@ -48,6 +48,55 @@ static sj_status check_owner(sj_store *store, const sj_session_state *state, sj_
                    state->id.bytes[0], state->id.bytes[1], state->id.bytes[2], state->id.bytes[3]);
 }
 
+void sj_store_forget_session(sj_store *store, size_t place)
+{
+    sj_session_state *state = store->sessions[place];
+    sj_session_state **link = bucket_of(store, &state->id);
+    while (*link != state) {
+        link = &(*link)->next_in_bucket;
+    }
+    *link = state->next_in_bucket;
+    sj_session_state_free(state);
+    store->sessions[place] = store->sessions[--store->session_count];
+}
+
+static sj_session_state *find_cached(sj_store *store, const sj_session_id *id)
+{
+    sj_session_state *state = *bucket_of(store, id);
+    while (state != NULL && memcmp(&state->id, id, sizeof(*id)) != 0) {
+        state = state->next_in_bucket;
+    }
+    return state;
+}
+
+sj_status sj_store_see_session(sj_store *store, sj_session_state *state, sj_error *error)
+{
+    const sj_slice uuid = {.data = state->id.bytes, .size = sizeof(state->id.bytes)};
+    int64_t session_id = 0;
+    if (!store->in_batch || state->seen_in_batch == store->batch) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_SESSION_IS_KEPT, &session_id, error, "bi", &uuid,
+                             state->session_id));
+    state->seen_in_batch = store->batch;
+    return SJ_OK;
+}
+
+static sj_status forget_removed(sj_store *store, sj_session_state **state, sj_error *error)
+{
+    const sj_status status = sj_store_see_session(store, *state, error);
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    size_t place = 0;
+    while (store->sessions[place] != *state) {
+        place++;
+    }
+    sj_store_forget_session(store, place);
+    *state = NULL;
+    return SJ_OK;
+}
+
 sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                            sj_session_state **state, sj_error *error)
 {
@@ -56,9 +105,9 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
         return sj_fail(error, SJ_ECORRUPT, "a session id has %zu bytes, not 16", id_bytes);
     }
     memcpy(wanted.bytes, id, sizeof(wanted.bytes));
-    *state = *bucket_of(store, &wanted);
-    while (*state != NULL && memcmp(&(*state)->id, &wanted, sizeof(wanted)) != 0) {
-        *state = (*state)->next_in_bucket;
+    *state = find_cached(store, &wanted);
+    if (*state != NULL) {
+        SJ_TRY(forget_removed(store, state, error));
     }
     if (*state != NULL) {
         (*state)->last_used = ++store->use_count;
@@ -75,24 +124,13 @@ sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
     }
     SJ_TRY(status);
     (*state)->last_used = ++store->use_count;
+    (*state)->seen_in_batch = store->in_batch ? store->batch : 0;
     store->touched = *state;
     (*state)->is_invalid = (*state)->dirty = (*state)->stored_uncounted_from != 0;
     (*state)->next_in_bucket = *bucket_of(store, &wanted);
     *bucket_of(store, &wanted) = *state;
     store->sessions[store->session_count++] = *state;
     return check_owner(store, *state, error);
-}
-
-void sj_store_forget_session(sj_store *store, size_t place)
-{
-    sj_session_state *state = store->sessions[place];
-    sj_session_state **link = bucket_of(store, &state->id);
-    while (*link != state) {
-        link = &(*link)->next_in_bucket;
-    }
-    *link = state->next_in_bucket;
-    sj_session_state_free(state);
-    store->sessions[place] = store->sessions[--store->session_count];
 }
 
 void sj_store_forget_sessions(sj_store *store, bool only_borrowed)

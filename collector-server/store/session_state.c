@@ -167,6 +167,7 @@ void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded)
     free(loaded);
     state->next_in_bucket = before.next_in_bucket;
     state->last_used = before.last_used;
+    state->seen_in_batch = before.seen_in_batch;
     state->is_busy = before.is_busy;
     state->is_rebuild = before.is_rebuild;
     state->is_borrowed = before.is_borrowed;
@@ -255,6 +256,21 @@ sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state, uin
     state->streams[place] = (sj_stream_state){.number = number, .stream_id = stream_id};
     state->stream_count++;
     *stream = &state->streams[place];
+    return SJ_OK;
+}
+
+sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
+                                        sj_error *error)
+{
+    int64_t highest = 0;
+    size_t kept = 0;
+    SJ_TRY(sj_sql_get_number(sql, SJ_SQL_STREAM_HIGHEST, &highest, error, ""));
+    for (size_t i = 0; i < state->stream_count; ++i) {
+        if (state->streams[i].stream_id <= highest) {
+            state->streams[kept++] = state->streams[i];
+        }
+    }
+    state->stream_count = kept;
     return SJ_OK;
 }
 

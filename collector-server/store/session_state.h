@@ -17,6 +17,10 @@
 
 #include <stdbool.h>
 
+/* Streams that one frame may bring. A call's id has 25 bits of its stream; a recorder names half as
+ * many at most. */
+enum { SJ_MOST_NEW_STREAMS = 1 << 15 };
+
 typedef struct sj_stream_state {
     uint32_t number; /* in the session */
     bool dirty;
@@ -84,6 +88,7 @@ typedef struct sj_session_state {
     sj_tick_clock clock;
     struct sj_session_state *next_in_bucket; /* the store's */
     uint64_t last_used;
+    uint64_t seen_in_batch; /* the store's `batch` when its row was last seen to be there */
     uint64_t
         receipt_noted_ns; /* MONOTONIC; when its row was told last that frames come; 0: never */
     bool dirty;           /* the aggregates below differ from their rows */
@@ -161,6 +166,11 @@ sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number
 SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state,
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
+
+/* sj_session_forget_new_streams forgets the streams whose rows a ROLLBACK TO took back: the next
+ * new stream of any session gets their ids. */
+SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
+                                                      sj_error *error);
 
 /* sj_session_fold_node adds what a node gained since its last fold to the aggregates of its
  * function and its edge. SJ_ENOMEM. */

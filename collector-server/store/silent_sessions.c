@@ -1,7 +1,8 @@
 /* When a session was heard of last, and sessions that are silent for long: their end was lost.
  *
  * Design notes. The time of receipt is noted every RECEIPT_STEP_S of a session at most. A session
- * in silence ends as "lost contact"; holes in its event numbers are counted then (missing_calls.c).
+ * in silence ends as "lost contact", and none before the store has been open for as long: it may
+ * have been itself who was away. Holes in its event numbers are counted then (missing_calls.c).
  * Its streams are not ended, as its device may only have been away: with the next frame that comes,
  * the session is recorded again. */
 #include "collector-server/store/store_internal.h"

@@ -30,6 +30,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest,"
         " folded_paths, folded_calls"
         " FROM sessions WHERE uuid = ?1",
+    [SJ_SQL_SESSION_IS_KEPT] = "SELECT session_id FROM sessions WHERE uuid = ?1 AND"
+                               " session_id = ?2 AND state <> 'removing'",
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
@@ -153,6 +155,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_STREAM_LIST] =
         "SELECT stream_id, number, calls, first_enter_ns, last_leave_ns, max_depth, ended"
         " FROM streams WHERE session_id = ?1 ORDER BY number",
+    [SJ_SQL_STREAM_HIGHEST] = "SELECT coalesce(max(stream_id), 0) FROM streams",
     [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id FROM modules"
                            " WHERE build_id = ?1 AND functions_digest = ?2",
     [SJ_SQL_MODULE_NEXT_FUNCTION] = SJ_NEXT_FUNCTION_SQL,

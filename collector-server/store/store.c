@@ -36,6 +36,7 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     made->reserve_bytes = options->reserve_bytes;
     made->aggregates_delay_ns = options->aggregates_delay_ms * UINT64_C(1000000);
     made->lost_after_ms = options->lost_after_s * UINT64_C(1000);
+    made->next_silence_look_ns = sj_store_now_ns() + made->lost_after_ms * UINT64_C(1000000);
     made->callgraph_memory_bytes = options->callgraph_memory_bytes != 0
                                        ? options->callgraph_memory_bytes
                                        : DEFAULT_CALLGRAPH_BYTES;

@@ -27,12 +27,13 @@ struct sj_sink {
     uint32_t path_budget;
     size_t held_bytes; /* of all sessions, about */
     bool in_batch;
+    uint64_t batch;            /* number of the one that was begun last */
     bool full;                 /* found at the begin of the batch: no more blocks */
     const sj_sender *sender;   /* of the frame at hand; NULL: none is */
     int64_t foreign_session;   /* session_id, when the frame is refused because it is not its */
     sj_session_state *touched; /* the session that the frame at hand was for last; NULL: none */
     uint64_t lost_after_ms;    /* sessions that are silent for so long have ended; 0: none has */
-    uint64_t next_silence_look_ns; /* MONOTONIC */
+    uint64_t next_silence_look_ns; /* MONOTONIC; the first is `lost_after_ms` after the opening */
     uint64_t use_count;
     uint64_t applied_blocks;
     sj_session_state **sessions; /* cached, in no order */
@@ -65,6 +66,12 @@ struct sj_sink {
  * SJ_EINVAL: it is not the sender's. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
+
+/* sj_store_see_session returns whether the row of a session that memory holds is still there, asked
+ * once a batch. Others remove sessions between batches, and new ones get the ids of their rows:
+ * what memory knows is of use in a batch only once this said so. SJ_ENOTFOUND: it was removed. */
+SJ_MUST_CHECK sj_status sj_store_see_session(sj_store *store, sj_session_state *state,
+                                             sj_error *error);
 
 /* sj_store_note_receipt notes in the session's row that a frame of it has come. In a batch. */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,

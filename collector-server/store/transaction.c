@@ -62,6 +62,7 @@ sj_status sj_store_begin(sj_store *store, sj_error *error)
     store->full = is_full(store);
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_BEGIN, error, ""));
     store->in_batch = true;
+    store->batch++;
     return SJ_OK;
 }
 

@@ -134,7 +134,19 @@ static sj_status read_open_call(sj_reader *reader, sj_profile_open_call *call)
                                    .flags = (uint32_t)small[3],
                                    .call_index = sj_read_varint(reader),
                                    .start_ticks = sj_read_varint(reader)};
-    return reader->bad || call->function == 0 ? SJ_ECORRUPT : SJ_OK;
+    return reader->bad || call->function == 0 || call->stream == 0 ||
+                   call->call_index >= UINT64_C(1) << SJ_CALL_INDEX_BITS ||
+                   call->start_ticks > INT64_MAX
+               ? SJ_ECORRUPT
+               : SJ_OK;
+}
+
+static int compare_open_calls(const void *left, const void *right)
+{
+    const sj_profile_open_call *a = left;
+    const sj_profile_open_call *b = right;
+    return a->stream != b->stream ? (a->stream > b->stream) - (a->stream < b->stream)
+                                  : (a->depth > b->depth) - (a->depth < b->depth);
 }
 
 static sj_status read_open_calls(sj_reader *reader, sj_profile *profile)
@@ -151,6 +163,8 @@ static sj_status read_open_calls(sj_reader *reader, sj_profile *profile)
     for (uint32_t i = 0; i < wanted; i++) {
         SJ_TRY(read_open_call(reader, &profile->open_calls[i]));
     }
+    qsort(profile->open_calls, profile->open_count, sizeof(*profile->open_calls),
+          compare_open_calls);
     return SJ_OK;
 }
 

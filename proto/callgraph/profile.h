@@ -27,7 +27,7 @@ typedef struct sj_profile_open_call {
 typedef struct sj_profile {
     sj_path_node *nodes; /* a node's parent is 1 + its place; 0: root */
     uint32_t count;
-    sj_profile_open_call *open_calls;
+    sj_profile_open_call *open_calls; /* by rising stream and depth */
     uint32_t open_count;
 } sj_profile;
 
@@ -37,7 +37,9 @@ SJ_MUST_CHECK sj_status sj_profile_encode(const sj_callgraph *graph,
                                           const sj_profile_open_call *open_calls, size_t open_count,
                                           uint8_t **bytes, size_t *size);
 
-/* sj_profile_decode reads what sj_profile_encode wrote, from anybody. Release `*profile` with
+/* sj_profile_decode reads what sj_profile_encode wrote, from anybody; open calls are held to the
+ * ranges of blocks (no stream 0, call indices of SJ_CALL_INDEX_BITS, no time above INT64_MAX).
+ * Release `*profile` with
  * sj_profile_deinit, after success only. SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_profile_decode(sj_slice bytes, sj_profile *profile);
 void sj_profile_deinit(sj_profile *profile); /* safe on a zeroed one */

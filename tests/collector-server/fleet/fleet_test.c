@@ -310,6 +310,24 @@ static void a_job_waits_for_blocks_but_not_for_those_that_were_refused(void **st
     json_decref(progress);
 }
 
+/* What its device sent is not known: more may come. */
+static void a_job_does_not_end_with_a_session_that_lost_contact(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    sj_fleet_command command = {.arguments = "{}"};
+    json_t *progress = NULL;
+    command.command_id = give("1", "record", "{\"command\": [\"/a\"]}", SJ_OK);
+    run("UPDATE commands SET state = 'preparing', result = '{\"prepare\": 1, \"launch\": 2,"
+        " \"session\": \"0102030405060708090a0b0c0d0e0f10\"}'");
+    add_session(true);
+    run("UPDATE sessions SET state = 'lost contact', sent_blocks = NULL");
+    assert_int_equal(sj_record_job_step(fleet, &command, &progress, &error), SJ_EAGAIN);
+    run("UPDATE sessions SET state = 'completed', sent_blocks = 3");
+    assert_int_equal(sj_record_job_step(fleet, &command, &progress, &error), SJ_OK);
+    json_decref(progress);
+}
+
 /* Carries out what waits, as the collector's thread does, until `sql` is not 0. */
 static void export_until(const char *sql)
 {
@@ -470,6 +488,7 @@ int main(void)
         CASE(a_command_is_given_until_it_is_taken_up_and_ends_once),
         CASE(time_outs_say_where_a_command_was),
         CASE(a_job_waits_for_blocks_but_not_for_those_that_were_refused),
+        CASE(a_job_does_not_end_with_a_session_that_lost_contact),
         CASE(a_session_of_which_blocks_were_refused_is_exported),
         CASE(a_revoked_device_gets_no_command),
         CASE(only_the_device_that_was_sent_a_file_may_fetch_it),

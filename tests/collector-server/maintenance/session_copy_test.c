@@ -107,6 +107,28 @@ static void what_cannot_be_so_is_refused(void **state)
     }
 }
 
+/* A file of any size is read before others have to wait for the target. */
+static void a_source_is_checked_before_the_target_is_locked(void **state)
+{
+    lab_file *lab = *state;
+    char path[128];
+    sqlite3 *target = NULL;
+    sqlite3 *writer = NULL;
+    int64_t copied = 0;
+    snprintf(path, sizeof(path), "%s.target", lab->path);
+    lab_file_remove(path);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, &lab->error), SJ_OK);
+    sj_database_set_patience(target, false);
+    assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_EAGAIN);
+    run_sql(lab->path, "UPDATE streams SET number = 0");
+    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_EINVAL);
+    sqlite3_close(writer);
+    sqlite3_close(target);
+    lab_file_remove(path);
+}
+
 /* Streams that lie far apart do not use up the numbers of calls. */
 static void streams_get_the_next_numbers(void **state)
 {
@@ -193,6 +215,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_cannot_be_so_is_refused, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
+                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(numbers_that_nobody_gave_out_do_not_bar_others, set_up,
                                         lab_file_tear_down),

@@ -124,6 +124,15 @@ void lab_file_expect(const lab_file *lab, const char *sql, const char *answer)
     sqlite3_free(got);
 }
 
+void lab_file_run(const lab_file *lab, const char *sql)
+{
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, 10000);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(database);
+}
+
 const char lab_file_sums_sql[] =
     "SELECT * FROM (SELECT 'p', path_id & 4294967295, function_id, calls, total_ns, self_ns,"
     " min_ns, max_ns, hex(histogram) FROM call_paths ORDER BY 2) UNION ALL SELECT * FROM"

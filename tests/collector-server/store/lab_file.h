@@ -31,4 +31,7 @@ void lab_file_commit(lab_file *lab);
 char *lab_file_ask(const lab_file *lab, const char *sql);
 void lab_file_expect(const lab_file *lab, const char *sql, const char *answer);
 
+/* lab_file_run runs statements past the store, as other programs do. */
+void lab_file_run(const lab_file *lab, const char *sql);
+
 #endif

@@ -11,7 +11,7 @@
 enum { OPEN_CALLS = 3 };
 
 static const sj_profile_open_call open_calls[OPEN_CALLS] = {
-    {.stream = 1, .depth = 0, .function = 7, .start_ticks = UINT64_MAX},
+    {.stream = 1, .depth = 0, .function = 7, .start_ticks = INT64_MAX},
     {.stream = 1, .depth = 1, .function = 8, .flags = 5, .call_index = UINT64_C(1) << 37},
     {.stream = UINT32_MAX, .depth = UINT32_MAX, .function = UINT32_MAX, .start_ticks = 9},
 };
@@ -83,10 +83,32 @@ static void cut_and_later_profiles_are_refused(void **state)
     free((void *)(uintptr_t)bytes.data);
 }
 
+static void open_calls_out_of_the_ranges_of_blocks_are_refused(void **state)
+{
+    (void)state;
+    static const sj_profile_open_call bad[] = {
+        {.stream = 0, .function = 7},
+        {.stream = 1, .function = 7, .call_index = UINT64_C(1) << SJ_CALL_INDEX_BITS},
+        {.stream = 1, .function = 7, .start_ticks = (uint64_t)INT64_MAX + 1},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        sj_callgraph *graph = make_graph();
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        sj_profile profile;
+        assert_int_equal(sj_profile_encode(graph, &bad[i], 1, &bytes, &size), SJ_OK);
+        assert_int_equal(sj_profile_decode((sj_slice){.data = bytes, .size = size}, &profile),
+                         SJ_ECORRUPT);
+        free(bytes);
+        sj_callgraph_free(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(open_calls_are_read_as_they_were_written),
+        cmocka_unit_test(open_calls_out_of_the_ranges_of_blocks_are_refused),
         cmocka_unit_test(cut_and_later_profiles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
