@@ -34,6 +34,7 @@ SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *fra
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_commit(sj_store *store, sj_error *error);
 void sj_store_rollback(sj_store *store);
+SJ_MUST_CHECK sj_status sj_store_check(sj_store *store, sj_error *error);
 void sj_store_get_counters(const sj_store *store, sj_sink_counters *counters);
 
 /* sj_store_maintain writes some of the aggregates that were put off; when there are none it

@@ -65,6 +65,20 @@ sj_status sj_store_begin(sj_store *store, sj_error *error)
     return SJ_OK;
 }
 
+sj_status sj_store_check_full(const sj_store *store, sj_error *error)
+{
+    return store->full ? sj_fail(error, SJ_EFULL,
+                                 "the collector's store is full; recordings wait on the device")
+                       : SJ_OK;
+}
+
+sj_status sj_store_check(sj_store *store, sj_error *error)
+{
+    SJ_TRY(sj_store_begin(store, error));
+    sj_store_rollback(store);
+    return sj_store_check_full(store, error);
+}
+
 void sj_store_checkpoint(sj_store *store, int mode)
 {
     int frames = 0;

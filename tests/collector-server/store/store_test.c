@@ -434,6 +434,7 @@ static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
     assert_true(duplicate);
     frame_maker_deinit(&again);
     sj_store_rollback(lab->store);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EFULL);
 }
 
 /* Writes fail at every length of file in turn: a batch is in whole or not at all, and the store
@@ -511,7 +512,9 @@ static void a_file_that_is_not_in_place_takes_nothing(void **state)
         assert_non_null(other);
         fclose(other);
         assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
         assert_int_equal(rename(away, path), 0); /* put back as it was */
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
         lab_file_begin(lab);
         lab_file_put(lab, frame_maker_mark(&lab->maker, (uint64_t)i + 10));
         lab_file_commit(lab);
