@@ -1,4 +1,5 @@
 /* What changes something: the token, signs of other sites, bodies. */
+#include "collector-server/http/import_progress.h"
 #include "collector-server/http/post.h"
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
@@ -432,12 +433,32 @@ static json_t *import_file(const char *path, int status)
     return import_step(status, "{\"do\": \"finish\", \"import\": \"%s\"}", import);
 }
 
+/* A fixture whose modules have all functions that they say, as a recording has, and whose sums are
+ * still to be made. */
+static sqlite3 *create_source(const char *path)
+{
+    sqlite3 *source = fixture_create(path, 0);
+    fixture_run(
+        source,
+        "UPDATE modules SET function_count = 200 WHERE function_count > 200;"
+        "UPDATE session_modules SET function_count = (SELECT m.function_count FROM modules AS m"
+        " WHERE m.module_id = session_modules.module_id);"
+        "UPDATE functions SET module_id = 1;"
+        "DELETE FROM timeline; DELETE FROM call_edges; DELETE FROM function_stats;"
+        "DELETE FROM call_paths; UPDATE sessions SET aggregates_valid_before_block = 0;"
+        "WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 199)"
+        " INSERT OR IGNORE INTO functions (function_id, module_id, offset, size_bytes, name,"
+        " symbol, symbol_key) SELECT first_function_id + i, module_id, 4096 + 16 * i, 16,"
+        " 'f' || i, '', i FROM modules JOIN n ON i < function_count");
+    return source;
+}
+
 static void a_database_is_imported_in_pieces(void **state)
 {
     (void)state;
     char path[96];
     snprintf(path, sizeof(path), "%s.source", database_path);
-    sqlite3 *source = fixture_create(path, 0);
+    sqlite3 *source = create_source(path);
     fixture_run(source, "PRAGMA journal_mode = DELETE");
     sqlite3_close(source);
     const int64_t before = count("SELECT count(*) FROM sessions");
@@ -562,7 +583,7 @@ static void an_import_leaves_nothing_beside_the_database(void **state)
     char pattern[96];
     glob_t found;
     snprintf(path, sizeof(path), "%s.source", database_path);
-    sqlite3_close(fixture_create(path, 0)); /* with a log */
+    sqlite3_close(create_source(path)); /* with a log */
     json_decref(import_file(path, 202));
     unlink(path);
     snprintf(pattern, sizeof(pattern), "%s.import.*", database_path);
@@ -582,7 +603,7 @@ static void a_file_with_views_for_tables_is_refused(void **state)
     char sql[400];
     snprintf(path, sizeof(path), "%s.hostile", database_path);
     for (size_t i = 0; i < 4; i++) {
-        sqlite3 *source = fixture_create(path, 0);
+        sqlite3 *source = create_source(path);
         snprintf(sql, sizeof(sql), "PRAGMA foreign_keys = OFF; DROP TABLE %s", names[i / 2][0]);
         fixture_run(source, sql);
         snprintf(sql, sizeof(sql), "CREATE %s %s %s", kinds[i % 2][0], names[i / 2][1],
@@ -603,7 +624,7 @@ static void tags_that_are_none_are_not_imported(void **state)
     (void)state;
     char path[96];
     snprintf(path, sizeof(path), "%s.tags", database_path);
-    sqlite3 *source = fixture_create(path, 0);
+    sqlite3 *source = create_source(path);
     fixture_run(source, "UPDATE sessions SET uuid = randomblob(16), tags = '{\"a\":';"
                         "UPDATE sessions SET tags = '[1]' WHERE session_id = 2;"
                         "UPDATE sessions SET tags = '{\"imported\":\"1\"}' WHERE session_id = 3;"
@@ -616,19 +637,23 @@ static void tags_that_are_none_are_not_imported(void **state)
     assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{\"imported\":\"1\"}'"), 1);
 }
 
-/* make_endless makes a file whose modules share their functions: 100 million lines to copy. */
+/* make_endless makes a file whose call paths are looked for in 5,000 modules each: 500 million rows
+ * to look at. */
 static void make_endless(const char *path)
 {
-    sqlite3 *source = fixture_create(path, 0);
-    fixture_run(source,
-                "UPDATE sessions SET uuid = randomblob(16);"
-                "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
-                " INSERT INTO modules SELECT 10 + i, randomblob(8), x'07', 'x', '', 500000, 20000"
-                " FROM n;"
-                "INSERT INTO session_modules SELECT 1, module_id, module_id, 1, 1, 1, 0, NULL"
-                " FROM modules WHERE module_id > 10;"
-                "WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)"
-                " INSERT INTO function_lines SELECT 500000 + i, 'x', 1 FROM n");
+    sqlite3 *source = create_source(path);
+    fixture_run(
+        source,
+        "UPDATE sessions SET uuid = randomblob(16);"
+        "UPDATE session_modules SET number = 9000 WHERE number = 2;"
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+        " INSERT INTO modules SELECT 10 + i, randomblob(8), x'07', 'x', '', 250000, 0 FROM n;"
+        "INSERT INTO session_modules SELECT 1, module_id, module_id, 1, 250000, 0, 0, NULL"
+        " FROM modules WHERE module_id > 10;"
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+        " INSERT INTO call_paths (path_id, session_id, function_id, depth, recursive, calls,"
+        " total_ns, self_ns, unwound, untrusted, histogram, state) SELECT (1 << 32) + i, 1,"
+        " 200001, 0, 0, 0, 0, 0, 0, 0, zeroblob(0), zeroblob(0) FROM n");
     sqlite3_close(source);
 }
 
@@ -659,7 +684,7 @@ static void an_import_ends_with_its_client(void **state)
                               strlen(import) + 30, headers_with(""), import);
     const int client = client_connect(server);
     assert_int_equal(write(client, request, (size_t)size), size);
-    while (take_lock() != SQLITE_BUSY) {
+    while (sj_import_progress_of(import) < 0) {
         usleep(1000);
     }
     json_t *progress = import_step(202, "{\"do\": \"progress\", \"import\": \"%s\"}", import);
