@@ -172,9 +172,9 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
         }
     }
     if (status == SJ_OK && whole < size) {
-        (void)sj_spool_aside_keep(spool->directory, &spool->aside,
-                                  position_of(segment->number, from + whole), "torn",
-                                  (sj_slice){.data = bytes + whole, .size = size - whole});
+        sj_spool_aside_keep_torn(spool->directory, &spool->aside,
+                                 position_of(segment->number, from + whole),
+                                 (sj_slice){.data = bytes + whole, .size = size - whole});
         segment->size = from + whole;
         if (ftruncate(segment->file, (off_t)segment->size) != 0) {
             segment->sealed = true;

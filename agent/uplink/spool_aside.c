@@ -59,8 +59,10 @@ static void name_of(uint64_t position, const char *kind, char name[NAME_BYTES])
              position & UINT32_MAX, kind);
 }
 
-bool sj_spool_aside_keep(const char *directory, sj_spool_aside *aside, uint64_t position,
-                         const char *kind, sj_slice bytes)
+/* Writes the bytes to a file that ends with `kind` and adds them to `aside->bytes`; false, and no
+ * file, if they are NULL, beyond SJ_ASIDE_MOST_BYTES or the disk did not take them. */
+static bool keep(const char *directory, sj_spool_aside *aside, uint64_t position, const char *kind,
+                 sj_slice bytes)
 {
     char name[NAME_BYTES];
     name_of(position, kind, name);
@@ -97,10 +99,29 @@ bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside)
     if (got <= 0 ||
         sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "\n%n", &aside->refused_frames,
                &aside->damaged_frames, &aside->bytes, &aside->unkept_frames, &end) != 4) {
+        *aside = (sj_spool_aside){0};
         return false;
     }
     snprintf(aside->why, sizeof(aside->why), "%.*s", (int)strcspn(text + end, "\n"), text + end);
-    return true;
+    return aside->refused_frames + aside->damaged_frames != 0;
+}
+
+/* Takes the account's room on the disk first: a write that finds none would cut the account of
+ * before, if that is shorter (a crash of the machine cut it). */
+static bool take_room(int file, size_t wanted)
+{
+    char blanks[ACCOUNT_BYTES];
+    struct stat before;
+    if (fstat(file, &before) != 0) {
+        return false;
+    }
+    const size_t size = before.st_size < (off_t)wanted ? (size_t)before.st_size : wanted;
+    memset(blanks, ' ', sizeof(blanks));
+    if (pwrite(file, blanks, wanted - size, (off_t)size) == (ssize_t)(wanted - size)) {
+        return true;
+    }
+    (void)!ftruncate(file, before.st_size);
+    return false;
 }
 
 /* write_account returns false if the disk did not take it; then there is the one of before. */
@@ -123,8 +144,9 @@ static bool write_account(const char *directory, const sj_spool_aside *aside)
     if (file < 0) {
         return false;
     }
-    const bool is_new = fstat(file, &before) == 0 && before.st_size < (off_t)sizeof(text);
-    const bool is_written = pwrite(file, text, sizeof(text), 0) == (ssize_t)sizeof(text);
+    const bool is_new = fstat(file, &before) == 0 && before.st_size == 0;
+    const bool is_written = take_room(file, sizeof(text)) &&
+                            pwrite(file, text, sizeof(text), 0) == (ssize_t)sizeof(text);
     close(file);
     if (!is_written && is_new) {
         remove_in(directory, "account");
@@ -132,12 +154,29 @@ static bool write_account(const char *directory, const sj_spool_aside *aside)
     return is_written;
 }
 
+void sj_spool_aside_keep_torn(const char *directory, sj_spool_aside *aside, uint64_t position,
+                              sj_slice bytes)
+{
+    static const char kind[] = "torn";
+    sj_spool_aside after = *aside;
+    if (!keep(directory, &after, position, kind, bytes)) {
+        return;
+    }
+    if (write_account(directory, &after)) {
+        *aside = after;
+    } else {
+        char name[NAME_BYTES];
+        name_of(position, kind, name);
+        remove_in(directory, name);
+    }
+}
+
 bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
                          sj_slice bytes, const char *why)
 {
     const char *kind = why != NULL ? "rejected" : "damaged";
     sj_spool_aside after = *aside;
-    const bool is_kept = sj_spool_aside_keep(directory, &after, position, kind, bytes);
+    const bool is_kept = keep(directory, &after, position, kind, bytes);
     after.refused_frames += why != NULL;
     after.damaged_frames += why == NULL;
     after.unkept_frames += !is_kept;

@@ -21,12 +21,11 @@ typedef struct sj_spool_aside {
     char why[SJ_ASIDE_WHY_BYTES]; /* what the collector said last */
 } sj_spool_aside;
 
-/* sj_spool_aside_keep writes the bytes at `position` of the spool in `directory` to a file that
- * ends with `kind`, and adds them to `aside->bytes`. Returns false, and leaves no file, if they are
- * NULL, beyond SJ_ASIDE_MOST_BYTES or the disk did not take them. One thread a spool. Blocks for
- * the disk. */
-bool sj_spool_aside_keep(const char *directory, sj_spool_aside *aside, uint64_t position,
-                         const char *kind, sj_slice bytes);
+/* sj_spool_aside_keep_torn keeps the bytes that a crash left behind the last whole frame, as far as
+ * there is room for them and for the account, which notes their number. One thread a spool. Blocks
+ * for the disk. */
+void sj_spool_aside_keep_torn(const char *directory, sj_spool_aside *aside, uint64_t position,
+                              sj_slice bytes);
 
 /* sj_spool_aside_take keeps the bytes of a frame that no collector will have, as far as there is
  * room, counts it in `aside` and stores the account. `why`: what the collector said; NULL: the
@@ -35,19 +34,20 @@ bool sj_spool_aside_keep(const char *directory, sj_spool_aside *aside, uint64_t 
 bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
                          sj_slice bytes, const char *why);
 
-/* sj_spool_aside_read reads the account of the spool in `directory`; returns false if it has none.
- * Any thread. */
+/* sj_spool_aside_read reads the account of the spool in `directory`, zeros if it has none; returns
+ * whether frames are in it: it may have nothing but the bytes of a torn one. Any thread. */
 bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside);
 
 /* sj_spool_aside_text says in one line what the account of `directory` has; returns `text`. */
 const char *sj_spool_aside_text(const sj_spool_aside *aside, const char *directory,
                                 char text[SJ_ASIDE_TEXT_BYTES]);
 
-/* Called for each session with an account; `directory` is its spool. */
+/* Called for each session with frames in its account; `directory` is its spool. */
 typedef void (*sj_spool_aside_visit)(void *context, const char *session, const char *directory,
                                      const sj_spool_aside *aside);
 
-/* sj_spool_aside_each visits the sessions of the folder `root`. Any thread. Blocks for the disk. */
+/* sj_spool_aside_each visits those sessions of the folder `root`. Any thread. Blocks for the disk.
+ */
 void sj_spool_aside_each(const char *root, sj_spool_aside_visit visit, void *context);
 
 #endif

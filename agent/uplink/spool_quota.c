@@ -48,7 +48,8 @@ static uint64_t sum_others(const char *directory)
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, slash + 1) != 0) {
             snprintf(path, sizeof(path), "%s/%.255s", root, entry->d_name);
             sum += sj_spool_directory_bytes(path);
-            sum += sj_spool_aside_read(path, &aside) ? aside.bytes : 0;
+            (void)sj_spool_aside_read(path, &aside);
+            sum += aside.bytes;
         }
     }
     if (folder != NULL) {

@@ -191,11 +191,11 @@ static void report_times(FILE *file, const sj_recording_cost *cost, double times
     double least;
     double most;
     sj_recording_cost_range(cost, &least, &most);
-    fprintf(file, " (%s%.1f", at_least ? "more than " : "about ", times);
+    fprintf(file, " (%s%.1f times the CPU of a plain run", at_least ? "more than " : "about ", times);
     if (!at_least && most > least * SHOWN_RANGE) {
-        fprintf(file, ", %.1f to %.1f,", least, most);
+        fprintf(file, ", between %.1f and %.1f", least, most);
     }
-    fputs(" times the CPU of a plain run)", file);
+    fputs(")", file);
 }
 
 /* report_cost: what recording added, part by part; times in different units do not add up. */

@@ -98,6 +98,17 @@ static sj_status run_post(sj_answer *answer, json_t **body, sj_error *error)
     return status;
 }
 
+/* An error's text may name files and what is in them. */
+static const char *text_for(const sj_answer *answer, const sj_error *error)
+{
+    const sj_http_context *context = answer->request.context;
+    return answer->route->is_public && !sj_login_is_shown(&context->login, context->is_remote,
+                                                          answer->request.connection)
+               ? "the server is not well; its log has the reason, and so has this answer for who "
+                 "shows the token"
+               : error->text;
+}
+
 static void make_answer(sj_answer *answer)
 {
     sj_error error = {.status = SJ_OK, .text = ""};
@@ -110,11 +121,11 @@ static void make_answer(sj_answer *answer)
     answer->status = status != SJ_OK ? status_code_of(status)
                      : is_post       ? MHD_HTTP_ACCEPTED
                                      : MHD_HTTP_OK;
-    answer->response =
-        status == SJ_OK && request->file != NULL ? request->file
-        : status == SJ_OK
-            ? sj_reply_make_json(request->connection, answer->status, body)
-            : sj_reply_make_error(request->connection, answer->status, error.text, NULL);
+    answer->response = status == SJ_OK && request->file != NULL ? request->file
+                       : status == SJ_OK
+                           ? sj_reply_make_json(request->connection, answer->status, body)
+                           : sj_reply_make_error(request->connection, answer->status,
+                                                 text_for(answer, &error), NULL);
     json_decref(body);
     if (request->is_left) {
         atomic_fetch_add(&request->context->answers->cancelled, 1);

@@ -100,3 +100,9 @@ bool sj_login_bears_password(const sj_login *login, struct MHD_Connection *conne
     MHD_free(password);
     return is_known;
 }
+
+bool sj_login_is_shown(const sj_login *login, bool is_remote, struct MHD_Connection *connection)
+{
+    return sj_login_bears_token(login, connection) ||
+           (is_remote && sj_login_bears_password(login, connection));
+}

@@ -30,6 +30,11 @@ SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_erro
 /* sj_login_make makes a token that no file holds. SJ_EIO: no random bytes. */
 SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
+/* sj_login_is_shown returns whether a request shows the token: as Bearer or, beyond the loopback,
+ * as password. A password is sent by the browser itself, so the loopback, which has no TLS, takes
+ * none. */
+bool sj_login_is_shown(const sj_login *login, bool is_remote, struct MHD_Connection *connection);
+
 /* sj_login_bears_token returns whether a request shows the token as Bearer. The time that it takes
  * does not depend on how much of a wrong token is right. */
 bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection);

@@ -16,7 +16,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-enum { FILES_MAX = 32 };
+/* The standard three, three of the database, one of blocks; the rest are temporary ones: a
+ * statement with many materialized tables would have one of `file_bytes` for each. */
+enum { FILES_MAX = 16 };
 
 #if defined(__x86_64__)
 #define SJ_AUDIT_MACHINE AUDIT_ARCH_X86_64

@@ -29,7 +29,7 @@ enum {
 extern char **environ;
 
 const sj_question_limits sj_question_default_limits = {
-    .heap_bytes = 256 << 20, .data_bytes = 640 << 20, .file_bytes = 256 << 20};
+    .heap_bytes = 256 << 20, .data_bytes = 640 << 20, .file_bytes = 128 << 20};
 
 typedef struct worker {
     pid_t pid; /* 0: not started */
@@ -124,7 +124,8 @@ static int end_worker(worker *ended)
     return status;
 }
 
-/* The busiest workers first: their caches have what was asked last. */
+/* The first that is idle: while few ask, those are always the same, with what was asked before in
+ * their caches. */
 static worker *take_worker(sj_question_pool *pool)
 {
     worker *taken = NULL;
@@ -237,12 +238,23 @@ static sj_status replace_worker(const sj_question_pool *pool, const asking *aske
                    WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
 }
 
+/* Starts a worker where none is, or the one that was has ended while it was idle: that is no fault
+ * of the next question. */
+static sj_status ready_worker(const sj_question_pool *pool, worker *ready, sj_error *error)
+{
+    if (ready->pid != 0 && waitpid(ready->pid, NULL, WNOHANG) == ready->pid) {
+        close(ready->pipe);
+        ready->pid = 0;
+    }
+    return ready->pid != 0 ? SJ_OK : start_worker(pool, ready, error);
+}
+
 static sj_status ask_worker(const sj_question_pool *pool, const asking *asked, char *question,
                             char **answer, sj_error *error)
 {
     sj_question_head head;
     char *text = NULL;
-    SJ_TRY(asked->by->pid != 0 ? SJ_OK : start_worker(pool, asked->by, error));
+    SJ_TRY(ready_worker(pool, asked->by, error));
     limit_cpu(asked);
     const sj_status status = converse(asked, question, &head, &text, error);
     if (status != SJ_OK) {

@@ -72,17 +72,35 @@ static sj_status make_answer(const char *path, sj_sums_cache *sums, const json_t
                : status;
 }
 
+static bool write_answer(sj_status status, const char *text)
+{
+    const sj_question_head head = {.status = (int32_t)status, .size = (uint32_t)strlen(text)};
+    return write_all(&head, sizeof(head)) && write_all(text, head.size);
+}
+
 static bool answer(const char *path, sj_sums_cache *sums, const json_t *question,
                    const sj_question_limits *limits)
 {
     sj_error error = {0};
     char *text = NULL;
     const sj_status status = make_answer(path, sums, question, limits, &text, &error);
-    const char *bytes = status == SJ_OK ? text : error.text;
-    const sj_question_head head = {.status = (int32_t)status, .size = (uint32_t)strlen(bytes)};
-    const bool is_written = write_all(&head, sizeof(head)) && write_all(bytes, head.size);
+    const bool is_written = write_answer(status, status == SJ_OK ? text : error.text);
     free(text);
     return is_written;
+}
+
+/* Rather no answer than one without limits: each question is told why. */
+static void refuse_all(const sj_error *why)
+{
+    sj_error error;
+    json_t *question;
+    (void)sj_fail(&error, why->status,
+                  "the process for questions cannot be confined, so it answers none: %.150s",
+                  why->text);
+    while ((question = read_question()) != NULL) {
+        json_decref(question);
+        (void)write_answer(error.status, error.text);
+    }
 }
 
 void sj_question_worker_main(int argc, char **argv)
@@ -99,7 +117,8 @@ void sj_question_worker_main(int argc, char **argv)
     (void)close_range(FIRST_OTHER_FILE, ~0U, 0);
     sj_sums_cache *sums = sj_sums_cache_new(SUMS_MAX_BYTES);
     if (sj_question_confine(&limits, &error) != SJ_OK) {
-        _exit(1); /* rather no answer than one without limits */
+        refuse_all(&error);
+        _exit(1);
     }
     json_t *question;
     bool goes_on = true;

@@ -15,7 +15,8 @@ typedef struct sj_question_head {
 } sj_question_head;
 
 /* sj_question_worker_main answers questions and ends the process, if the program was started for
- * that; else it returns. To be called first in main(). */
+ * that; else it returns. A process that cannot be confined says so to each question. To be called
+ * first in main(). */
 void sj_question_worker_main(int argc, char **argv);
 
 /* sj_question_confine takes from this process what answering does not need, for good; system calls

@@ -56,8 +56,8 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 const sj_route sj_route_health = {.pattern = "/api/v1/health", .run = answer_health};
 
 /* For load balancers and supervisors: 200 when the database can be read
- * and frames are stored; else 503 with the reason. Answered without the
- * token, so it says nothing about what is stored. */
+ * and frames are stored; else 503. Who shows the token is told the reason, which may name files;
+ * others are told nothing about what is stored (answer_pool.c). */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;

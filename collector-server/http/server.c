@@ -42,13 +42,6 @@ static bool needs_token(const sj_http_context *context, const char *path)
     return route != NULL ? !route->is_public : context->is_remote;
 }
 
-/* A password is sent by the browser itself, so the loopback, which has no TLS, takes none. */
-static bool shows_token(const sj_http_context *context, struct MHD_Connection *connection)
-{
-    return sj_login_bears_token(&context->login, connection) ||
-           (context->is_remote && sj_login_bears_password(&context->login, connection));
-}
-
 static const char *header_of(struct MHD_Connection *connection, const char *name)
 {
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -120,7 +113,8 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     if (refusal != NULL) {
         return refusal;
     }
-    if (!(reads && !needs_token(context, path)) && !shows_token(context, connection)) {
+    if (!(reads && !needs_token(context, path)) &&
+        !sj_login_is_shown(&context->login, context->is_remote, connection)) {
         *code = MHD_HTTP_UNAUTHORIZED;
         return context->is_remote
                    ? "show the collector's token, as password (any name) or as \"Authorization: "

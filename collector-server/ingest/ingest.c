@@ -28,6 +28,7 @@ enum {
     DEFAULT_WINDOW = 16,
     MAX_WINDOW = 48, /* the edge reads 64 ahead */
     DEFAULT_WATCHDOG_MS = 10000,
+    DEFAULT_RECHECK_MS = 60000,
     MANY_SENDERS = 8,
     GATHER_MS = 3,
     IDLE_MAINTAIN_MS = 1000,
@@ -65,6 +66,7 @@ struct sj_ingest {
     size_t queue_bytes;
     uint32_t window;
     uint32_t watchdog_ms;
+    uint32_t recheck_ms;
     pthread_mutex_t lock;   /* the queue, the counters and the three flags */
     pthread_cond_t arrived; /* something is queued, or stopping */
     pthread_cond_t stopped;
@@ -76,7 +78,8 @@ struct sj_ingest {
     pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
-    sj_error problem; /* why the last batch was refused; "": it was not */
+    sj_error problem;    /* why the last batch was refused; "": it was not */
+    uint64_t refused_ns; /* when; the writer's */
     sj_rate_limited_log complaints;
 };
 
@@ -148,6 +151,13 @@ static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t 
     }
     pthread_mutex_unlock(&ingest->lock);
     return status;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static void count_one(sj_ingest *ingest, uint64_t *counter)
@@ -291,22 +301,42 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     pthread_mutex_unlock(&ingest->lock);
 }
 
-/* Notes whether the batch was refused, for sj_ingest_check, and logs when that changes. */
-static void note_problem(sj_ingest *ingest, const frame_list *batch)
+/* Notes why frames are not stored ("": they are), for sj_ingest_check, and logs when that changes.
+ */
+static void set_problem(sj_ingest *ingest, const char *why, const char *if_none)
 {
-    const char *why = "";
     char line[sizeof(ingest->problem.text) + 64];
-    for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
-        why = sj_sink_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
-    }
     pthread_mutex_lock(&ingest->lock);
     const bool is_new = strcmp(ingest->problem.text, why) != 0;
     snprintf(ingest->problem.text, sizeof(ingest->problem.text), "%s", why);
     pthread_mutex_unlock(&ingest->lock);
     if (is_new) {
-        snprintf(line, sizeof(line),
-                 why[0] != '\0' ? "no frame is stored: %s" : "frames are stored again%s", why);
-        sj_report_line(&ingest->complaints, line);
+        snprintf(line, sizeof(line), "no frame is stored: %s", why);
+        sj_report_line(&ingest->complaints, why[0] != '\0' ? line : if_none);
+    }
+}
+
+/* Notes whether the batch was refused. */
+static void note_problem(sj_ingest *ingest, const frame_list *batch)
+{
+    const char *why = "";
+    for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
+        why = sj_sink_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
+    }
+    ingest->refused_ns = why[0] != '\0' ? monotonic_ns() : 0;
+    set_problem(ingest, why, "frames are stored again");
+}
+
+/* Where nobody has sent for a while, what refused the last batch may be gone. Who sends asks more
+ * often: what a look does not find, as a disk that fails, is not said to be well between them. */
+static void look_again(sj_ingest *ingest)
+{
+    sj_error error = {0};
+    if (ingest->refused_ns != 0 &&
+        monotonic_ns() - ingest->refused_ns >= ingest->recheck_ms * UINT64_C(1000000)) {
+        const bool is_well = sj_sinks_check(&ingest->sinks, &error) == SJ_OK;
+        ingest->refused_ns = is_well ? 0 : ingest->refused_ns;
+        set_problem(ingest, error.text, "frames can be stored again");
     }
 }
 
@@ -337,7 +367,10 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
         if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
             /* the rest at once, unless something has come */
-            idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0 : QUIET_MAINTAIN_MS;
+            idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0
+                      : ingest->refused_ns != 0         ? IDLE_MAINTAIN_MS
+                                                        : QUIET_MAINTAIN_MS;
+            look_again(ingest);
             pthread_mutex_lock(&ingest->lock);
         }
     }
@@ -488,6 +521,7 @@ sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *option
                    : options->window > MAX_WINDOW ? MAX_WINDOW
                                                   : options->window;
     made->watchdog_ms = options->watchdog_ms != 0 ? options->watchdog_ms : DEFAULT_WATCHDOG_MS;
+    made->recheck_ms = options->recheck_ms != 0 ? options->recheck_ms : DEFAULT_RECHECK_MS;
     sj_rate_limited_log_init(&made->complaints, options->complain, options->complain_context);
     pthread_mutex_init(&made->lock, NULL);
     pthread_condattr_t clock;

@@ -20,6 +20,8 @@ typedef struct sj_ingest_options {
     size_t queue_bytes;   /* 0: 64 MB; beyond it receiving pauses, which slows the senders */
     uint32_t window;      /* frames each sender may have unacknowledged; 0: 16 */
     uint32_t watchdog_ms; /* 0: 10 s */
+    uint32_t recheck_ms;  /* after a refused batch, when no other has come for so long, whether the
+                             sinks would still refuse one is looked at; 0: a minute */
     sj_ingest_gate gate;
     const sj_edge_limits *limits; /* of connections; NULL: the edge's own */
     /* is given a line for the log, without its end, about each peer whose frame was dropped (at
@@ -57,7 +59,8 @@ void sj_ingest_stop(sj_ingest *ingest);
 void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters);
 
 /* sj_ingest_check returns SJ_EAGAIN, with the reason, while frames are not taken: the last batch
- * was refused as a whole (full, failing or replaced store). Any thread. */
+ * was refused as a whole (full, failing or replaced store), and where none has come since, what was
+ * in the way still was at a later look. Any thread. */
 SJ_MUST_CHECK sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error);
 
 #endif

@@ -3,7 +3,8 @@
  *
  * Each address has SJ_COMPLAINTS_AT_ONCE lines, and one more every SJ_COMPLAINT_EVERY_S seconds.
  * Addresses share SJ_COMPLAINT_BUCKETS accounts by their hash, so one that floods silences few
- * others, and all together log at most SJ_COMPLAINT_BUCKETS lines in that time. */
+ * others, and all together log at most SJ_COMPLAINT_BUCKETS lines in that time. Lines about no peer
+ * have an account of their own. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_RATE_LIMITED_LOG_H
 #define SJ_COLLECTOR_SERVER_INGEST_RATE_LIMITED_LOG_H
 
@@ -25,6 +26,7 @@ typedef struct sj_rate_limited_log {
     void (*report)(void *context, const char *line); /* NULL: no reporting */
     void *context;
     sj_complaint_bucket buckets[SJ_COMPLAINT_BUCKETS];
+    sj_complaint_bucket own; /* of lines about no peer */
 } sj_rate_limited_log;
 
 /* sj_rate_limited_log_init makes them; sj_rate_limited_log_deinit ends them, after all threads. */
@@ -41,7 +43,8 @@ void sj_complain(sj_rate_limited_log *log, const sj_edge_peer *peer, const char 
 void sj_complain_at(sj_rate_limited_log *log, const sj_edge_peer *peer, const char *what,
                     uint64_t now_s);
 
-/* sj_report_line reports a line about no peer, within a limit of its own. Any thread; `report` is
+/* sj_report_line reports a line about no peer, unless SJ_COMPLAINTS_AT_ONCE were before it; no
+ * complaint about a peer takes its place. Any thread; `report` is
  * called under a lock. */
 void sj_report_line(sj_rate_limited_log *log, const char *line);
 

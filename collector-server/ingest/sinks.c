@@ -78,6 +78,14 @@ void sj_sinks_rollback(const sj_sinks *sinks)
     roll_back(sinks, 0, sinks->count);
 }
 
+sj_status sj_sinks_check(const sj_sinks *sinks, sj_error *error)
+{
+    for (size_t i = 0; i < sinks->count; ++i) {
+        SJ_TRY(sinks->list[i].kind->check(sinks->list[i].sink, error));
+    }
+    return SJ_OK;
+}
+
 bool sj_sinks_maintain(const sj_sinks *sinks)
 {
     bool has_more = false;

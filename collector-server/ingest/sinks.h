@@ -36,6 +36,10 @@ SJ_MUST_CHECK sj_status sj_sinks_apply(const sj_sinks *sinks, const sj_frame_vie
 SJ_MUST_CHECK sj_status sj_sinks_commit(const sj_sinks *sinks, sj_error *error);
 void sj_sinks_rollback(const sj_sinks *sinks);
 
+/* sj_sinks_check returns why the first of them that cannot would refuse a batch now; between
+ * batches. */
+SJ_MUST_CHECK sj_status sj_sinks_check(const sj_sinks *sinks, sj_error *error);
+
 /* sj_sinks_maintain returns whether any of them has more to do. */
 bool sj_sinks_maintain(const sj_sinks *sinks);
 void sj_sinks_recover(const sj_sinks *sinks);

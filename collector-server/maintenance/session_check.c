@@ -1,6 +1,7 @@
 #include "collector-server/maintenance/session_check.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/store.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -88,16 +89,71 @@ static const session_rule rules[] = {
      " source.function_stats WHERE session_id = ?1))"},
 };
 
-/* Tables whose numbers are added up. */
-static const char *const measured[] = {
-    "sessions", "threads",        "streams", "call_paths", "call_edges",     "slow_calls",
-    "timeline", "function_stats", "gaps",    "profiles",   "filtered_calls", "call_costs"};
-
 static sj_status fail_sql(sqlite3 *database, sj_error *error)
 {
     return sj_fail(error, sj_database_status(sqlite3_errcode(database)),
                    "cannot check the session: %s", sqlite3_errmsg(database));
 }
+
+/* Functions of a module, as the device named them. */
+static sj_status check_digest(sqlite3 *database, int64_t session_id, sqlite3_stmt *modules,
+                              sqlite3_stmt *functions, sj_error *error)
+{
+    uint64_t digest[2] = SJ_FUNCTIONS_DIGEST_BEGIN;
+    int step;
+    sqlite3_bind_int64(functions, 1, sqlite3_column_int64(modules, 0));
+    while ((step = sqlite3_step(functions)) == SQLITE_ROW) {
+        const char *symbol = (const char *)sqlite3_column_text(functions, 2);
+        sj_store_digest_function(digest, (uint64_t)sqlite3_column_int64(functions, 0),
+                                 (uint32_t)sqlite3_column_int64(functions, 1),
+                                 symbol != NULL ? symbol : "");
+    }
+    sqlite3_reset(functions);
+    if (step != SQLITE_DONE) {
+        return fail_sql(database, error);
+    }
+    return memcmp(sqlite3_column_blob(modules, 1), digest, sizeof(digest)) == 0
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL,
+                         "session %lld contradicts itself: the functions of a module are not those "
+                         "that it is known by",
+                         (long long)session_id);
+}
+
+/* Later recordings of a program find its module by this digest. One of another length is none that
+ * they would look for. */
+static sj_status check_digests(sqlite3 *database, int64_t session_id, sj_error *error)
+{
+    sqlite3_stmt *modules = NULL;
+    sqlite3_stmt *functions = NULL;
+    sj_status status = SJ_OK;
+    int step = SQLITE_ERROR;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT module_id, functions_digest FROM source.modules WHERE module_id"
+                           " IN (SELECT module_id FROM source.session_modules WHERE session_id ="
+                           " ?1) AND length(CAST(functions_digest AS BLOB)) = 16",
+                           -1, &modules, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(database,
+                           "SELECT offset, size_bytes, iif(source = 'symbol_file', '', symbol)"
+                           " FROM source.functions WHERE module_id = ?1 ORDER BY function_id",
+                           -1, &functions, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(modules, 1, session_id);
+        while (status == SJ_OK && (step = sqlite3_step(modules)) == SQLITE_ROW) {
+            status = check_digest(database, session_id, modules, functions, error);
+        }
+    }
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = fail_sql(database, error);
+    }
+    sqlite3_finalize(modules);
+    sqlite3_finalize(functions);
+    return status;
+}
+
+/* Tables whose numbers are added up. */
+static const char *const measured[] = {
+    "sessions", "threads",        "streams", "call_paths", "call_edges",     "slow_calls",
+    "timeline", "function_stats", "gaps",    "profiles",   "filtered_calls", "call_costs"};
 
 /* Runs a query about session ?1; a row, or a number that SQLite cannot compute with, is SJ_EINVAL.
  */
@@ -177,5 +233,5 @@ sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_error *erro
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
         SJ_TRY(ask(database, rules[i].sql, session_id, rules[i].what, error));
     }
-    return SJ_OK;
+    return check_digests(database, session_id, error);
 }

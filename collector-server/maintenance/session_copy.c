@@ -118,6 +118,11 @@ static sj_status copy_modules(const session_copy *copy)
         "coalesce(sum(sm.function_count) OVER (ORDER BY sm.module_id ROWS BETWEEN UNBOUNDED "
         "PRECEDING AND 1 PRECEDING), 0) AS free_first FROM source.modules AS sm WHERE sm.module_id "
         "IN (SELECT module_id FROM source.session_modules WHERE session_id = %lld);"
+        /* one that a file brought before its digest was checked: see store/modules.c */
+        "UPDATE main.modules AS t SET functions_digest = randomblob(24) WHERE length("
+        "functions_digest) = 16 AND EXISTS (SELECT 1 FROM temp.moved_modules AS v JOIN "
+        "source.modules AS s ON s.module_id = v.old_id WHERE s.build_id = t.build_id AND "
+        "s.functions_digest = t.functions_digest AND s.function_count <> t.function_count);"
         "INSERT INTO main.modules(build_id, functions_digest, path, machine, first_function_id, "
         "function_count) SELECT s.build_id, s.functions_digest, s.path, s.machine, v.free_first, "
         "s.function_count FROM temp.moved_modules AS v JOIN source.modules AS s ON s.module_id = "

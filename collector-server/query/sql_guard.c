@@ -232,6 +232,12 @@ static sj_status explain(sj_sql_guard *guard, int result, sj_error *error)
                              "the query needs larger temporary files than it may have; narrow it, "
                              "or sort fewer columns")
                    : sj_fail(error, SJ_EIO, "%s", message);
+    case SQLITE_CANTOPEN:
+        return sqlite3_system_errno(guard->database) == EMFILE
+                   ? sj_fail(error, SJ_ELIMIT,
+                             "the query needs more temporary files than it may have; narrow it, or "
+                             "materialize fewer tables")
+                   : sj_fail(error, SJ_EIO, "%s", message);
     case SQLITE_TOOBIG:
         return strcmp(message, "string or blob too big") != 0
                    ? sj_fail(error, SJ_ELIMIT, "%s", message)

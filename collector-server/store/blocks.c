@@ -332,10 +332,7 @@ static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *e
         }
         SJ_TRY(status);
     }
-    if (store->full) {
-        return sj_fail(error, SJ_EFULL,
-                       "the collector's store is full; recordings wait on the device");
-    }
+    SJ_TRY(sj_store_check_full(store, error));
     status = sj_block_decode(store->decoder, frame->payload, SJ_WANT_ALL, &run.block);
     if (status != SJ_OK) {
         return sj_fail(error, status, "a block cannot be decoded");

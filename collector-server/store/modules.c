@@ -67,9 +67,7 @@ static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run 
 static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
     (void)number;
-    sj_store_digest(run->functions_digest, &entry->offset, sizeof(entry->offset));
-    sj_store_digest(run->functions_digest, &entry->size_bytes, sizeof(entry->size_bytes));
-    sj_store_digest(run->functions_digest, entry->name, strlen(entry->name) + 1);
+    sj_store_digest_function(run->functions_digest, entry->offset, entry->size_bytes, entry->name);
     const uint8_t plan[2] = {entry->technique, entry->skip};
     sj_store_digest(run->plan_digest, plan, sizeof(plan));
     return SJ_OK;
@@ -178,6 +176,15 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
                       run->first_function_id + number, technique, sj_text_of_skip(entry->skip));
 }
 
+/* A row that says to be this module and has another number of functions came with a file that lied;
+ * its sessions keep it, without that identity. */
+static sj_status disown_module(module_run *run)
+{
+    const sj_status status =
+        sj_sql_run(&run->store->sql, SJ_SQL_MODULE_DISOWN, run->error, "i", run->module_id);
+    return status == SJ_OK ? SJ_ENOTFOUND : status;
+}
+
 static sj_status put_module(module_run *run)
 {
     sj_statements *sql = &run->store->sql;
@@ -185,13 +192,14 @@ static sj_status put_module(module_run *run)
                                .size = run->module->build_id.len};
     const sj_slice digest = {.data = (const uint8_t *)run->functions_digest, .size = DIGEST_BYTES};
     SJ_TRY(sj_sql_bind(sql, SJ_SQL_MODULE_FIND, run->error, "bb", &build_id, &digest));
-    const sj_status status = sj_sql_step(sql, SJ_SQL_MODULE_FIND, run->error);
+    sj_status status = sj_sql_step(sql, SJ_SQL_MODULE_FIND, run->error);
     if (status == SJ_OK) {
         sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_MODULE_FIND);
         run->module_id = sqlite3_column_int64(row, 0);
         run->first_function_id = sqlite3_column_int64(row, 1);
+        const bool is_whole = sqlite3_column_int64(row, 2) == (int64_t)run->module->function_count;
         sj_sql_reset(sql, SJ_SQL_MODULE_FIND);
-        return mend_functions(run);
+        status = is_whole ? mend_functions(run) : disown_module(run);
     }
     if (status != SJ_ENOTFOUND) {
         return status;
@@ -347,7 +355,7 @@ sj_status sj_store_apply_module(sj_store *store, sj_frame_input *frame, sj_error
     const Sojourn__Module *module = frame->message;
     module_run run = {.store = store,
                       .module = module,
-                      .functions_digest = {UINT64_C(0xcbf29ce484222325), 1},
+                      .functions_digest = SJ_FUNCTIONS_DIGEST_BEGIN,
                       .plan_digest = {UINT64_C(0xcbf29ce484222325), 2},
                       .error = error};
     SJ_TRY(sj_store_session(store, module->session_id.data, module->session_id.len, &run.state,

@@ -50,6 +50,9 @@ typedef struct sj_sink_kind {
      * fails has rolled back. */
     sj_status (*commit)(sj_sink *sink, sj_error *error);
     void (*rollback)(sj_sink *sink);
+    /* check returns what `begin` or a block would be refused with now, between batches; SJ_OK:
+     * nothing is known to be in the way. */
+    sj_status (*check)(sj_sink *sink, sj_error *error);
     /* maintain does a little of what was put off; called when idle, again as long as it returns
      * true. */
     bool (*maintain)(sj_sink *sink);

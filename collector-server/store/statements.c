@@ -156,8 +156,10 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "SELECT stream_id, number, calls, first_enter_ns, last_leave_ns, max_depth, ended"
         " FROM streams WHERE session_id = ?1 ORDER BY number",
     [SJ_SQL_STREAM_HIGHEST] = "SELECT coalesce(max(stream_id), 0) FROM streams",
-    [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id FROM modules"
+    [SJ_SQL_MODULE_FIND] = "SELECT module_id, first_function_id, function_count FROM modules"
                            " WHERE build_id = ?1 AND functions_digest = ?2",
+    [SJ_SQL_MODULE_DISOWN] =
+        "UPDATE modules SET functions_digest = randomblob(24) WHERE module_id = ?1",
     [SJ_SQL_MODULE_NEXT_FUNCTION] = SJ_NEXT_FUNCTION_SQL,
     [SJ_SQL_MODULE_ADD] =
         "INSERT INTO modules (build_id, functions_digest, path, machine, first_function_id,"

@@ -34,6 +34,7 @@ SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *fra
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_commit(sj_store *store, sj_error *error);
 void sj_store_rollback(sj_store *store);
+SJ_MUST_CHECK sj_status sj_store_check(sj_store *store, sj_error *error);
 void sj_store_get_counters(const sj_store *store, sj_sink_counters *counters);
 
 /* sj_store_maintain writes some of the aggregates that were put off; when there are none it
@@ -58,6 +59,17 @@ int64_t sj_store_address_key(sj_slice build_id, uint64_t offset);
  * file left by a crash reads as what its blocks say. A file that somebody has written to in the
  * last seconds is left alone. SJ_OK when there is nothing to do; else as sj_store_open. */
 SJ_MUST_CHECK sj_status sj_store_recover_file(const char *path, sqlite3 *reader, sj_error *error);
+
+/* What modules.functions_digest begins with; sj_store_digest_function adds a function to it, in
+ * order of their ids: `symbol` is the name that the device gave, "" when it had none. The digest is
+ * an identity among honest planners' tables, no defence against those who compute another table of
+ * the same digest. Any thread. */
+#define SJ_FUNCTIONS_DIGEST_BEGIN                                                                  \
+    {                                                                                              \
+        UINT64_C(0xcbf29ce484222325), 1                                                            \
+    }
+void sj_store_digest_function(uint64_t digest[2], uint64_t offset, uint32_t size_bytes,
+                              const char *symbol);
 
 /* sj_database_open_reader opens a read-only connection with Sojourn's functions and virtual tables
  * registered (query/). The caller closes it with sqlite3_close. */

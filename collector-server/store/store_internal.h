@@ -73,6 +73,9 @@ SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, siz
 SJ_MUST_CHECK sj_status sj_store_see_session(sj_store *store, sj_session_state *state,
                                              sj_error *error);
 
+/* sj_store_check_full returns SJ_EFULL when the store was full at the last begin. */
+SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
+
 /* sj_store_note_receipt notes in the session's row that a frame of it has come. In a batch. */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
                                               sj_error *error);

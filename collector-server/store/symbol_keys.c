@@ -15,6 +15,14 @@ void sj_store_digest(uint64_t digest[2], const void *bytes, size_t size)
     }
 }
 
+void sj_store_digest_function(uint64_t digest[2], uint64_t offset, uint32_t size_bytes,
+                              const char *symbol)
+{
+    sj_store_digest(digest, &offset, sizeof(offset));
+    sj_store_digest(digest, &size_bytes, sizeof(size_bytes));
+    sj_store_digest(digest, symbol, strlen(symbol) + 1);
+}
+
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

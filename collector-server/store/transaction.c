@@ -8,19 +8,28 @@
 
 enum { WAL_RESTART_PAGES = 4096 }; /* 64 MiB: try to begin the log anew */
 
-static uint64_t file_bytes(const char *path, const char *suffix)
+/* The file that is written, and its log: where store->path leads to, links followed. */
+static const char *file_name(const sj_store *store)
 {
-    char name[4096];
+    return sqlite3_db_filename(store->database, "main");
+}
+
+static const char *log_name(const sj_store *store)
+{
+    return sqlite3_filename_wal(file_name(store));
+}
+
+static uint64_t file_bytes(const char *path)
+{
     struct stat status;
-    snprintf(name, sizeof(name), "%s%s", path, suffix);
-    return stat(name, &status) == 0 ? (uint64_t)status.st_size : 0;
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
 static bool is_full(const sj_store *store)
 {
     struct statvfs disk;
     if (store->max_bytes != 0 &&
-        file_bytes(store->path, "") + file_bytes(store->path, "-wal") >= store->max_bytes) {
+        file_bytes(file_name(store)) + file_bytes(log_name(store)) >= store->max_bytes) {
         return true;
     }
     return store->reserve_bytes != 0 && statvfs(store->path, &disk) == 0 &&
@@ -30,10 +39,17 @@ static bool is_full(const sj_store *store)
 /* The inode of the database's log; 0: there is none. */
 static uint64_t wal_inode(const sj_store *store)
 {
-    char name[4096];
     struct stat status;
-    snprintf(name, sizeof(name), "%s-wal", store->path);
-    return stat(name, &status) == 0 ? (uint64_t)status.st_ino : 0;
+    return stat(log_name(store), &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+/* Whether the database's name, which may be a link, leads to the file that is written. */
+static bool is_named(const sj_store *store)
+{
+    struct stat named;
+    struct stat written;
+    return stat(store->path, &named) == 0 && stat(file_name(store), &written) == 0 &&
+           named.st_ino == written.st_ino && named.st_dev == written.st_dev;
 }
 
 /* Fails when the file that is written is not the one that has the database's name any more: what is
@@ -43,7 +59,7 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
     int has_moved = 0;
     const bool is_known = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_HAS_MOVED,
                                                &has_moved) == SQLITE_OK;
-    if ((is_known && has_moved) ||
+    if ((is_known && has_moved) || !is_named(store) ||
         (store->wal_inode != 0 && wal_inode(store) != store->wal_inode)) {
         return sj_fail(error, SJ_EIO,
                        "%s was removed or replaced while it was open; put it back as it was, or "
@@ -64,6 +80,20 @@ sj_status sj_store_begin(sj_store *store, sj_error *error)
     store->in_batch = true;
     store->batch++;
     return SJ_OK;
+}
+
+sj_status sj_store_check_full(const sj_store *store, sj_error *error)
+{
+    return store->full ? sj_fail(error, SJ_EFULL,
+                                 "the collector's store is full; recordings wait on the device")
+                       : SJ_OK;
+}
+
+sj_status sj_store_check(sj_store *store, sj_error *error)
+{
+    SJ_TRY(sj_store_begin(store, error));
+    sj_store_rollback(store);
+    return sj_store_check_full(store, error);
 }
 
 void sj_store_checkpoint(sj_store *store, int mode)

@@ -707,6 +707,8 @@ static void a_thread_first_looked_at_after_a_change_has_calls_from_before(void *
     end_calls(f);
     assert_int_equal(pauses, 1);
     assert_int_equal(pause_event, 2);
+    sj_function_rules_free(f->shared.options.rules);
+    f->shared.options.rules = NULL;
 }
 
 int main(void)

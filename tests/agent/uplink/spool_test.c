@@ -173,6 +173,7 @@ static void what_is_not_acknowledged_comes_again_after_rewind_and_restart(void *
 static void a_torn_tail_is_cut_and_the_rest_is_kept(void **state)
 {
     fixture *test = *state;
+    sj_spool_aside aside;
     for (size_t torn = 1; torn < 1020; torn += 101) {
         assert_int_equal(append(test, 1, 1000), SJ_OK);
         sj_spool_close(test->spool);
@@ -183,6 +184,8 @@ static void a_torn_tail_is_cut_and_the_rest_is_kept(void **state)
         assert_int_equal(write(file, frame.data, torn), (ssize_t)torn);
         close(file);
         open_spool(test, 0);
+        assert_false(sj_spool_aside_read(test->directory, &aside)); /* no frame was refused */
+        assert_int_equal(aside.bytes, torn);
         assert_int_equal(append(test, 3, 100), SJ_OK);
         expect_next(test, 1);
         expect_next(test, 3);
@@ -472,6 +475,30 @@ static void a_frame_without_an_account_is_not_acknowledged(void **state)
     assert_int_equal(aside.bytes, 3140);
 }
 
+/* A crash of the machine left an account that is shorter than others. */
+static void a_full_disk_leaves_a_short_account_as_it_is(void **state)
+{
+    static const char text[] = "7 1 0 8\nearlier\n";
+    fixture *test = *state;
+    sj_spool_aside aside;
+    char path[128];
+    assert_int_equal(append(test, 0, 100), SJ_OK);
+    assert_int_equal(sj_spool_reject(test->spool, expect_next(test, 0), "no"), SJ_OK);
+    assert_int_equal(append(test, 1, 100), SJ_OK);
+    const uint64_t position = expect_next(test, 1);
+    snprintf(path, sizeof(path), "%s/aside/account", test->directory);
+    const int file = open(path, O_WRONLY | O_TRUNC);
+    assert_int_equal(write(file, text, sizeof(text) - 1), sizeof(text) - 1);
+    close(file);
+    limit_files(200);
+    const sj_status status = sj_spool_reject(test->spool, position, "no");
+    limit_files(0);
+    assert_int_equal(status, SJ_EFULL);
+    assert_true(sj_spool_aside_read(test->directory, &aside));
+    assert_int_equal(aside.refused_frames, 7);
+    assert_string_equal(aside.why, "earlier");
+}
+
 /* The same for a frame that is damaged: it is not stepped over until that is noted. */
 static void damage_without_an_account_is_not_stepped_over(void **state)
 {
@@ -623,6 +650,7 @@ int main(void)
         CASE(a_frame_without_an_account_is_not_acknowledged),
         CASE(damage_without_an_account_is_not_stepped_over),
         CASE(what_is_not_kept_takes_no_room),
+        CASE(a_full_disk_leaves_a_short_account_as_it_is),
         CASE(what_was_put_aside_takes_room_of_the_budget),
         CASE(only_an_acknowledged_spool_is_removed),
         CASE(a_write_that_fails_leaves_whole_frames),

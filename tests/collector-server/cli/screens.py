@@ -235,6 +235,7 @@ def without_figures(screen):
     screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
     screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)
     screen = re.sub(r"(about|more than) +[0-9.]+ times", "about 0 times", screen)
+    screen = re.sub(r"( of a plain run), between [0-9.]+ and [0-9.]+", r"\1", screen)
     screen = re.sub(r"\b(ns|us|ms)\b", "s", screen)
     return re.sub(r" *[0-9]+(\.[0-9]+)?", " 0", screen)
 

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,10 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,17 +52,23 @@ static int stop_pool(void **state)
 }
 
 /* Asks `sql`; `said` gets the answer or the error's text. */
-static sj_status ask(const char *sql, int time_ms, bool (*goes_on)(void *), char *said, size_t size)
+static sj_status ask_pool(sj_question_pool *asked, const char *sql, int time_ms,
+                          bool (*goes_on)(void *), char *said, size_t size)
 {
     sj_error error = {0};
     char *answer = NULL;
     json_t *question = json_pack("{ss sI sI s{}}", "sql", sql, "rows", (json_int_t)20000, "ms",
                                  (json_int_t)time_ms, "values");
-    const sj_status status = sj_question_pool_ask(pool, question, goes_on, NULL, &answer, &error);
+    const sj_status status = sj_question_pool_ask(asked, question, goes_on, NULL, &answer, &error);
     snprintf(said, size, "%s", status == SJ_OK ? answer : error.text);
     free(answer);
     json_decref(question);
     return status;
+}
+
+static sj_status ask(const char *sql, int time_ms, bool (*goes_on)(void *), char *said, size_t size)
+{
+    return ask_pool(pool, sql, time_ms, goes_on, said, size);
 }
 
 static void assert_still_well(void)
@@ -129,18 +139,98 @@ static void hostile_questions_end_with_a_sentence(void **state)
     }
 }
 
+/* Each file is small, and all together would not be. */
+static void temporary_files_are_few(void **state)
+{
+    enum { TABLES = 16, SQL_BYTES = 4096 };
+    const sj_question_limits limits = {
+        .heap_bytes = 96 * MIB, .data_bytes = 256 * MIB, .file_bytes = 16 * MIB};
+    sj_question_pool *own = NULL;
+    sj_error error;
+    char said[512];
+    char with[SQL_BYTES] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT "
+                           "1000)";
+    char from[SQL_BYTES / 4] = "";
+    char sql[2 * SQL_BYTES];
+    (void)state;
+    for (int i = 0; i < TABLES; i++) {
+        snprintf(with + strlen(with), sizeof(with) - strlen(with),
+                 ", t%d AS MATERIALIZED (SELECT i, zeroblob(3000) AS z FROM n)", i);
+        snprintf(from + strlen(from), sizeof(from) - strlen(from), "%st%d", i == 0 ? "" : ", ", i);
+    }
+    snprintf(sql, sizeof(sql), "%s SELECT length(t0.z) FROM %s LIMIT 1", with, from);
+    assert_int_equal(sj_question_pool_new(database_path, &limits, &own, &error), SJ_OK);
+    assert_int_equal(ask_pool(own, sql, PATIENT_MS, NULL, said, sizeof(said)), SJ_ELIMIT);
+    assert_non_null(strstr(said, "more temporary files"));
+    assert_int_equal(ask_pool(own, "SELECT 1", PATIENT_MS, NULL, said, sizeof(said)), SJ_OK);
+    sj_question_pool_free(own);
+}
+
+static bool kill_worker(void *context)
+{
+    (void)context;
+    return kill(find_worker(), SIGKILL) == 0;
+}
+
 /* As the kernel kills one that has no memory left. */
 static void a_process_that_ends_is_replaced(void **state)
 {
     (void)state;
+    siginfo_t ended;
     char said[512];
     assert_still_well();
     const pid_t before = find_worker();
-    assert_int_equal(kill(before, SIGKILL), 0);
-    assert_int_equal(ask("SELECT 1", PATIENT_MS, NULL, said, sizeof(said)), SJ_ELIMIT);
+    assert_int_equal(ask("WITH RECURSIVE e(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM e) SELECT "
+                         "count(*) FROM e",
+                         PATIENT_MS, kill_worker, said, sizeof(said)),
+                     SJ_ELIMIT);
     assert_non_null(strstr(said, "has ended (signal 9)"));
-    assert_still_well();
-    assert_int_not_equal(find_worker(), before);
+    const pid_t idle = find_worker();
+    assert_int_not_equal(idle, before);
+    assert_int_equal(kill(idle, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)idle, &ended, WEXITED | WNOWAIT), 0);
+    assert_still_well(); /* which has not harmed anybody's question */
+    assert_int_not_equal(find_worker(), idle);
+}
+
+/* Under a filter that allows no limits to be set; the number of what went wrong, 0: nothing. */
+static int ask_unconfinable(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    sj_question_pool *own = NULL;
+    sj_error error;
+    char said[512];
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 ||
+        sj_question_pool_new(database_path, &small, &own, &error) != SJ_OK) {
+        return 1;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (ask_pool(own, "SELECT 1", PATIENT_MS, NULL, said, sizeof(said)) != SJ_EIO ||
+            strstr(said, "cannot be confined") == NULL) {
+            return 2 + i;
+        }
+    }
+    sj_question_pool_free(own);
+    return 0;
+}
+
+static void one_that_cannot_be_confined_says_so(void **state)
+{
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(ask_unconfinable());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void a_process_that_does_not_answer_is_killed(void **state)
@@ -237,7 +327,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_process_answers_one_question_after_the_other),
         cmocka_unit_test(hostile_questions_end_with_a_sentence),
+        cmocka_unit_test(temporary_files_are_few),
         cmocka_unit_test(a_process_that_ends_is_replaced),
+        cmocka_unit_test(one_that_cannot_be_confined_says_so),
         cmocka_unit_test(a_process_that_does_not_answer_is_killed),
         cmocka_unit_test(a_question_that_nobody_waits_for_ends),
         cmocka_unit_test(processor_time_is_limited),

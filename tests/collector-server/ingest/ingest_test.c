@@ -74,6 +74,7 @@ static void start_collector(fixture *test, uint64_t max_bytes)
     const sj_ingest_options ingest = {.urls = urls,
                                       .url_count = 2,
                                       .watchdog_ms = 200,
+                                      .recheck_ms = 1,
                                       .queue_bytes = test->queue_bytes,
                                       .complain = note_complaint,
                                       .complain_context = test};
@@ -246,6 +247,33 @@ static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
     drain(test);
     assert_int_equal(count_blocks(test), 5);
     assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_OK);
+}
+
+/* What was in the way goes, and no device sends any more. */
+static void a_problem_that_has_gone_is_over_without_a_frame(void **state)
+{
+    fixture *test = *state;
+    char away[80];
+    sj_error problem;
+    append_session(test, 1);
+    start_uplink(test, 0);
+    drain(test);
+    snprintf(away, sizeof(away), "%s.away", test->database);
+    assert_int_equal(rename(test->database, away), 0);
+    append(test, frame_maker_block(&test->maker, 1000, 0));
+    sj_uplink_wake(test->uplink);
+    for (int i = 0; i < PATIENCE_MS && sj_ingest_check(test->ingest, &problem) == SJ_OK; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_EAGAIN);
+    sj_uplink_stop(test->uplink);
+    test->uplink = NULL;
+    assert_int_equal(rename(away, test->database), 0);
+    for (int i = 0; i < PATIENCE_MS && sj_ingest_check(test->ingest, &problem) != SJ_OK; i++) {
+        usleep(1000);
+    }
+    assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_OK);
+    assert_int_equal(count_blocks(test), 1);
 }
 
 static void a_collector_that_restarts_gets_the_rest(void **state)
@@ -478,6 +506,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             what_the_collector_refuses_is_put_aside_and_the_rest_arrives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_store_makes_senders_wait_until_there_is_room, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_problem_that_has_gone_is_over_without_a_frame, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_collector_that_restarts_gets_the_rest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_breaks_off_hurts_no_ipc_listener, set_up, tear_down),

@@ -94,11 +94,30 @@ static void many_addresses_share_what_there_is(void **state)
     sj_rate_limited_log_deinit(&log);
 }
 
+static void peers_do_not_silence_the_collector(void **state)
+{
+    sj_rate_limited_log log;
+    (void)state;
+    sj_rate_limited_log_init(&log, note, NULL);
+    for (unsigned i = 0; i < FLOOD; i++) {
+        const sj_edge_peer any = peer_v4(i, 1);
+        sj_complain(&log, &any, "nonsense");
+    }
+    lines = 0;
+    for (unsigned i = 0; i < FLOOD; i++) {
+        sj_report_line(&log, "no frame is stored: the disk is full");
+    }
+    assert_in_range(lines, SJ_COMPLAINTS_AT_ONCE, SJ_COMPLAINTS_AT_ONCE + 3);
+    assert_string_equal(last, "no frame is stored: the disk is full");
+    sj_rate_limited_log_deinit(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_takes_few_lines_and_is_counted),
         cmocka_unit_test(others_are_heard_beside_a_flood),
+        cmocka_unit_test(peers_do_not_silence_the_collector),
         cmocka_unit_test(many_addresses_share_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 /* A sink in memory: it counts, and fails where it is asked to. */
 struct sj_sink {
-    sj_status begin, apply, commit; /* what these return */
+    sj_status begin, apply, commit, check; /* what these return */
     unsigned in_batch, stored, rollbacks;
     bool has_all; /* a frame stored before: the next is a duplicate */
     bool has_more;
@@ -57,6 +57,12 @@ static void roll_back(sj_sink *sink)
     sink->rollbacks++;
 }
 
+static sj_status check_sink(sj_sink *sink, sj_error *error)
+{
+    (void)error;
+    return sink->check;
+}
+
 static sj_status commit_batch(sj_sink *sink, sj_error *error)
 {
     (void)error;
@@ -82,6 +88,7 @@ static const sj_sink_kind in_memory = {.name = "memory",
                                        .apply = apply_frame,
                                        .commit = commit_batch,
                                        .rollback = roll_back,
+                                       .check = check_sink,
                                        .maintain = maintain};
 
 static sj_sinks sinks;
@@ -186,6 +193,14 @@ static void maintenance_goes_on_while_one_has_more(void **state)
     assert_false(sj_sinks_maintain(&sinks));
 }
 
+static void one_that_would_refuse_is_enough(void **state)
+{
+    (void)state;
+    assert_int_equal(sj_sinks_check(&sinks, &failure), SJ_OK);
+    opened[2]->check = SJ_EFULL;
+    assert_int_equal(sj_sinks_check(&sinks, &failure), SJ_EFULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +209,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_sink_of_record_decides_what_is_good, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_sink_refuses_the_batch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_would_refuse_is_enough, set_up, tear_down),
         cmocka_unit_test_setup_teardown(maintenance_goes_on_while_one_has_more, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

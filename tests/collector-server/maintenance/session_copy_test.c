@@ -64,6 +64,12 @@ static void what_cannot_be_so_is_refused(void **state)
         "UPDATE modules SET function_count = 9223372036854775800",
         "UPDATE modules SET function_count = function_count - 1",
         "UPDATE modules SET first_function_id = 9223372036854775000",
+        "DELETE FROM functions; UPDATE modules SET function_count = 0; UPDATE session_modules SET"
+        " function_count = 0; DELETE FROM call_paths; DELETE FROM function_stats; DELETE FROM"
+        " call_edges; DELETE FROM slow_calls",
+        "UPDATE functions SET symbol = 'main' WHERE function_id = 3",
+        "UPDATE functions SET offset = offset + 1 WHERE function_id = 3",
+        "UPDATE functions SET size_bytes = size_bytes + 1 WHERE function_id = 3",
         "UPDATE functions SET function_id = 9000000000000000000 WHERE function_id = 3",
         "UPDATE functions SET function_id = 100000 WHERE function_id = 3",
         "UPDATE session_modules SET function_count = 5000000000",
@@ -163,6 +169,28 @@ static void streams_get_the_next_numbers(void **state)
     lab_file_remove(path);
 }
 
+/* A database that took a module of a program's identity and no functions, before it was refused. */
+static void a_false_module_is_not_taken_for_the_program(void **state)
+{
+    lab_file *lab = *state;
+    run_sql(lab->path, "PRAGMA foreign_keys = OFF; DELETE FROM functions;"
+                       "UPDATE modules SET function_count = 0");
+    lab->maker.session_tag = 9;
+    lab->maker.next_event = lab->maker.next_call = lab->maker.depth = 0;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_commit(lab);
+    char expected[64];
+    snprintf(expected, sizeof(expected), "2|%d|%d|\n", FRAME_MAKER_FUNCTIONS,
+             FRAME_MAKER_FUNCTIONS);
+    lab_file_expect(lab,
+                    "SELECT count(*), sum(function_count), (SELECT count(*) FROM functions AS f"
+                    " JOIN modules AS m USING (module_id) WHERE function_id >= first_function_id)"
+                    " FROM modules",
+                    expected);
+}
+
 /* A database that took such numbers before they were refused goes on taking new programs. */
 static void numbers_that_nobody_gave_out_do_not_bar_others(void **state)
 {
@@ -218,6 +246,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_false_module_is_not_taken_for_the_program, set_up,
+                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(numbers_that_nobody_gave_out_do_not_bar_others, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(verify_goes_on_behind_a_broken_session, set_up,

@@ -434,6 +434,7 @@ static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
     assert_true(duplicate);
     frame_maker_deinit(&again);
     sj_store_rollback(lab->store);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EFULL);
 }
 
 /* Writes fail at every length of file in turn: a batch is in whole or not at all, and the store
@@ -492,6 +493,39 @@ static void a_write_that_fails_leaves_whole_batches(void **state)
                     "1|\n");
 }
 
+/* SQLite puts the log beside the file, not beside the link to it. */
+static void what_a_link_leads_to_has_to_be_in_place(void **state)
+{
+    lab_file *lab = *state;
+    lab_file real = {.error = {0}};
+    char away[96];
+    char path[96];
+    sj_store_close(lab->store);
+    lab->store = NULL;
+    lab_file_remove(lab->path);
+    snprintf(real.path, sizeof(real.path), "%.50s.real", lab->path);
+    snprintf(away, sizeof(away), "%s.away", real.path);
+    lab_file_remove(real.path);
+    assert_int_equal(symlink(real.path, lab->path), 0);
+    lab_file_open(lab, 0, 0);
+    lab_file_put_metadata(lab);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    for (int i = 0; i < 2; ++i) { /* the database, and its log */
+        snprintf(path, sizeof(path), "%s%s", real.path, i == 0 ? "" : "-wal");
+        assert_int_equal(rename(path, away), 0);
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
+        assert_int_equal(rename(away, path), 0);
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    }
+    assert_int_equal(unlink(lab->path), 0);
+    assert_int_equal(symlink("/dev/null", lab->path), 0);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
+    sj_store_close(lab->store);
+    lab->store = NULL;
+    lab_file_remove(real.path);
+    lab_file_remove(lab->path);
+}
+
 /* Removed, or replaced by another: what is committed there would be gone with the process. */
 static void a_file_that_is_not_in_place_takes_nothing(void **state)
 {
@@ -511,7 +545,9 @@ static void a_file_that_is_not_in_place_takes_nothing(void **state)
         assert_non_null(other);
         fclose(other);
         assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
         assert_int_equal(rename(away, path), 0); /* put back as it was */
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
         lab_file_begin(lab);
         lab_file_put(lab, frame_maker_mark(&lab->maker, (uint64_t)i + 10));
         lab_file_commit(lab);
@@ -611,6 +647,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_store_takes_no_blocks_but_knows_duplicates,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_write_that_fails_leaves_whole_batches, lab_file_set_up,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(what_a_link_leads_to_has_to_be_in_place, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_in_place_takes_nothing, lab_file_set_up,
                                         lab_file_tear_down),

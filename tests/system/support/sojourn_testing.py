@@ -116,6 +116,7 @@ class Sojourn:
         self.program = os.path.abspath(os.path.join(bin_folder, "sojourn"))
         self.scratch = tempfile.TemporaryDirectory(prefix="sojourn-test-")
         self.folder = self.scratch.name
+        self.checked = {}  # databases whose sums agree, with the content that they have then
         self.environment = dict(
             os.environ,
             XDG_CACHE_HOME=os.path.join(self.folder, "cache"),
@@ -207,17 +208,37 @@ def check_sums(sojourn, database):
     """Calls, call paths and functions agree, and no time counts twice."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "contradictions.sql"), encoding="utf-8") as file:
         rows = sojourn.sql(database, file.read())
-    check(not rows, f"{len(rows)} sums contradict others: {rows[:3]}")
+    check(not rows, f"{len(rows)} sums of {os.path.basename(database)} contradict others: {rows[:3]}")
+    sojourn.checked[os.path.realpath(database)] = content_of(database)
 
 
-def main(test, checks_sums=False):
-    """Runs test(sojourn, arguments) on the build folder given on the command line; with `checks_sums`, the
-    figures of all databases that it leaves have to agree."""
+def content_of(database):
+    """What is another one after each change of a database."""
+    files = [os.stat(database + end) for end in ("", "-wal") if os.path.exists(database + end)]
+    return [(file.st_size, file.st_mtime_ns) for file in files]
+
+
+def is_ours(database):
+    """Whether the head of a file says that it is a database of Sojourn (application_id, sqlite.org/fileformat.html)."""
+    with open(database, "rb") as file:
+        return file.read(72)[68:] == b"SJDB"
+
+
+def check_rest(sojourn):
+    """The sums of all databases that the test has left, and has not checked since they changed."""
+    for database in glob.glob(sojourn.path("**/*.db"), recursive=True):
+        if is_ours(database) and sojourn.checked.get(os.path.realpath(database)) != content_of(database):
+            check_sums(sojourn, database)
+
+
+def main(test, checks_sums=True):
+    """Runs test(sojourn, arguments) on the build folder given on the command line. The figures of all databases
+    that it leaves have to agree, unless the test itself writes other figures into some."""
     sojourn = Sojourn(os.path.join(sys.argv[1], "bin"))
     try:
         test(sojourn, sys.argv[2:])
-        for database in glob.glob(sojourn.path("*.db")) if checks_sums else ():
-            check_sums(sojourn, database)
+        if checks_sums:
+            check_rest(sojourn)
     except Failure as failure:
         print(f"FAILED: {failure}")
         sys.exit(1)

@@ -249,4 +249,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=True)
+    main(test)
