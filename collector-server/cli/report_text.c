@@ -191,7 +191,8 @@ static void report_times(FILE *file, const sj_recording_cost *cost, double times
     double least;
     double most;
     sj_recording_cost_range(cost, &least, &most);
-    fprintf(file, " (%s%.1f times the CPU of a plain run", at_least ? "more than " : "about ", times);
+    fprintf(file, " (%s%.1f times the CPU of a plain run", at_least ? "more than " : "about ",
+            times);
     if (!at_least && most > least * SHOWN_RANGE) {
         fprintf(file, ", between %.1f and %.1f", least, most);
     }

@@ -330,3 +330,26 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     return frame_maker_wrap(maker, SJ_FRAME_BLOCK, (sj_slice){0},
                             (sj_slice){.data = maker->block, .size = size});
 }
+
+sj_slice frame_maker_profile(frame_maker *maker, uint64_t number, const sj_block_header *sums,
+                             sj_slice raw)
+{
+    uint8_t id[16];
+    const size_t bound = ZSTD_compressBound(raw.size);
+    uint8_t *packed = malloc(bound);
+    must(packed != NULL);
+    const sj_slice payload = {.data = packed,
+                              .size = ZSTD_compress(packed, bound, raw.data, raw.size, 1)};
+    must(!ZSTD_isError(payload.size));
+    Sojourn__Profile profile = SOJOURN__PROFILE__INIT;
+    profile.session_id = session_id(maker, id);
+    profile.profile = number;
+    profile.first_ticks = sums->first_ticks;
+    profile.last_ticks = sums->last_ticks;
+    profile.calls = sums->call_count;
+    profile.events = sums->event_count;
+    profile.raw_bytes = (uint32_t)raw.size;
+    const sj_slice frame = wrap_message(maker, SJ_FRAME_PROFILE, &profile, payload);
+    free(packed);
+    return frame;
+}

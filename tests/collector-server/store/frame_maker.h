@@ -57,6 +57,10 @@ sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_call
  * two events each. */
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags);
 
+/* A profile whose bytes are `raw`; `sums` says its ticks, calls and events. */
+sj_slice frame_maker_profile(frame_maker *maker, uint64_t number, const sj_block_header *sums,
+                             sj_slice raw);
+
 /* Wraps bytes as the payload of a BLOCK frame. */
 sj_slice frame_maker_wrap(frame_maker *maker, uint16_t type, sj_slice header, sj_slice payload);
 

@@ -1,14 +1,12 @@
 /* Profiles with more call paths than a session keeps: the rarest are folded, and every sum by
  * function is that of a store that keeps all paths. */
 #include "proto/callgraph/profile.h"
-#include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include <cmocka.h>
 
@@ -21,7 +19,6 @@ static const char sums_sql[] =
 /* make_profile sums the maker's next block as a recorder in profile mode does. */
 static sj_slice make_profile(frame_maker *maker, uint64_t number)
 {
-    Sojourn__Profile profile = SOJOURN__PROFILE__INIT;
     sj_block_decoder *decoder;
     sj_callgraph *graph;
     sj_frame_view view;
@@ -29,30 +26,14 @@ static sj_slice make_profile(frame_maker *maker, uint64_t number)
     sj_block_summary summary;
     uint8_t *raw = NULL;
     size_t raw_bytes = 0;
-    uint8_t id[SJ_SESSION_ID_BYTES];
-    uint8_t header[256];
     assert_int_equal(sj_block_decoder_new(&decoder), SJ_OK);
     assert_int_equal(sj_callgraph_new(&graph), SJ_OK);
     assert_int_equal(sj_frame_read(frame_maker_block(maker, EVENTS, 0), &view), SJ_OK);
     assert_int_equal(sj_block_decode(decoder, view.payload, SJ_WANT_ALL, &block), SJ_OK);
     assert_int_equal(sj_callgraph_apply(graph, &block, NULL, NULL, &summary), SJ_OK);
     assert_int_equal(sj_profile_encode(graph, NULL, 0, &raw, &raw_bytes), SJ_OK);
-    memcpy(id, block.header.session.bytes, sizeof(id));
-    profile.session_id = (ProtobufCBinaryData){.len = sizeof(id), .data = id};
-    profile.profile = number;
-    profile.first_ticks = block.header.first_ticks;
-    profile.last_ticks = block.header.last_ticks;
-    profile.calls = block.header.call_count;
-    profile.events = block.header.event_count;
-    profile.raw_bytes = (uint32_t)raw_bytes;
-    const size_t bound = ZSTD_compressBound(raw_bytes);
-    uint8_t *packed = malloc(bound);
-    assert_non_null(packed);
-    const sj_slice payload = {.data = packed,
-                              .size = ZSTD_compress(packed, bound, raw, raw_bytes, 1)};
-    const sj_slice head = {.data = header, .size = sojourn__profile__pack(&profile, header)};
-    const sj_slice frame = frame_maker_wrap(maker, SJ_FRAME_PROFILE, head, payload);
-    free(packed);
+    const sj_slice frame = frame_maker_profile(maker, number, &block.header,
+                                               (sj_slice){.data = raw, .size = raw_bytes});
     free(raw);
     sj_callgraph_free(graph);
     sj_block_decoder_free(decoder);

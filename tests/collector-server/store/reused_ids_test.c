@@ -2,14 +2,11 @@
  * and sessions must go with their rows, else a device writes into a stranger's session. */
 #include "collector-server/store/store_internal.h"
 #include "proto/callgraph/profile.h"
-#include "proto/wire/sojourn.pb-c.h"
 #include "tests/collector-server/store/lab_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-#include <zstd.h>
 
 #include <cmocka.h>
 
@@ -49,13 +46,12 @@ static void put_metadata(lab_file *lab, frame_maker *maker)
 static sj_slice make_profile(frame_maker *maker, uint64_t number, uint32_t first_stream,
                              size_t count, uint32_t function)
 {
-    Sojourn__Profile profile = SOJOURN__PROFILE__INIT;
     sj_profile_open_call *calls = calloc(count, sizeof(*calls));
+    const sj_block_header sums = {.first_ticks = FRAME_MAKER_STARTED_TICKS,
+                                  .last_ticks = FRAME_MAKER_STARTED_TICKS};
     sj_callgraph *graph;
     uint8_t *raw = NULL;
     size_t raw_bytes = 0;
-    uint8_t id[SJ_SESSION_ID_BYTES];
-    uint8_t header[256];
     assert_non_null(calls);
     for (size_t i = 0; i < count; i++) { /* falling, which is no reason to refuse them */
         calls[i] = (sj_profile_open_call){.stream = first_stream + (uint32_t)(count - 1 - i),
@@ -64,19 +60,8 @@ static sj_slice make_profile(frame_maker *maker, uint64_t number, uint32_t first
     }
     assert_int_equal(sj_callgraph_new(&graph), SJ_OK);
     assert_int_equal(sj_profile_encode(graph, calls, count, &raw, &raw_bytes), SJ_OK);
-    memset(id, maker->session_tag, sizeof(id));
-    profile.session_id = (ProtobufCBinaryData){.len = sizeof(id), .data = id};
-    profile.profile = number;
-    profile.first_ticks = profile.last_ticks = FRAME_MAKER_STARTED_TICKS;
-    profile.raw_bytes = (uint32_t)raw_bytes;
-    const size_t bound = ZSTD_compressBound(raw_bytes);
-    uint8_t *packed = malloc(bound);
-    assert_non_null(packed);
-    const sj_slice payload = {.data = packed,
-                              .size = ZSTD_compress(packed, bound, raw, raw_bytes, 1)};
-    const sj_slice head = {.data = header, .size = sojourn__profile__pack(&profile, header)};
-    const sj_slice frame = frame_maker_wrap(maker, SJ_FRAME_PROFILE, head, payload);
-    free(packed);
+    const sj_slice frame =
+        frame_maker_profile(maker, number, &sums, (sj_slice){.data = raw, .size = raw_bytes});
     free(raw);
     free(calls);
     sj_callgraph_free(graph);
