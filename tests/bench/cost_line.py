@@ -11,36 +11,7 @@ import subprocess
 import tempfile
 
 LINES = 20000
-JAVA = """import java.util.*;
-public class Work {
-    static int hash(String text) { int sum = 0; for (char one : text.toCharArray()) { sum = sum * 31 + one; } return sum; }
-    static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-    public static void main(String[] words) {
-        Map<String, Integer> seen = new HashMap<>();
-        for (int i = 0; i < Integer.parseInt(words[0]); i++) { seen.merge("key" + i % 1000, hash("text " + i), Integer::sum); }
-        System.out.println(seen.size() + " " + fib(Integer.parseInt(words[1])));
-    }
-}
-"""
-C = """#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#define static __attribute__((noinline)) static
-struct node { struct node *next; char name[40]; };
-struct node *table[512];
-static unsigned hash(const char *text) { unsigned sum = 7; while (*text) { sum = sum * 31 + (unsigned char)*text++; } return sum; }
-static void insert(const char *name) { struct node *made = malloc(sizeof(*made)); snprintf(made->name, 40, "%s", name);
-    unsigned at = hash(name) % 512; made->next = table[at]; table[at] = made; }
-static int find(const char *name) { int steps = 0; for (struct node *one = table[hash(name) % 512]; one; one = one->next) {
-    steps++; if (strcmp(one->name, name) == 0) { break; } } return steps; }
-static void clear(void) { for (int i = 0; i < 512; i++) { while (table[i]) { struct node *gone = table[i]; table[i] = gone->next; free(gone); } } }
-int main(int argc, char **argv) { long sum = 0; char name[40];
-    for (int round = 0; round < atoi(argv[1]); round++) {
-        for (int i = 0; i < 4000; i++) { snprintf(name, 40, "name%d", i); insert(name); }
-        for (int i = 0; i < 4000; i++) { snprintf(name, 40, "name%d", i); sum += find(name); }
-        clear(); }
-    printf("%ld\\n", sum); return argc == 0; }
-"""
+SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samples", "bench")
 
 
 def write(folder, name, text):
@@ -55,11 +26,9 @@ def programs_of(folder):
     text = write(folder, "text", "".join(f"{i * 7919 % 100003} line {i} of a text with words {i % 97}\n" for i in range(LINES)))
     data = write(folder, "data.json", "[" + ",".join(f'{{"id":{i},"name":"n{i}","tags":[{i},{i + 1}]}}' for i in range(LINES)) + "]")
     xml = write(folder, "data.xml", "<all>" + "".join(f"<one id='{i}'>text {i}</one>" for i in range(2 * LINES)) + "</all>")
-    source = write(folder, "work.c", C)
     work = os.path.join(folder, "work")
-    subprocess.run(["gcc", "-O2", "-g", "-o", work, source], check=True)
-    write(folder, "Work.java", JAVA)
-    subprocess.run(["javac", "-d", folder, os.path.join(folder, "Work.java")], check=True)
+    subprocess.run(["gcc", "-O2", "-g", "-o", work, os.path.join(SAMPLES, "work.c")], check=True)
+    subprocess.run(["javac", "-d", folder, os.path.join(SAMPLES, "Work.java")], check=True)
     main_c = write(folder, "main.c", "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n" + "".join(
         f"int f{i}(int n) {{ int s = 0; for (int k = 0; k < n; k++) s += k * {i} % 7; return s; }}\n" for i in range(300)))
     assembly, unit = os.path.join(folder, "main.s"), os.path.join(folder, "main.o")
