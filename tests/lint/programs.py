@@ -10,6 +10,7 @@ SCRIPT = re.compile(r"^(?:import [a-z]|from \w+ import |\s*def \w+\(.*:$|\s*sub 
                     r"|\s*(?:for|while|if|elif|try)\b.*(?::|\{|; ?do)$|for .*: \w)", re.MULTILINE)
 # Where they are put together by a test, so that nobody could read them in a file.
 GENERATED = {
+    "tests/bench/cost_line.py": "300 functions for a compiler to read",
     "tests/bench/many_paths.py": "as many functions as it is told",
     "tests/bench/mono_bench.py": "as many methods as it is told",
     "tests/system/record/mono_programs.py": "as many classes as it is told",
