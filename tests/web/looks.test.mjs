@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { addressOf, pages, startFilled, VALUED } from "./every_page.mjs";
-import { base, checkLooks, foreign, openPage, problems, saveOne, stop } from "./lab.mjs";
+import { base, checkLooks, foreign, newStranger, openPage, problems, saveOne, stop } from "./lab.mjs";
 
 before(startFilled);
 after(stop);
@@ -12,7 +12,7 @@ const opened = [
     ["help", "/", "dialog[open]", (page) => page.keyboard.press("?")],
     ["palette", `/sessions/${VALUED}`, "[role=option]", (page) => page.keyboard.press("Control+k")],
     ["exports", `/sessions/${VALUED}`, ".threads[open] ul", (page) => page.getByText("Export", { exact: true }).click()],
-    ["sign-in", "/", ".import[open] form", (page) => page.getByText("Import", { exact: true }).click()],
+    ["import", "/", ".import[open] input[type=file]", (page) => page.getByText("Import", { exact: true }).click()],
     ["area", `/sessions/${VALUED}?view=timeline&area=0-99999999999`, "section[aria-label='Calls that began in the selection'] tbody tr"],
     ["differences", `/compare?a=name:before&b=name:after&verdict=slower&function=1`, ".verdict"],
 ];
@@ -42,6 +42,15 @@ for (const [name, target, ready, open] of [...pages, ...opened]) {
         await checkLooks(page, name);
     });
 }
+
+test("the page that asks for the token is accessible in both themes, and fits a phone", async () => {
+    const context = await newStranger(quiet);
+    const page = await context.newPage();
+    await page.goto(base);
+    await page.getByLabel("The token of this server").waitFor();
+    await checkLooks(page, "sign-in");
+    await context.close();
+});
 
 test("a page for one file is accessible in both themes, and fits a phone", async () => {
     const page = await openPage(`/sessions/${VALUED}`);
