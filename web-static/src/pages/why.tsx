@@ -25,13 +25,14 @@ const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, c.start_ns, c.duratio
        t.name AS thread FROM calls c LEFT JOIN functions f USING (function_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
-// The subtrees of both calls, by function and by how deep below the call.
-const SUBTREE_SQL = `SELECT d.function_id, f.name, d.depth - c.depth AS level, count(*) AS calls,
+// The subtrees of both calls, by function and by how deep below the call. Names come last: they can be long, and
+// rows that are sorted are written to files.
+const SUBTREE_SQL = `SELECT g.*, f.name FROM (SELECT d.function_id, d.depth - c.depth AS level, count(*) AS calls,
        sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns,
        ${anyUntimedSql("d.flags")},
        ${anySelfUntimedSql("d.flags", "d.function_id", "c.session_id")}
-FROM calls c JOIN descendants(c.call_id) d LEFT JOIN functions f ON f.function_id = d.function_id
-WHERE c.call_id = :call GROUP BY d.function_id, level`;
+FROM calls c JOIN descendants(c.call_id) d
+WHERE c.call_id = :call GROUP BY d.function_id, level) AS g LEFT JOIN functions f USING (function_id)`;
 
 interface Call {
     call_id: number | string;
