@@ -14,9 +14,16 @@ static const char *file_name(const sj_store *store)
     return sqlite3_db_filename(store->database, "main");
 }
 
+/* A database in memory has neither. */
+static bool has_file(const sj_store *store)
+{
+    const char *name = file_name(store);
+    return name != NULL && name[0] != '\0';
+}
+
 static const char *log_name(const sj_store *store)
 {
-    return sqlite3_filename_wal(file_name(store));
+    return has_file(store) ? sqlite3_filename_wal(file_name(store)) : "";
 }
 
 static uint64_t file_bytes(const char *path)
@@ -48,8 +55,9 @@ static bool is_named(const sj_store *store)
 {
     struct stat named;
     struct stat written;
-    return stat(store->path, &named) == 0 && stat(file_name(store), &written) == 0 &&
-           named.st_ino == written.st_ino && named.st_dev == written.st_dev;
+    return !has_file(store) ||
+           (stat(store->path, &named) == 0 && stat(file_name(store), &written) == 0 &&
+            named.st_ino == written.st_ino && named.st_dev == written.st_dev);
 }
 
 /* Fails when the file that is written is not the one that has the database's name any more: what is
