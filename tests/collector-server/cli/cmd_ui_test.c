@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -96,7 +97,7 @@ typedef struct running_ui {
 
 static void show_display(const running_ui *ui)
 {
-    char text[256];
+    char text[PATH_MAX];
     setenv("DISPLAY", ui->display, 1);
     snprintf(text, sizeof(text), "%s:%s", ui->folder, getenv("PATH"));
     setenv("PATH", text, 1);
