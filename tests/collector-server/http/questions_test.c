@@ -193,12 +193,15 @@ static void a_process_that_ends_is_replaced(void **state)
     assert_int_not_equal(find_worker(), idle);
 }
 
-/* Under a filter that allows no limits to be set; the number of what went wrong, 0: nothing. */
+/* Under a filter that allows no limit of files to be set; the number of what went wrong, 0:
+ * nothing. */
 static int ask_unconfinable(void)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_NOFILE, 0, 1), /* sanitizers set others */
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
