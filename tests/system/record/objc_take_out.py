@@ -327,4 +327,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test)
+    main(test, checks_sums=False)  # exits behind a dispatcher that is given back are not seen
