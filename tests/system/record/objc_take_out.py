@@ -327,4 +327,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # exits behind a dispatcher that is given back are not seen
+    main(test, checks_sums=False)  # callees outlast their callers where a dispatcher is given back
