@@ -3,7 +3,8 @@
  * are kept in steps of the clock, times of threads are not. Sums are asked of call_groups, which
  * steps no rows; single calls are looked at one by one, of a large database the first 50,000. Calls
  * that began before the first block of their stream, as in a dump, are in sums and in open_before.
- * Calls that began in lost blocks and end in a stored one are in sums, and among the lost calls. */
+ * Calls that began in lost blocks and end in a stored one are in sums, and among the lost calls. While
+ * a session is recorded, sums count what open calls have called, and not the open calls: `running`. */
 WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
     sum(before) AS before FROM (SELECT session_id, function_id, calls, self_ns, 0 AS before
         FROM call_groups('session,function') UNION ALL
@@ -18,6 +19,8 @@ below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_
 functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording' AND f.calls <> 0
     AND s.session_id NOT IN (SELECT session_id FROM policies WHERE mode = 'profile') AS has_calls
     FROM function_stats AS f JOIN sessions AS s USING (session_id)),
+running AS MATERIALIZED (SELECT DISTINCT s.session_id, o.function_id FROM sessions AS s JOIN open_now(s.session_id) AS o
+    WHERE NOT o.is_counted),
 outermost AS MATERIALIZED (SELECT stream_id, sum(duration_ns) AS total_ns FROM call_groups('stream') AS g
     WHERE g.greatest_depth = 0 GROUP BY 1),
 lives AS (SELECT t.session_id, t.thread_id, t.ended_ns - t.started_ns + s.clock_step * s.tick_ns_numerator
@@ -41,6 +44,8 @@ SELECT 'callees of a path took longer than its calls', path_id, b.total_ns, p.to
 JOIN call_paths AS p USING (path_id) WHERE b.total_ns > p.total_ns + b.paths AND NOT p.rare AND p.calls > 0
 AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
+AND (p.session_id, p.function_id) NOT IN (SELECT session_id, function_id FROM running)
+AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state = 'recording' AND aggregates_valid_before_block)
 UNION ALL
 SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM function_stats
 WHERE self_ns > total_ns
