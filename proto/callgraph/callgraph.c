@@ -38,6 +38,7 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph->late);
     free(graph->key);
     free(graph->samples);
+    free(graph->open);
     sj_slow_calls_deinit(&graph->slow);
     sj_block_costs_deinit(&graph->costs);
     free(graph);
@@ -69,6 +70,11 @@ static sj_status gather_frames(sj_callgraph *graph, const sj_block *block,
     }
     return sj_block_check_frames(graph->key, *looked_up + block->frame_count,
                                  block->header.first_ticks);
+}
+
+void sj_callgraph_list_open(sj_callgraph *graph)
+{
+    graph->lists_open = true;
 }
 
 sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stack_lookup lookup,

@@ -82,6 +82,10 @@ typedef struct sj_block_summary {
     const uint32_t *samples;
     size_t sample_count;
     sj_outline *outline; /* may be shortened */
+    /* the calls open at the block's end, outermost first, if sj_callgraph_list_open asked for them;
+     * NULL: not asked for, or more than SJ_BLOCK_MAX_INLINE_FRAMES */
+    const sj_stack_frame *open;
+    size_t open_count;
 } sj_block_summary;
 
 /* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.
@@ -95,6 +99,9 @@ void sj_callgraph_free(sj_callgraph *graph);
 /* sj_callgraph_limit sets how many call paths there may be, the root included, in the place of
  * SJ_MOST_PATHS. */
 void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
+
+/* sj_callgraph_list_open makes the summaries of later blocks list the calls that they leave open. */
+void sj_callgraph_list_open(sj_callgraph *graph);
 
 /* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
  * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { SMALL_NS = 200000, ROUND_NS = 2000000, WORK_NS = 20000000 };
+enum { SMALL_NS = 200000, ROUND_NS = 2000000, WORK_NS = 20000000, PAUSE_US = 5000 };
 
 static long now_ns(void)
 {
@@ -49,6 +50,7 @@ __attribute__((noinline, noclone)) void again(int rounds)
 {
     for (; rounds != 0; rounds--) {
         small();
+        usleep(PAUSE_US);
     }
     puts("again");
 }

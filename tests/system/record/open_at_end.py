@@ -4,6 +4,8 @@
 
 open_at_end.py BUILD_FOLDER SAMPLE
 """
+import contextlib
+import glob
 import json
 import os
 import re
@@ -142,15 +144,36 @@ def killed(sojourn, program):
     database = sojourn.path("killed.db")
     small = ("SELECT 1 FROM call_paths JOIN functions USING (function_id) WHERE name = 'small' GROUP BY 1 "
              "HAVING sum(total_ns) > (SELECT sum(total_ns) FROM call_paths JOIN functions USING (function_id) WHERE name = 'again')")
-    recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", program, "again"],
+    app = kill_recorder(sojourn, program, [], database, lambda: sojourn.sql_once_made(database, small))
+    check_sums(sojourn, database)
+    finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
+
+
+def killed_profile(sojourn, program):
+    """A profile's open calls are those of its last checkpoint."""
+    database = sojourn.path("killed-profile.db")
+    checkpoints = set()
+
+    def has_two():
+        for path in glob.glob(sojourn.path("sojourn/*/profile-sums")):
+            with contextlib.suppress(FileNotFoundError):
+                checkpoints.add(os.stat(path).st_mtime_ns)
+        return len(checkpoints) > 1
+
+    app = kill_recorder(sojourn, program, ["--profile"], database, has_two)
+    finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
+
+
+def kill_recorder(sojourn, program, mode, database, is_time):
+    """Kills the recorder of `again` and then that; returns its pid."""
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", *mode, "-o", database, "--", program, "again"],
                                 env=sojourn.environment, stdout=subprocess.DEVNULL)
-    wait_for("sums of what the open call has called", lambda: sojourn.sql_once_made(database, small))
+    wait_for("sums of what the open call has called", is_time)
     app, = children(recorder.pid)
     recorder.kill()
     recorder.wait()
     os.kill(app, signal.SIGKILL)
-    check_sums(sojourn, database)
-    finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
+    return app
 
 
 def finish_killed(sojourn, app, database, expected):
@@ -173,6 +196,7 @@ def test(sojourn, arguments):
     loops(sojourn, arguments[0], [])
     loops(sojourn, arguments[0], ["--profile"])
     killed(sojourn, arguments[0])
+    killed_profile(sojourn, arguments[0])
 
 
 if __name__ == "__main__":
