@@ -100,7 +100,8 @@ void sj_callgraph_free(sj_callgraph *graph);
  * SJ_MOST_PATHS. */
 void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
 
-/* sj_callgraph_list_open makes the summaries of later blocks list the calls that they leave open. */
+/* sj_callgraph_list_open makes the summaries of later blocks list the calls that they leave open.
+ */
 void sj_callgraph_list_open(sj_callgraph *graph);
 
 /* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
