@@ -80,6 +80,9 @@ sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **prof
     }
     made->options = *options;
     begin_sums(options);
+    if (options->journal != NULL) {
+        made->checkpoint_events = atomic_load(&options->journal->data->summed_events);
+    }
     if (sj_callgraph_new(&made->graph) != SJ_OK || sj_block_decoder_new(&made->decoder) != SJ_OK ||
         sj_block_decoder_new(&made->stack_decoder) != SJ_OK) {
         sj_profiler_free(made);
