@@ -163,6 +163,11 @@ sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node)
     return node < graph->paths.count ? sj_path_nodes_get(&graph->paths, node) : (sj_path_node){0};
 }
 
+bool sj_callgraph_is_nested_edge(const sj_callgraph *graph, uint32_t node)
+{
+    return node < graph->paths.count && sj_path_nodes_is_nested(&graph->paths, node);
+}
+
 const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node)
 {
     return node < graph->paths.count ? sj_path_costs_of(&graph->paths, node) : NULL;
