@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define NS_PER_MS UINT64_C(1000000)
+
 static const sj_slice no_payload = {0};
 
 /* read_description asks /proc what the process runs; what cannot be read stays empty. */
@@ -98,13 +100,14 @@ static sj_status inherit_mappings(sj_registry *registry, uint64_t parent, uint64
     return SJ_OK;
 }
 
-/* Appends a zeroed entry. */
+/* append_process adds an entry that has waited for no plan yet and is zeroed elsewhere. */
 static sj_status append_process(sj_registry *registry, sj_registry_process **entry)
 {
     SJ_TRY(sj_array_reserve(&registry->processes, &registry->process_capacity,
                             registry->process_count, 1, sizeof(*registry->processes)));
     *entry = &registry->processes[registry->process_count++];
-    **entry = (sj_registry_process){0};
+    **entry =
+        (sj_registry_process){.plan_wait_left_ns = registry->options.plan_wait_ms * NS_PER_MS};
     return SJ_OK;
 }
 

@@ -24,6 +24,7 @@ typedef struct sj_registry_process {
     char executable[PATH_MAX];
     char command[SJ_REGISTRY_COMMAND_BYTES];
     sj_process_end end;
+    uint64_t plan_wait_left_ns; /* that the process may still wait for plans, all together */
     bool ended;
     bool lacks[SJ_RUNTIMES]; /* it was reported that methods of these are not recorded */
 } sj_registry_process;
