@@ -11,7 +11,7 @@
 void sj_arch_state_entry(void);
 
 /* sj_arch_init_entry stands in front of a module's initialisation function: calls
- * sj_modules_on_initialisation, then goes on to the record's target. */
+ * sj_agent_on_initialisation, then goes on to the record's target. */
 void sj_arch_init_entry(void);
 
 /* sj_arch_exec_entry stands in front of libc's execve: calls sj_exec_try with its arguments, then

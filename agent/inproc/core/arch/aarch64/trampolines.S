@@ -30,7 +30,7 @@ sj_arch_init_entry:
     stp x0, x1, [sp, #-48]!
     stp x2, x16, [sp, #16]
     str x30, [sp, #32]
-    bl sj_modules_on_initialisation
+    bl sj_agent_on_initialisation
     ldr x30, [sp, #32]
     ldp x2, x16, [sp, #16]
     ldp x0, x1, [sp], #48

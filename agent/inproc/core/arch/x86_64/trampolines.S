@@ -95,7 +95,7 @@ sj_arch_init_entry:
     push %r11
     sub $8, %rsp
     cld
-    call sj_modules_on_initialisation
+    call sj_agent_on_initialisation
     add $8, %rsp
     pop %r11
     pop %rdx
