@@ -11,6 +11,7 @@
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
 #include "agent/inproc/core/find_object.h"
+#include "agent/inproc/core/limits.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
@@ -276,6 +277,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
         (void)!sj_filters_follow();
+        (void)!sj_limits_follow();
         if (sj_signals_follow() == SJ_OK) {
             sj_signals_adopt();
         }
@@ -312,6 +314,7 @@ static sj_status attach_first(void)
         (void)!sj_modules_follow(on_modules, sj_find_object_bind_later);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory, SJ_EXEC_NONE);
         (void)!sj_filters_follow();
+        (void)!sj_limits_follow();
         (void)!sj_signals_follow();
         bind_api_calls();
     }
