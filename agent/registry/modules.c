@@ -394,17 +394,6 @@ static const sj_registry_module *find_group(const sj_registry *registry,
     return NULL;
 }
 
-static bool is_mapped(const sj_registry *registry, const sj_registry_mapping *wanted)
-{
-    for (size_t i = registry->mapping_count; i-- > 0;) {
-        if (registry->mappings[i].module == wanted->module &&
-            registry->mappings[i].process == wanted->process) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What the collector takes for one function has one id: its sums are kept by these. */
 static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapping *mapping,
                                    const sj_plan_header *group, const char *path,
@@ -418,7 +407,9 @@ static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapp
     sj_registry_mapping again = *mapping;
     again.module = (uint32_t)(known - registry->modules) + 1;
     *first_function = known->first_function;
-    return is_mapped(registry, &again) ? SJ_OK : sj_registry_add_mapping(registry, &again);
+    return sj_registry_has_mapping(registry, again.process, again.module)
+               ? SJ_OK
+               : sj_registry_add_mapping(registry, &again);
 }
 
 static void count_methods(sj_registry *registry, const sj_plan_header *group, const uint8_t *wanted)
@@ -466,8 +457,9 @@ size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const ch
 {
     const char *category = NULL;
     pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < registry->mapping_count && category == NULL; i++) {
-        const sj_registry_mapping *mapping = &registry->mappings[i];
+    const sj_mapping_list *mappings = sj_registry_mappings_of(registry, process);
+    for (size_t i = 0; i < mappings->count && category == NULL; i++) {
+        const sj_registry_mapping *mapping = &mappings->items[i];
         if (mapping->process == process) {
             category = sj_method_categories_find(&registry->categories, mapping->module,
                                                  code - mapping->bias);

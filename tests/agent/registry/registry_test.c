@@ -169,6 +169,37 @@ static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_ENOTFOUND);
 }
 
+/* Whatever other processes have had, and in whatever order they end. */
+static void a_child_inherits_what_its_parent_has_mapped(void **state)
+{
+    enum { CHILDREN = 300 };
+    const fixture *f = *state;
+    sj_plan_answer answer;
+    pid_t living[4];
+    const sj_process_end end = {.ended_ticks = 9};
+    const sj_link_module module = {.bias = BIAS, .build_id = {7}, .build_id_bytes = 20};
+    const uint64_t parent = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(parent, &module, "/proc/self/exe");
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    for (int i = 0; i < CHILDREN; i++) {
+        const uint64_t before = frames(f);
+        const uint64_t child = add_process(f, CHILD + i, PID, SJ_OCCASION_FORK);
+        assert_int_equal(frames(f), before + 2); /* the process and its one mapping */
+        const uint64_t grandchild =
+            add_process(f, CHILD + CHILDREN + i, CHILD + i, SJ_OCCASION_FORK);
+        assert_int_equal(frames(f), before + 4);
+        assert_int_equal(sj_registry_unloaded(f->registry, child, BIAS, 3), SJ_OK);
+        assert_int_equal(sj_registry_unloaded(f->registry, child, BIAS, 3), SJ_ENOTFOUND);
+        assert_int_equal(sj_registry_list_living(f->registry, living, 4), 3);
+        assert_true(living[0] == PID && living[1] == CHILD + i);
+        assert_int_equal(living[2], CHILD + CHILDREN + i);
+        assert_int_equal(sj_registry_end_process(f->registry, child, &end), SJ_OK);
+        assert_int_equal(sj_registry_unloaded(f->registry, grandchild, BIAS, 3), SJ_OK);
+        assert_int_equal(sj_registry_end_process(f->registry, grandchild, &end), SJ_OK);
+    }
+    assert_int_equal(sj_registry_unloaded(f->registry, parent, BIAS, 3), SJ_OK);
+}
+
 /* The plan goes on to be made, and whoever asks next has it. */
 static void a_program_does_not_wait_long_for_a_plan(void **state)
 {
@@ -277,7 +308,6 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
     request.path = "/usr/bin/perl";
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
-    assert_true(writer >= 0);
     sj_plan_ahead_free(ahead);
     close(writer);
 }
@@ -733,6 +763,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(processes_of_a_journal_are_adopted_while_others_end, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_child_inherits_what_its_parent_has_mapped, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_late_plan_is_given_in_the_same_session, set_up,
                                         tear_down),
