@@ -256,7 +256,9 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     }
     if (status != SJ_OK) {
         sj_spool_close(made);
-        return status;
+        return status == SJ_ENOMEM
+                   ? sj_fail(error, status, "no memory to open the spool %s", options->directory)
+                   : status;
     }
     *spool = made;
     return SJ_OK;
