@@ -3,7 +3,8 @@
  * are kept in steps of the clock, times of threads are not. Sums are asked of call_groups, which
  * steps no rows; single calls are looked at one by one, of a large database the first 50,000. Calls
  * that began before the first block of their stream, as in a dump, are in sums and in open_before.
- * While a session is recorded, sums count what open calls have called, and not the open calls: `running`. */
+ * Copies of a cluster have no blocks, and so no single calls. While a session is recorded, sums
+ * count what open calls have called, and not the open calls: `running`. */
 WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
     sum(before) AS before FROM (SELECT session_id, function_id, calls, self_ns, 0 AS before
         FROM call_groups('session,function') UNION ALL
@@ -15,7 +16,7 @@ of_edges AS MATERIALIZED (SELECT session_id, callee_function_id AS function_id, 
     max(total_ns) AS longest_ns FROM call_edges GROUP BY 1, 2),
 below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_ns, count(*) AS paths FROM call_paths
     WHERE parent_path_id IS NOT NULL GROUP BY 1),
-functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording'
+functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording' AND EXISTS (SELECT 1 FROM blocks)
     AND s.session_id NOT IN (SELECT session_id FROM policies WHERE mode = 'profile') AS has_calls
     FROM function_stats AS f JOIN sessions AS s USING (session_id)),
 running AS MATERIALIZED (SELECT DISTINCT s.session_id, o.function_id FROM sessions AS s JOIN open_now(s.session_id) AS o
