@@ -106,6 +106,32 @@ static void test_address_space_is_given_back(void **state)
     assert_int_equal(run_in_child(give_space_back), 0);
 }
 
+/* Two threads execute programs at once: the kernel refuses one of these. */
+static void announce_two_programs(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    sj_arena_header *header = (sj_arena_header *)arena;
+    sj_recorder_begin_exec(SJ_UNRECORDED_NONE);
+    sj_recorder_begin_exec(SJ_UNRECORDED_KIND);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_KIND);
+    CHECK(sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 1);
+    CHECK(sj_arena_execs_counted(atomic_load(&header->own_execs)) == 0);
+    CHECK(atomic_load(sj_arena_unrecorded(header, SJ_UNRECORDED_KIND)) == 0);
+    sj_recorder_begin_exec(SJ_UNRECORDED_UNFOLLOWED);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_NONE);
+    CHECK(sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 0);
+    CHECK(sj_arena_execs_counted(atomic_load(&header->own_execs)) == 1);
+    CHECK(atomic_load(sj_arena_unrecorded(header, SJ_UNRECORDED_UNFOLLOWED)) == 1);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_UNFOLLOWED);
+    CHECK(atomic_load(&header->own_execs) == 0);
+}
+
+static void test_programs_that_are_executed_at_once_have_marks_of_their_own(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(announce_two_programs), 0);
+}
+
 static void test_arenas_take_an_eighth_of_the_address_space(void **state)
 {
     (void)state;
@@ -696,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
         cmocka_unit_test(test_the_thread_that_ends_the_program_notes_its_name),
         cmocka_unit_test(test_address_space_is_given_back),
+        cmocka_unit_test(test_programs_that_are_executed_at_once_have_marks_of_their_own),
         cmocka_unit_test(test_arenas_take_an_eighth_of_the_address_space),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),
