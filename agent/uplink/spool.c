@@ -17,6 +17,7 @@
 #include "agent/uplink/spool_secret.h"
 
 #include "agent/uplink/spool_ack_log.h"
+#include "agent/uplink/spool_announced.h"
 #include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
@@ -36,6 +37,8 @@
 
 enum {
     FLOWING_BYTES = 4 << 20, /* unacknowledged, that a disk without its reserve still takes */
+    RESERVED_SHARE = 8,      /* a small disk leaves this part of it, not the default reserve */
+    DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,
     BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
     DEFAULT_SEGMENT_BYTES = 4 << 20,
@@ -58,7 +61,7 @@ struct sj_spool {
     pthread_mutex_t lock;
     char *directory;
     uint64_t budget_bytes;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* 0: as suits the disk */
     uint32_t segment_bytes;
     sj_spool_quota room;
     sj_spool_ack_log ledger;
@@ -72,6 +75,8 @@ struct sj_spool {
     size_t cursor;    /* next of `given` to give again; given_count: read on */
     uint64_t read_at; /* position of the next frame never given */
     sj_spool_aside aside;
+    sj_spool_announced announced;
+    sj_spool_segment recalled; /* the file of `announced` while a walk is in it; number 0 */
     sj_spool_counters counters;
     frame_buffer buffers[BUFFERS];
     unsigned next_buffer;
@@ -184,6 +189,14 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "cannot read the spool's last segment");
 }
 
+/* Deletes a segment of which all is acknowledged, once its announcements are kept. */
+static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
+{
+    sj_spool_announced_keep(spool->directory, &spool->announced, segment);
+    sj_spool_segment_close(segment);
+    unlink_segment(spool, segment->number);
+}
+
 /* Opens the segments that hold something not acknowledged and removes the others. */
 static sj_status load_segments(sj_spool *spool, sj_error *error)
 {
@@ -193,11 +206,13 @@ static sj_status load_segments(sj_spool *spool, sj_error *error)
     sj_status status = list_segments(spool->directory, &numbers, &count, error);
     spool->next_number = acknowledged + 1;
     for (size_t i = 0; status == SJ_OK && i < count; ++i) {
-        if (numbers[i] < acknowledged) {
-            unlink_segment(spool, numbers[i]);
-            continue;
+        sj_spool_segment over;
+        if (numbers[i] >= acknowledged) {
+            status = add_segment(spool, numbers[i], false, error);
+        } else if (sj_spool_segment_open(spool->directory, numbers[i], false, &over, NULL) ==
+                   SJ_OK) {
+            retire_segment(spool, &over);
         }
-        status = add_segment(spool, numbers[i], false, error);
     }
     free(numbers);
     for (size_t i = 0; status == SJ_OK && i < spool->segment_count; ++i) {
@@ -240,7 +255,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     }
     pthread_mutex_init(&made->lock, NULL);
     made->budget_bytes = options->budget_bytes != 0 ? options->budget_bytes : UINT64_C(4) << 30;
-    made->reserve_bytes = options->reserve_bytes != 0 ? options->reserve_bytes : 64u << 20;
+    made->reserve_bytes = options->reserve_bytes;
     made->room.budget_bytes = options->root_budget_bytes;
     made->segment_bytes =
         options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
@@ -248,13 +263,17 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     snprintf(path, sizeof(path), "%s/acked", made->directory);
     (void)sj_spool_aside_read(made->directory, &made->aside);
     made->ledger.file = -1;
+    made->recalled.file = -1;
     sj_status status = sj_spool_ack_log_open(path, &made->ledger, error);
     if (status == SJ_OK) {
+        sj_spool_announced_open(made->directory, &made->announced);
         status = load_segments(made, error);
     }
     if (status != SJ_OK) {
         sj_spool_close(made);
-        return status;
+        return status == SJ_ENOMEM
+                   ? sj_fail(error, status, "no memory to open the spool %s", options->directory)
+                   : status;
     }
     *spool = made;
     return SJ_OK;
@@ -262,7 +281,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
 
 static uint64_t bytes_on_disk(const sj_spool *spool)
 {
-    uint64_t sum = spool->aside.bytes;
+    uint64_t sum = spool->aside.bytes + spool->announced.bytes;
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sum += spool->segments[i].size;
     }
@@ -279,6 +298,13 @@ static bool is_bulk(sj_slice frame)
     (void)sj_read_u8(&reader);
     const uint16_t type = sj_read_u16(&reader);
     return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE || type == SJ_FRAME_REPORT;
+}
+
+static uint64_t reserve_on(const sj_spool *spool, const struct statvfs *disk)
+{
+    const uint64_t share = (uint64_t)disk->f_blocks * disk->f_frsize / RESERVED_SHARE;
+    const uint64_t suited = share < DEFAULT_RESERVE_BYTES ? share : DEFAULT_RESERVE_BYTES;
+    return spool->reserve_bytes != 0 ? spool->reserve_bytes : suited;
 }
 
 static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
@@ -299,7 +325,7 @@ static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
     const uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     const bool is_flowing =
         spool->counters.pending_bytes + size <= FLOWING_BYTES && left >= 2 * FLOWING_BYTES + size;
-    if (left < spool->reserve_bytes + size && !is_flowing) {
+    if (left < reserve_on(spool, &disk) + size && !is_flowing) {
         return sj_fail(error, SJ_EFULL, "the disk of the spool %s is full", spool->directory);
     }
     return SJ_OK;
@@ -441,8 +467,7 @@ static void release_segments(sj_spool *spool)
         return;
     }
     for (size_t i = 0; i < done; ++i) {
-        sj_spool_segment_close(&spool->segments[i]);
-        unlink_segment(spool, spool->segments[i].number);
+        retire_segment(spool, &spool->segments[i]);
     }
     spool->segment_count -= done;
     memmove(spool->segments, spool->segments + done,
@@ -625,6 +650,72 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     return status;
 }
 
+/* Moves a walk to the next byte that was given before; false if there is none. */
+static bool seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_segment *segment)
+{
+    if (recall->at == 0) {
+        sj_spool_segment_close(&spool->recalled);
+        if (sj_spool_announced_read(spool->directory, &spool->announced, &spool->recalled) !=
+            SJ_OK) {
+            recall->at = position_of(1, 0);
+        }
+    }
+    if (number_of(recall->at) == 0 && recall->at < spool->recalled.size) {
+        *segment = spool->recalled;
+        return true;
+    }
+    sj_spool_segment_close(&spool->recalled);
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        const sj_spool_segment *candidate = &spool->segments[i];
+        if (candidate->number > number_of(recall->at)) {
+            recall->at = position_of(candidate->number, 0);
+        }
+        if (candidate->number == number_of(recall->at) && offset_of(recall->at) < candidate->size &&
+            recall->at < spool->read_at) {
+            *segment = *candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_wanted(sj_spool_recall *recall, const sj_spool_frame_kind *kind)
+{
+    static const sj_session_id any;
+    if (!kind->is_announcement || !kind->has_session ||
+        (recall->is_brief && (kind->type == SJ_FRAME_MODULE || kind->is_deep_stack))) {
+        return false;
+    }
+    if (memcmp(&recall->session, &any, sizeof(any)) == 0) {
+        recall->session = kind->session;
+    }
+    return memcmp(&recall->session, &kind->session, sizeof(any)) == 0;
+}
+
+sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall, sj_slice *frame)
+{
+    while (true) {
+        sj_spool_segment segment;
+        sj_spool_frame_kind kind;
+        pthread_mutex_lock(&spool->lock);
+        const bool is_found = seek_recalled(spool, recall, &segment);
+        pthread_mutex_unlock(&spool->lock);
+        if (!is_found) {
+            return SJ_EAGAIN;
+        }
+        const uint64_t offset = offset_of(recall->at);
+        SJ_TRY(sj_spool_frame_kind_of(&segment, offset, &kind));
+        recall->at = kind.frame_bytes != 0 ? recall->at + kind.frame_bytes
+                                           : position_of(segment.number + 1, 0);
+        if (kind.frame_bytes != 0 && is_wanted(recall, &kind)) {
+            const sj_status status = load_frame(spool, &segment, offset, frame);
+            if (status != SJ_ECORRUPT) {
+                return status;
+            }
+        }
+    }
+}
+
 void sj_spool_rewind(sj_spool *spool)
 {
     pthread_mutex_lock(&spool->lock);
@@ -636,6 +727,7 @@ void sj_spool_get_counters(sj_spool *spool, sj_spool_counters *counters)
 {
     pthread_mutex_lock(&spool->lock);
     *counters = spool->counters;
+    counters->unkept_frames = spool->announced.unkept_frames;
     pthread_mutex_unlock(&spool->lock);
 }
 
@@ -647,6 +739,7 @@ void sj_spool_close(sj_spool *spool)
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sj_spool_segment_close(&spool->segments[i]);
     }
+    sj_spool_segment_close(&spool->recalled);
     sj_spool_ack_log_close(&spool->ledger);
     for (unsigned i = 0; i < BUFFERS; ++i) {
         free(spool->buffers[i].bytes);
@@ -664,6 +757,7 @@ sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
         return sj_fail(error, SJ_EAGAIN, "the spool %s still holds %llu bytes not acknowledged",
                        spool->directory, (unsigned long long)spool->counters.pending_bytes);
     }
+    sj_spool_announced_remove(spool->directory);
     for (size_t i = 0; i < spool->segment_count; ++i) {
         unlink_segment(spool, spool->segments[i].number);
     }

@@ -397,7 +397,7 @@ ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_giver", "sj_allocation_taker"
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
                     "let_go", "register_method")  # through "let_go" and "registers" below
 # What assembly calls under the loader's lock.
-LOADERS = ("sj_modules_on_loader_event", "sj_modules_on_initialisation")
+LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
 # What assembly calls for managed code, which holds no lock of the C library.
 RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function of the program's own, which it was calling, or of those above.
