@@ -1,7 +1,8 @@
 /* Verify: looks whether what a database holds can be read, and marks what cannot.
  *
  * Every stored block is decoded, compared with its row and replayed; aggregates are compared with
- * the blocks that they were made of; SQLite looks at the file itself. A block that cannot be read
+ * the blocks that they were made of: counts, and then all rows with their times, recomputed beside
+ * the stored ones; SQLite looks at the file itself. A block that cannot be read
  * is marked (blocks.quarantined), so that questions leave it out and name it; one that was marked
  * and reads sound again is let free. Others may write to the file meanwhile: marks are transactions
  * of their own. */
@@ -40,5 +41,9 @@ SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options
  * paths, functions, edges, streams, slow calls and timeline, also those that its collector did not
  * make yet. SJ_ENOTFOUND; SJ_EUNSUPPORTED: it has profiles, which came as aggregates. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
+
+/* sj_store_rebuild_in_batch is sj_store_rebuild within a transaction of the caller, who ends it. */
+SJ_MUST_CHECK sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id,
+                                                  sj_error *error);
 
 #endif
