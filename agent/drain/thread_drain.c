@@ -60,34 +60,39 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return stream;
 }
 
-/* Returns what a block holds of what the spool lacks: its records, and losses. Endings without a
- * record are none, be they its own or those of a refused block that it accounts for. */
-static uint64_t count_held(const sj_thread_drain *thread, const sj_block_header *header,
-                           int64_t *endings)
+/* What a block holds of what the spool lacks: its records, and losses. */
+typedef struct held_records {
+    uint64_t calls; /* lost ones */
+    uint64_t events;
+    int64_t endings; /* without a record: its own, or of a refused block that it accounts for */
+} held_records;
+
+static held_records count_held(const sj_thread_drain *thread, const sj_block_header *header)
 {
     sj_assembler_counters counters;
     sj_assembler_get_counters(thread->assembler, &counters);
     const int64_t offered = counters.offered_endings - thread->known_endings;
     const int64_t reported = (int64_t)(header->event_count + header->lost_events);
-    *endings = offered < reported ? offered : reported;
-    return (uint64_t)(reported - *endings);
+    const int64_t endings = offered < reported ? offered : reported;
+    return (held_records){.calls = header->lost_calls + counters.offered_kept_calls,
+                          .events = (uint64_t)(reported - endings),
+                          .endings = endings};
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
-    int64_t endings = 0;
-    const uint64_t events = count_held(thread, header, &endings);
+    const held_records held = count_held(thread, header);
     sj_chunk_reader_save(&thread->reader);
     sj_chunk_reader_offer(&thread->reader, sj_frame_writer_next_block(shared->options.writer),
-                          header->lost_calls, events);
+                          held.calls, held.events);
     const sj_status status = sj_block_sink_take(shared, thread->number, header, bytes);
     if (status != SJ_OK) {
         sj_chunk_reader_refused(&thread->reader);
     } else {
-        sj_chunk_reader_sent(&thread->reader, header->lost_calls, events);
-        thread->known_endings += endings;
+        sj_chunk_reader_sent(&thread->reader, held.calls, held.events);
+        thread->known_endings += held.endings;
         thread->reported_lost_calls += header->lost_calls;
         thread->reported_lost_events += header->lost_events;
     }

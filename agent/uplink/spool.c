@@ -37,6 +37,8 @@
 
 enum {
     FLOWING_BYTES = 4 << 20, /* unacknowledged, that a disk without its reserve still takes */
+    RESERVED_SHARE = 8,      /* a small disk leaves this part of it, not the default reserve */
+    DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,
     BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
     DEFAULT_SEGMENT_BYTES = 4 << 20,
@@ -59,7 +61,7 @@ struct sj_spool {
     pthread_mutex_t lock;
     char *directory;
     uint64_t budget_bytes;
-    uint64_t reserve_bytes;
+    uint64_t reserve_bytes; /* 0: as suits the disk */
     uint32_t segment_bytes;
     sj_spool_quota room;
     sj_spool_ack_log ledger;
@@ -253,7 +255,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     }
     pthread_mutex_init(&made->lock, NULL);
     made->budget_bytes = options->budget_bytes != 0 ? options->budget_bytes : UINT64_C(4) << 30;
-    made->reserve_bytes = options->reserve_bytes != 0 ? options->reserve_bytes : 64u << 20;
+    made->reserve_bytes = options->reserve_bytes;
     made->room.budget_bytes = options->root_budget_bytes;
     made->segment_bytes =
         options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
@@ -269,7 +271,9 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     }
     if (status != SJ_OK) {
         sj_spool_close(made);
-        return status;
+        return status == SJ_ENOMEM
+                   ? sj_fail(error, status, "no memory to open the spool %s", options->directory)
+                   : status;
     }
     *spool = made;
     return SJ_OK;
@@ -296,6 +300,13 @@ static bool is_bulk(sj_slice frame)
     return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE || type == SJ_FRAME_REPORT;
 }
 
+static uint64_t reserve_on(const sj_spool *spool, const struct statvfs *disk)
+{
+    const uint64_t share = (uint64_t)disk->f_blocks * disk->f_frsize / RESERVED_SHARE;
+    const uint64_t suited = share < DEFAULT_RESERVE_BYTES ? share : DEFAULT_RESERVE_BYTES;
+    return spool->reserve_bytes != 0 ? spool->reserve_bytes : suited;
+}
+
 static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
 {
     struct statvfs disk;
@@ -314,7 +325,7 @@ static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
     const uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     const bool is_flowing =
         spool->counters.pending_bytes + size <= FLOWING_BYTES && left >= 2 * FLOWING_BYTES + size;
-    if (left < spool->reserve_bytes + size && !is_flowing) {
+    if (left < reserve_on(spool, &disk) + size && !is_flowing) {
         return sj_fail(error, SJ_EFULL, "the disk of the spool %s is full", spool->directory);
     }
     return SJ_OK;

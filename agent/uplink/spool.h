@@ -23,8 +23,9 @@ typedef struct sj_spool_options {
     /* Budgets and reserve are for blocks, profiles and reports; the small frames that describe
      * them, and the end of the session, are refused by a full disk only. */
     uint64_t budget_bytes;  /* unacknowledged bytes at most; 0: 4 GiB */
-    uint64_t reserve_bytes; /* free disk space to leave; 0: 64 MiB. With less, the spool holds 4 MiB
-                               at most, which is enough while the collector acknowledges */
+    uint64_t reserve_bytes; /* free disk space to leave; 0: 64 MiB, of a disk of less than 512 MiB
+                               an eighth of it. With less, the spool holds 4 MiB at most, which is
+                               enough while the collector acknowledges */
     uint32_t segment_bytes; /* a new file is begun after so many; 0: 4 MiB */
     /* of this and all spools beside it, acknowledged bytes that are still on disk included; 0: no
      * limit; see spool_room.h for how exactly it is kept */

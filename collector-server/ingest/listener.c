@@ -2,6 +2,7 @@
 
 #include "agent/uplink/channel.h"
 #include "agent/uplink/dial.h"
+#include "agent/uplink/socket_close.h"
 #include "proto/wire/frame.h"
 
 #include <nng/protocol/reqrep0/rep.h>
@@ -251,7 +252,9 @@ void sj_listener_stop(sj_listener *listener)
     sj_edge_stop(listener->edge);
     if (listener->has_inproc) {
         nng_msleep(LAST_REPLIES_MS); /* lets NNG hand the last replies over */
-        nng_close(listener->inproc);
+        if (!sj_socket_close(listener->inproc)) {
+            return; /* NNG's threads may use the listener for ever */
+        }
     }
     if (listener->receive != NULL) {
         nng_aio_free(listener->receive);
@@ -292,6 +295,6 @@ bool sj_listener_answers(const char *url, const char *certificate, int timeout_m
     if (answer != NULL) {
         nng_msg_free(answer);
     }
-    nng_close(probe);
+    (void)!sj_socket_close(probe);
     return answered;
 }

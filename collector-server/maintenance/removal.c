@@ -1,13 +1,17 @@
 #include "collector-server/maintenance/removal.h"
 
 #include "collector-server/maintenance/block_move.h"
+#include "collector-server/maintenance/orphans.h"
 #include "collector-server/maintenance/slices.h"
 #include "collector-server/store/database.h"
 #include "proto/base/progress.h"
 
 #include <stddef.h>
 
-enum { ROWS_A_SLICE = 1000 };
+enum {
+    ROWS_A_SLICE = 1000,
+    REPORTS_A_SLICE = 100 /* each with the frames of its stacks */
+};
 
 /* Rows that go first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
 typedef struct removed_rows {
@@ -58,56 +62,40 @@ static const removed_rows removals[] = {
     {COUNT("gaps"),
      "DELETE FROM gaps WHERE gap_id IN (SELECT gap_id FROM gaps WHERE session_id = ?1 LIMIT ?2)",
      ROWS_A_SLICE},
+    {COUNT("reports"),
+     "DELETE FROM reports WHERE report_id IN (SELECT report_id FROM reports WHERE session_id = ?1 "
+     "LIMIT ?2)",
+     REPORTS_A_SLICE},
+    {COUNT("quarantined_blocks"),
+     "DELETE FROM quarantined_blocks WHERE quarantined_id IN (SELECT quarantined_id FROM "
+     "quarantined_blocks WHERE session_id = ?1 LIMIT ?2)",
+     SJ_BLOCKS_A_SLICE},
+    {COUNT("marks"),
+     "DELETE FROM marks WHERE mark_id IN (SELECT mark_id FROM marks WHERE session_id = ?1 LIMIT "
+     "?2)",
+     ROWS_A_SLICE},
+    {COUNT("stacks"),
+     "DELETE FROM stacks WHERE (session_id, number, level) IN (SELECT session_id, number, level "
+     "FROM stacks WHERE session_id = ?1 LIMIT ?2)",
+     ROWS_A_SLICE},
+    {COUNT("mappings"),
+     "DELETE FROM mappings WHERE (session_id, process_number, module_number, bias) IN (SELECT "
+     "session_id, process_number, module_number, bias FROM mappings WHERE session_id = ?1 LIMIT "
+     "?2)",
+     ROWS_A_SLICE},
+    {COUNT("threads"),
+     "DELETE FROM threads WHERE thread_id IN (SELECT thread_id FROM threads WHERE session_id = ?1 "
+     "LIMIT ?2)",
+     ROWS_A_SLICE},
 };
 
 enum { REMOVALS = sizeof(removals) / sizeof(removals[0]) };
-
-/* What no session refers to any more. */
-static const char orphans_sql[] =
-    "DELETE FROM hook_plans WHERE hook_plan_id NOT IN (SELECT hook_plan_id FROM session_modules);"
-    "DELETE FROM functions WHERE module_id NOT IN (SELECT module_id FROM session_modules);"
-    "DELETE FROM modules WHERE module_id NOT IN (SELECT module_id FROM session_modules)";
 
 static sj_status fail_sql(sqlite3 *database, sj_error *error)
 {
     const int result = sqlite3_extended_errcode(database);
     return sj_fail(error, sj_database_status(result), "cannot remove the session: %s",
                    sqlite3_errmsg(database));
-}
-
-/* Runs one statement with the session as ?1 and `limit` as ?2. */
-static sj_status run_bound(sqlite3 *database, const char *sql, int64_t session_id, int64_t limit,
-                           const char *text, sj_error *error)
-{
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
-        return fail_sql(database, error);
-    }
-    const int parameters = sqlite3_bind_parameter_count(statement);
-    sqlite3_bind_int64(statement, 1, session_id);
-    if (parameters >= 2) {
-        sqlite3_bind_int64(statement, 2, limit);
-    }
-    if (parameters >= 3) {
-        sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
-    }
-    const int result = sqlite3_step(statement);
-    const sj_status status = result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
-    sqlite3_finalize(statement);
-    return status;
-}
-
-/* The rows of one table, a transaction a piece. */
-static sj_status remove_pieces(sqlite3 *database, const removed_rows *rows, int64_t session_id,
-                               sj_progress_work work, sj_error *error)
-{
-    do {
-        const int64_t start_ns = sj_slice_begin();
-        SJ_TRY(run_bound(database, rows->remove, session_id, rows->piece, NULL, error));
-        sj_progress_step(work);
-        sj_slice_pause(start_ns);
-    } while (sqlite3_changes(database) >= rows->piece);
-    return SJ_OK;
 }
 
 static uint64_t count_pieces(sqlite3 *database, int64_t session_id)
@@ -131,40 +119,27 @@ static sj_status remove_rows(sqlite3 *database, int64_t session_id, sj_error *er
     sj_status status = SJ_OK;
     const sj_progress_work work = sj_progress_begin(count_pieces(database, session_id));
     for (size_t i = 0; i < REMOVALS && status == SJ_OK; ++i) {
-        status = remove_pieces(database, &removals[i], session_id, work, error);
+        status = sj_slices_delete(database, removals[i].remove, session_id, removals[i].piece, work,
+                                  error);
     }
     sj_progress_end(work);
     return status;
 }
 
-static sj_status run_transaction(sqlite3 *database, const char *sql, sj_error *error)
-{
-    if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
-        return fail_sql(database, error);
-    }
-    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
-        const sj_status status = fail_sql(database, error);
-        sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL);
-        return status;
-    }
-    return SJ_OK;
-}
-
 static sj_status remove_session(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     SJ_TRY(remove_rows(database, session_id, error));
-    SJ_TRY(run_bound(database,
-                     "UPDATE sessions SET parent_session_id = NULL WHERE "
-                     "parent_session_id = ?1",
-                     session_id, 0, NULL, error));
-    SJ_TRY(run_bound(database,
-                     "UPDATE block_files SET is_needed = 0 WHERE session_uuid = "
-                     "(SELECT uuid FROM sessions WHERE session_id = ?1)",
-                     session_id, 0, NULL, error));
-    SJ_TRY(run_bound(database, "DELETE FROM sessions WHERE session_id = ?1", session_id, 0, NULL,
-                     error));
-    SJ_TRY(run_transaction(database, orphans_sql, error));
+    SJ_TRY(sj_slices_run(database,
+                         "UPDATE sessions SET parent_session_id = NULL WHERE "
+                         "parent_session_id = ?1",
+                         session_id, 0, NULL, error));
+    SJ_TRY(sj_slices_run(database,
+                         "UPDATE block_files SET is_needed = 0 WHERE session_uuid = "
+                         "(SELECT uuid FROM sessions WHERE session_id = ?1)",
+                         session_id, 0, NULL, error));
+    SJ_TRY(sj_slices_run(database, "DELETE FROM sessions WHERE session_id = ?1", session_id, 0,
+                         NULL, error));
+    SJ_TRY(sj_orphans_remove(database, error));
     return sj_block_files_sweep(database, error);
 }
 
@@ -218,10 +193,11 @@ static sj_status announce(sqlite3 *database, int64_t session_id, const char *rea
     if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(database, error);
     }
-    sj_status status = run_bound(database, note_sql, session_id, 0, reason, error);
+    sj_status status = sj_slices_run(database, note_sql, session_id, 0, reason, error);
     if (status == SJ_OK) {
-        status = run_bound(database, "UPDATE sessions SET state = 'removing' WHERE session_id = ?1",
-                           session_id, 0, NULL, error);
+        status =
+            sj_slices_run(database, "UPDATE sessions SET state = 'removing' WHERE session_id = ?1",
+                          session_id, 0, NULL, error);
     }
     if (status == SJ_OK && sqlite3_exec(database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
         status = fail_sql(database, error);
@@ -253,6 +229,7 @@ sj_status sj_removal_resume(sqlite3 *database, sj_error *error)
         const int64_t session_id = found ? sqlite3_column_int64(statement, 0) : 0;
         sqlite3_finalize(statement);
         if (!found) {
+            SJ_TRY(sj_orphans_remove(database, error));
             return sj_block_files_sweep(database, error);
         }
         SJ_TRY(finish(database, session_id, error));

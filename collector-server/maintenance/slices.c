@@ -1,7 +1,6 @@
 #include "collector-server/maintenance/slices.h"
 
 #include "collector-server/store/database.h"
-#include "proto/base/progress.h"
 
 #include <time.h>
 
@@ -24,6 +23,43 @@ void sj_slice_pause(int64_t begun_ns)
     const struct timespec pause = {.tv_sec = pause_ns / 1000000000,
                                    .tv_nsec = pause_ns % 1000000000};
     nanosleep(&pause, NULL);
+}
+
+sj_status sj_slices_run(sqlite3 *database, const char *sql, int64_t id, int64_t limit,
+                        const char *text, sj_error *error)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK) {
+        const int parameters = sqlite3_bind_parameter_count(statement);
+        sqlite3_bind_int64(statement, 1, id);
+        if (parameters >= 2) {
+            sqlite3_bind_int64(statement, 2, limit);
+        }
+        if (parameters >= 3) {
+            sqlite3_bind_text(statement, 3, text, -1, SQLITE_STATIC);
+        }
+        result = sqlite3_step(statement);
+    }
+    const sj_status status =
+        result == SQLITE_DONE
+            ? SJ_OK
+            : sj_fail(error, sj_database_status(sqlite3_extended_errcode(database)),
+                      "cannot remove the session: %s", sqlite3_errmsg(database));
+    sqlite3_finalize(statement);
+    return status;
+}
+
+sj_status sj_slices_delete(sqlite3 *database, const char *sql, int64_t id, int64_t piece,
+                           sj_progress_work work, sj_error *error)
+{
+    do {
+        const int64_t start_ns = sj_slice_begin();
+        SJ_TRY(sj_slices_run(database, sql, id, piece, NULL, error));
+        sj_progress_step(work);
+        sj_slice_pause(start_ns);
+    } while (sqlite3_changes(database) >= piece);
+    return SJ_OK;
 }
 
 static sj_status fail(sqlite3 *database, sj_error *error)

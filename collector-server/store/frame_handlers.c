@@ -29,25 +29,28 @@ static const frame_handler *find_handler(uint16_t type)
 }
 
 /* What memory says of rows must not outlive them. */
-static sj_status take_back(sj_store *store)
+static sj_status take_back(sj_store *store, sj_error *error)
 {
-    sj_error ignored;
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, &ignored, ""));
+    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, error, ""));
     return store->touched != NULL
-               ? sj_session_forget_new_streams(&store->sql, store->touched, &ignored)
+               ? sj_session_forget_new_streams(&store->sql, store->touched, error)
                : SJ_OK;
 }
 
 static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handler,
                                     sj_frame_input *input, sj_error *error)
 {
-    sj_error ignored;
+    sj_error problem = {0};
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
     const sj_status status = handler->apply(store, input, error);
-    if (status != SJ_OK) {
-        SJ_TRY(take_back(store));
+    sj_status ended = status != SJ_OK ? take_back(store, &problem) : SJ_OK;
+    if (ended == SJ_OK) {
+        ended = sj_sql_run(&store->sql, SJ_SQL_RELEASE, &problem, "");
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_RELEASE, &ignored, ""));
+    if (ended != SJ_OK) { /* the store's problem, not the frame's */
+        *error = problem;
+        return ended;
+    }
     return status;
 }
 
@@ -83,6 +86,7 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
                          bool *duplicate, sj_error *error)
 {
     *duplicate = false;
+    error->text[0] = '\0';
     if (!store->in_batch) {
         return sj_fail(error, SJ_EINVAL, "no batch is open");
     }
@@ -102,5 +106,5 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
             status = noted;
         }
     }
-    return status;
+    return sj_store_explain(status, error);
 }

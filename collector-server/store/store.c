@@ -24,7 +24,7 @@ static int note_wal_pages(void *context, sqlite3 *database, const char *name, in
     return SQLITE_OK;
 }
 
-sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_error *error)
+static sj_status open_store(const sj_sink_options *options, sj_store **store, sj_error *error)
 {
     sj_store *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->path = strdup(options->path)) == NULL ||
@@ -72,6 +72,12 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     }
     *store = made;
     return SJ_OK;
+}
+
+sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_error *error)
+{
+    error->text[0] = '\0';
+    return sj_store_explain(open_store(options, store, error), error);
 }
 
 void sj_store_close(sj_store *store)

@@ -73,6 +73,10 @@ SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, siz
 SJ_MUST_CHECK sj_status sj_store_see_session(sj_store *store, sj_session_state *state,
                                              sj_error *error);
 
+/* sj_store_explain returns `status`. A failure without a sentence gets one: what lacks memory says
+ * so by its status alone. */
+SJ_MUST_CHECK sj_status sj_store_explain(sj_status status, sj_error *error);
+
 /* sj_store_check_full returns SJ_EFULL when the store was full at the last begin. */
 SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
 

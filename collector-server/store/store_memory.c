@@ -32,3 +32,12 @@ sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes)
     *bytes = store->scratch;
     return SJ_OK;
 }
+
+sj_status sj_store_explain(sj_status status, sj_error *error)
+{
+    if (status == SJ_OK || error->text[0] != '\0') {
+        return status;
+    }
+    return sj_fail(error, status, "%s",
+                   status == SJ_ENOMEM ? "the store is short of memory" : "the store failed");
+}

@@ -144,7 +144,8 @@ static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
 
 sj_status sj_store_commit(sj_store *store, sj_error *error)
 {
-    return commit(store, false, error);
+    error->text[0] = '\0';
+    return sj_store_explain(commit(store, false, error), error);
 }
 
 bool sj_store_has_stale(sj_store *store)

@@ -110,6 +110,7 @@ export async function sql(statement, values = {}) {
     const address = new URL("/api/v1/sql", base);
     address.searchParams.set("sql", statement);
     address.searchParams.set("rows", "20000");
+    address.searchParams.set("ms", "30000"); // other tests run beside
     for (const [name, value] of Object.entries(values)) {
         address.searchParams.set(`p.${name}`, value);
     }

@@ -133,8 +133,8 @@ static void a_long_answer_is_cut_and_says_so(void **state)
 {
     (void)state;
     json_t *body = client_json(server,
-                               "/api/v1/sql?rows=1000&sql=WITH+RECURSIVE+n(i)+AS+(SELECT+1+UNION"
-                               "+ALL+SELECT+i%2B1+FROM+n)+SELECT+zeroblob(500000)+FROM+n",
+                               "/api/v1/sql?ms=30000&rows=1000&sql=WITH+RECURSIVE+n(i)+AS+(SELECT+1"
+                               "+UNION+ALL+SELECT+i%2B1+FROM+n)+SELECT+zeroblob(500000)+FROM+n",
                                200);
     assert_true(json_array_size(json_object_get(body, "rows")) < 20);
     assert_true(json_is_true(json_object_get(body, "is_full")));

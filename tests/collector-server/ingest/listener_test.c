@@ -1,11 +1,15 @@
-/* Answers to questions over inproc:// arrive, whatever NNG's threads do meanwhile. */
+/* Answers to questions over inproc:// arrive, whatever NNG's threads do meanwhile, and a probe ends
+ * when NNG does not end its socket. */
 #include "collector-server/ingest/listener.h"
 #include "tests/support/check.h"
 
 #include <dirent.h>
+#include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <nng/supplemental/util/platform.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { QUESTIONS = 8, PATIENCE_MS = 60000, TASKS_MAX = 256 };
@@ -162,10 +166,62 @@ static void answers_arrive_though_no_thread_of_nng_runs_when_they_are_given(void
     sj_listener_stop(f.listener);
 }
 
+static atomic_bool holds_close;
+static sem_t may_close;
+static sem_t closed;
+
+/* The linker redirects nng_close here. NNG 1.5.2 may never return from it (socket_close.c). */
+int __real_nng_close(nng_socket socket);
+int __wrap_nng_close(nng_socket socket);
+int __wrap_nng_close(nng_socket socket)
+{
+    const bool is_held = atomic_exchange(&holds_close, false);
+    if (is_held) {
+        sem_wait(&may_close);
+    }
+    const int result = __real_nng_close(socket);
+    if (is_held) {
+        sem_post(&closed);
+    }
+    return result;
+}
+
+/* Answers one PING as a collector does. */
+static void *answer_ping(void *argument)
+{
+    nng_msg *message = NULL;
+    nng_socket *collector = argument;
+    if (nng_recvmsg(*collector, &message, 0) == 0 && nng_sendmsg(*collector, message, 0) != 0) {
+        nng_msg_free(message);
+    }
+    return NULL;
+}
+
+static void a_probe_ends_though_nng_does_not_end_its_socket(void **state)
+{
+    static const char probed[] = "inproc://listener-test-probe";
+    nng_socket collector;
+    pthread_t answering;
+    (void)state;
+    sem_init(&may_close, 0, 0);
+    sem_init(&closed, 0, 0);
+    assert_int_equal(nng_rep0_open(&collector), 0);
+    assert_int_equal(nng_listen(collector, probed, NULL, 0), 0);
+    assert_int_equal(pthread_create(&answering, NULL, answer_ping, &collector), 0);
+    atomic_store(&holds_close, true);
+    assert_true(sj_listener_answers(probed, NULL, PATIENCE_MS));
+    assert_false(atomic_load(&holds_close));
+    sem_post(&may_close);
+    assert_int_equal(sem_wait(&closed), 0);
+    assert_int_equal(pthread_join(answering, NULL), 0);
+    nng_close(collector);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_arrive_though_no_thread_of_nng_runs_when_they_are_given),
+        cmocka_unit_test(a_probe_ends_though_nng_does_not_end_its_socket),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     nng_fini(); /* so that a leak checker sees only what is lost */

@@ -81,6 +81,7 @@ def test(sojourn, arguments):
         subprocess.run(["umount", "-l", disk], check=False)
     test_wait_ends(sojourn)
     test_each_stage(sojourn, arguments[0])
+    test_tiny_disk(sojourn)
 
 
 def test_wait_ends(sojourn):
@@ -153,6 +154,33 @@ def test_each_stage(sojourn, sample):
         if server is not None:
             server.process.kill()
             server.process.wait()
+        subprocess.run(["umount", "-l", disk], check=False)
+
+
+def test_tiny_disk(sojourn):
+    """A device whose whole disk has 512 KiB keeps what fits until there is a server, and counts the rest."""
+    disk, database = sojourn.path("tiny"), sojourn.path("tiny.db")
+    url = f"ipc://{sojourn.path('tiny.ipc')}"
+    os.mkdir(disk)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", disk], check=True)
+    try:
+        fibonacci = "local function f(n) return n < 2 and n or f(n - 1) + f(n - 2) end f(30)"
+        sojourn.run(["record", "--quiet", "--wait", "0", "--collector", url, "--spool",
+                     os.path.join(disk, "spool"), "--", "/usr/bin/lua5.4", "-e", fibonacci],
+                    capture_output=True, timeout=PATIENCE_S)
+        room = os.statvfs(disk)
+        used = (room.f_blocks - room.f_bfree) * room.f_frsize
+        check(300_000 < used < 490_000, f"{used} bytes of the tiny disk are used")
+        server = Server(sojourn, database, url)
+        server.wait_for("collecting into")
+        sojourn.run(["flush", "--spool", os.path.join(disk, "spool")], capture_output=True,
+                    timeout=PATIENCE_S)
+        server.stop()
+        with sqlite3.connect(database) as connection:
+            calls, lost = connection.execute("SELECT stored_calls, lost_calls FROM sessions").fetchone()
+        check(calls > 0 and lost > 0, f"{calls} calls are stored and {lost} lost")
+        check_accounts(sojourn, database)
+    finally:
         subprocess.run(["umount", "-l", disk], check=False)
 
 
