@@ -46,11 +46,9 @@ AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 AND (p.session_id, p.function_id) NOT IN (SELECT session_id, function_id FROM running)
 AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state = 'recording' AND aggregates_valid_before_block)
 UNION ALL
-SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM function_stats
-WHERE self_ns > total_ns
--- the end of a call that lies in lost blocks is unknown, and so is its total
-AND NOT EXISTS (SELECT 1 FROM call_paths AS p JOIN gaps AS g USING (session_id)
-WHERE p.function_id = function_stats.function_id AND g.events > 0)
+SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM functions_of
+WHERE self_ns > total_ns AND (session_id, function_id) NOT IN (SELECT session_id, function_id FROM running)
+AND session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0) -- where a lost call ended is unknown
 UNION ALL
 SELECT 'calls of functions and of paths differ', function_id, f.calls, p.calls FROM functions_of AS f
 LEFT JOIN of_paths AS p USING (session_id, function_id) WHERE p.calls IS NOT f.calls
