@@ -328,6 +328,7 @@ static sj_status check_missing(const verify_run *run)
                  SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 1), "call"),
                  SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 2), "block"));
         report_other(run, sqlite3_column_int64(row, 0), text);
+        run->verified->missing++;
     }
     const sj_status status = take_end(run, result);
     sqlite3_finalize(row);

@@ -30,6 +30,7 @@ typedef struct sj_verified {
     uint64_t bad_blocks;
     uint64_t freed_blocks; /* were marked, and can be read */
     uint64_t other;        /* findings that are no blocks */
+    uint64_t missing;      /* of them, sessions whose calls or blocks did not all arrive */
 } sj_verified;
 
 /* sj_store_verify looks at everything; the store holds no batch. SJ_OK whatever was found; else it
