@@ -168,8 +168,9 @@ typedef struct sj_assembler_counters {
     uint64_t lost_events;
     uint64_t events; /* in CALLS blocks that the sink took */
     uint64_t refused_blocks;
-    uint64_t refused_calls;
+    uint64_t refused_calls; /* and not taken since, as all events of refused blocks */
     uint64_t refused_events;
+    uint64_t offered_kept_calls; /* refused ones that the block which is offered holds */
     /* events without a record in blocks that the sink was offered, less records without an event:
      * the exit by a tail call is an event of a later block, perhaps */
     int64_t offered_endings;

@@ -3,9 +3,11 @@
  * the innermost frames made when the block begins. When the stack is deeper than a key-frame may
  * be, its outer part is delivered once in STACK blocks; `stored_depth` frames of it are still true:
  * leaving a call changes the callee time of its caller, so what is stored counts only up to the
- * frame below that one. A block that the sink refuses becomes a gap at the start of the next. */
+ * frame below that one. A block that the sink refuses is filled on without what began and ended in
+ * it (refused_block.h), or becomes a gap at the start of the next. */
 #include "agent/assembler/call_stack.h"
 
+#include "agent/assembler/refused_block.h"
 #include "agent/assembler/tail_calls.h"
 
 #include <stdlib.h>
@@ -284,16 +286,14 @@ sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count, siz
                : sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
-/* The block was not delivered: its numbers are reported by a gap in the one that follows. */
+/* The block was not delivered and cannot be filled on: its numbers are reported by a gap in the one
+ * that follows. */
 static sj_status become_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks)
 {
     const sj_block_header lost = stream->header;
     const uint32_t events = stream->event_count;
     const uint64_t next_call = stream->next_call;
-    stream->context->counters.refused_blocks++;
-    stream->context->counters.refused_events += events;
-    stream->context->counters.refused_calls += calls;
-    stream->context->counters.refused_values += stream->value_count;
+    sj_refused_block_count(stream);
     SJ_TRY(begin_block(stream));
     stream->header.first_event = lost.first_event;
     stream->header.first_call = lost.first_call;
@@ -305,6 +305,12 @@ static sj_status become_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_
     SJ_TRY(add_gap(stream, &gap));
     stream->next_call = next_call;
     return SJ_OK;
+}
+
+static sj_status refuse(sj_call_stack *stream, uint64_t calls)
+{
+    const sj_status shrunk = stream->rootless ? SJ_EFULL : sj_refused_block_shrink(stream);
+    return shrunk == SJ_EFULL ? become_gap(stream, calls, stream->header.last_ticks) : shrunk;
 }
 
 static void complete_header(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks,
@@ -345,11 +351,14 @@ sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned 
                                   .rule_count = rules != NULL ? rules->count : 0};
     stream->next_event =
         stream->header.first_event + stream->event_count + stream->header.lost_events;
-    stream->context->counters.offered_endings +=
-        (int64_t)stream->ending_count - stream->thrown_count + stream->landed_count;
+    stream->context->counters.offered_endings += (int64_t)stream->ending_count -
+                                                 stream->thrown_count + stream->landed_count -
+                                                 stream->kept_endings;
+    stream->context->counters.offered_kept_calls = stream->kept_calls;
     if (stream->rootless || deliver(stream, &input) != SJ_OK) {
-        return become_gap(stream, calls, stream->header.last_ticks);
+        return refuse(stream, calls);
     }
+    sj_refused_block_taken(stream);
     stream->context->counters.events += stream->event_count;
     stream->context->counters.values += stream->value_count;
     return begin_block(stream);

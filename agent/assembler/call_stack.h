@@ -96,6 +96,9 @@ typedef struct sj_call_stack {
     uint32_t thrown_count; /* among the endings: with a record of their own */
     uint32_t jumped_count; /* exits by a tail call, whose events are still to come */
     uint32_t landed_count; /* such events */
+    uint32_t kept_events;  /* the first ones, which earlier refusals left: counted as refused */
+    uint32_t kept_calls;   /* entries among them */
+    uint32_t kept_endings;
     sj_gap *gaps;
     uint32_t gap_count;
     uint32_t gap_capacity;
@@ -110,7 +113,8 @@ SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t s
 void sj_call_stack_free(sj_call_stack *stream);
 
 /* sj_call_stack_cut delivers the block being filled and begins the next. Without `flags`, nothing
- * is done while the block has nothing to report. */
+ * is done while the block has nothing to report. A block that is refused is filled on with at most
+ * half of its events left (refused_block.h). */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 

@@ -71,7 +71,8 @@ static void record_sent(sj_thread_drain *thread, const sj_block_header *header)
     const int64_t reported = (int64_t)(header->event_count + header->lost_events);
     const int64_t endings = offered < reported ? offered : reported;
     thread->known_endings += endings;
-    sj_chunk_reader_sent(&thread->reader, header->lost_calls, (uint64_t)(reported - endings));
+    sj_chunk_reader_sent(&thread->reader, header->lost_calls + counters.offered_kept_calls,
+                         (uint64_t)(reported - endings));
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)

@@ -8,6 +8,7 @@
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"
+#include "agent/modes/open_stacks.h"
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
 #include "proto/callgraph/profile.h"
@@ -45,7 +46,8 @@ struct sj_profiler {
     sj_profile_sums sums;
     sj_profile_open_call *open_calls; /* of the sums, those that ended as open */
     size_t open_count, open_capacity;
-    uint64_t checkpoint_events; /* of the sums when they were kept last */
+    sj_open_stacks open_stacks; /* of the streams that go on */
+    uint64_t checkpoint_events; /* of all that was summed up when a checkpoint was written last */
 };
 
 static bool name_checkpoint(const char *directory, const char *suffix, char path[PATH_MAX])
@@ -78,11 +80,15 @@ sj_status sj_profiler_new(const sj_profiler_options *options, sj_profiler **prof
     }
     made->options = *options;
     begin_sums(options);
+    if (options->journal != NULL) {
+        made->checkpoint_events = atomic_load(&options->journal->data->summed_events);
+    }
     if (sj_callgraph_new(&made->graph) != SJ_OK || sj_block_decoder_new(&made->decoder) != SJ_OK ||
         sj_block_decoder_new(&made->stack_decoder) != SJ_OK) {
         sj_profiler_free(made);
         return SJ_ENOMEM;
     }
+    sj_callgraph_list_open(made->graph);
     *profiler = made;
     return SJ_OK;
 }
@@ -98,6 +104,7 @@ void sj_profiler_free(sj_profiler *profiler)
         free(gone);
     }
     free(profiler->open_calls);
+    sj_open_stacks_deinit(&profiler->open_stacks);
     sj_callgraph_free(profiler->graph);
     sj_block_decoder_free(profiler->decoder);
     sj_block_decoder_free(profiler->stack_decoder);
@@ -256,6 +263,7 @@ sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice byt
     }
     SJ_TRY(sj_block_decode(profiler->decoder, bytes, SJ_WANT_ALL, &block));
     SJ_TRY(sj_callgraph_apply(profiler->graph, &block, look_up, profiler, &summary));
+    SJ_TRY(sj_open_stacks_note(&profiler->open_stacks, &header, &summary));
     SJ_TRY(keep_open_calls(profiler, &block));
     add_sums(&profiler->sums, &header);
     if (profiler->options.journal != NULL) {
@@ -319,107 +327,141 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     SJ_TRY(status);
     *sums = (sj_profile_sums){0};
     profiler->open_count = 0;
-    profiler->checkpoint_events = 0;
     sj_callgraph_free(profiler->graph);
     profiler->graph = NULL;
-    return sj_callgraph_new(&profiler->graph);
+    SJ_TRY(sj_callgraph_new(&profiler->graph));
+    sj_callgraph_list_open(profiler->graph);
+    return SJ_OK;
 }
 
-/* What a checkpoint begins with; the packed sums follow. Read on the same machine only. */
+/* What a checkpoint begins with; the packed sums and the open stacks follow. Read on the same
+ * machine only. */
 typedef struct checkpoint_header {
     uint64_t magic;
     uint64_t events_before; /* that were sent before these */
     sj_profile_sums sums;
     uint64_t payload_bytes;
-    uint32_t payload_crc;
+    uint64_t stack_bytes;
+    uint32_t crc; /* of both */
     uint32_t reserved;
 } checkpoint_header;
 
-#define CHECKPOINT_MAGIC UINT64_C(0x325453434a53) /* "SJCST2" */
+#define CHECKPOINT_MAGIC UINT64_C(0x335453434a53) /* "SJCST3" */
 
-static bool write_checkpoint(const char *path, const checkpoint_header *header, sj_slice payload)
+static bool write_checkpoint(const char *path, const checkpoint_header *header, sj_slice payload,
+                             sj_slice stacks)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     const struct iovec parts[] = {
         {.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
-        {.iov_base = (void *)(uintptr_t)payload.data, .iov_len = payload.size}};
+        {.iov_base = (void *)(uintptr_t)payload.data, .iov_len = payload.size},
+        {.iov_base = (void *)(uintptr_t)stacks.data, .iov_len = stacks.size}};
     const bool is_written =
-        fd >= 0 && writev(fd, parts, 2) == (ssize_t)(sizeof(*header) + payload.size);
+        fd >= 0 && writev(fd, parts, 3) == (ssize_t)(sizeof(*header) + payload.size + stacks.size);
     if (fd >= 0) {
         close(fd);
     }
     return is_written;
 }
 
-void sj_profiler_checkpoint(sj_profiler *profiler)
+/* keep_checkpoint replaces the last checkpoint. */
+static bool keep_checkpoint(const sj_profiler *profiler, uint64_t events, sj_slice payload,
+                            sj_slice stacks)
 {
     char fresh[PATH_MAX];
     char path[PATH_MAX];
+    const char *directory = profiler->options.runtime_directory;
+    const checkpoint_header header = {
+        .magic = CHECKPOINT_MAGIC,
+        .events_before = events - profiler->sums.events,
+        .sums = profiler->sums,
+        .payload_bytes = payload.size,
+        .stack_bytes = stacks.size,
+        .crc = sj_crc32c(sj_crc32c(0, payload.data, payload.size), stacks.data, stacks.size)};
+    return name_checkpoint(directory, ".new", fresh) && name_checkpoint(directory, "", path) &&
+           write_checkpoint(fresh, &header, payload, stacks) && rename(fresh, path) == 0;
+}
+
+void sj_profiler_checkpoint(sj_profiler *profiler)
+{
+    sj_slice payload = {0};
+    sj_slice stacks = {0};
     uint8_t *packed = NULL;
-    size_t packed_size = 0;
-    const sj_profiler_options *options = &profiler->options;
-    if (options->journal == NULL || profiler->sums.events == profiler->checkpoint_events ||
-        !name_checkpoint(options->runtime_directory, ".new", fresh) ||
-        !name_checkpoint(options->runtime_directory, "", path) ||
-        pack(profiler, &packed, &packed_size) != SJ_OK) {
+    uint8_t *open = NULL;
+    if (profiler->options.journal == NULL) {
         return;
     }
-    const sj_slice payload = {.data = packed, .size = packed_size};
-    const checkpoint_header header = {.magic = CHECKPOINT_MAGIC,
-                                      .events_before =
-                                          atomic_load(&options->journal->data->summed_events) -
-                                          profiler->sums.events,
-                                      .sums = profiler->sums,
-                                      .payload_bytes = packed_size,
-                                      .payload_crc = sj_crc32c(0, packed, packed_size)};
-    if (write_checkpoint(fresh, &header, payload) && rename(fresh, path) == 0) {
-        profiler->checkpoint_events = profiler->sums.events;
+    const uint64_t events = atomic_load(&profiler->options.journal->data->summed_events);
+    if (events == profiler->checkpoint_events || pack(profiler, &packed, &payload.size) != SJ_OK) {
+        return;
     }
+    if (sj_open_stacks_write(&profiler->open_stacks, &open, &stacks.size) == SJ_OK) {
+        payload.data = packed;
+        stacks.data = open;
+        if (keep_checkpoint(profiler, events, payload, stacks)) {
+            profiler->checkpoint_events = events;
+        }
+    }
+    free(open);
     free(packed);
 }
 
-/* read_checkpoint reads a whole one; `*payload` is the caller's. SJ_ENOTFOUND. */
-static sj_status read_checkpoint(const char *directory, checkpoint_header *header,
-                                 uint8_t **payload)
+/* read_checkpoint reads a whole one; `*bytes`, its sums and its stacks, are the caller's.
+ * SJ_ENOTFOUND. */
+static sj_status read_checkpoint(const char *directory, checkpoint_header *header, uint8_t **bytes)
 {
     char path[PATH_MAX];
     const int fd =
         name_checkpoint(directory, "", path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     sj_status status = SJ_ENOTFOUND;
+    size_t size = 0;
     if (fd < 0) {
         return status;
     }
     if (read(fd, header, sizeof(*header)) == (ssize_t)sizeof(*header) &&
-        header->magic == CHECKPOINT_MAGIC && header->payload_bytes <= SJ_FRAME_MAX_BYTES) {
-        *payload = malloc((size_t)header->payload_bytes + 1);
-        status = *payload != NULL ? SJ_OK : SJ_ENOMEM;
+        header->magic == CHECKPOINT_MAGIC && header->payload_bytes <= SJ_FRAME_MAX_BYTES &&
+        header->stack_bytes <= SJ_OPEN_STACKS_MAX_BYTES) {
+        size = (size_t)(header->payload_bytes + header->stack_bytes);
+        *bytes = malloc(size + 1);
+        status = *bytes != NULL ? SJ_OK : SJ_ENOMEM;
     }
     if (status == SJ_OK &&
-        (read(fd, *payload, (size_t)header->payload_bytes) != (ssize_t)header->payload_bytes ||
-         sj_crc32c(0, *payload, (size_t)header->payload_bytes) != header->payload_crc)) {
-        free(*payload);
-        *payload = NULL;
+        (read(fd, *bytes, size) != (ssize_t)size || sj_crc32c(0, *bytes, size) != header->crc)) {
+        free(*bytes);
+        *bytes = NULL;
         status = SJ_ENOTFOUND;
     }
     close(fd);
     return status;
 }
 
+/* send_checkpoint sends what has not been sent after all. Events decide: sums of exits alone have
+ * no calls. The stacks are those behind the sums, and are nothing once others were sent. */
+static sj_status send_checkpoint(const checkpoint_header *header, const uint8_t *bytes,
+                                 sj_frame_writer *writer)
+{
+    const sj_slice payload = {.data = bytes, .size = (size_t)header->payload_bytes};
+    const sj_slice stacks = {.data = bytes + payload.size, .size = (size_t)header->stack_bytes};
+    sj_frame_writer_counters sent;
+    sj_frame_writer_get_counters(writer, &sent);
+    if (header->events_before == sent.block_events && header->sums.events != 0) {
+        SJ_TRY(sj_frame_writer_profile(writer, &header->sums, payload));
+        sj_frame_writer_get_counters(writer, &sent);
+    }
+    return header->events_before + header->sums.events == sent.block_events
+               ? sj_open_stacks_send(stacks, writer)
+               : SJ_OK;
+}
+
 sj_status sj_profiler_recover(const sj_profiler_options *options)
 {
     checkpoint_header header;
-    uint8_t *packed = NULL;
+    uint8_t *bytes = NULL;
     sj_frame_writer_counters sent;
     const sj_journal_data *journal = options->journal->data;
-    sj_status status = read_checkpoint(options->runtime_directory, &header, &packed);
-    sj_frame_writer_get_counters(options->writer, &sent);
-    /* Sums that were sent after all are not sent again. Events decide: sums of exits alone have no
-     * calls. */
-    if (status == SJ_OK && header.events_before == sent.block_events) {
-        const sj_slice payload = {.data = packed, .size = (size_t)header.payload_bytes};
-        status = sj_frame_writer_profile(options->writer, &header.sums, payload);
-    }
-    free(packed);
+    const sj_status found = read_checkpoint(options->runtime_directory, &header, &bytes);
+    sj_status status = found == SJ_OK ? send_checkpoint(&header, bytes, options->writer) : found;
+    free(bytes);
     if (status != SJ_OK && status != SJ_ENOTFOUND) {
         return status;
     }
@@ -432,5 +474,5 @@ sj_status sj_profiler_recover(const sj_profiler_options *options)
     return sj_frame_writer_gap(options->writer, SJ_GAP_TORN, 0, 0,
                                calls > sent.block_calls ? calls - sent.block_calls : 0,
                                events > sent.block_events ? events - sent.block_events : 0,
-                               status == SJ_OK ? header.sums.last_ticks : 0, sj_clock_ticks());
+                               found == SJ_OK ? header.sums.last_ticks : 0, sj_clock_ticks());
 }

@@ -24,13 +24,14 @@ SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread
  * SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_send(sj_profiler *profiler);
 
-/* sj_profiler_checkpoint keeps the sums in a file of the runtime directory, for the process that
- * finishes the session of a killed recorder. One that cannot be written is missing then, which
- * shows as a gap. */
+/* sj_profiler_checkpoint keeps the sums, and the calls that are open behind them, in a file of the
+ * runtime directory, for the process that finishes the session of a killed recorder. One that
+ * cannot be written is missing then, which shows as a gap. */
 void sj_profiler_checkpoint(sj_profiler *profiler);
 
-/* sj_profiler_recover sends the sums that a killed recorder left behind and had not sent, and
- * reports as a gap what it had read since. SJ_ENOMEM, SJ_EIO. */
+/* sj_profiler_recover sends the sums that a killed recorder left behind and had not sent, and the
+ * calls that were open then, in blocks without events; reports as a gap what it had read since.
+ * SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_recover(const sj_profiler_options *options);
 
 /* sj_profiler_is_large returns whether the sums should be sent before their time. */

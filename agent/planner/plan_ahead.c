@@ -8,6 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+/* Each plan uses several threads and much memory: others wait until one of these has ended. */
+enum { PLANS_AT_ONCE = 2 };
+
+static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `places_taken` */
+static pthread_cond_t place_freed = PTHREAD_COND_INITIALIZER;
+static unsigned places_taken;
+
 struct sj_plan_ahead {
     sj_planner_options options;
     char path[PATH_MAX];
@@ -15,15 +22,48 @@ struct sj_plan_ahead {
     pthread_mutex_t mutex; /* guards what is below */
     pthread_cond_t ended;
     bool has_ended;
+    bool is_given_up; /* guarded by places_mutex: nobody needs a plan that has not begun */
 };
+
+/* take_place waits for a place; false: there was none when the plan was given up. */
+static bool take_place(const sj_plan_ahead *ahead)
+{
+    pthread_mutex_lock(&places_mutex);
+    while (places_taken == PLANS_AT_ONCE && !ahead->is_given_up) {
+        pthread_cond_wait(&place_freed, &places_mutex);
+    }
+    const bool is_taken = places_taken < PLANS_AT_ONCE;
+    places_taken += is_taken;
+    pthread_mutex_unlock(&places_mutex);
+    return is_taken;
+}
+
+static void free_place(void)
+{
+    pthread_mutex_lock(&places_mutex);
+    places_taken--;
+    pthread_cond_broadcast(&place_freed);
+    pthread_mutex_unlock(&places_mutex);
+}
+
+static void give_up(sj_plan_ahead *ahead)
+{
+    pthread_mutex_lock(&places_mutex);
+    ahead->is_given_up = true;
+    pthread_cond_broadcast(&place_freed);
+    pthread_mutex_unlock(&places_mutex);
+}
 
 /* What cannot be planned, or stored, is planned again by whoever asks, who reports why. */
 static void *plan_module(void *context)
 {
     sj_plan_ahead *ahead = context;
     sj_plan plan;
-    if (sj_plan_make(&ahead->options, &plan, NULL) == SJ_OK) {
-        sj_plan_free(&plan);
+    if (take_place(ahead)) {
+        if (sj_plan_make(&ahead->options, &plan, NULL) == SJ_OK) {
+            sj_plan_free(&plan);
+        }
+        free_place();
     }
     pthread_mutex_lock(&ahead->mutex);
     ahead->has_ended = true;
@@ -98,6 +138,7 @@ bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms)
 void sj_plan_ahead_free(sj_plan_ahead *ahead)
 {
     if (ahead != NULL) {
+        give_up(ahead);
         pthread_join(ahead->thread, NULL);
         pthread_cond_destroy(&ahead->ended);
         pthread_mutex_destroy(&ahead->mutex);

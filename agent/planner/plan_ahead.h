@@ -7,9 +7,9 @@
 typedef struct sj_plan_ahead sj_plan_ahead;
 
 /* sj_plan_ahead_start begins to plan a module for the cache of `options`, on a thread of its own
- * that takes no signals. Texts of `options` but the path are borrowed until sj_plan_ahead_free;
- * what is wanted of the plan is left to whoever takes it from the cache. SJ_ENOMEM; SJ_ELIMIT: the
- * path is too long. */
+ * that takes no signals. Two are planned at once; others begin when one of these has ended. Texts
+ * of `options` but the path are borrowed until sj_plan_ahead_free; what is wanted of the plan is
+ * left to whoever takes it from the cache. SJ_ENOMEM; SJ_ELIMIT: the path is too long. */
 SJ_MUST_CHECK sj_status sj_plan_ahead_start(const sj_planner_options *options,
                                             sj_plan_ahead **ahead);
 
@@ -23,7 +23,8 @@ const char *sj_plan_ahead_path(const sj_plan_ahead *ahead);
  * failed. Blocking, any thread. */
 bool sj_plan_ahead_wait(sj_plan_ahead *ahead, uint32_t most_ms);
 
-/* sj_plan_ahead_free waits for the plan; NULL is allowed. */
+/* sj_plan_ahead_free waits for the plan, unless it has not begun because two others are being made:
+ * that one is given up. NULL is allowed. */
 void sj_plan_ahead_free(sj_plan_ahead *ahead);
 
 #endif

@@ -1,5 +1,7 @@
 #include "agent/recording/empty_recording.h"
 
+#include "agent/host/own_limits.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +43,20 @@ static void explain_threads(sj_function_rules *rules, char *text, size_t capacit
     snprintf(text, capacity, "no thread matched --thread; threads were %s", names);
 }
 
+/* explain_calls names low limits of the recorder, too: it may have found no calls for these. */
+static void explain_calls(const sj_registry_counters *registry, char *text, size_t capacity)
+{
+    char limits[256];
+    sj_own_limits_describe(limits, sizeof(limits));
+    if (limits[0] != '\0') {
+        snprintf(text, capacity, "no call of the %llu hooked functions reached the recorder; %s",
+                 number(registry->hooked), limits);
+    } else {
+        snprintf(text, capacity, "none of the %llu hooked functions was called",
+                 number(registry->hooked));
+    }
+}
+
 void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_policy *policy,
                                 sj_function_rules *rules, char *text, size_t capacity)
 {
@@ -58,8 +74,7 @@ void sj_empty_recording_explain(const sj_recording_summary *summary, const sj_po
     } else if (has_rules && policy->thread_count != 0 && !sj_function_rules_has_thread(rules)) {
         explain_threads(rules, text, capacity);
     } else if (summary->drain.calls == 0) {
-        snprintf(text, capacity, "none of the %llu hooked functions was called",
-                 number(summary->registry.hooked));
+        explain_calls(&summary->registry, text, capacity);
     } else if (has_rules && policy->mode == SJ_POLICY_FLIGHT) {
         snprintf(text, capacity,
                  "no trigger fired, so the flight recorder shipped none of %llu calls; name one "

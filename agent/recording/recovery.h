@@ -8,9 +8,9 @@
  * the session ("lost") and removes the runtime directory. Processes that are still alive go on
  * without a drain. The caller delivers the spool.
  *
- * A profile's sums are those of the last checkpoint, at most two seconds old; what was read since
- * is reported as a gap, and what the arenas still hold comes as blocks. The sealed blocks of flight
- * mode, with what the arenas hold, become a child session whose cause says so. */
+ * A profile's sums and open calls are those of the last checkpoint, at most two seconds old; what
+ * was read since is reported as a gap, and what the arenas still hold comes as blocks. The sealed
+ * blocks of flight mode, with what the arenas hold, become a child session whose cause says so. */
 #ifndef SJ_AGENT_RECORDING_RECOVERY_H
 #define SJ_AGENT_RECORDING_RECOVERY_H
 

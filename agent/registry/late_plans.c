@@ -21,13 +21,10 @@ static sj_late_plan *find_begun(const sj_late_plans *late, const char *path)
     return NULL;
 }
 
-static sj_late_plan *add_begun(sj_late_plans *late, sj_plan_ahead *ahead, bool is_owned,
-                               uint32_t most_ms)
+static sj_late_plan *add_begun(sj_late_plans *late, sj_plan_ahead *ahead, bool is_owned)
 {
     sj_late_plan *item = &late->items[late->count++];
-    *item = (sj_late_plan){.ahead = ahead,
-                           .is_owned = is_owned,
-                           .deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + most_ms * NS_PER_MS};
+    *item = (sj_late_plan){.ahead = ahead, .is_owned = is_owned};
     return item;
 }
 
@@ -42,7 +39,7 @@ static void remove_begun(sj_late_plans *late, sj_late_plan *item)
 /* begin returns the planning of a module, which it begins unless it is going on; NULL: the caller
  * plans it. */
 static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
-                           const sj_planner_options *options, uint32_t most_ms)
+                           const sj_planner_options *options)
 {
     sj_late_plan *begun = find_begun(late, options->module_path);
     if (begun != NULL || sj_array_reserve(&late->items, &late->capacity, late->count, 1,
@@ -50,27 +47,35 @@ static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
         return begun;
     }
     if (sj_plan_ahead_is_of(ahead, options->module_path)) {
-        return add_begun(late, ahead, false, most_ms);
+        return add_begun(late, ahead, false);
     }
     sj_plan_ahead *started = NULL;
     if (options->cache_directory == NULL || access(options->cache_directory, W_OK) != 0 ||
         sj_plan_is_cached(options) || sj_plan_ahead_start(options, &started) != SJ_OK) {
         return NULL;
     }
-    return add_begun(late, started, true, most_ms);
+    return add_begun(late, started, true);
+}
+
+/* wait_for waits until the plan is made, or has failed, and takes the time from what is left. */
+static bool wait_for(sj_plan_ahead *ahead, uint64_t *left_ns)
+{
+    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const bool has_ended =
+        sj_plan_ahead_wait(ahead, (uint32_t)((*left_ns + NS_PER_MS - 1) / NS_PER_MS));
+    const uint64_t waited_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    *left_ns = has_ended && waited_ns < *left_ns ? *left_ns - waited_ns : 0;
+    return has_ended;
 }
 
 bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
-                        const sj_planner_options *options, uint32_t most_ms)
+                        const sj_planner_options *options, uint64_t *left_ns)
 {
-    sj_late_plan *begun = begin(late, ahead, options, most_ms);
+    sj_late_plan *begun = begin(late, ahead, options);
     if (begun == NULL) {
         return true;
     }
-    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    const uint64_t left_ns = begun->deadline_ns > now_ns ? begun->deadline_ns - now_ns : 0;
-    const bool has_ended =
-        sj_plan_ahead_wait(begun->ahead, (uint32_t)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
+    const bool has_ended = wait_for(begun->ahead, left_ns);
     if (has_ended && begun->late_ns == 0) {
         remove_begun(late, begun);
         return true;

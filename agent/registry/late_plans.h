@@ -9,12 +9,11 @@
 
 typedef struct sj_late_plan {
     sj_plan_ahead *ahead;
-    bool is_owned;        /* else the recording's */
-    uint64_t deadline_ns; /* monotonic: a program waits until then */
-    uint64_t late_ns;     /* when the first program ran on without the plan; 0: none did */
-    bool is_planned;      /* the registry has the module since */
-    uint32_t tries;       /* to give its hooks to the programs */
-    bool is_settled;      /* it was reported whether the programs have its hooks */
+    bool is_owned;    /* else the recording's */
+    uint64_t late_ns; /* when the first program ran on without the plan; 0: none did */
+    bool is_planned;  /* the registry has the module since */
+    uint32_t tries;   /* to give its hooks to the programs */
+    bool is_settled;  /* it was reported whether the programs have its hooks */
 } sj_late_plan;
 
 typedef struct sj_late_plans {
@@ -23,13 +22,14 @@ typedef struct sj_late_plans {
     size_t capacity;
 } sj_late_plans;
 
-/* sj_late_plans_wait waits until the cache of `options` has the plan of their module, which it has
- * planned unless that is going on; at most `most_ms` from the first time that it is called for the
- * module on. `ahead` is what plans the program; NULL: nothing does. Returns false when the plan is
- * not made by then, or was made late and could not be kept; true also when it cannot be made here:
- * sj_plan_make says why. Blocking, one thread. */
+/* sj_late_plans_wait waits until the cache of `options` has the plan of their module. Starts to
+ * plan it unless that has begun. `ahead` is what plans the program; NULL: nothing does. The wait
+ * lasts at most `*left_ns`, the nanoseconds that the process may still wait for all its plans, and
+ * is subtracted from it. Returns false if the plan is not made by then, or was made late and could
+ * not be kept. Returns true also if it cannot be made here: sj_plan_make says why. Blocking, one
+ * thread. */
 bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
-                        const sj_planner_options *options, uint32_t most_ms);
+                        const sj_planner_options *options, uint64_t *left_ns);
 
 /* sj_late_plans_note_planned notes that the registry has the module of `path`. One thread. */
 void sj_late_plans_note_planned(sj_late_plans *late, const char *path);

@@ -93,7 +93,8 @@ static const char *find_module_file(const sj_registry *registry, const sj_plan_r
 }
 
 /* The plan into the cache is the same whatever is wanted of it. */
-static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_options *options)
+static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_options *options,
+                               uint64_t process)
 {
     const sj_planner_options planner = {.module_path = options->path,
                                         .map_file =
@@ -103,10 +104,13 @@ static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_optio
                                         .library_calls = options->selection->library_calls,
                                         .only_imports = options->only_imports,
                                         .threads = options->threads};
-    const uint32_t most_ms = registry->options.plan_wait_ms;
-    if (most_ms != 0) {
+    if (registry->options.plan_wait_ms != 0) {
+        uint64_t none_left_ns = 0;
+        uint64_t *left_ns = process - 1 < registry->process_count
+                                ? &registry->processes[process - 1].plan_wait_left_ns
+                                : &none_left_ns;
         return sj_late_plans_wait(&registry->late_plans, registry->options.ahead, &planner,
-                                  most_ms);
+                                  left_ns);
     }
     return !sj_plan_ahead_is_of(registry->options.ahead, options->path) ||
            sj_plan_ahead_wait(registry->options.ahead, UINT32_MAX);
@@ -126,7 +130,7 @@ static sj_status make_plan(sj_registry *registry, const sj_plan_request *request
                                             .threads = registry->options.plan_threads,
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
-    if (!is_planned_in_time(registry, &options)) {
+    if (!is_planned_in_time(registry, &options, request->process)) {
         return SJ_EAGAIN; /* the program runs on, and gets the hooks later */
     }
     SJ_TRY(sj_module_plan_make(&options, plan, error));
@@ -390,17 +394,6 @@ static const sj_registry_module *find_group(const sj_registry *registry,
     return NULL;
 }
 
-static bool is_mapped(const sj_registry *registry, const sj_registry_mapping *wanted)
-{
-    for (size_t i = registry->mapping_count; i-- > 0;) {
-        if (registry->mappings[i].module == wanted->module &&
-            registry->mappings[i].process == wanted->process) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What the collector takes for one function has one id: its sums are kept by these. */
 static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapping *mapping,
                                    const sj_plan_header *group, const char *path,
@@ -414,7 +407,9 @@ static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapp
     sj_registry_mapping again = *mapping;
     again.module = (uint32_t)(known - registry->modules) + 1;
     *first_function = known->first_function;
-    return is_mapped(registry, &again) ? SJ_OK : sj_registry_add_mapping(registry, &again);
+    return sj_registry_has_mapping(registry, again.process, again.module)
+               ? SJ_OK
+               : sj_registry_add_mapping(registry, &again);
 }
 
 static void count_methods(sj_registry *registry, const sj_plan_header *group, const uint8_t *wanted)
@@ -462,8 +457,9 @@ size_t sj_registry_name_method(sj_registry *registry, uint64_t process, const ch
 {
     const char *category = NULL;
     pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < registry->mapping_count && category == NULL; i++) {
-        const sj_registry_mapping *mapping = &registry->mappings[i];
+    const sj_mapping_list *mappings = sj_registry_mappings_of(registry, process);
+    for (size_t i = 0; i < mappings->count && category == NULL; i++) {
+        const sj_registry_mapping *mapping = &mappings->items[i];
         if (mapping->process == process) {
             category = sj_method_categories_find(&registry->categories, mapping->module,
                                                  code - mapping->bias);

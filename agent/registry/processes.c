@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define NS_PER_MS UINT64_C(1000000)
+
 static const sj_slice no_payload = {0};
 
 /* read_description asks /proc what the process runs; what cannot be read stays empty. */
@@ -60,12 +62,35 @@ static sj_status send_process(sj_registry *registry, const sj_registry_process *
 
 static sj_registry_process *find_living(sj_registry *registry, pid_t pid)
 {
-    for (size_t i = registry->process_count; i-- > 0;) {
-        if (registry->processes[i].pid == pid && !registry->processes[i].ended) {
-            return &registry->processes[i];
+    for (size_t i = registry->living_count; i-- > 0;) {
+        if (registry->living[i].pid == pid) {
+            return &registry->processes[registry->living[i].number - 1];
         }
     }
     return NULL;
+}
+
+/* begin_life notes that a process lives. Numbers rise, so the list stays in their order. */
+static sj_status begin_life(sj_registry *registry, const sj_registry_process *entry)
+{
+    SJ_TRY(sj_array_reserve(&registry->living, &registry->living_capacity, registry->living_count,
+                            1, sizeof(*registry->living)));
+    registry->living[registry->living_count++] = (sj_living_process){
+        .pid = entry->pid, .number = (uint64_t)(entry - registry->processes) + 1};
+    return SJ_OK;
+}
+
+static void end_life(sj_registry *registry, sj_registry_process *entry)
+{
+    const uint64_t number = (uint64_t)(entry - registry->processes) + 1;
+    size_t kept = 0;
+    for (size_t i = 0; i < registry->living_count; i++) {
+        if (registry->living[i].number != number) {
+            registry->living[kept++] = registry->living[i];
+        }
+    }
+    registry->living_count = kept;
+    entry->ended = true;
 }
 
 static const char *occasion_text(sj_link_occasion occasion, bool is_first)
@@ -82,29 +107,14 @@ static const char *occasion_text(sj_link_occasion occasion, bool is_first)
     return is_first ? "launched" : "exec";
 }
 
-/* inherit_mappings: a forked child has the hooked modules of its parent and does not name them. */
-static sj_status inherit_mappings(sj_registry *registry, uint64_t parent, uint64_t child,
-                                  uint64_t now_ticks)
-{
-    const size_t count = registry->mapping_count;
-    for (size_t i = 0; i < count; i++) {
-        if (registry->mappings[i].process == parent) {
-            sj_registry_mapping copy = registry->mappings[i];
-            copy.process = child;
-            copy.loaded_ticks = now_ticks;
-            SJ_TRY(sj_registry_add_mapping(registry, &copy));
-        }
-    }
-    return SJ_OK;
-}
-
-/* Appends a zeroed entry. */
+/* append_process adds an entry that has waited for no plan yet and is zeroed elsewhere. */
 static sj_status append_process(sj_registry *registry, sj_registry_process **entry)
 {
     SJ_TRY(sj_array_reserve(&registry->processes, &registry->process_capacity,
                             registry->process_count, 1, sizeof(*registry->processes)));
     *entry = &registry->processes[registry->process_count++];
-    **entry = (sj_registry_process){0};
+    **entry =
+        (sj_registry_process){.plan_wait_left_ns = registry->options.plan_wait_ms * NS_PER_MS};
     return SJ_OK;
 }
 
@@ -118,13 +128,14 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
     uint64_t replaced = 0;
     if (previous != NULL) {
         replaced = (uint64_t)(previous - registry->processes) + 1;
-        previous->ended = true;
+        end_life(registry, previous);
         previous->end.ended_ticks = now_ticks;
         SJ_TRY(send_process(registry, previous));
     }
     sj_registry_process *entry = NULL;
     SJ_TRY(append_process(registry, &entry));
     entry->pid = pid;
+    SJ_TRY(begin_life(registry, entry));
     entry->parent = replaced != 0 ? replaced : parent_number;
     entry->started_ticks = now_ticks;
     snprintf(entry->how, sizeof(entry->how), "%s",
@@ -137,7 +148,7 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
     if (occasion != SJ_OCCASION_FORK) {
         return SJ_OK;
     }
-    SJ_TRY(inherit_mappings(registry, parent_number, *number, now_ticks));
+    SJ_TRY(sj_registry_inherit_mappings(registry, parent_number, *number, now_ticks));
     return sj_registry_inherit_put_in(registry, parent_number, *number, now_ticks);
 }
 
@@ -182,6 +193,7 @@ static sj_status adopt_process_locked(sj_registry *registry, const sj_journal_pr
     sj_registry_process *entry = &registry->processes[process->number - 1];
     entry->ended = false;
     entry->pid = (pid_t)process->pid;
+    SJ_TRY(begin_life(registry, entry));
     entry->parent = process->parent;
     entry->started_ticks = process->started_ticks;
     snprintf(entry->how, sizeof(entry->how), "%.*s", (int)sizeof(process->how) - 1, process->how);
@@ -221,7 +233,7 @@ sj_status sj_registry_end_process(sj_registry *registry, uint64_t number, const 
         if (end->disarm_reason != 0) {
             entry->end.disarm_reason = end->disarm_reason;
         }
-        entry->ended = true;
+        end_life(registry, entry);
         const sj_status reported = sj_method_code_report(
             &registry->method_code, registry->options.writer, end->ended_ticks);
         status = send_process(registry, entry);
@@ -245,10 +257,8 @@ size_t sj_registry_list_living(sj_registry *registry, pid_t *pids, size_t capaci
 {
     size_t count = 0;
     pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < registry->process_count && count < capacity; i++) {
-        if (!registry->processes[i].ended) {
-            pids[count++] = registry->processes[i].pid;
-        }
+    for (; count < registry->living_count && count < capacity; count++) {
+        pids[count] = registry->living[count].pid;
     }
     pthread_mutex_unlock(&registry->mutex);
     return count;

@@ -30,7 +30,12 @@ void sj_registry_free(sj_registry *registry)
     }
     pthread_mutex_destroy(&registry->mutex);
     sj_late_plans_deinit(&registry->late_plans);
+    for (size_t i = 0; i < registry->process_count; i++) {
+        free(registry->processes[i].mappings.items);
+    }
     free(registry->processes);
+    free(registry->living);
+    free(registry->unknown_mappings.items);
     for (size_t i = 0; i < registry->module_count; i++) {
         if (registry->modules[i].mapped_plan != NULL) {
             (void)munmap(registry->modules[i].mapped_plan, registry->modules[i].mapped_bytes);
@@ -38,7 +43,6 @@ void sj_registry_free(sj_registry *registry)
     }
     free(registry->modules);
     free(registry->renewed);
-    free(registry->mappings);
     for (size_t i = 0; i < registry->container_count; i++) {
         free(registry->containers[i].wanted);
         free(registry->containers[i].values);
@@ -63,50 +67,6 @@ void sj_registry_free(sj_registry *registry)
     sj_method_categories_deinit(&registry->categories);
     sj_hash_map_deinit(&registry->receiver_functions);
     free(registry);
-}
-
-static sj_status send_mapping(sj_registry *registry, const sj_registry_mapping *mapping,
-                              uint64_t unloaded_ticks)
-{
-    Sojourn__Mapping message = SOJOURN__MAPPING__INIT;
-    message.session_id = sj_frame_writer_session_bytes(registry->options.writer);
-    message.process = mapping->process;
-    message.module = mapping->module;
-    message.bias = mapping->bias;
-    message.loaded_ticks = mapping->loaded_ticks;
-    message.unloaded_ticks = unloaded_ticks;
-    return sj_frame_writer_send(registry->options.writer, SJ_FRAME_MAPPING, &message.base,
-                                no_payload);
-}
-
-/* add_mapping keeps and sends one mapping; a known one is not changed. */
-sj_status sj_registry_add_mapping(sj_registry *registry, const sj_registry_mapping *mapping)
-{
-    for (size_t i = 0; i < registry->mapping_count; i++) {
-        const sj_registry_mapping *known = &registry->mappings[i];
-        if (known->process == mapping->process && known->module == mapping->module &&
-            known->bias == mapping->bias) {
-            return SJ_OK;
-        }
-    }
-    SJ_TRY(sj_array_reserve(&registry->mappings, &registry->mapping_capacity,
-                            registry->mapping_count, 1, sizeof(*registry->mappings)));
-    sj_registry_mapping *added = &registry->mappings[registry->mapping_count++];
-    *added = *mapping;
-    return send_mapping(registry, added, 0);
-}
-
-sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process, uint32_t module,
-                                  uint64_t now_ticks)
-{
-    for (size_t i = registry->mapping_count; i-- > 0;) {
-        sj_registry_mapping *mapping = &registry->mappings[i];
-        if (mapping->process == process && mapping->module == module) {
-            SJ_TRY(send_mapping(registry, mapping, now_ticks));
-            *mapping = registry->mappings[--registry->mapping_count];
-        }
-    }
-    return SJ_OK;
 }
 
 static sj_registry_module *module_of_function(sj_registry *registry, uint32_t first_function)
@@ -187,30 +147,15 @@ sj_status sj_registry_applied(sj_registry *registry, uint64_t process,
     return status;
 }
 
-sj_status sj_registry_unloaded(sj_registry *registry, uint64_t process, uint64_t bias,
-                               uint64_t now_ticks)
-{
-    pthread_mutex_lock(&registry->mutex);
-    sj_status status = SJ_ENOTFOUND;
-    for (size_t i = registry->mapping_count; i-- > 0;) {
-        sj_registry_mapping *mapping = &registry->mappings[i];
-        if (mapping->process == process && mapping->bias == bias) {
-            status = send_mapping(registry, mapping, now_ticks);
-            *mapping = registry->mappings[--registry->mapping_count];
-        }
-    }
-    pthread_mutex_unlock(&registry->mutex);
-    return status;
-}
-
 sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
                                       sj_function_index *index)
 {
     sj_status status = SJ_OK;
     *index = (sj_function_index){0};
     pthread_mutex_lock(&registry->mutex);
-    for (size_t i = 0; i < registry->mapping_count && status == SJ_OK; i++) {
-        const sj_registry_mapping *mapping = &registry->mappings[i];
+    const sj_mapping_list *mappings = sj_registry_mappings_of(registry, process);
+    for (size_t i = 0; i < mappings->count && status == SJ_OK; i++) {
+        const sj_registry_mapping *mapping = &mappings->items[i];
         const sj_registry_module *module = &registry->modules[mapping->module - 1];
         /* Groups of methods lie at no addresses. */
         if (mapping->process == process && module->plan_path[0] != '\0') {

@@ -31,8 +31,8 @@ typedef struct sj_registry_options {
     const char *sysroot;
     uint32_t plan_threads; /* see sj_planner_options */
     sj_plan_ahead *ahead;  /* of the program, into the same cache; borrowed; NULL: none */
-    /* How long a program waits for a plan, which is then made on another thread; 0: as long as it
-     * takes. The agent waits SJ_LINK_TIMEOUT_MS for any answer. */
+    /* How long a process waits for all its plans together; those that take longer are then made on
+     * other threads; 0: as long as they take. The agent waits SJ_LINK_TIMEOUT_MS for any answer. */
     uint32_t plan_wait_ms;
     bool counts_calls; /* nothing in the programs records the methods of their runtimes */
 } sj_registry_options;

@@ -299,8 +299,8 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, bool
 static bool is_there(const sj_registry *registry, const sj_registry_class *class)
 {
     bool is_mapped = class->module == 0;
-    for (size_t i = 0; i < registry->mapping_count && !is_mapped; i++) {
-        is_mapped = registry->mappings[i].module == class->module;
+    for (uint64_t process = 1; process <= registry->process_count && !is_mapped; process++) {
+        is_mapped = sj_registry_has_mapping(registry, process, class->module);
     }
     return is_mapped;
 }

@@ -16,6 +16,25 @@
 
 enum { SJ_REGISTRY_COMMAND_BYTES = 4096 };
 
+typedef struct sj_registry_mapping {
+    uint64_t process;
+    uint64_t bias;
+    uint64_t loaded_ticks;
+    uint32_t module;
+} sj_registry_mapping;
+
+/* Of one process: looking through those of all processes would take longer with each fork. */
+typedef struct sj_mapping_list {
+    sj_registry_mapping *items; /* owned */
+    size_t count;
+    size_t capacity;
+} sj_mapping_list;
+
+typedef struct sj_living_process {
+    pid_t pid;
+    uint64_t number;
+} sj_living_process;
+
 typedef struct sj_registry_process {
     pid_t pid;
     uint64_t parent;
@@ -24,8 +43,10 @@ typedef struct sj_registry_process {
     char executable[PATH_MAX];
     char command[SJ_REGISTRY_COMMAND_BYTES];
     sj_process_end end;
+    uint64_t plan_wait_left_ns; /* that the process may still wait for plans, all together */
     bool ended;
     bool lacks[SJ_RUNTIMES]; /* it was reported that methods of these are not recorded */
+    sj_mapping_list mappings;
 } sj_registry_process;
 
 typedef struct sj_registry_module {
@@ -43,13 +64,6 @@ typedef struct sj_registry_module {
     void *mapped_plan; /* its file, once code of it was asked for; NULL: not yet */
     size_t mapped_bytes;
 } sj_registry_module;
-
-typedef struct sj_registry_mapping {
-    uint64_t process;
-    uint64_t bias;
-    uint64_t loaded_ticks;
-    uint32_t module;
-} sj_registry_mapping;
 
 /* A container whose methods are functions; in the order of their numbers. */
 typedef struct sj_registry_container {
@@ -99,13 +113,14 @@ struct sj_registry {
     sj_registry_process *processes; /* number - 1 */
     size_t process_count;
     size_t process_capacity;
+    sj_living_process *living; /* those that have not ended, by number */
+    size_t living_count;
+    size_t living_capacity;
     sj_late_plans late_plans;
     sj_registry_module *modules; /* number - 1 */
     size_t module_count;
     size_t module_capacity;
-    sj_registry_mapping *mappings;
-    size_t mapping_count;
-    size_t mapping_capacity;
+    sj_mapping_list unknown_mappings; /* of processes that are not in the table */
     sj_registry_container *containers;
     size_t container_count;
     size_t container_capacity;
@@ -174,8 +189,20 @@ SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t
 SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
                                                      const sj_plan_request *request);
 
+/* sj_registry_mappings_of returns the mappings of a process; borrowed until a process is added. The
+ * caller holds the mutex, here and below. */
+const sj_mapping_list *sj_registry_mappings_of(const sj_registry *registry, uint64_t process);
+
+/* sj_registry_has_mapping returns true if a process has a module mapped. */
+bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint32_t module);
+
+/* sj_registry_inherit_mappings gives a forked child the hooked modules of its parent, which it does
+ * not name itself. SJ_ENOMEM, errors of the frame writer. */
+SJ_MUST_CHECK sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent,
+                                                     uint64_t child, uint64_t now_ticks);
+
 /* sj_registry_add_mapping keeps and sends one mapping; a known one is not changed.
- * SJ_ENOMEM, errors of the frame writer. The caller holds the mutex, here and below. */
+ * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
 

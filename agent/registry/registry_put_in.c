@@ -26,9 +26,10 @@ typedef struct code_function {
 static const sj_registry_mapping *find_mapping(const sj_registry *registry, uint64_t process,
                                                uint64_t code)
 {
+    const sj_mapping_list *mappings = sj_registry_mappings_of(registry, process);
     const sj_registry_mapping *best = NULL;
-    for (size_t i = 0; i < registry->mapping_count; i++) {
-        const sj_registry_mapping *mapping = &registry->mappings[i];
+    for (size_t i = 0; i < mappings->count; i++) {
+        const sj_registry_mapping *mapping = &mappings->items[i];
         const sj_registry_module *module = &registry->modules[mapping->module - 1];
         if (mapping->process == process && module->plan_path[0] != '\0' && !module->only_imports &&
             mapping->bias <= code && (best == NULL || mapping->bias > best->bias)) {

@@ -60,11 +60,9 @@ static void record_states(const sj_registry_module *entry, const sj_plan_header 
 static pid_t find_living(const sj_registry *registry, const sj_registry_module *entry)
 {
     const uint32_t number = (uint32_t)(entry - registry->modules) + 1;
-    for (size_t i = registry->mapping_count; i-- > 0;) {
-        const sj_registry_mapping *mapping = &registry->mappings[i];
-        if (mapping->module == number && mapping->process - 1 < registry->process_count &&
-            !registry->processes[mapping->process - 1].ended) {
-            return registry->processes[mapping->process - 1].pid;
+    for (size_t i = registry->living_count; i-- > 0;) {
+        if (sj_registry_has_mapping(registry, registry->living[i].number, number)) {
+            return registry->living[i].pid;
         }
     }
     return 0;
@@ -220,17 +218,6 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
     return status;
 }
 
-/* is_mapped returns whether a process has the module. */
-static bool is_mapped(const sj_registry *registry, uint64_t process, uint32_t module)
-{
-    for (size_t i = 0; i < registry->mapping_count; i++) {
-        if (registry->mappings[i].process == process && registry->mappings[i].module == module) {
-            return true;
-        }
-    }
-    return false;
-}
-
 sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
                                     const uint32_t *functions, size_t count, size_t *reported)
 {
@@ -251,7 +238,7 @@ sj_status sj_registry_report_missed(sj_registry *registry, uint64_t process,
                                       .skip = SJ_SKIP_CODE_DIFFERS};
             }
         }
-        if (found != 0 && is_mapped(registry, process, (uint32_t)i + 1)) {
+        if (found != 0 && sj_registry_has_mapping(registry, process, (uint32_t)i + 1)) {
             *reported += found;
             status = sj_registry_send_unhooked(registry, process, entry, failures, found);
         }

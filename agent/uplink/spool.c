@@ -17,6 +17,7 @@
 #include "agent/uplink/spool_secret.h"
 
 #include "agent/uplink/spool_ack_log.h"
+#include "agent/uplink/spool_announced.h"
 #include "agent/uplink/spool_aside.h"
 #include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
@@ -74,6 +75,8 @@ struct sj_spool {
     size_t cursor;    /* next of `given` to give again; given_count: read on */
     uint64_t read_at; /* position of the next frame never given */
     sj_spool_aside aside;
+    sj_spool_announced announced;
+    sj_spool_segment recalled; /* the file of `announced` while a walk is in it; number 0 */
     sj_spool_counters counters;
     frame_buffer buffers[BUFFERS];
     unsigned next_buffer;
@@ -186,6 +189,14 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "cannot read the spool's last segment");
 }
 
+/* Deletes a segment of which all is acknowledged, once its announcements are kept. */
+static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
+{
+    sj_spool_announced_keep(spool->directory, &spool->announced, segment);
+    sj_spool_segment_close(segment);
+    unlink_segment(spool, segment->number);
+}
+
 /* Opens the segments that hold something not acknowledged and removes the others. */
 static sj_status load_segments(sj_spool *spool, sj_error *error)
 {
@@ -195,11 +206,13 @@ static sj_status load_segments(sj_spool *spool, sj_error *error)
     sj_status status = list_segments(spool->directory, &numbers, &count, error);
     spool->next_number = acknowledged + 1;
     for (size_t i = 0; status == SJ_OK && i < count; ++i) {
-        if (numbers[i] < acknowledged) {
-            unlink_segment(spool, numbers[i]);
-            continue;
+        sj_spool_segment over;
+        if (numbers[i] >= acknowledged) {
+            status = add_segment(spool, numbers[i], false, error);
+        } else if (sj_spool_segment_open(spool->directory, numbers[i], false, &over, NULL) ==
+                   SJ_OK) {
+            retire_segment(spool, &over);
         }
-        status = add_segment(spool, numbers[i], false, error);
     }
     free(numbers);
     for (size_t i = 0; status == SJ_OK && i < spool->segment_count; ++i) {
@@ -250,8 +263,10 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     snprintf(path, sizeof(path), "%s/acked", made->directory);
     (void)sj_spool_aside_read(made->directory, &made->aside);
     made->ledger.file = -1;
+    made->recalled.file = -1;
     sj_status status = sj_spool_ack_log_open(path, &made->ledger, error);
     if (status == SJ_OK) {
+        sj_spool_announced_open(made->directory, &made->announced);
         status = load_segments(made, error);
     }
     if (status != SJ_OK) {
@@ -266,7 +281,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
 
 static uint64_t bytes_on_disk(const sj_spool *spool)
 {
-    uint64_t sum = spool->aside.bytes;
+    uint64_t sum = spool->aside.bytes + spool->announced.bytes;
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sum += spool->segments[i].size;
     }
@@ -452,8 +467,7 @@ static void release_segments(sj_spool *spool)
         return;
     }
     for (size_t i = 0; i < done; ++i) {
-        sj_spool_segment_close(&spool->segments[i]);
-        unlink_segment(spool, spool->segments[i].number);
+        retire_segment(spool, &spool->segments[i]);
     }
     spool->segment_count -= done;
     memmove(spool->segments, spool->segments + done,
@@ -636,6 +650,72 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     return status;
 }
 
+/* Moves a walk to the next byte that was given before; false if there is none. */
+static bool seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_segment *segment)
+{
+    if (recall->at == 0) {
+        sj_spool_segment_close(&spool->recalled);
+        if (sj_spool_announced_read(spool->directory, &spool->announced, &spool->recalled) !=
+            SJ_OK) {
+            recall->at = position_of(1, 0);
+        }
+    }
+    if (number_of(recall->at) == 0 && recall->at < spool->recalled.size) {
+        *segment = spool->recalled;
+        return true;
+    }
+    sj_spool_segment_close(&spool->recalled);
+    for (size_t i = 0; i < spool->segment_count; ++i) {
+        const sj_spool_segment *candidate = &spool->segments[i];
+        if (candidate->number > number_of(recall->at)) {
+            recall->at = position_of(candidate->number, 0);
+        }
+        if (candidate->number == number_of(recall->at) && offset_of(recall->at) < candidate->size &&
+            recall->at < spool->read_at) {
+            *segment = *candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_wanted(sj_spool_recall *recall, const sj_spool_frame_kind *kind)
+{
+    static const sj_session_id any;
+    if (!kind->is_announcement || !kind->has_session ||
+        (recall->is_brief && (kind->type == SJ_FRAME_MODULE || kind->is_deep_stack))) {
+        return false;
+    }
+    if (memcmp(&recall->session, &any, sizeof(any)) == 0) {
+        recall->session = kind->session;
+    }
+    return memcmp(&recall->session, &kind->session, sizeof(any)) == 0;
+}
+
+sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall, sj_slice *frame)
+{
+    while (true) {
+        sj_spool_segment segment;
+        sj_spool_frame_kind kind;
+        pthread_mutex_lock(&spool->lock);
+        const bool is_found = seek_recalled(spool, recall, &segment);
+        pthread_mutex_unlock(&spool->lock);
+        if (!is_found) {
+            return SJ_EAGAIN;
+        }
+        const uint64_t offset = offset_of(recall->at);
+        SJ_TRY(sj_spool_frame_kind_of(&segment, offset, &kind));
+        recall->at = kind.frame_bytes != 0 ? recall->at + kind.frame_bytes
+                                           : position_of(segment.number + 1, 0);
+        if (kind.frame_bytes != 0 && is_wanted(recall, &kind)) {
+            const sj_status status = load_frame(spool, &segment, offset, frame);
+            if (status != SJ_ECORRUPT) {
+                return status;
+            }
+        }
+    }
+}
+
 void sj_spool_rewind(sj_spool *spool)
 {
     pthread_mutex_lock(&spool->lock);
@@ -647,6 +727,7 @@ void sj_spool_get_counters(sj_spool *spool, sj_spool_counters *counters)
 {
     pthread_mutex_lock(&spool->lock);
     *counters = spool->counters;
+    counters->unkept_frames = spool->announced.unkept_frames;
     pthread_mutex_unlock(&spool->lock);
 }
 
@@ -658,6 +739,7 @@ void sj_spool_close(sj_spool *spool)
     for (size_t i = 0; i < spool->segment_count; ++i) {
         sj_spool_segment_close(&spool->segments[i]);
     }
+    sj_spool_segment_close(&spool->recalled);
     sj_spool_ack_log_close(&spool->ledger);
     for (unsigned i = 0; i < BUFFERS; ++i) {
         free(spool->buffers[i].bytes);
@@ -675,6 +757,7 @@ sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
         return sj_fail(error, SJ_EAGAIN, "the spool %s still holds %llu bytes not acknowledged",
                        spool->directory, (unsigned long long)spool->counters.pending_bytes);
     }
+    sj_spool_announced_remove(spool->directory);
     for (size_t i = 0; i < spool->segment_count; ++i) {
         unlink_segment(spool, spool->segments[i].number);
     }

@@ -2,9 +2,10 @@
  *
  * `<spool>/<session hex>/00000001.frames ...` hold frames exactly as sent, appended; `acked` holds
  * how far the collector has acknowledged. A segment is deleted when all of it is acknowledged and
- * that is on disk. Appends are write-ahead: a frame is in the page cache (survives kill -9 of
- * anyone) when sj_spool_append returns. Torn tails are cut at the last whole frame when a spool is
- * opened. One appender thread and one reader thread may work at the same time. */
+ * that is on disk; `announced` keeps what its other frames describe. Appends are write-ahead: a
+ * frame is in the page cache (survives kill -9 of anyone) when sj_spool_append returns. Torn tails
+ * are cut at the last whole frame when a spool is opened. One appender thread and one reader thread
+ * may work at the same time. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_H
 #define SJ_AGENT_UPLINK_SPOOL_H
 
@@ -60,6 +61,19 @@ SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position)
  * the disk has no room for the account; the frame is given again after a rewind. */
 SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why);
 
+/* A walk over announcements (spool_announced.h) of one session. */
+typedef struct sj_spool_recall {
+    sj_session_id session; /* zeros: the session of the first announcement, which is then noted */
+    bool is_brief;         /* without modules and deep stacks, which are large */
+    uint64_t at;           /* 0: the walk begins */
+} sj_spool_recall;
+
+/* sj_spool_recall_next gives the next announcement among the frames that were ever given to a
+ * sender, acknowledged or not. The buffer lasts as that of sj_spool_next. Reader thread only;
+ * during a walk no frame may be acknowledged. SJ_EAGAIN: that was all. SJ_EIO, SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall,
+                                             sj_slice *frame);
+
 /* sj_spool_rewind starts again at the first frame not acknowledged. */
 void sj_spool_rewind(sj_spool *spool);
 
@@ -70,6 +84,7 @@ typedef struct sj_spool_counters {
     uint64_t refused_frames;  /* SJ_EFULL */
     uint64_t corrupt_frames;  /* damaged on disk; their bytes are kept in aside/ */
     uint64_t rejected_frames; /* see sj_spool_reject */
+    uint64_t unkept_frames;   /* announcements that cannot be recalled: no room was left */
 } sj_spool_counters;
 
 void sj_spool_get_counters(sj_spool *spool, sj_spool_counters *counters);

@@ -10,8 +10,13 @@
  *
  * A frame that the collector cannot take now (disk full, database busy) is not acknowledged; when
  * nothing is in flight any more the spool is rewound and, after a pause, one frame probes. A frame
- * that refers to something unknown is tried so again a few times. A frame that can never be stored
- * is put aside. */
+ * that can never be stored is put aside.
+ *
+ * The collector may have lost what it acknowledged: its log was cut, or an older copy of its
+ * database took its place. A frame that refers to something unknown has the announcements of its
+ * session sent again before it, and is then tried a few times. A collector that has been started
+ * anew gets the brief announcements at once: a block whose thread is unknown is stored, not
+ * refused. */
 #include "agent/uplink/uplink.h"
 
 #include "agent/uplink/clock_offset.h"
@@ -32,7 +37,8 @@ enum {
     DEFAULT_RESEND_MS = 10000,
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 10000,
-    UNKNOWN_REFERENCE_TRIES = 3
+    UNKNOWN_REFERENCE_TRIES = 3,
+    RECALL_FRAMES = 1024 /* to be acknowledged before frames are announced again to one collector */
 };
 
 typedef enum frame_rank {
@@ -49,8 +55,10 @@ typedef enum frame_rank {
 typedef struct slot {
     bool is_busy;
     frame_rank rank;
-    uint64_t position; /* in the spool; meaningless for HELLO and clocks */
+    uint64_t position; /* in the spool; meaningless for HELLO, clocks and recalled frames */
     int64_t sent_ns;   /* BOOTTIME */
+    bool is_recalled;  /* an announcement that is sent once more */
+    sj_session_id session;
 } slot;
 
 struct sj_uplink {
@@ -76,9 +84,16 @@ struct sj_uplink {
     struct timespec resume;    /* monotonic; end of the pause */
     uint64_t unknown_position; /* frame that referred to something unknown */
     unsigned unknown_tries;
-    bool unknown_is_final; /* the frame before was refused because it did, and none was taken since
-                            */
-    bool held_back;        /* `held` is the next frame, waiting for its rank */
+    bool unknown_is_final;  /* the frame before was refused because it did, and none was taken since
+                             */
+    sj_spool_recall recall; /* the walk over announcements that is wanted or under way */
+    bool recall_wanted;     /* it begins when nothing is in flight */
+    bool is_recalling;
+    bool was_recalled;    /* at the collector of now, when so many frames were acknowledged: */
+    uint64_t recalled_at; /* in status.acknowledged_frames */
+    uint64_t incarnation; /* of the collector; 0: not known */
+    bool held_is_recalled;
+    bool held_back; /* `held` is the next frame, waiting for its rank */
     sj_slice held;
     uint64_t held_position;
     unsigned in_flight[RANKS];
@@ -167,6 +182,21 @@ static slot *find_idle_slot(sj_uplink *uplink)
     return NULL;
 }
 
+/* Returns zeros if the header does not begin with a session's id. */
+static sj_session_id session_of(sj_slice frame)
+{
+    sj_session_id session = {0};
+    sj_reader reader = sj_reader_of(frame.data, frame.size);
+    sj_reader_take(&reader, SJ_FRAME_PREFIX_BYTES);
+    const bool begins_with_it =
+        sj_read_u8(&reader) == 0x0a && sj_read_u8(&reader) == sizeof(session.bytes);
+    const uint8_t *bytes = sj_reader_take(&reader, sizeof(session.bytes));
+    if (begins_with_it && bytes != NULL) {
+        memcpy(session.bytes, bytes, sizeof(session.bytes));
+    }
+    return session;
+}
+
 static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame_rank rank,
                             uint64_t position)
 {
@@ -235,6 +265,52 @@ static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
     return uplink->unknown_is_final;
 }
 
+/* Has announcements sent again, once nothing is in flight. A walk that includes modules is not
+ * replaced by a brief one. */
+static void want_recall(sj_uplink *uplink, const sj_session_id *session, bool is_brief)
+{
+    const bool is_pending = uplink->recall_wanted || uplink->is_recalling;
+    if (is_pending && is_brief && !uplink->recall.is_brief) {
+        return;
+    }
+    uplink->recall = (sj_spool_recall){.session = *session, .is_brief = is_brief};
+    uplink->recall_wanted = true;
+    uplink->rewind = true;
+}
+
+/* Asks for a walk over the announcements of the frame's session, unless the last one is so recent
+ * that the frame refers to something that none of them has. */
+static bool want_whole_recall(sj_uplink *uplink, const slot *done)
+{
+    if (uplink->recall_wanted) {
+        return true;
+    }
+    if (uplink->was_recalled &&
+        uplink->status.acknowledged_frames < uplink->recalled_at + RECALL_FRAMES) {
+        return false;
+    }
+    uplink->was_recalled = true;
+    uplink->recalled_at = uplink->status.acknowledged_frames;
+    want_recall(uplink, &done->session, false);
+    return true;
+}
+
+/* Reads the verdict on an announcement that was sent once more. One that is refused is left out:
+ * frames that need it are refused in turn, and counted. */
+static void take_recalled_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
+{
+    const sj_status status = (sj_status)ack->status;
+    if (status == SJ_OK) {
+        uplink->pause_ms = 0;
+        uplink->status.announced_frames++;
+        return;
+    }
+    set_message(uplink, ack->message);
+    if (!is_final_rejection(status) && status != SJ_ENOTFOUND) {
+        want_recall(uplink, &uplink->recall.session, uplink->recall.is_brief);
+    }
+}
+
 /* Sends the next frame alone and without a pause. */
 static void probe_at_once(sj_uplink *uplink)
 {
@@ -268,7 +344,7 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
     } else if (status == SJ_EPERM) {
         uplink->status.state = SJ_UPLINK_REFUSED;
     } else if (status == SJ_ENOTFOUND) {
-        if (is_unknown_for_good(uplink, done)) {
+        if (!want_whole_recall(uplink, done) && is_unknown_for_good(uplink, done)) {
             reject(uplink, done->position, ack->message);
             probe_at_once(uplink);
             return;
@@ -311,6 +387,18 @@ static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
     }
 }
 
+/* A collector that was started since may have an older database: it gets announcements once more.
+ */
+static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
+{
+    static const sj_session_id first;
+    if (ack->incarnation != 0 && ack->incarnation != uplink->incarnation) {
+        uplink->incarnation = ack->incarnation;
+        uplink->was_recalled = false;
+        want_recall(uplink, &first, true);
+    }
+}
+
 static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
                      const Sojourn__Ack *ack)
 {
@@ -321,6 +409,8 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
     if (done->rank == RANK_HELLO) {
         take_hello_verdict(uplink, ack);
+    } else if (done->is_recalled) {
+        take_recalled_verdict(uplink, ack);
     } else {
         take_verdict(uplink, done, ack);
     }
@@ -330,6 +420,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     if (uplink->window == 0 || uplink->rewind) {
         pause_once(uplink);
     }
+    note_incarnation(uplink, ack);
 }
 
 /* The answer could not be had or read: the frame will be sent again. */
@@ -338,6 +429,8 @@ static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
     set_message(uplink, why);
     if (done->rank == RANK_HELLO) {
         uplink->hello_wanted = true;
+    } else if (done->is_recalled) {
+        want_recall(uplink, &uplink->recall.session, uplink->recall.is_brief);
     } else if (done->rank != RANK_CLOCK) {
         uplink->rewind = true;
         uplink->status.resent_frames++;
@@ -395,13 +488,27 @@ static void take_events(sj_uplink *uplink)
     if (uplink->rewind && count_in_flight(uplink) == 0) {
         uplink->rewind = false;
         uplink->held_back = false;
+        uplink->is_recalling = uplink->is_recalling || uplink->recall_wanted;
+        uplink->recall_wanted = false;
         sj_spool_rewind(uplink->spool);
     }
 }
 
-/* Gets the next frame of the spool into `held`; false when there is none now. */
+/* Gets the next announcement that is to be sent again into `held`; false when there is none. */
+static bool hold_recalled(sj_uplink *uplink)
+{
+    uplink->is_recalling =
+        sj_spool_recall_next(uplink->spool, &uplink->recall, &uplink->held) == SJ_OK;
+    uplink->held_back = uplink->held_is_recalled = uplink->is_recalling;
+    return uplink->is_recalling;
+}
+
+/* Gets the next frame into `held`; false when there is none now. */
 static bool hold_next(sj_uplink *uplink)
 {
+    if (!uplink->held_back && uplink->is_recalling && hold_recalled(uplink)) {
+        return true;
+    }
     while (!uplink->held_back) {
         const sj_status status =
             sj_spool_next(uplink->spool, &uplink->held, &uplink->held_position);
@@ -417,6 +524,7 @@ static bool hold_next(sj_uplink *uplink)
             return false;
         }
         uplink->held_back = true;
+        uplink->held_is_recalled = false;
     }
     return true;
 }
@@ -477,6 +585,8 @@ static void send_what_may(sj_uplink *uplink)
             begin_pause(uplink);
             return;
         }
+        idle->is_recalled = uplink->held_is_recalled;
+        idle->session = session_of(uplink->held);
         uplink->held_back = false;
     }
 }

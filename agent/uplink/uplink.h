@@ -31,6 +31,7 @@ typedef struct sj_uplink_status {
     sj_uplink_state state;
     uint64_t acknowledged_frames;
     uint64_t resent_frames;
+    uint64_t announced_frames; /* that were acknowledged before and sent once more */
     uint64_t rejected_frames; /* the collector said that they are corrupt: kept aside, not resent */
     char message[256];        /* last thing the collector or the network said */
 } sj_uplink_status;

@@ -198,8 +198,8 @@ const sj_option sj_record_options[] = {
      .offset = offsetof(sj_record_values, recording.plan_wait_ms),
      .least = 1,
      .most = MAX_PLAN_WAIT_MS,
-     .help = "let the program run on when a module is not planned after this time (default\n"
-             "20s); it is hooked later"},
+     .help = "let a process run on after it has waited this long for plans of its modules\n"
+             "(default 20s); they are hooked later"},
     {.help = "Policy:"},
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options},
     {0}};

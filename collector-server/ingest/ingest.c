@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 enum {
@@ -65,6 +66,7 @@ struct sj_ingest {
     char *certificate; /* that it trusts */
     size_t queue_bytes;
     uint32_t window;
+    uint64_t incarnation; /* of this process, as senders see it */
     uint32_t watchdog_ms;
     uint32_t recheck_ms;
     pthread_mutex_t lock;   /* the queue, the counters and the three flags */
@@ -118,6 +120,7 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     ack.server_version = (char *)(uintptr_t)SJ_VERSION;
     ack.received_realtime_ns = received_ns;
     ack.sent_realtime_ns = realtime_ns();
+    ack.incarnation = ingest->incarnation;
     const sj_slice packed = {.data = header, .size = sojourn__ack__pack(&ack, header)};
     if (sj_frame_write(SJ_FRAME_ACK, packed, (sj_slice){0}, frame, sizeof(frame), &size) == SJ_OK) {
         sj_listener_reply(ingest->listener, inbound, (sj_slice){.data = frame, .size = size},
@@ -458,6 +461,16 @@ static void keep_heap(void)
     mallopt(M_TOP_PAD, KEPT_HEAP_BYTES / 32);
 }
 
+/* Senders only compare it: where the system has no random numbers yet, the time will do. */
+static uint64_t new_incarnation(void)
+{
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number)) {
+        number = realtime_ns();
+    }
+    return number != 0 ? number : 1;
+}
+
 static sj_status note_urls(sj_ingest *ingest, const sj_ingest_options *options)
 {
     ingest->urls = calloc(options->url_count + 1, sizeof(*ingest->urls));
@@ -530,6 +543,7 @@ sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *option
     pthread_cond_init(&made->arrived, &clock);
     pthread_cond_init(&made->stopped, &clock);
     pthread_condattr_destroy(&clock);
+    made->incarnation = new_incarnation();
     keep_heap();
     const sj_status status = start_all(made, options, error);
     if (status != SJ_OK) {

@@ -304,23 +304,14 @@ static sj_status find_edge_totals(sj_session_state *state, uint32_t caller, uint
     return SJ_OK;
 }
 
-/* True if a call of the node lies in another one of the same callee by the same caller, whose time
- * has its time. Paths above rare ones are not known: their recursions count as such. */
-static bool is_nested_edge(const sj_callgraph *graph, const sj_path_node *node,
-                           const sj_path_node *caller)
+/* True if the node is there only for those below it, which were folded: nobody called that way. */
+static bool is_only_above_rare(const sj_callgraph *graph, const sj_path_node *node)
 {
-    if (!node->recursive || caller->rare) {
-        return node->recursive;
+    sj_path_node root = *node;
+    while (node->calls == 0 && root.parent != 0) {
+        root = sj_callgraph_node(graph, root.parent);
     }
-    sj_path_node above = *caller;
-    while (above.parent != 0) {
-        const sj_path_node next = sj_callgraph_node(graph, above.parent);
-        if (above.function == node->function && next.function == caller->function) {
-            return true;
-        }
-        above = next;
-    }
-    return false;
+    return node->calls == 0 && root.rare;
 }
 
 sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
@@ -335,7 +326,7 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     sj_node_shadow *before = &state->shadows[node];
     sj_function_totals *function = NULL;
     sj_edge_totals *edge = NULL;
-    if (now.rare) { /* nobody's call */
+    if (now.rare || is_only_above_rare(state->graph, &now)) { /* nobody's call */
         return SJ_OK;
     }
     SJ_TRY(find_function_totals(state, now.function, &function));
@@ -352,7 +343,7 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     function->dirty = true;
     edge->calls += now.calls - before->calls;
     if (before->edge == 0) {
-        before->edge = is_nested_edge(state->graph, &now, &parent) ? 2 : 1;
+        before->edge = sj_callgraph_is_nested_edge(state->graph, node) ? 2 : 1;
     }
     if (before->edge == 1) {
         edge->total_ticks += now.total_ticks - before->total_ticks;

@@ -38,6 +38,7 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph->late);
     free(graph->key);
     free(graph->samples);
+    free(graph->open);
     sj_slow_calls_deinit(&graph->slow);
     sj_block_costs_deinit(&graph->costs);
     free(graph);
@@ -69,6 +70,11 @@ static sj_status gather_frames(sj_callgraph *graph, const sj_block *block,
     }
     return sj_block_check_frames(graph->key, *looked_up + block->frame_count,
                                  block->header.first_ticks);
+}
+
+void sj_callgraph_list_open(sj_callgraph *graph)
+{
+    graph->lists_open = true;
 }
 
 sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stack_lookup lookup,
@@ -155,6 +161,11 @@ uint32_t sj_callgraph_node_count(const sj_callgraph *graph)
 sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node)
 {
     return node < graph->paths.count ? sj_path_nodes_get(&graph->paths, node) : (sj_path_node){0};
+}
+
+bool sj_callgraph_is_nested_edge(const sj_callgraph *graph, uint32_t node)
+{
+    return node < graph->paths.count && sj_path_nodes_is_nested(&graph->paths, node);
 }
 
 const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node)

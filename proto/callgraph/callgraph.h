@@ -82,6 +82,10 @@ typedef struct sj_block_summary {
     const uint32_t *samples;
     size_t sample_count;
     sj_outline *outline; /* may be shortened */
+    /* the calls open at the block's end, outermost first, if sj_callgraph_list_open asked for them;
+     * NULL: not asked for, or more than SJ_BLOCK_MAX_INLINE_FRAMES */
+    const sj_stack_frame *open;
+    size_t open_count;
 } sj_block_summary;
 
 /* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.
@@ -95,6 +99,10 @@ void sj_callgraph_free(sj_callgraph *graph);
 /* sj_callgraph_limit sets how many call paths there may be, the root included, in the place of
  * SJ_MOST_PATHS. */
 void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
+
+/* sj_callgraph_list_open makes the summaries of later blocks list the calls that they leave open.
+ */
+void sj_callgraph_list_open(sj_callgraph *graph);
 
 /* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
  * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
@@ -133,9 +141,10 @@ typedef struct sj_path_folding {
  * all below them, the least share of calls and of self time. What is folded keeps its caller and
  * loses the path above: its sums go to a child of the root node (`rare`) of its caller, so that the
  * sums of functions and of edges stay exact. A recursive one goes below the rare node of its own
- * function and there below its caller, so that it is recursive still. A path that is called again
- * is counted anew. Nodes get new numbers and are all dirty. Memory afterwards: at most `keep`
- * nodes, those that threads begin with, and two for each edge. Not between a block and the use of
+ * function and there below its caller, so that it is recursive still; one in another call of its
+ * edge goes below that edge and its caller (rare A, B, A, B). A path that is called again is
+ * counted anew. Nodes get new numbers and are all dirty. Memory afterwards: at most `keep`
+ * nodes, those that threads begin with, and four for each edge. Not between a block and the use of
  * its summary. SJ_ENOMEM leaves the graph as it was. sj_path_folding_deinit frees `folding`. */
 SJ_MUST_CHECK sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t keep,
                                                sj_path_folding *folding);
@@ -146,6 +155,10 @@ uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
 /* sj_callgraph_node says what is known of a node, whose histogram it borrows until the graph
  * changes; zeroes of one that is not there. */
 sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
+
+/* sj_callgraph_is_nested_edge returns whether a call of the node lies in another call of its
+ * function by the same caller, whose time has its time; false of a node that is not there. */
+bool sj_callgraph_is_nested_edge(const sj_callgraph *graph, uint32_t node);
 
 /* sj_callgraph_cost borrows the sums of a node's measured calls until the graph changes; NULL: none
  * was measured. sj_callgraph_cost_at: those of one of the sj_callgraph_cost_count nodes that have

@@ -137,6 +137,23 @@ static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t fun
     return false;
 }
 
+bool sj_path_nodes_is_nested(const sj_path_nodes *paths, uint32_t node)
+{
+    const sj_path_line *nodes = paths->nodes;
+    const uint32_t function = nodes[node].function;
+    const uint32_t caller = nodes[nodes[node].parent].function;
+    if (nodes[node].recursive == 0) {
+        return false;
+    }
+    for (uint32_t above = nodes[node].parent; nodes[above].parent != 0;
+         above = nodes[above].parent) {
+        if (nodes[above].function == function && nodes[nodes[above].parent].function == caller) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t function,
                             uint32_t place, bool rare)
 {

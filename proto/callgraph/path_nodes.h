@@ -155,6 +155,10 @@ SJ_MUST_CHECK sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t node,
  * touched or counted in. */
 void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t node);
 
+/* sj_path_nodes_is_nested returns whether a call of the node lies in another call of its function
+ * by the same caller, whose time has its time. */
+bool sj_path_nodes_is_nested(const sj_path_nodes *paths, uint32_t node);
+
 /* sj_path_nodes_rare returns the rare node of a function, made when it is new; SJ_NO_NODE: see
  * sj_path_nodes_failure. `nodes` may move. */
 uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function);

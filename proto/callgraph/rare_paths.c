@@ -23,12 +23,18 @@ typedef struct folding_run {
     uint64_t calls;
 } folding_run;
 
-/* Roots, of threads and of rare paths, and the two levels below rare ones stay. */
+enum { RARE_LEVELS = 3 }; /* below a rare node */
+
+/* Roots, of threads and of rare paths, and the levels below rare ones stay. */
 static bool always_stays(const sj_path_nodes *paths, uint32_t number)
 {
-    const sj_path_line *node = &paths->nodes[number];
-    const sj_path_line *parent = &paths->nodes[node->parent];
-    return node->parent == 0 || parent->rare != 0 || paths->nodes[parent->parent].rare != 0;
+    uint32_t above = paths->nodes[number].parent;
+    bool stays = above == 0;
+    for (int level = 0; level < RARE_LEVELS && above != 0 && !stays; level++) {
+        stays = paths->nodes[above].rare != 0;
+        above = paths->nodes[above].parent;
+    }
+    return stays;
 }
 
 static void weigh(folding_run *run)
@@ -70,17 +76,25 @@ static void find_least(folding_run *run, uint32_t keep)
     run->least = keep < count - staying ? run->sorted[staying + keep] : -1;
 }
 
-/* The node that a path is folded into; SJ_NO_NODE. */
-static uint32_t find_rare(folding_run *run, const sj_path_line *node)
+static uint32_t child(folding_run *run, uint32_t parent, uint32_t function)
 {
-    const uint32_t caller = run->old->nodes[node->parent].function;
-    const bool is_apart = node->recursive != 0 && caller != node->function;
-    uint32_t parent = sj_path_nodes_rare(&run->made, is_apart ? node->function : caller);
-    if (is_apart && parent != SJ_NO_NODE) {
-        parent = sj_path_nodes_child(&run->made, parent, caller);
+    return parent == SJ_NO_NODE ? SJ_NO_NODE : sj_path_nodes_child(&run->made, parent, function);
+}
+
+/* The node that a path is folded into, which is recursive, and nested in another call of its edge,
+ * if the path is; SJ_NO_NODE. */
+static uint32_t find_rare(folding_run *run, uint32_t number)
+{
+    const uint32_t function = run->old->nodes[number].function;
+    const uint32_t caller = run->old->nodes[run->old->nodes[number].parent].function;
+    if (sj_path_nodes_is_nested(run->old, number)) {
+        const uint32_t edge = child(run, sj_path_nodes_rare(&run->made, caller), function);
+        return child(run, caller == function ? edge : child(run, edge, caller), function);
     }
-    return parent == SJ_NO_NODE ? SJ_NO_NODE
-                                : sj_path_nodes_child(&run->made, parent, node->function);
+    if (run->old->nodes[number].recursive != 0 && caller != function) {
+        return child(run, child(run, sj_path_nodes_rare(&run->made, function), caller), function);
+    }
+    return child(run, sj_path_nodes_rare(&run->made, caller), function);
 }
 
 static sj_status move_node(folding_run *run, uint32_t number)
@@ -89,7 +103,7 @@ static sj_status move_node(folding_run *run, uint32_t number)
     const bool stays = run->weights[number] > run->least || isinf(run->weights[number]);
     uint32_t place;
     if (!stays) {
-        place = find_rare(run, node);
+        place = find_rare(run, number);
         run->paths++;
         run->calls += node->calls;
     } else if (node->rare != 0) {

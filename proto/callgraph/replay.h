@@ -46,6 +46,9 @@ struct sj_callgraph {
     sj_outline outline;
     sj_block_costs costs; /* of the block being applied */
     bool flat;            /* all calls are looked for under the root: it only measures */
+    bool lists_open;
+    sj_stack_frame *open; /* of the block being applied */
+    size_t open_capacity;
 };
 
 /* sj_callgraph_find_prefix returns NULL when the stored stack of a block is not known. */

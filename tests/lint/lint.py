@@ -397,7 +397,9 @@ ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_giver", "sj_allocation_taker"
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
                     "let_go", "register_method")  # through "let_go" and "registers" below
 # What assembly calls under the loader's lock.
-LOADERS = ("sj_modules_on_loader_event", "sj_modules_on_initialisation")
+LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
+# What assembly calls for managed code, which holds no lock of the C library.
+RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function of the program's own, which it was calling, or of those above.
 VARIABLES = {"original", "real", "real_dispose", "let_go", "registers"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
@@ -426,7 +428,7 @@ def check_locks(_build):
     sources = reach.Sources({name: text for name, text in texts.items() if not name.endswith(".S")})
     called = {name for file, text in texts.items() if file.endswith(".S")
               for name in re.findall(r"^\s+(?:call|bl|b|jmp)\s+(sj_\w+)", text, re.MULTILINE)}
-    roots = sorted(called.intersection(sources.functions) - set(LOADERS))
+    roots = sorted(called.intersection(sources.functions) - set(LOADERS + RUNTIMES))
     if len(roots) < len(LOADERS):
         sys.exit("no calls from assembly found")
     fail(find_locks(sources, [*FORK_HANDLERS, *ENTERED_ANYWHERE, *roots]) +

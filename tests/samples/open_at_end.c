@@ -1,11 +1,13 @@
 /* Ends in the middle of its calls. `exit`: main calls work, which calls small twice and then exits.
- * `loop`: loop calls small for ever, one round of 2 ms after the other. */
+ * `loop`: loop calls small for ever, one round of 2 ms after the other. `again`: again calls small
+ * once and ends, is called anew and calls small for ever. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { SMALL_NS = 200000, ROUND_NS = 2000000, WORK_NS = 20000000 };
+enum { SMALL_NS = 200000, ROUND_NS = 2000000, WORK_NS = 20000000, PAUSE_US = 5000 };
 
 static long now_ns(void)
 {
@@ -44,10 +46,23 @@ __attribute__((noinline)) void loop(void)
     }
 }
 
+__attribute__((noinline, noclone)) void again(int rounds)
+{
+    for (; rounds != 0; rounds--) {
+        small();
+        usleep(PAUSE_US);
+    }
+    puts("again");
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "loop") == 0) {
         loop();
+    }
+    if (argc > 1 && strcmp(argv[1], "again") == 0) {
+        again(1);
+        again(-1);
     }
     work();
     return 0;

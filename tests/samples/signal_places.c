@@ -270,16 +270,35 @@ static void *change_handlers(void *unused)
     return (void *)failed; /* NOLINT(performance-no-int-to-ptr) */
 }
 
+static unsigned char first_byte(void)
+{
+    return *(const volatile unsigned char *)leaf;
+}
+
+/* Loads the unwinder when the agent has hooked the program, whose first byte was `before`. */
+static void load_late(unsigned char before)
+{
+    void *frames[2];
+    while (first_byte() == before && !is_over) {
+        usleep(1000);
+    }
+    backtrace(frames, 2);
+}
+
 /* Steps by a handler that the agent does not know of: through many places that are not the
  * program's, while somebody attaches and leaves, and until it is told to end. */
-static void run_raw_until_told(void)
+static void run_raw_until_told(int loads_late)
 {
     enum { MANY = 2000 };
     int has_told = 0;
+    const unsigned char before = first_byte();
     signal(SIGTERM, end);
     set_raw(SIGTRAP, step);
     puts("ready");
     fflush(stdout);
+    if (loads_late) {
+        load_late(before);
+    }
     while (!is_over) {
         run_stepped();
         if (!has_told && outside > MANY) {
@@ -347,11 +366,15 @@ int main(int count_of_arguments, char **arguments)
 {
     const stack_t stack = {.ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES};
     void *frames[2];
-    backtrace(frames, 2); /* loads its library */
     sigaltstack(&stack, NULL);
     if (count_of_arguments < 2) {
         return 2;
     }
+    if (strcmp(arguments[1], "attached_late") == 0) {
+        run_raw_until_told(1);
+        return 0;
+    }
+    backtrace(frames, 2); /* loads its library */
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
@@ -367,7 +390,7 @@ int main(int count_of_arguments, char **arguments)
     } else if (strcmp(arguments[1], "held") == 0) {
         run_held();
     } else if (strcmp(arguments[1], "attached_raw") == 0) {
-        run_raw_until_told();
+        run_raw_until_told(0);
     } else if (strcmp(arguments[1], "attached") == 0) {
         run_until_told();
     } else {

@@ -323,3 +323,20 @@ void trace_assemble(const call_trace *trace, uint32_t block_events, block_store 
     sj_assembler_free(assembler);
     sj_block_encoder_free(encoder);
 }
+
+void stored_block_note_held(const stored_block *stored, sj_block_decoder *decoder, bool *held)
+{
+    sj_block block;
+    const sj_slice bytes = {.data = stored->data, .size = stored->size};
+    if (sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block) != SJ_OK) {
+        abort();
+    }
+    uint64_t lost = 0;
+    size_t gap = 0;
+    for (uint32_t e = 0; e < block.header.event_count; e++) {
+        for (; gap < block.gap_count && block.gaps[gap].before_event <= e; gap++) {
+            lost += block.gaps[gap].events;
+        }
+        held[block.header.first_event + lost + e] = true;
+    }
+}

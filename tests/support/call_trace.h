@@ -79,4 +79,8 @@ void trace_assemble(const call_trace *trace, uint32_t block_events, block_store 
 enum { TRACE_STACK_LOW = 0x10000000 };
 #define TRACE_STACK_HIGH UINT64_C(0x7f0000000000)
 
+/* stored_block_note_held sets `held` of each event, by its number in its stream, that a CALLS block
+ * holds. */
+void stored_block_note_held(const stored_block *stored, sj_block_decoder *decoder, bool *held);
+
 #endif

@@ -11,6 +11,7 @@
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
 #include "agent/inproc/core/find_object.h"
+#include "agent/inproc/core/limits.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
@@ -190,6 +191,12 @@ static void on_modules(void)
     sj_recorder_end_calls();
 }
 
+void sj_agent_on_initialisation(void)
+{
+    sj_modules_on_initialisation();
+    sj_find_object_on_initialisation();
+}
+
 /* What pthread_atfork calls: in glibc that is no function of the library. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                              void *module) __attribute__((weak));
@@ -266,10 +273,11 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
     } else {
         /* Without these, modules loaded later and programs run are not recorded; all else is. */
-        (void)!sj_modules_follow(on_modules);
+        (void)!sj_modules_follow(on_modules, NULL);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
         (void)!sj_filters_follow();
+        (void)!sj_limits_follow();
         if (sj_signals_follow() == SJ_OK) {
             sj_signals_adopt();
         }
@@ -303,9 +311,10 @@ static sj_status attach_first(void)
     const sj_status status = join(&link, SJ_OCCASION_ATTACH);
     sj_link_close(&link);
     if (status == SJ_OK) {
-        (void)!sj_modules_follow(on_modules);
+        (void)!sj_modules_follow(on_modules, sj_find_object_bind_later);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory, SJ_EXEC_NONE);
         (void)!sj_filters_follow();
+        (void)!sj_limits_follow();
         (void)!sj_signals_follow();
         bind_api_calls();
     }

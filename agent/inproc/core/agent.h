@@ -50,4 +50,8 @@ void sojourn_agent_unbind(void);
  * after sojourn_agent_detach, in a thread that holds no lock of the C library. */
 void sojourn_agent_unregister(void);
 
+/* sj_agent_on_initialisation is called by the loader, under its lock, before it initialises a
+ * module whose initialisation leads to the agent (sj_arch_init_entry). */
+void sj_agent_on_initialisation(void);
+
 #endif

@@ -11,7 +11,7 @@
 void sj_arch_state_entry(void);
 
 /* sj_arch_init_entry stands in front of a module's initialisation function: calls
- * sj_modules_on_initialisation, then goes on to the record's target. */
+ * sj_agent_on_initialisation, then goes on to the record's target. */
 void sj_arch_init_entry(void);
 
 /* sj_arch_exec_entry stands in front of libc's execve: calls sj_exec_try with its arguments, then
@@ -33,6 +33,13 @@ void sj_arch_prctl_entry(void);
 void sj_arch_syscall_entry(void);
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prctl_resume;
 extern __attribute__((visibility("hidden"))) uint64_t sj_arch_syscall_resume;
+
+/* sj_arch_setrlimit_entry and sj_arch_prlimit_entry stand in front of the system call in libc's
+ * functions of these names: call sj_limits_on_change, then go on where the resume words say. */
+void sj_arch_setrlimit_entry(void);
+void sj_arch_prlimit_entry(void);
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_setrlimit_resume;
+extern __attribute__((visibility("hidden"))) uint64_t sj_arch_prlimit_resume;
 
 /* sj_arch_signal_gates are SJ_SIGNAL_GATES gates of SJ_SIGNAL_GATE_BYTES: what the kernel calls as
  * a handler. A gate jumps to the handler that sj_signals_enter returns, with the registers and the

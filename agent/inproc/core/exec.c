@@ -16,6 +16,7 @@
 
 #include "agent/abi/link.h"
 #include "agent/inproc/core/exec_check.h"
+#include "agent/inproc/core/gates.h"
 #include "agent/inproc/core/link_client.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/recorder_peer.h"
@@ -235,22 +236,11 @@ void sj_exec_try_at(int directory, const char *path, char *const *arguments,
     run(&call, is_file ? descriptor : path);
 }
 
-/* Leads the system call at `at` to the gate. A process that is left keeps the gate only if it was
- * launched. */
+/* Leads the system call at `at` to the gate. */
 static sj_status watch(uint64_t function, int32_t at, void (*gate)(void), uint64_t *resume,
                        sj_hooked_module *hook)
 {
-    uint8_t original[SJ_PATCH_MAX_BYTES];
-    if (at < 0) {
-        return SJ_EUNSUPPORTED;
-    }
-    const uint64_t to = (uint64_t)(uintptr_t)gate;
-    const uint64_t address = function + (uint64_t)at;
-    *resume = address + SJ_RETURN_ROOM_BYTES;
-    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    return sojourn_agent_state.prepare_only != 0
-               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, to)
-               : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, to, false, hook);
+    return at >= 0 ? sj_gate_put(function + (uint64_t)at, gate, resume, hook) : SJ_EUNSUPPORTED;
 }
 
 /* Functions that some C libraries lack, or make of execve: what they have is watched. */

@@ -12,6 +12,8 @@
 
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/exec.h"
+#include "agent/inproc/core/gates.h"
+#include "agent/inproc/core/limits.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -52,6 +54,16 @@ static bool leave_for_strict_mode(void)
     return true;
 }
 
+/* Limits that are set by syscall(). */
+static void set_limit(uint64_t number, uint64_t first, uint64_t second, uint64_t third)
+{
+    if (number == SYS_prlimit64) {
+        sj_limits_on_change(first, second, (const struct rlimit *)(uintptr_t)third);
+    } else if (number == SYS_setrlimit) {
+        sj_limits_on_change(0, first, (const struct rlimit *)(uintptr_t)second);
+    }
+}
+
 /* Programs that are run by syscall(). */
 static void run_program(uint64_t number, uint64_t first, uint64_t second, uint64_t third,
                         uint64_t fourth, uint64_t fifth)
@@ -77,6 +89,7 @@ bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64
         return true;
     }
     run_program(number, first, second, third, fourth, fifth);
+    set_limit(number, first, second, third);
     if (is_strict) {
         return leave_for_strict_mode();
     }
@@ -86,30 +99,19 @@ bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64
     return true;
 }
 
-static sj_status watch(uint64_t function, bool is_prctl, uint64_t gate, uint64_t *resume,
+static sj_status watch(uint64_t function, bool is_prctl, void (*gate)(void), uint64_t *resume,
                        sj_hooked_module *hook)
 {
-    uint8_t original[SJ_PATCH_MAX_BYTES];
     const int32_t at = sj_arch_find_inner_call(function, is_prctl);
-    if (at < 0) {
-        return SJ_EUNSUPPORTED;
-    }
-    const uint64_t address = function + (uint64_t)at;
-    *resume = address + SJ_RETURN_ROOM_BYTES;
-    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    return is_attached
-               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate)
-               : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, gate, false, hook);
+    return at >= 0 ? sj_gate_put(function + (uint64_t)at, gate, resume, hook) : SJ_EUNSUPPORTED;
 }
 
 sj_status sj_filters_follow(void)
 {
     is_attached = sojourn_agent_state.prepare_only != 0;
-    const sj_status prctl_status =
-        watch((uint64_t)(uintptr_t)&prctl, true, (uint64_t)(uintptr_t)&sj_arch_prctl_entry,
-              &sj_arch_prctl_resume, &hooks[0]);
-    const sj_status status =
-        watch((uint64_t)(uintptr_t)&syscall, false, (uint64_t)(uintptr_t)&sj_arch_syscall_entry,
-              &sj_arch_syscall_resume, &hooks[1]);
+    const sj_status prctl_status = watch((uint64_t)(uintptr_t)&prctl, true, sj_arch_prctl_entry,
+                                         &sj_arch_prctl_resume, &hooks[0]);
+    const sj_status status = watch((uint64_t)(uintptr_t)&syscall, false, sj_arch_syscall_entry,
+                                   &sj_arch_syscall_resume, &hooks[1]);
     return status != SJ_OK ? status : prctl_status;
 }

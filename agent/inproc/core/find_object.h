@@ -2,6 +2,8 @@
 #ifndef SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 #define SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 
+#include <link.h>
+
 /* The loader's _dl_find_object; NULL: it has none. */
 extern void *sj_find_object_real;
 
@@ -9,9 +11,18 @@ extern void *sj_find_object_real;
  * the program runs, whether it is recorded or not. Takes the loader's lock. */
 void sj_find_object_begin(void);
 
-/* sj_find_object_bind has the modules of an attached process ask the agent; those that are loaded
- * later ask the loader. Other threads may run. Takes the loader's lock. */
+/* sj_find_object_bind has the loaded modules of an attached process ask the agent. Other threads
+ * may run. Takes the loader's lock. */
 void sj_find_object_bind(void);
+
+/* sj_find_object_bind_later has a module that an attached process has just mapped ask the agent: at
+ * once if it is relocated, else when it is initialised. It asks the loader if it has no
+ * initialisers, or if 64 such modules are loaded already. Under the loader's lock. */
+void sj_find_object_bind_later(const struct dl_phdr_info *info);
+
+/* sj_find_object_on_initialisation has the relocated modules that waited for their initialisation
+ * ask the agent, unless it is leaving. Under the loader's lock. */
+void sj_find_object_on_initialisation(void);
 
 /* sj_find_object_release has them ask the loader again: the agent is going to be unloaded. All
  * other threads are stopped, none of them in the agent. Takes the loader's lock. */

@@ -43,6 +43,7 @@ static uint32_t sweep;
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;
 static void (*on_modules)(void);
+static sj_on_module *on_module;
 
 /* State of one sweep over the loader's list. */
 typedef struct sweep_state {
@@ -476,6 +477,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
     state->status =
         announce_module(state->link, &module, path,
                         sojourn_agent_state.prepare_only != 0 ? PLAN_PREPARE : as_loaded, entry);
+    if (state->is_loading && on_module != NULL) {
+        on_module(info);
+    }
     return state->status != SJ_OK;
 }
 
@@ -718,7 +722,7 @@ bool sj_modules_changed(void)
     return changed;
 }
 
-sj_status sj_modules_follow(void (*on_change)(void))
+sj_status sj_modules_follow(void (*on_change)(void), sj_on_module *on_new_module)
 {
     if (loader_state == NULL || loader_state->r_brk == 0) {
         return SJ_EUNSUPPORTED;
@@ -731,6 +735,7 @@ sj_status sj_modules_follow(void (*on_change)(void))
     const uint64_t address = loader_state->r_brk + (uint64_t)at;
     memcpy(original, (const void *)(uintptr_t)address, sizeof(original));
     on_modules = on_change;
+    on_module = on_new_module;
     return sj_hooks_redirect(address, original, sizeof(original),
                              (uint64_t)(uintptr_t)&sj_arch_state_entry,
                              sojourn_agent_state.prepare_only != 0, &loader_hook);

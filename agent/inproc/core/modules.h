@@ -7,6 +7,7 @@
 #include "agent/abi/overwritten.h"
 #include "agent/inproc/core/link_client.h"
 
+#include <link.h>
 #include <stdbool.h>
 
 /* sj_modules_announce announces to the recorder each module that it does not know, applies its
@@ -36,10 +37,15 @@ void sj_modules_forget_unloaded(void);
 /* sj_modules_changed: sj_modules_announce would have something to report. */
 bool sj_modules_changed(void);
 
+/* sj_on_module is told of a module that was loaded later, whose initialisers have not run. glibc
+ * has not relocated it yet. Under the loader's lock. */
+typedef void sj_on_module(const struct dl_phdr_info *info);
+
 /* sj_modules_follow hooks the loader's debug hook, so that modules loaded later are announced
  * before their constructors run: `on_change` is called under the loader's lock after modules
- * were loaded or unloaded. SJ_EUNSUPPORTED when the loader's code is not as expected. */
-SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void));
+ * were loaded or unloaded, and `on_module`, unless it is NULL, with each module that is announced.
+ * SJ_EUNSUPPORTED when the loader's code is not as expected. */
+SJ_MUST_CHECK sj_status sj_modules_follow(void (*on_change)(void), sj_on_module *on_module);
 
 /* sj_modules_redirect is sj_hooks_redirect for a place in the C library, as the hooks of modules
  * are: a tracer writes and restores it in an attached process. SJ_ELIMIT: there is no room. */
@@ -64,9 +70,9 @@ void sj_modules_forget_all(void);
 /* sj_modules_on_loader_event is called in place of the loader's debug hook, under its lock. */
 void sj_modules_on_loader_event(void);
 
-/* sj_modules_on_initialisation is called by the loader before it initialises a module whose imports
- * were deferred (sj_library_calls_defer), under the loader's lock: all of these are relocated now.
- */
+/* sj_modules_on_initialisation binds the imports that were deferred (sj_library_calls_defer): the
+ * loader is about to initialise one of their modules, all of which are relocated now. Under the
+ * loader's lock. */
 void sj_modules_on_initialisation(void);
 
 /* sj_modules_is_excluded: the recorder wants nothing of the module that holds this code. */

@@ -18,9 +18,11 @@
 #include "agent/abi/hooked_module.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/modules.h"
+#include "agent/inproc/core/mono_overflow.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/hooks/stub_areas.h"
+#include "agent/inproc/mono/mono.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -164,7 +166,8 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
 }
 
 /* Faults whose siginfo says where the instruction is, and the end of the stack that a stub met: to
- * the program it is as if the function's first push had met it. */
+ * the program it is as if the function's first push had met it. Mono looks for the address among
+ * its guard pages, which that of the push may lie above. */
 static void correct_address(uint64_t signal, siginfo_t *info, void *context,
                             const sj_saved_context *saved)
 {
@@ -173,7 +176,7 @@ static void correct_address(uint64_t signal, siginfo_t *info, void *context,
     if (is_at_code && info->si_code > 0 && address == saved->pc) {
         info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
     } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
-               address == saved->sp - SJ_STUB_TOUCHED_BYTES) {
+               address == saved->sp - SJ_STUB_TOUCHED_BYTES && !sj_mono_is_here()) {
         const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
         info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
         sj_context_set_fault(context, pushed);
@@ -201,6 +204,8 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
         saved->shown_sp = state.sp;
         sj_context_set(context, &state);
         correct_address(signal, info, context, saved);
+    } else {
+        (void)sj_mono_overflow_show(signal, info, context, saved);
     }
     return handler;
 }
@@ -216,6 +221,7 @@ void sj_signals_return(void *context)
     if (now.pc == saved->shown_pc && now.sp == saved->shown_sp) {
         const sj_stub_state inside = {.pc = saved->pc, .sp = saved->sp, .link = saved->link};
         sj_context_set(context, &inside);
+        sj_mono_overflow_return(context, saved);
     }
     saved->magic = 0;
 }

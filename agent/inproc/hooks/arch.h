@@ -175,6 +175,11 @@ int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number);
  * there is none of SJ_RETURN_ROOM_BYTES. */
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl);
 
+/* sj_arch_find_limit_call finds the instruction that loads the number of prlimit64 in libc's
+ * setrlimit or prlimit, where all arguments but setrlimit's process are in their registers: bytes
+ * from `address` to it, or -1 when there is none of SJ_RETURN_ROOM_BYTES. */
+int32_t sj_arch_find_limit_call(uint64_t address);
+
 /* sj_arch_find_call_near finds a system call in the C library's code around the function at an
  * address: where SJ_ARCH_NUMBERED_CALL_BYTES load its number and make it. 0: there is none. */
 uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number);

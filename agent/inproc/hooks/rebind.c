@@ -15,7 +15,7 @@ typedef struct rebind_run {
     const sj_rebinding *rebindings;
     uint32_t count;
     bool restore;
-    uint32_t changed;
+    sj_rebound rebound;
 } rebind_run;
 
 /* The loader tells of a module before it relocates it: a slot holds no address then, and its page
@@ -33,22 +33,30 @@ static void rebind_slot(rebind_run *run, const sj_dynamic_view *view, const sj_s
         const uint64_t wanted = run->restore ? rebinding->real : rebinding->replacement;
         const uint64_t held = *(const volatile uint64_t *)slot->address;
         if (rebinding->real == 0 || strcmp(slot->name, rebinding->name) != 0 || held == wanted ||
-            !is_relocated(view, held) || (run->restore && held != rebinding->replacement)) {
+            (run->restore && held != rebinding->replacement)) {
             continue;
         }
-        run->changed += sj_slot_write(view, slot->address, wanted) ? 1 : 0;
+        if (!is_relocated(view, held)) {
+            run->rebound.not_relocated++;
+        } else {
+            run->rebound.changed += sj_slot_write(view, slot->address, wanted) ? 1 : 0;
+        }
+    }
+}
+
+static void rebind_slots(rebind_run *run, const sj_dynamic_view *view)
+{
+    for (sj_slot slot = {0}; sj_slot_next(view, &slot);) {
+        rebind_slot(run, view, &slot);
     }
 }
 
 static int rebind_module(struct dl_phdr_info *info, size_t size, void *context)
 {
-    rebind_run *run = context;
     sj_dynamic_view view;
     (void)size;
     if (sj_dynamic_view_read(info, &view)) {
-        for (sj_slot slot = {0}; sj_slot_next(&view, &slot);) {
-            rebind_slot(run, &view, &slot);
-        }
+        rebind_slots(context, &view);
     }
     return 0;
 }
@@ -57,7 +65,15 @@ uint32_t sj_rebind(const sj_rebinding *rebindings, uint32_t count, bool restore)
 {
     rebind_run run = {.rebindings = rebindings, .count = count, .restore = restore};
     (void)dl_iterate_phdr(rebind_module, &run);
-    return run.changed;
+    return run.rebound.changed;
+}
+
+sj_rebound sj_rebind_module(const sj_dynamic_view *view, const sj_rebinding *rebindings,
+                            uint32_t count, bool restore)
+{
+    rebind_run run = {.rebindings = rebindings, .count = count, .restore = restore};
+    rebind_slots(&run, view);
+    return run.rebound;
 }
 
 typedef struct find_run {

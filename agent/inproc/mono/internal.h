@@ -98,6 +98,10 @@ typedef struct sj_mono_api {
 
 extern sj_mono_api sj_mono_runtime;
 
+/* sj_mono_on_enter records the entry of a method; sj_arch_mono_enter goes on there. `context` is
+ * Mono's call context, or NULL. */
+void sj_mono_on_enter(void *ours, void *method, void *context);
+
 /* sj_mono_find_api fills sj_mono_runtime; NULL, or the first function that the process lacks. */
 const char *sj_mono_find_api(void);
 

@@ -97,6 +97,17 @@ bool sj_mono_select_anew(void);
  * our code. One thread at a time. */
 void sj_mono_stop(void);
 
+/* sj_arch_mono_enter is what the runtime calls when a method begins: it touches the stack as far
+ * down as callbacks reach, within its first SJ_MONO_TOUCH_CODE_BYTES, and has changed nothing but
+ * scratch registers until then. sj_mono_enter_caller is an address behind the runtime's call of it;
+ * 0: it was not called yet. */
+enum { SJ_MONO_TOUCHED_BYTES = 8192, SJ_MONO_TOUCH_CODE_BYTES = 7 };
+void sj_arch_mono_enter(void *ours, void *method, void *context);
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t sj_mono_enter_caller;
+
+/* sj_mono_is_here: a runtime of the process has been registered with. Async-signal-safe. */
+bool sj_mono_is_here(void);
+
 /* sj_mono_after_fork frees what another thread of the parent held. The child's only thread. */
 void sj_mono_after_fork(void);
 

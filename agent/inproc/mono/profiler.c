@@ -3,6 +3,10 @@
  * Hot path: enter and leave, called by compiled code with the MonoMethod*. The clock is read, the
  * method's function looked up in one probe of a table, a record reserved and written with two
  * stores. Mono may stop the world at any instruction of it; nothing here waits for Mono.
+ * A stack that ends in a callback would end the program. So the callback of entries first touches
+ * the stack as far down as callbacks reach, and a fault there is shown as one of the method's
+ * (core/mono_overflow.h).
+ *
  * An exit by exception is reported of methods that Mono never asked us about when they were
  * compiled (ahead of time, or before we came), too. Of those that did not enter by a callback only
  * code that is hooked in place has calls to end, which the assembler knows. */
@@ -28,6 +32,7 @@ enum {
 static char self; /* what stands for us in the runtime */
 static void *profiler;
 static _Atomic uint32_t enabled;
+_Atomic uint64_t sj_mono_enter_caller;
 /* In an attached process, where methods may have been compiled for an earlier recording. */
 static bool asks_at_entry;
 static bool prefers_in_place;
@@ -162,12 +167,15 @@ static inline uint32_t find_entered(const void *method)
                : 0;
 }
 
-static void on_enter(void *ours, void *method, void *context)
+void sj_mono_on_enter(void *ours, void *method, void *context)
 {
     const uint64_t ticks = sj_arch_ticks();
     const uint32_t function = find_entered(method);
     (void)ours;
     if (function == 0 || context != NULL) {
+        atomic_store_explicit(&sj_mono_enter_caller,
+                              (uint64_t)(uintptr_t)__builtin_return_address(0),
+                              memory_order_relaxed);
         enter_slowly(method, context, ticks);
         return;
     }
@@ -284,7 +292,7 @@ static uint64_t address_of(uint32_t callback)
 {
     switch (callback) {
     case SJ_MONO_ENTER:
-        return (uint64_t)(uintptr_t)on_enter;
+        return (uint64_t)(uintptr_t)sj_arch_mono_enter;
     case SJ_MONO_LEAVE:
         return (uint64_t)(uintptr_t)on_leave;
     case SJ_MONO_TAIL_CALL:
@@ -342,6 +350,11 @@ void sj_mono_prefer_in_place(void)
 void *sj_mono_profiler(void)
 {
     return profiler;
+}
+
+bool sj_mono_is_here(void)
+{
+    return profiler != NULL;
 }
 
 sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)

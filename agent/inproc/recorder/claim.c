@@ -191,14 +191,15 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
 /* Gives memory to the next page of slots; false: there are no more, or it has none. */
 static bool back_more_slots(sj_recorder_thread *self)
 {
-    const uint32_t count = sj_recorder.arena->max_threads;
-    uint32_t backed = atomic_load_explicit(&sj_recorder.slots_backed, memory_order_acquire);
-    if (backed >= count || !sj_recorder_back(self, &sj_recorder.slots[backed], PAGE_BYTES, 0)) {
+    uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);
+    const uint32_t backed = sj_recorder_backed_of(counts);
+    if (backed >= sj_recorder_most_of(counts) ||
+        !sj_recorder_back(self, &sj_recorder.slots[backed], PAGE_BYTES, 0)) {
         return false;
     }
     /* Another thread may have done the same meanwhile. */
-    (void)atomic_compare_exchange_strong(&sj_recorder.slots_backed, &backed,
-                                         backed + PAGE_BYTES / sizeof(sj_thread_slot));
+    (void)atomic_compare_exchange_strong(&sj_recorder.slot_counts, &counts,
+                                         counts + PAGE_BYTES / sizeof(sj_thread_slot));
     return true;
 }
 

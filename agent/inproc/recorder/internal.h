@@ -18,10 +18,10 @@ typedef struct sj_recorder_state {
     uint32_t owner_pid;      /* if it does not: the process that records; else 0 */
     sj_arena_header *arena;  /* base of the mapping */
     uint64_t arena_bytes;
-    bool follows_forks;            /* forked children are to be recorded */
-    const char *directory;         /* of its file */
-    _Atomic uint32_t slots_backed; /* slots in front whose pages have memory */
-    _Atomic uint32_t has_marks;    /* the pages of marks have */
+    bool follows_forks;           /* forked children are to be recorded */
+    const char *directory;        /* of its file */
+    _Atomic uint64_t slot_counts; /* sj_recorder_slot_counts */
+    _Atomic uint32_t has_marks;   /* the pages of marks have memory */
     sj_thread_slot *slots;
     _Atomic uint32_t next_slot;       /* where the search for a free one begins */
     _Atomic uint32_t is_confined;     /* forked from a process that was: no arena says so here */
@@ -38,13 +38,34 @@ static inline bool sj_recorder_usable(uint64_t address)
     return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
 }
 
+/* sj_recorder_slot_counts joins two counts that change together: slots in front whose chunks are
+ * mapped, and those of them whose own pages have memory. */
+static inline uint64_t sj_recorder_slot_counts(uint32_t most, uint32_t backed)
+{
+    return (uint64_t)most << 32 | backed;
+}
+
+static inline uint32_t sj_recorder_most_of(uint64_t slot_counts)
+{
+    return (uint32_t)(slot_counts >> 32);
+}
+
+static inline uint32_t sj_recorder_backed_of(uint64_t slot_counts)
+{
+    return (uint32_t)slot_counts;
+}
+
 /* sj_recorder_slots_backed returns how many slots in front may be touched. */
 static inline uint32_t sj_recorder_slots_backed(void)
 {
-    const uint32_t backed = atomic_load_explicit(&sj_recorder.slots_backed, memory_order_acquire);
-    const uint32_t count = sj_recorder.arena->max_threads;
-    return backed < count ? backed : count;
+    const uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);
+    const uint32_t backed = sj_recorder_backed_of(counts);
+    const uint32_t most = sj_recorder_most_of(counts);
+    return backed < most ? backed : most;
 }
+
+/* sj_recorder_unmap_arena unmaps the arena, and leaves alone what was given back of it before. */
+void sj_recorder_unmap_arena(void) __attribute__((visibility("hidden")));
 
 /* sj_recorder_add counts, for readers that need no order. */
 static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)

@@ -7,6 +7,7 @@
  */
 #include "agent/inproc/recorder/recorder.h"
 
+#include "agent/inproc/recorder/address_space.h"
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/memory.h"
 #include "agent/inproc/recorder/sys.h"
@@ -148,13 +149,15 @@ static void fill_header(sj_arena_header *arena, const sj_link_welcome *welcome)
     *(volatile uint64_t *)&arena->magic = SJ_ARENA_MAGIC;
 }
 
-sj_status sj_recorder_start(const char *directory, const char *name, const sj_link_welcome *welcome)
+static bool is_valid(const sj_link_welcome *welcome)
 {
-    if (welcome->max_threads == 0 || welcome->max_threads > SJ_ARENA_MAX_THREADS ||
-        welcome->chunks_per_thread == 0 || welcome->chunks_per_thread > SJ_ARENA_MAX_CHUNKS ||
-        welcome->full_policy > SJ_FULL_DROP_NEW) {
-        return SJ_EINVAL;
-    }
+    return welcome->max_threads != 0 && welcome->max_threads <= SJ_ARENA_MAX_THREADS &&
+           welcome->chunks_per_thread != 0 && welcome->chunks_per_thread <= SJ_ARENA_MAX_CHUNKS &&
+           welcome->full_policy <= SJ_FULL_DROP_NEW;
+}
+
+static sj_status start(const char *directory, const char *name, const sj_link_welcome *welcome)
+{
     const uint64_t bytes = sj_arena_bytes(welcome->max_threads, welcome->chunks_per_thread);
     uint8_t *base = NULL;
     SJ_TRY(map_arena(directory, name, bytes, &base));
@@ -171,7 +174,7 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
     sj_recorder.arena_bytes = bytes;
     sj_recorder.directory = directory;
     sj_recorder.follows_forks = (welcome->follow_children & SJ_FOLLOW_FORK) != 0;
-    atomic_store(&sj_recorder.slots_backed, 0);
+    atomic_store(&sj_recorder.slot_counts, sj_recorder_slot_counts(welcome->max_threads, 0));
     atomic_store(&sj_recorder.has_marks, 0);
     sj_recorder.slots = (sj_thread_slot *)(base + SJ_ARENA_HEADER_BYTES);
     sj_recorder.counted_functions =
@@ -186,6 +189,20 @@ sj_status sj_recorder_start(const char *directory, const char *name, const sj_li
         sj_recorder_self.cursor = 0;
     }
     return SJ_OK;
+}
+
+sj_status sj_recorder_start(const char *directory, const char *name, const sj_link_welcome *welcome)
+{
+    if (!is_valid(welcome)) {
+        return SJ_EINVAL;
+    }
+    sj_link_welcome fitting = *welcome;
+    const uint64_t limit_bytes = sj_address_space_limit();
+    const uint32_t chunks = welcome->chunks_per_thread;
+    fitting.max_threads = sj_address_space_threads(welcome->max_threads, chunks, limit_bytes);
+    return sj_address_space_is_enough(fitting.max_threads, chunks, limit_bytes)
+               ? start(directory, name, &fitting)
+               : SJ_ENOMEM;
 }
 
 bool sj_recorder_may_call(void)
@@ -440,7 +457,7 @@ void sj_recorder_after_fork(void)
     sj_recorder_end_counting(self); /* its bytes are in the arena */
     if (sj_recorder.arena != NULL) {
         if (may_call) {
-            (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
+            sj_recorder_unmap_arena();
         }
         sj_recorder.arena = NULL;
     }
@@ -468,8 +485,7 @@ void sj_recorder_unmap(void)
     sj_recorder_owns_slots = &owns_none;
     sj_recorder_usable_mask = &constant_mask;
     if (sj_recorder.arena != NULL) {
-        (void)sj_sys_unmap(sj_recorder.arena, sj_recorder.arena_bytes);
-        sj_recorder.arena = NULL;
+        sj_recorder_unmap_arena();
     }
     if (sj_recorder.fork_page != NULL) {
         (void)sj_sys_unmap(sj_recorder.fork_page, FORK_PAGE_BYTES);

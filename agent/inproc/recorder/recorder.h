@@ -127,6 +127,11 @@ bool sj_recorder_may_call(void);
 bool sj_recorder_begin_calls(void);
 void sj_recorder_end_calls(void);
 
+/* sj_recorder_limit_space gives back address space of the arena before the process limits its own
+ * to `limit_bytes`: what is more than an eighth of it and holds no slots that threads could claim
+ * at once. Later threads may find no slot. Makes a system call. Async-signal-safe. */
+void sj_recorder_limit_space(uint64_t limit_bytes);
+
 /* sj_recorder_confine makes that no call is made from now on, before the program gives itself a
  * filter of system calls: returns when other threads have ended theirs, or after a second. */
 void sj_recorder_confine(void);

@@ -4,9 +4,12 @@
 #include "tests/support/check.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void remove_cache(const char *folder)
@@ -81,12 +84,80 @@ static void what_cannot_be_planned_is_left_to_who_asks(void **state)
     free(long_path);
 }
 
+static bool is_empty(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    bool is_found = false;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        is_found = is_found || entry->d_name[0] != '.';
+    }
+    closedir(directory);
+    return !is_found;
+}
+
+/* Returns how many threads of this process are inside openat. */
+static unsigned count_opening(void)
+{
+    unsigned count = 0;
+    char path[512];
+    char calls[32] = "";
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
+        snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", entry->d_name);
+        FILE *file = entry->d_name[0] != '.' ? fopen(path, "re") : NULL;
+        count += file != NULL && fgets(calls, sizeof(calls), file) != NULL &&
+                 strtol(calls, NULL, 10) == SYS_openat && calls[0] != 'r';
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    closedir(tasks);
+    return count;
+}
+
+/* Planning a module that is a FIFO begins with a wait for its writer. */
+static void two_are_planned_at_once_and_others_wait_or_are_given_up(void **state)
+{
+    char folder[] = "plan_ahead.XXXXXX";
+    char fifo[64];
+    sj_plan_ahead *slow[2];
+    sj_plan_ahead *waiting = NULL;
+    sj_plan_ahead *given_up = NULL;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(fifo, sizeof(fifo), "%s.fifo", folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const sj_planner_options stuck = {.module_path = fifo, .cache_directory = folder};
+    const sj_planner_options options = {.module_path = "/proc/self/exe", .cache_directory = folder};
+    assert_int_equal(sj_plan_ahead_start(&stuck, &slow[0]), SJ_OK);
+    assert_int_equal(sj_plan_ahead_start(&stuck, &slow[1]), SJ_OK);
+    while (count_opening() < 2) {
+        usleep(1000);
+    }
+    assert_int_equal(sj_plan_ahead_start(&options, &given_up), SJ_OK);
+    assert_int_equal(sj_plan_ahead_start(&options, &waiting), SJ_OK);
+    sj_plan_ahead_free(given_up);
+    assert_true(is_empty(folder));
+    const int writer = open(fifo, O_RDWR | O_CLOEXEC);
+    assert_true(writer >= 0);
+    assert_true(sj_plan_ahead_wait(waiting, UINT32_MAX));
+    assert_false(is_empty(folder));
+    sj_plan_ahead_free(waiting);
+    sj_plan_ahead_free(slow[0]);
+    sj_plan_ahead_free(slow[1]);
+    close(writer);
+    assert_int_equal(unlink(fifo), 0);
+    remove_cache(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waits_finds_the_plan_in_the_cache),
         cmocka_unit_test(nobody_has_to_wait),
         cmocka_unit_test(what_cannot_be_planned_is_left_to_who_asks),
+        cmocka_unit_test(two_are_planned_at_once_and_others_wait_or_are_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

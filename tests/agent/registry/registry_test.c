@@ -4,6 +4,7 @@
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -168,6 +169,37 @@ static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
     assert_int_equal(sj_registry_unloaded(f->registry, two, BIAS, 3), SJ_ENOTFOUND);
 }
 
+/* Whatever other processes have had, and in whatever order they end. */
+static void a_child_inherits_what_its_parent_has_mapped(void **state)
+{
+    enum { CHILDREN = 300 };
+    const fixture *f = *state;
+    sj_plan_answer answer;
+    pid_t living[4];
+    const sj_process_end end = {.ended_ticks = 9};
+    const sj_link_module module = {.bias = BIAS, .build_id = {7}, .build_id_bytes = 20};
+    const uint64_t parent = add_process(f, PID, 1, SJ_OCCASION_START);
+    const sj_plan_request request = request_for(parent, &module, "/proc/self/exe");
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    for (int i = 0; i < CHILDREN; i++) {
+        const uint64_t before = frames(f);
+        const uint64_t child = add_process(f, CHILD + i, PID, SJ_OCCASION_FORK);
+        assert_int_equal(frames(f), before + 2); /* the process and its one mapping */
+        const uint64_t grandchild =
+            add_process(f, CHILD + CHILDREN + i, CHILD + i, SJ_OCCASION_FORK);
+        assert_int_equal(frames(f), before + 4);
+        assert_int_equal(sj_registry_unloaded(f->registry, child, BIAS, 3), SJ_OK);
+        assert_int_equal(sj_registry_unloaded(f->registry, child, BIAS, 3), SJ_ENOTFOUND);
+        assert_int_equal(sj_registry_list_living(f->registry, living, 4), 3);
+        assert_true(living[0] == PID && living[1] == CHILD + i);
+        assert_int_equal(living[2], CHILD + CHILDREN + i);
+        assert_int_equal(sj_registry_end_process(f->registry, child, &end), SJ_OK);
+        assert_int_equal(sj_registry_unloaded(f->registry, grandchild, BIAS, 3), SJ_OK);
+        assert_int_equal(sj_registry_end_process(f->registry, grandchild, &end), SJ_OK);
+    }
+    assert_int_equal(sj_registry_unloaded(f->registry, parent, BIAS, 3), SJ_OK);
+}
+
 /* The plan goes on to be made, and whoever asks next has it. */
 static void a_program_does_not_wait_long_for_a_plan(void **state)
 {
@@ -243,6 +275,41 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
     assert_int_equal(counters.late_unhooked, 0);
     assert_true(counters.late_missed_ns > 0);
     sj_function_states_deinit(&states);
+}
+
+/* The program is a FIFO, whose plan waits for its writer for as long as the test wants. */
+static void a_process_waits_once_for_all_its_late_plans(void **state)
+{
+    fixture *f = *state;
+    char cache[128];
+    char fifo[128];
+    sj_plan_ahead *ahead = NULL;
+    sj_plan_answer answer = {0};
+    const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
+    const sj_link_module library = {.build_id = {8}, .build_id_bytes = 20};
+    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
+    assert_int_equal(mkdir(cache, 0700), 0);
+    snprintf(fifo, sizeof(fifo), "%s/program", f->directory);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const sj_planner_options planner = {.module_path = fifo, .cache_directory = cache};
+    assert_int_equal(sj_plan_ahead_start(&planner, &ahead), SJ_OK);
+    f->selection.all_libraries = true;
+    const sj_registry_options options = {.writer = f->writer,
+                                         .selection = &f->selection,
+                                         .runtime_directory = f->directory,
+                                         .cache_directory = cache,
+                                         .ahead = ahead,
+                                         .plan_wait_ms = 2000};
+    sj_registry_free(f->registry);
+    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    sj_plan_request request = request_for(add_process(f, PID, 1, SJ_OCCASION_START), &module, fifo);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    request.module = &library;
+    request.path = "/usr/bin/perl";
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    const int writer = open(fifo, O_RDWR | O_CLOEXEC);
+    sj_plan_ahead_free(ahead);
+    close(writer);
 }
 
 static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
@@ -697,9 +764,13 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_module_is_planned_once_and_mapped_in_each_process, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_child_inherits_what_its_parent_has_mapped, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_late_plan_is_given_in_the_same_session, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_waits_once_for_all_its_late_plans, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(

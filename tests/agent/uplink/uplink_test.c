@@ -399,6 +399,111 @@ static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **
     assert_int_equal(counters.acknowledged_frames, 7);
 }
 
+/* A session with a module and a thread, that the collector has taken. */
+static void announce_and_serve(collector *one)
+{
+    sj_error error = {0};
+    append_frames(one, 0);
+    assert_int_equal(sj_spool_append(one->spool, frame_maker_module(&one->maker), &error), SJ_OK);
+    assert_int_equal(sj_spool_append(one->spool, frame_maker_thread(&one->maker), &error), SJ_OK);
+    start_uplink(one, 1);
+    serve(one);
+}
+
+static void expect_and_accept(collector *one, unsigned type)
+{
+    nng_msg *message;
+    expect_question(one, type, &message);
+    accept(one, message, 1);
+}
+
+/* Its database was cut, or an older copy took its place. */
+static void what_the_collector_has_lost_is_announced_again(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    sj_error error = {0};
+    Sojourn__Ack unknown = SOJOURN__ACK__INIT;
+    unknown.status = SJ_ENOTFOUND;
+    unknown.message = (char *)(uintptr_t) "not announced";
+    unknown.window = 1;
+    announce_and_serve(one);
+    for (int i = 0; i < 2; ++i) {
+        assert_int_equal(
+            sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error), SJ_OK);
+    }
+    sj_uplink_wake(one->uplink);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    answer(one, message, unknown, SJ_FRAME_MAJOR);
+    expect_and_accept(one, SJ_FRAME_SESSION);
+    expect_and_accept(one, SJ_FRAME_MODULE);
+    expect_and_accept(one, SJ_FRAME_THREAD);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    expect_question(one, SJ_FRAME_BLOCK, &message); /* it refers to what nobody knows */
+    answer(one, message, unknown, SJ_FRAME_MAJOR);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+    sj_uplink_status status;
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.announced_frames, 3);
+    assert_int_equal(status.rejected_frames, 0);
+}
+
+static void an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    sj_error error = {0};
+    Sojourn__Ack refused = SOJOURN__ACK__INIT;
+    refused.status = SJ_ENOTFOUND;
+    refused.message = (char *)(uintptr_t) "refused";
+    refused.window = 1;
+    announce_and_serve(one);
+    assert_int_equal(sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error),
+                     SJ_OK);
+    sj_uplink_wake(one->uplink);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    expect_and_accept(one, SJ_FRAME_SESSION);
+    expect_question(one, SJ_FRAME_MODULE, &message);
+    refused.status = SJ_EFULL;
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    expect_and_accept(one, SJ_FRAME_SESSION);
+    expect_and_accept(one, SJ_FRAME_MODULE);
+    expect_and_accept(one, SJ_FRAME_THREAD);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+}
+
+/* A block whose thread is unknown is stored: nothing would ask for the thread. */
+static void a_collector_that_was_started_anew_gets_brief_announcements(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    sj_error error = {0};
+    Sojourn__Ack ack = SOJOURN__ACK__INIT;
+    ack.window = 1;
+    announce_and_serve(one);
+    for (uint64_t incarnation = 1; incarnation < 3; ++incarnation) {
+        assert_int_equal(
+            sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error), SJ_OK);
+        sj_uplink_wake(one->uplink);
+        expect_question(one, SJ_FRAME_BLOCK, &message);
+        ack.incarnation = incarnation;
+        answer(one, message, ack, SJ_FRAME_MAJOR);
+        for (int i = 0; i < 2; ++i) { /* the second answer is of the same collector */
+            expect_question(one, i == 0 ? SJ_FRAME_SESSION : SJ_FRAME_THREAD, &message);
+            answer(one, message, ack, SJ_FRAME_MAJOR);
+        }
+    }
+    assert_int_equal(sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error),
+                     SJ_OK);
+    sj_uplink_wake(one->uplink);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+    assert_int_equal(one->seen[SJ_FRAME_MODULE], 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +527,12 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             each_connection_begins_with_hello_and_goes_on_where_it_broke, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_collector_has_lost_is_announced_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_collector_that_was_started_anew_gets_brief_announcements,
+                                        set_up, tear_down),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     nng_fini();

@@ -1,5 +1,5 @@
 /* Profiles with more call paths than a session keeps: the rarest are folded, and every sum by
- * function is that of a store that keeps all paths. */
+ * function and by edge is that of a store that keeps all paths. */
 #include "proto/callgraph/profile.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -13,8 +13,9 @@
 enum { PROFILES = 6, EVENTS = 3000, BUDGET = 40 };
 
 static const char sums_sql[] =
-    "SELECT function_id, calls, total_ns, self_ns, min_ns, max_ns, hex(histogram)"
-    " FROM function_stats ORDER BY 1";
+    "SELECT 0, function_id, calls, total_ns, self_ns, min_ns, max_ns, hex(histogram)"
+    " FROM function_stats UNION ALL SELECT caller_function_id, callee_function_id, calls,"
+    " total_ns, self_ns, 0, 0, '' FROM call_edges ORDER BY 1, 2";
 
 /* make_profile sums the maker's next block as a recorder in profile mode does. */
 static sj_slice make_profile(frame_maker *maker, uint64_t number)

@@ -110,7 +110,11 @@ static void assert_graph_is(const sj_callgraph *graph, const oracle_tree *oracle
         const oracle_path *at = &oracle->paths[path[i]];
         assert_int_equal(node->calls, at->calls);
         assert_int_equal(node->total_ticks, at->total);
-        assert_int_equal(node->self_ticks, at->self);
+        if (at->untrusted == 0) {
+            assert_int_equal(node->self_ticks, at->self);
+        } else { /* with the time of callees that are missing, perhaps */
+            assert_in_range(node->self_ticks, at->self, at->total);
+        }
         assert_int_equal(node->min_ticks, at->min);
         assert_int_equal(node->max_ticks, at->max);
         assert_int_equal(node->unwound, at->unwound);
@@ -401,7 +405,8 @@ static void test_a_lost_block_takes_only_its_own_calls_and_shows(void **state)
     }
 }
 
-/* Which calls were open where the blocks that the sink refused lie: those must be flagged. */
+/* Calls that were open across what refused blocks lack are flagged, no others. No call is stored by
+ * halves, as far as half a block holds those across its borders. */
 static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
 {
     (void)state;
@@ -411,30 +416,32 @@ static void test_a_refused_block_flags_the_calls_open_across_it(void **state)
         sj_assembler_counters counters;
         trace_assemble(&trace, 128, &store, &counters);
         call_table table = table_new(trace.call_count);
-        bool *held = calloc(trace.call_count * 2 + 1, sizeof(*held)); /* events that arrived */
+        bool *held = calloc(trace.call_count * 2 + 1, sizeof(*held));
         size_t count;
         size_t *order = shuffled_blocks(&store, i, &count);
         for (size_t b = 0; b < count; b++) {
             const stored_block *stored = &store.blocks[order[b]];
             table_apply(&table, stored, &store);
-            for (uint32_t e = 0; e < stored->header.event_count; e++) {
-                held[stored->header.first_event + stored->header.lost_events + e] = true;
-            }
+            stored_block_note_held(stored, table.decoder, held);
         }
         assert_true(store.refused > 0);
         bool *counted = calloc(trace.call_count, sizeof(*counted));
         bool *untrusted = calloc(trace.call_count, sizeof(*untrusted));
+        uint64_t last = trace.call_count * 2; /* event that arrived */
+        for (; !held[last]; last--) {
+        }
         for (size_t c = 0; c < trace.call_count; c++) {
             const trace_call *call = &trace.calls[c];
+            assert_true(shapes[i].max_depth > 64 || !table.rows[c].entered || table.rows[c].ended ||
+                        call->leave_event > last);
             counted[c] = call->leave_event != UINT64_MAX && held[call->leave_event];
-            if (!counted[c]) {
-                continue;
-            }
-            for (uint64_t e = call->enter_event; e < call->leave_event; e++) {
+            assert_true(!counted[c] || shapes[i].max_depth > 64 || table.rows[c].entered);
+            for (uint64_t e = call->enter_event; counted[c] && e < call->leave_event; e++) {
                 untrusted[c] = untrusted[c] || !held[e];
             }
-            assert_true(table.rows[c].ended);
-            assert_int_equal(table.rows[c].flags, untrusted[c] ? SJ_CALL_GAP : 0);
+            assert_true(!counted[c] || table.rows[c].ended);
+            assert_true(!counted[c] ||
+                        table.rows[c].flags == (uint32_t)(untrusted[c] ? SJ_CALL_GAP : 0));
         }
         oracle_tree truth = oracle_make(&trace, counted, untrusted);
         assert_graph_is(table.graph, &truth);

@@ -1,12 +1,25 @@
 /* Classes at every stage of their life: without a dispatch table, made at run time, put into objects
- * that exist, being initialised. Each number of standard input is a stage with classes of its own; it
- * is printed when it is done, and in front of it what went wrong. */
+ * that exist, being initialised, with methods that were swizzled at this stage or an earlier one. Each
+ * number of standard input is a stage with classes of its own; it is printed when it is done, and in
+ * front of it what went wrong. */
 #import <Foundation/Foundation.h>
 #include <objc/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MODEL = 1, OTHER, STARTED };
+enum { MODEL = 1, OTHER, STARTED, ONE, TWO, CLASS_METHOD, SUPER_ADDS = 10, STAGES = 4 };
+
+typedef struct Large {
+    long words[8];
+} Large;
+
+@interface NSObject (Swizzled)
+- (int)one;
+- (int)two;
+- (int)amount;
+- (Large)largeOne;
+- (Large)largeTwo;
+@end
 
 @interface Watcher : NSObject
 {
@@ -53,9 +66,23 @@ enum { MODEL = 1, OTHER, STARTED };
     @implementation Started##stage                                                                 \
     +(void)initialize { started += [[[self new] autorelease] value]; }                             \
     -(int)value { return STARTED; }                                                                \
+    @end                                                                                           \
+    @interface Pair##stage : NSObject                                                              \
+    @end                                                                                           \
+    @implementation Pair##stage                                                                    \
+    -(int)one { return ONE; }                                                                      \
+    -(int)two { return TWO; }                                                                      \
+    +(int)two { return CLASS_METHOD; }                                                             \
+    -(Large)largeOne { return (Large){{ONE, 0, 0, 0, 0, 0, 0, ONE}}; }                             \
+    -(Large)largeTwo { return (Large){{TWO, 0, 0, 0, 0, 0, 0, TWO}}; }                             \
+    @end                                                                                           \
+    @interface Child##stage : Pair##stage                                                          \
+    @end                                                                                           \
+    @implementation Child##stage                                                                   \
+    -(int)one { return SUPER_ADDS + [super one]; }                                                 \
     @end
 
-static int started;
+static int started, last_stage;
 CLASSES(0)
 CLASSES(1)
 CLASSES(2)
@@ -88,8 +115,8 @@ static void without_tables(int stage)
         is_refused = [[exception name] isEqual:NSInvalidArgumentException];
     }
     expect(is_refused, "a message that is not understood");
-    [other release];
-    [plain release];
+    object_dispose(other); /* which have no retain count */
+    object_dispose(plain);
 }
 
 static void made_at_run_time(int stage)
@@ -124,13 +151,79 @@ static void initialised(int stage)
     [object release];
 }
 
+/* What the program has of the stages that were swizzled. */
+static id pairs[STAGES], children[STAGES];
+static IMP kept_one[STAGES];
+
+static void exchange(Class class, const char *first, const char *second)
+{
+    method_exchangeImplementations(class_getInstanceMethod(class, sel_registerName(first)),
+                                   class_getInstanceMethod(class, sel_registerName(second)));
+}
+
+/* Exchanged methods, one by itself, one that returns in memory, one of a metaclass with one of its
+ * class; code that is replaced by what it was; code that was asked for before. */
+static void swizzle(int stage)
+{
+    Class pair = class_of("Pair", stage);
+    pairs[stage] = [pair new];
+    children[stage] = [class_of("Child", stage) new];
+    kept_one[stage] = class_getMethodImplementation(pair, @selector(one));
+    expect([pairs[stage] one] == ONE && [children[stage] one] == SUPER_ADDS + ONE, "before it is swizzled");
+    exchange(pair, "one", "two");
+    exchange(pair, "largeOne", "largeTwo");
+    exchange(pair, "two", "two");
+    IMP before = class_replaceMethod(pair, @selector(amount), kept_one[stage], "i@:");
+    expect(before == NULL, "a method that the class did not have");
+    IMP now = class_getMethodImplementation(pair, @selector(one));
+    before = class_replaceMethod(pair, @selector(amount), now, "i@:");
+    expect(before == kept_one[stage], "the code that is replaced");
+    method_exchangeImplementations(class_getClassMethod(pair, @selector(two)),
+                                   class_getInstanceMethod(class_of("Child", stage), @selector(one)));
+}
+
+static void expect_swizzled(int stage)
+{
+    id pair = pairs[stage];
+    Class class = class_of("Pair", stage);
+    expect([pair one] == TWO && [pair two] == ONE, "exchanged methods");
+    expect([pair largeOne].words[7] == TWO && [pair largeTwo].words[7] == ONE, "results in memory");
+    expect([pair amount] == TWO, "replaced code");
+    expect(((int (*)(id, SEL))kept_one[stage])(pair, @selector(one)) == ONE, "code that was kept");
+    expect([children[stage] one] == CLASS_METHOD && [children[stage] two] == ONE, "a subclass");
+    expect(class_getMethodImplementation(class, @selector(two)) == kept_one[stage] ||
+               stage != last_stage, "the same code, as long as nothing came or went");
+}
+
+/* A class that gets code of another one before it is registered, is used, and is gone again. */
+static void borrowed(int stage)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "Borrowed%d", stage);
+    Class made = objc_allocateClassPair([NSObject class], name, 0);
+    Class pair = class_of("Pair", stage);
+    IMP code = class_getMethodImplementation(pair, @selector(two));
+    expect(class_addMethod(made, @selector(value), code, "i@:"), "code of another class");
+    objc_registerClassPair(made);
+    id object = class_createInstance(made, 0);
+    expect([object value] == ONE, "borrowed code");
+    object_dispose(object);
+    objc_disposeClassPair(made);
+}
+
 static void run(int stage)
 {
+    last_stage = stage;
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
     without_tables(stage);
     made_at_run_time(stage);
     observed(stage);
     initialised(stage);
+    swizzle(stage);
+    borrowed(stage);
+    for (int past = 0; past <= stage; past++) {
+        expect_swizzled(past);
+    }
     [pool drain];
 }
 
@@ -139,7 +232,7 @@ int main(void)
     char line[64];
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
     setvbuf(stdout, NULL, _IONBF, 0);
-    for (int stage = 0; stage < 4; stage++) {
+    for (int stage = 0; stage < STAGES; stage++) {
         [class_of("Model", stage) class]; /* initialised, and still without a table */
     }
     printf("ready\n");

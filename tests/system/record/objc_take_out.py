@@ -16,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import attach, attach_until, check_same, code_bytes, look, mappings, start_attach
-from sojourn_testing import PATIENCE_S, check, check_accounts, children, let_run, main, wait_for
+from sojourn_testing import PATIENCE_S, check, check_accounts, check_sums, children, let_run, main, wait_for
 
 LONG = os.environ.get("SJ_LONG") == "1"
 MESSAGES = ("SELECT count(*) AS n FROM calls JOIN functions USING (function_id) "
@@ -166,6 +166,10 @@ def dispatch_given_back(sojourn, program):
     os.kill(pid, signal.SIGTERM)
     output = recorder.stdout.read()
     check("FAILED" not in output, f"{program} went wrong when detached from:\n{output}")
+    check_sums(sojourn, sojourn.path("given-back.db"))
+    done = sojourn.run(["flush"], capture_output=True, text=True)
+    check(done.returncode == 0 and "1 session finished" in done.stdout, f"flush: {done}")
+    check_accounts(sojourn, sojourn.path("given-back.db"))
     print(f"{program}: {len(slots)} references to the dispatcher given back, {kept.group(0)}")
 
 
@@ -327,4 +331,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # callees outlast their callers where a dispatcher is given back
+    main(test)

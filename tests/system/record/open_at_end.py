@@ -4,14 +4,17 @@
 
 open_at_end.py BUILD_FOLDER SAMPLE
 """
+import contextlib
+import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import check, check_accounts, json_rows, main, wait_for
+from sojourn_testing import check, check_accounts, check_sums, children, json_rows, main, wait_for
 
 SPUN_NS = {"small": 2 * 200_000, "work": 20_000_000 + 2 * 200_000}  # at least
 ROUND_NS = 2_000_000  # of `loop`, without small
@@ -136,10 +139,64 @@ def loops(sojourn, program, mode):
     check_accounts(sojourn, database)
 
 
+def killed(sojourn, program):
+    """Sums of a recorder that is gone agree, before its session is finished and after."""
+    database = sojourn.path("killed.db")
+    small = ("SELECT 1 FROM call_paths JOIN functions USING (function_id) WHERE name = 'small' GROUP BY 1 "
+             "HAVING sum(total_ns) > (SELECT sum(total_ns) FROM call_paths JOIN functions USING (function_id) WHERE name = 'again')")
+    app = kill_recorder(sojourn, program, [], database, lambda: sojourn.sql_once_made(database, small))
+    check_sums(sojourn, database)
+    finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
+
+
+def killed_profile(sojourn, program):
+    """A profile's open calls are those of its last checkpoint."""
+    database = sojourn.path("killed-profile.db")
+    checkpoints = set()
+
+    def has_two():
+        for path in glob.glob(sojourn.path("sojourn/*/profile-sums")):
+            with contextlib.suppress(FileNotFoundError):
+                checkpoints.add(os.stat(path).st_mtime_ns)
+        return len(checkpoints) > 1
+
+    app = kill_recorder(sojourn, program, ["--profile"], database, has_two)
+    finish_killed(sojourn, app, database, {"main": (1, 1), "again": (2, 1)})
+
+
+def kill_recorder(sojourn, program, mode, database, is_time):
+    """Kills the recorder of `again` and then that; returns its pid."""
+    recorder = subprocess.Popen([sojourn.program, "record", "-q", *mode, "-o", database, "--", program, "again"],
+                                env=sojourn.environment, stdout=subprocess.DEVNULL)
+    wait_for("sums of what the open call has called", is_time)
+    app, = children(recorder.pid)
+    recorder.kill()
+    recorder.wait()
+    os.kill(app, signal.SIGKILL)
+    return app
+
+
+def finish_killed(sojourn, app, database, expected):
+    """Finishes the session of a killed recorder: its open calls are counted."""
+    wait_for("the program ends", lambda: not os.path.exists(f"/proc/{app}"))
+    output_of(sojourn, "flush")
+    check_accounts(sojourn, database)
+    for view, said in told(sojourn, database, 1):
+        known = {name: said.get(name) for name in expected}
+        check(known == expected or view == "tree for people", f"{view} of a killed recorder: {said}")
+    took = by_name(sojourn.sql(database, "SELECT name, total_ns FROM call_paths JOIN functions USING (function_id) "
+                                         "WHERE name <> 'small' OR parent_path_id IS NOT NULL"))
+    check(took["main"]["total_ns"] >= took["again"]["total_ns"] >= took["small"]["total_ns"] > 0,
+          f"callers took as long as their callees: {took}")
+
+
 def test(sojourn, arguments):
+    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     exits(sojourn, arguments[0])
     loops(sojourn, arguments[0], [])
     loops(sojourn, arguments[0], ["--profile"])
+    killed(sojourn, arguments[0])
+    killed_profile(sojourn, arguments[0])
 
 
 if __name__ == "__main__":

@@ -76,11 +76,35 @@ def limits(sojourn):
     check(told["processes_without_arena"] == 1, f"address space: {told}")
     done = subprocess.run(["sh", "-c", f"ulimit -v 1500000; exec {sojourn.program} record -q -o {sojourn.path('own.db')} -- echo yes"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
-    check((done.returncode, done.stdout) == (0, "yes\n") and "ulimit -v" in done.stderr, f"its own address space: {done}")
+    check((done.returncode, done.stdout) == (0, "yes\n") and '"ulimit -v" is 1500000 here' in done.stderr, f"its own address space: {done}")
+    done, told = sojourn.record(["sh", "-c", "ulimit -v 1500000; exec perl -e 'print 1 + 1'"], database, text=True)
+    check((done.returncode, done.stdout, done.stderr) == (0, "2", "") and told["processes_without_arena"] == 0 and
+          told["calls"] > 1000, f"its address space: {done} {told}")
     record(sojourn, ["grep", "^Sig[BI]", "/proc/self/status"], "signals")
     done = subprocess.run(["sh", "-c", f"ulimit -f 100; exec {sojourn.program} record -o {sojourn.path('small.db')} -- echo no"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
     check((done.returncode, done.stdout) == (125, "") and "File too large; \"ulimit -f\"" in done.stderr, f"size of a file: {done}")
+
+
+def count_leaves(sojourn, database):
+    return sojourn.sql(database, "SELECT count(*) AS calls FROM calls JOIN functions USING (function_id) "
+                       "WHERE name = 'leaf'")[0]["calls"]
+
+
+def limits_itself(sojourn, samples):
+    """A program that limits its address space has what it would have; threads beyond the room are counted."""
+    program, leaves = f"{samples}/limits_space", 1 + 25 * 1000
+    for how in ("setrlimit", "prlimit", "syscall"):
+        database, told = record(sojourn, [program, how], how)
+        recorded = count_leaves(sojourn, database)
+        check(recorded > 2000 and recorded + told["lost_calls"] == leaves, f"{how}: {recorded} of {leaves}: {told}")
+    database = sojourn.path("limits_attached.db")
+    with subprocess.Popen([program, "setrlimit", "wait"], stdout=subprocess.PIPE, text=True) as process:
+        check(process.stdout.readline() == "ready\n", "it does not begin")
+        sojourn.run(["attach", "--quiet", "-o", database, str(process.pid)], capture_output=True)
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    check((process.returncode, output) == (0, "set 0, mapped 9, child 9, whole 9, sum 24000\n"), f"attached: {output}")
+    check(count_leaves(sojourn, database) > 1000, "attached: few calls")
 
 
 def limited(sojourn, limit, command):
@@ -136,6 +160,7 @@ def test(sojourn, arguments):
     children(sojourn, arguments[0])
     fixed_addresses(sojourn)
     limits(sojourn)
+    limits_itself(sojourn, arguments[0])
     own_limits(sojourn)
     if os.geteuid() == 0:
         no_proc(sojourn)

@@ -112,8 +112,9 @@ def test_unwinders(sojourn, samples):
 
 
 def test_unwinders_attached(sojourn, samples):
-    for unwinder in ("", "_iterates"):
-        command = [os.path.join(samples, f"signal_places{unwinder}"), "attached_raw"]
+    """Also one that the program loads while it is attached to."""
+    for unwinder, word in (("", "attached_raw"), ("_iterates", "attached_raw"), ("", "attached_late")):
+        command = [os.path.join(samples, f"signal_places{unwinder}"), word]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             check(process.stdout.readline() == b"ready\n", "it does not begin")
             before = code_bytes(process.pid)

@@ -3,7 +3,7 @@
  * are kept in steps of the clock, times of threads are not. Sums are asked of call_groups, which
  * steps no rows; single calls are looked at one by one, of a large database the first 50,000. Calls
  * that began before the first block of their stream, as in a dump, are in sums and in open_before.
- * Calls that began in lost blocks and end in a stored one are in sums, and among the lost calls. */
+ * While a session is recorded, sums count what open calls have called, and not the open calls: `running`. */
 WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
     sum(before) AS before FROM (SELECT session_id, function_id, calls, self_ns, 0 AS before
         FROM call_groups('session,function') UNION ALL
@@ -15,9 +15,11 @@ of_edges AS MATERIALIZED (SELECT session_id, callee_function_id AS function_id, 
     max(total_ns) AS longest_ns FROM call_edges GROUP BY 1, 2),
 below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_ns, count(*) AS paths FROM call_paths
     WHERE parent_path_id IS NOT NULL GROUP BY 1),
-functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording' AND f.calls <> 0
+functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording'
     AND s.session_id NOT IN (SELECT session_id FROM policies WHERE mode = 'profile') AS has_calls
     FROM function_stats AS f JOIN sessions AS s USING (session_id)),
+running AS MATERIALIZED (SELECT DISTINCT s.session_id, o.function_id FROM sessions AS s JOIN open_now(s.session_id) AS o
+    WHERE NOT o.is_counted),
 outermost AS MATERIALIZED (SELECT stream_id, sum(duration_ns) AS total_ns FROM call_groups('stream') AS g
     WHERE g.greatest_depth = 0 GROUP BY 1),
 lives AS (SELECT t.session_id, t.thread_id, t.ended_ns - t.started_ns + s.clock_step * s.tick_ns_numerator
@@ -41,12 +43,12 @@ SELECT 'callees of a path took longer than its calls', path_id, b.total_ns, p.to
 JOIN call_paths AS p USING (path_id) WHERE b.total_ns > p.total_ns + b.paths AND NOT p.rare AND p.calls > 0
 AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
+AND (p.session_id, p.function_id) NOT IN (SELECT session_id, function_id FROM running)
+AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state = 'recording' AND aggregates_valid_before_block)
 UNION ALL
-SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM function_stats
-WHERE self_ns > total_ns
--- the end of a call that lies in lost blocks is unknown, and so is its total
-AND NOT EXISTS (SELECT 1 FROM call_paths AS p JOIN gaps AS g USING (session_id)
-WHERE p.function_id = function_stats.function_id AND g.events > 0)
+SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM functions_of
+WHERE self_ns > total_ns AND (session_id, function_id) NOT IN (SELECT session_id, function_id FROM running)
+AND session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0) -- where a lost call ended is unknown
 UNION ALL
 SELECT 'calls of functions and of paths differ', function_id, f.calls, p.calls FROM functions_of AS f
 LEFT JOIN of_paths AS p USING (session_id, function_id) WHERE p.calls IS NOT f.calls
@@ -59,14 +61,10 @@ LEFT JOIN of_edges AS e USING (session_id, function_id) WHERE e.calls IS NOT f.c
 UNION ALL
 SELECT 'calls by one caller took longer than all calls', function_id, e.longest_ns, f.total_ns FROM functions_of AS f
 JOIN of_edges AS e USING (session_id, function_id) WHERE e.longest_ns > f.total_ns
-AND session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 AND session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 UNION ALL
 SELECT 'calls of a function differ from its single calls', function_id, f.calls, c.calls FROM functions_of AS f
-LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND c.calls IS NOT f.calls
-AND NOT (f.calls > c.calls AND f.calls - c.calls <= (SELECT coalesce(sum(b.open_depth), 0) FROM blocks AS b
-JOIN streams AS x USING (stream_id) WHERE x.session_id = f.session_id AND x.session_id IN
-(SELECT session_id FROM gaps WHERE events > 0)))
+LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND coalesce(c.calls, 0) <> f.calls
 UNION ALL
 SELECT 'own time of a function differs from its single calls', function_id, f.self_ns, c.self_ns FROM functions_of AS f
 JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND (abs(f.self_ns - c.self_ns) > f.calls AND c.before = 0 OR f.self_ns < c.self_ns - f.calls)

@@ -61,13 +61,13 @@ def test_comes_and_goes(sojourn, program):
     check(target.finish()[0] == 0, "the program did not end well")
 
 
-def test_classes_of_every_stage(sojourn, program):
-    """Classes have their own methods, however far the runtime has got with them when we come and when we are gone."""
+def test_classes_of_every_stage(sojourn, program, options):
+    """Classes have their own methods, or those that they were swizzled with, however far the runtime and the program
+    have got with them when we come and when we are gone."""
     target = Objects([program])
     target.obey(0)
     for stages in ((1, 2), (3,)):
-        policy = write_policy(sojourn, "stages")
-        recorder = start_attach(sojourn, target.pid, sojourn.path(f"stages-{stages[0]}.db"), ["--policy", policy])
+        recorder = start_attach(sojourn, target.pid, sojourn.path(f"stages-{stages[0]}.db"), options)
         target.obey(stages[0])
         leave(recorder, target.pid)
         target.obey(*stages[1:])
@@ -146,7 +146,8 @@ def test_age(sojourn, program):
 def test(sojourn, arguments):
     program = os.path.join(arguments[0], "gcc-O2", "messages")
     test_comes_and_goes(sojourn, program)
-    test_classes_of_every_stage(sojourn, os.path.join(arguments[0], "gcc-O2", "tables"))
+    for options in (["--policy", write_policy(sojourn, "stages")], ["--objc", "dispatch"], []):
+        test_classes_of_every_stage(sojourn, os.path.join(arguments[0], "gcc-O2", "tables"), options)
     test_policy(sojourn, program)
     test_heap_too(sojourn, program)
     test_shrink(sojourn, program)

@@ -1,6 +1,8 @@
 /* Every record is either in the arena or counted as dropped, whatever interrupts whom. */
+#include "agent/inproc/recorder/address_space.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
+#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/values.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 
@@ -60,6 +62,59 @@ static void test_full_ring_drops_and_notes_exact_counts(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(drop_when_full), 0);
+}
+
+/* Pages that the process has mapped. */
+static long mapped_pages(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1 && fclose(file) == 0);
+    return pages;
+}
+
+/* The program may map what was given back, and keeps it. */
+static void give_space_back(const char *directory)
+{
+    enum { THREADS = 64, KEPT = 16, CHUNKS = 2, PAGE = 4096 };
+    start(directory, make_welcome(THREADS, CHUNKS, SJ_FULL_DROP_NEW));
+    call_times(5);
+    const uint64_t low = sj_arena_chunk_offset(THREADS, CHUNKS, KEPT, 0);
+    const uint64_t high = sj_arena_counted_offset(THREADS, CHUNKS);
+    const long before = mapped_pages();
+    sj_recorder_limit_space(UINT64_MAX);
+    CHECK(mapped_pages() == before);
+    sj_recorder_limit_space(0);
+    sj_recorder_limit_space(1);
+    CHECK(before - mapped_pages() == (long)((high - low) / PAGE));
+    volatile uint8_t *hole =
+        mmap((uint8_t *)sj_recorder.arena + low, high - low, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(hole != MAP_FAILED);
+    hole[0] = 7;
+    call_times(5);
+    check_account(0, (tally){0}, 10);
+    sj_recorder_unmap();
+    CHECK(hole[0] == 7 && hole[high - low - 1] == 0);
+    CHECK(before - mapped_pages() > (long)(low / PAGE) - 16);
+}
+
+static void test_address_space_is_given_back(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(give_space_back), 0);
+}
+
+static void test_arenas_take_an_eighth_of_the_address_space(void **state)
+{
+    (void)state;
+    assert_int_equal(sj_address_space_threads(512, 64, UINT64_MAX), 512);
+    assert_int_equal(sj_address_space_threads(512, 64, 800000000), 16);
+    assert_true(sj_address_space_is_enough(16, 64, 800000000));
+    assert_int_equal(sj_address_space_threads(512, 64, UINT64_C(8) << 30), 128);
+    assert_int_equal(sj_address_space_threads(40, 64, 0), 16);
+    assert_int_equal(sj_address_space_threads(2, 64, 0), 2);
+    assert_true(!sj_address_space_is_enough(16, 64, 500000000));
 }
 
 static void wait_when_full(const char *directory)
@@ -639,6 +694,8 @@ int main(void)
         cmocka_unit_test(test_a_child_without_handlers_disarms_itself),
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
         cmocka_unit_test(test_the_thread_that_ends_the_program_notes_its_name),
+        cmocka_unit_test(test_address_space_is_given_back),
+        cmocka_unit_test(test_arenas_take_an_eighth_of_the_address_space),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),
         cmocka_unit_test(test_values_that_no_rule_is_about_are_idle),

@@ -5,12 +5,14 @@
 
 #include "agent/abi/saved_context.h"
 #include "agent/abi/stub_map.h"
+#include "agent/inproc/hooks/native_frame.h"
 
 #include <stddef.h>
 
 /* The kernel's ucontext: words of it, and the bytes of the records. */
 enum {
-    SJ_CONTEXT_LINK = 184 / 8 + 30,
+    SJ_CONTEXT_FIRST = 184 / 8,
+    SJ_CONTEXT_LINK = SJ_CONTEXT_FIRST + 30,
     SJ_CONTEXT_SP = 432 / 8,
     SJ_CONTEXT_PC = 440 / 8,
     SJ_CONTEXT_RECORDS_AT = 464,
@@ -37,6 +39,19 @@ static inline void sj_context_set_fault(void *frame, uint64_t address)
 {
     uint64_t *words = frame;
     words[SJ_CONTEXT_PC - 33] = address;
+}
+
+/* The kernel keeps the registers in the order of their DWARF numbers. */
+static inline void sj_context_get_all(const void *frame, uint64_t registers[SJ_NATIVE_REGISTERS])
+{
+    __builtin_memcpy(registers, (const uint64_t *)frame + SJ_CONTEXT_FIRST,
+                     SJ_NATIVE_REGISTERS * sizeof(*registers));
+}
+
+static inline void sj_context_set_all(void *frame, const uint64_t registers[SJ_NATIVE_REGISTERS])
+{
+    __builtin_memcpy((uint64_t *)frame + SJ_CONTEXT_FIRST, registers,
+                     SJ_NATIVE_REGISTERS * sizeof(*registers));
 }
 
 /* sj_context_saved returns that room; NULL: the frame has none. */

@@ -30,7 +30,7 @@ sj_arch_init_entry:
     stp x0, x1, [sp, #-48]!
     stp x2, x16, [sp, #16]
     str x30, [sp, #32]
-    bl sj_modules_on_initialisation
+    bl sj_agent_on_initialisation
     ldr x30, [sp, #32]
     ldp x2, x16, [sp, #16]
     ldp x0, x1, [sp], #48
@@ -86,6 +86,30 @@ sj_arch_exec_entry:
     EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
     EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
 
+/* In front of a prlimit64, whose resource and limit are where the kernel has them; so is the process,
+ * unless it is the calling one. */
+.macro LIMIT_ENTRY name, resume, process
+    .globl \name
+    .hidden \name
+    .type \name, %function
+    .p2align 4
+\name:
+    hint #38 /* bti jc */
+    stp x0, x1, [sp, #-16]!
+    keep_registers
+    mov x0, \process
+    bl sj_limits_on_change
+    restore_registers
+    ldp x0, x1, [sp], #16
+    mov x8, #261 /* prlimit64: the instruction that was replaced */
+    adrp x16, \resume
+    ldr x16, [x16, #:lo12:\resume]
+    br x16
+    .size \name, . - \name
+.endm
+    LIMIT_ENTRY sj_arch_setrlimit_entry, sj_arch_setrlimit_resume, xzr
+    LIMIT_ENTRY sj_arch_prlimit_entry, sj_arch_prlimit_resume, x0
+
 /* Never led to: sj_arch_find_inner_call finds nothing here. */
     .globl sj_arch_prctl_entry
     .hidden sj_arch_prctl_entry
@@ -119,6 +143,18 @@ sj_arch_execveat_resume:
 sj_arch_fexecve_resume:
     .zero 8
     .size sj_arch_fexecve_resume, 8
+    .globl sj_arch_setrlimit_resume
+    .hidden sj_arch_setrlimit_resume
+    .type sj_arch_setrlimit_resume, %object
+sj_arch_setrlimit_resume:
+    .zero 8
+    .size sj_arch_setrlimit_resume, 8
+    .globl sj_arch_prlimit_resume
+    .hidden sj_arch_prlimit_resume
+    .type sj_arch_prlimit_resume, %object
+sj_arch_prlimit_resume:
+    .zero 8
+    .size sj_arch_prlimit_resume, 8
     .globl sj_arch_prctl_resume
     .hidden sj_arch_prctl_resume
     .type sj_arch_prctl_resume, %object

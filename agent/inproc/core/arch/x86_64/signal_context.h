@@ -5,6 +5,7 @@
 
 #include "agent/abi/saved_context.h"
 #include "agent/abi/stub_map.h"
+#include "agent/inproc/hooks/native_frame.h"
 
 #include <ucontext.h>
 
@@ -26,6 +27,27 @@ static inline void sj_context_set_fault(void *frame, uint64_t address)
 {
     ucontext_t *context = frame;
     context->uc_mcontext.gregs[REG_CR2] = (greg_t)address;
+}
+
+/* Where the kernel keeps the register of each DWARF number. */
+static const uint8_t sj_context_order[SJ_NATIVE_REGISTERS] = {
+    REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+    REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+static inline void sj_context_get_all(const void *frame, uint64_t registers[SJ_NATIVE_REGISTERS])
+{
+    const ucontext_t *context = frame;
+    for (uint32_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
+        registers[i] = (uint64_t)context->uc_mcontext.gregs[sj_context_order[i]];
+    }
+}
+
+static inline void sj_context_set_all(void *frame, const uint64_t registers[SJ_NATIVE_REGISTERS])
+{
+    ucontext_t *context = frame;
+    for (uint32_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
+        context->uc_mcontext.gregs[sj_context_order[i]] = (greg_t)registers[i];
+    }
 }
 
 /* sj_context_saved returns that room; NULL: the frame has none. */

@@ -83,6 +83,42 @@ sj_arch_exec_entry:
     EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
     EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
 
+/* In front of a prlimit64, whose resource and limit are where the kernel has them; so is the process,
+ * unless it is the calling one. Keeps everything but %rcx and %r11, which system calls lose. */
+.macro LIMIT_ENTRY name, resume, process
+    .globl \name
+    .hidden \name
+    .type \name, @function
+\name:
+    lea -128(%rsp), %rsp
+    push %rbp
+    mov %rsp, %rbp
+    push %rdi
+    push %rsi
+    push %rdx
+    push %r10
+    push %r8
+    push %r9
+    and $-16, %rsp
+    cld
+    mov \process, %edi
+    call sj_limits_on_change
+    lea -48(%rbp), %rsp
+    pop %r9
+    pop %r8
+    pop %r10
+    pop %rdx
+    pop %rsi
+    pop %rdi
+    pop %rbp
+    lea 128(%rsp), %rsp
+    mov $302, %eax /* prlimit64: the instruction that was replaced */
+    jmp *\resume(%rip)
+    .size \name, . - \name
+.endm
+    LIMIT_ENTRY sj_arch_setrlimit_entry, sj_arch_setrlimit_resume, $0
+    LIMIT_ENTRY sj_arch_prlimit_entry, sj_arch_prlimit_resume, %edi
+
 /* A function of the C ABI with the arguments of a constructor; %r11 is the record of the true
  * one. */
     .globl sj_arch_init_entry
@@ -95,7 +131,7 @@ sj_arch_init_entry:
     push %r11
     sub $8, %rsp
     cld
-    call sj_modules_on_initialisation
+    call sj_agent_on_initialisation
     add $8, %rsp
     pop %r11
     pop %rdx
@@ -186,6 +222,18 @@ sj_arch_execveat_resume:
 sj_arch_fexecve_resume:
     .zero 8
     .size sj_arch_fexecve_resume, 8
+    .globl sj_arch_setrlimit_resume
+    .hidden sj_arch_setrlimit_resume
+    .type sj_arch_setrlimit_resume, @object
+sj_arch_setrlimit_resume:
+    .zero 8
+    .size sj_arch_setrlimit_resume, 8
+    .globl sj_arch_prlimit_resume
+    .hidden sj_arch_prlimit_resume
+    .type sj_arch_prlimit_resume, @object
+sj_arch_prlimit_resume:
+    .zero 8
+    .size sj_arch_prlimit_resume, 8
     .globl sj_arch_prctl_resume
     .hidden sj_arch_prctl_resume
     .type sj_arch_prctl_resume, @object

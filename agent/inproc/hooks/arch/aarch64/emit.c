@@ -594,6 +594,19 @@ int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
     return -1;
 }
 
+int32_t sj_arch_find_limit_call(uint64_t address)
+{
+    enum { LOAD = 0xd28020a8, CLEAR = 0xd2800000, CALL = 0xd4000001 }; /* x8 = 261, x0 = 0, svc */
+    const uint32_t *code = (const uint32_t *)(uintptr_t)address;
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES / SJ_WORD_BYTES; at++) {
+        if (code[at] == LOAD &&
+            (code[at + 1] == CALL || (code[at + 1] == CLEAR && code[at + 2] == CALL))) {
+            return at * SJ_WORD_BYTES;
+        }
+    }
+    return -1;
+}
+
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
     (void)address; /* no instruction of them takes the clock away; the recorder looks for filters */

@@ -518,6 +518,23 @@ int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
     return -1;
 }
 
+int32_t sj_arch_find_limit_call(uint64_t address)
+{
+    enum { CLEAR_BYTES = 2 };
+    static const uint8_t load[] = {0xb8, 0x2e, 0x01, 0x00, 0x00}; /* mov $302, %eax */
+    static const uint8_t call[] = {0x31, 0xff, 0x0f, 0x05};       /* xor %edi, %edi; syscall */
+    const uint8_t *code = (const uint8_t *)(uintptr_t)address;
+    for (int32_t at = 0; at < SJ_LATER_CALL_BYTES; at++) {
+        const uint8_t *behind = code + at + sizeof(load);
+        if (memcmp(code + at, load, sizeof(load)) == 0 &&
+            (memcmp(behind, call, sizeof(call)) == 0 ||
+             memcmp(behind, call + CLEAR_BYTES, sizeof(call) - CLEAR_BYTES) == 0)) {
+            return at;
+        }
+    }
+    return -1;
+}
+
 uint64_t sj_arch_find_call_near(uint64_t address, uint32_t number)
 {
     enum { BEFORE_BYTES = 256, BEHIND_BYTES = 512, REX_LOW = 0x40, REX_HIGH = 0x4f };

@@ -1,0 +1,211 @@
+/* Design notes.
+ * An event stays if its call crosses a border of the block: an exit without an entry in it, or an
+ * entry without an exit. Between two events that stay lie whole calls; one gap in front of the
+ * later one counts them, so that the numbers of events and calls remain what they were. Calls that
+ * are open at such a gap are flagged, and no others. */
+#include "agent/assembler/refused_block.h"
+
+#include <stdlib.h>
+
+typedef struct shrinking {
+    sj_call_stack *stream;
+    bool *stays; /* by event */
+    sj_gap *gaps;
+    uint32_t gap_count;
+    uint32_t event_count; /* that stay, of those looked at */
+    uint32_t call_count;
+    uint32_t ending_count;
+    uint32_t depth;
+    uint32_t gap_depth; /* so many open calls have a gap within */
+    sj_gap dropped;     /* in front of the next event that stays */
+    uint64_t dropped_calls;
+    uint64_t dropped_events;
+} shrinking;
+
+static uint32_t calls_of(const sj_call_stack *stream)
+{
+    return (uint32_t)(stream->next_call - stream->header.first_call - stream->header.lost_calls);
+}
+
+void sj_refused_block_count(sj_call_stack *stream)
+{
+    sj_assembler_counters *counters = &stream->context->counters;
+    counters->refused_blocks++;
+    counters->refused_events += stream->event_count - stream->kept_events;
+    counters->refused_calls += calls_of(stream) - stream->kept_calls;
+    counters->refused_values += stream->value_count;
+    stream->kept_events = stream->kept_calls = stream->kept_endings = 0;
+}
+
+void sj_refused_block_taken(sj_call_stack *stream)
+{
+    sj_assembler_counters *counters = &stream->context->counters;
+    counters->refused_events -= stream->kept_events;
+    counters->refused_calls -= stream->kept_calls;
+    stream->kept_events = stream->kept_calls = stream->kept_endings = 0;
+}
+
+/* Marks the events that stay; returns how many they are. */
+static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
+{
+    uint32_t open = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < stream->event_count; i++) {
+        if (stream->events[i].function != SJ_EVENT_LEAVE) {
+            open++;
+        } else if (open > 0) {
+            open--;
+        } else {
+            stays[i] = true;
+            count++;
+        }
+    }
+    uint32_t closed = 0;
+    for (uint32_t i = stream->event_count; i > 0; i--) {
+        if (stays[i - 1]) {
+            continue;
+        }
+        if (stream->events[i - 1].function == SJ_EVENT_LEAVE) {
+            closed++;
+        } else if (closed > 0) {
+            closed--;
+        } else {
+            stays[i - 1] = true;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Adds a gap in front of the next event that stays. */
+static void put_gap(shrinking *run, const sj_gap *gap)
+{
+    sj_gap *last = run->gap_count > 0 ? &run->gaps[run->gap_count - 1] : NULL;
+    if (last != NULL && last->before_event == run->event_count && last->reason == gap->reason) {
+        last->calls += gap->calls;
+        last->events += gap->events;
+        last->end_ticks = gap->end_ticks;
+        return;
+    }
+    run->gaps[run->gap_count] = *gap;
+    run->gaps[run->gap_count++].before_event = run->event_count;
+}
+
+static void end_dropped(shrinking *run)
+{
+    if (run->dropped.events == 0) {
+        return;
+    }
+    put_gap(run, &run->dropped);
+    run->gap_depth = run->depth;
+    run->dropped_calls += run->dropped.calls;
+    run->dropped_events += run->dropped.events;
+    run->dropped = (sj_gap){0};
+}
+
+static void drop_event(shrinking *run, const sj_event *event)
+{
+    if (run->dropped.events == 0) {
+        run->dropped = (sj_gap){.reason = SJ_GAP_SPOOL_FULL, .start_ticks = event->ticks};
+    }
+    run->dropped.calls += event->function != SJ_EVENT_LEAVE;
+    run->dropped.events++;
+    run->dropped.end_ticks = event->ticks;
+}
+
+/* Calls that were folded away right in front of an entry by a tail call may be gone. */
+static uint32_t keep_tail_call(uint32_t tail_call)
+{
+    const uint32_t untimed = tail_call & SJ_EVENT_UNTIMED;
+    return (tail_call & ~(uint32_t)SJ_EVENT_UNTIMED) > 1 ? untimed : tail_call;
+}
+
+static void keep_event(shrinking *run, sj_event event)
+{
+    end_dropped(run);
+    if (event.function != SJ_EVENT_LEAVE) {
+        event.tail_call = keep_tail_call(event.tail_call);
+        run->depth++;
+        run->call_count++;
+    } else {
+        run->depth--;
+        run->gap_depth = run->gap_depth < run->depth ? run->gap_depth : run->depth;
+    }
+    run->stream->events[run->event_count++] = event;
+}
+
+/* Walks the events, their endings and the gaps among them, all in place but the gaps. */
+static void shrink(shrinking *run)
+{
+    sj_call_stack *stream = run->stream;
+    uint32_t gap = 0;
+    uint32_t ending = 0;
+    for (uint32_t i = 0; i <= stream->event_count; i++) {
+        for (; gap < stream->gap_count && stream->gaps[gap].before_event == i; gap++) {
+            end_dropped(run);
+            put_gap(run, &stream->gaps[gap]);
+        }
+        if (i == stream->event_count) {
+            break;
+        }
+        const bool has_ending = ending < stream->ending_count && stream->endings[ending].event == i;
+        if (has_ending && run->stays[i]) {
+            stream->endings[run->ending_count++] = (sj_block_ending){
+                .event = run->event_count, .ending = stream->endings[ending].ending};
+        }
+        ending += has_ending;
+        if (run->stays[i]) {
+            keep_event(run, stream->events[i]);
+        } else {
+            drop_event(run, &stream->events[i]);
+        }
+    }
+    end_dropped(run);
+}
+
+static void use(const shrinking *run)
+{
+    sj_call_stack *stream = run->stream;
+    free(stream->gaps);
+    stream->gaps = run->gaps;
+    stream->gap_count = run->gap_count;
+    stream->event_count = stream->kept_events = run->event_count;
+    stream->kept_calls = run->call_count;
+    stream->ending_count = stream->kept_endings = run->ending_count;
+    stream->thrown_count = 0;
+    stream->landed_count = 0;
+    stream->value_count = 0;
+    sj_text_store_clear(&stream->texts);
+    stream->header.lost_calls += run->dropped_calls;
+    stream->header.lost_events += run->dropped_events;
+    if (run->gap_depth > stream->trust.gap_depth) {
+        stream->trust.gap_depth = run->gap_depth;
+    }
+}
+
+sj_status sj_refused_block_shrink(sj_call_stack *stream)
+{
+    shrinking run = {.stream = stream, .depth = stream->header.open_depth};
+    if (stream->header.stack_frames > 0) {
+        return SJ_EFULL;
+    }
+    run.stays = calloc((size_t)stream->event_count + 1, sizeof(*run.stays));
+    if (run.stays == NULL) {
+        return SJ_ENOMEM;
+    }
+    const uint32_t count = mark_events(stream, run.stays);
+    const uint32_t gaps = stream->gap_count * 2 + count + 2;
+    sj_status status = SJ_OK;
+    if (count > stream->context->block_events / 2 || gaps > SJ_BLOCK_MAX_GAPS / 4) {
+        status = SJ_EFULL;
+    } else if ((run.gaps = calloc(gaps, sizeof(*run.gaps))) == NULL) {
+        status = SJ_ENOMEM;
+    } else {
+        sj_refused_block_count(stream);
+        shrink(&run);
+        use(&run);
+        stream->gap_capacity = gaps;
+    }
+    free(run.stays);
+    return status;
+}

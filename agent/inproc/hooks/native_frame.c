@@ -1,0 +1,282 @@
+/* Design notes
+ *
+ * An own reader of .eh_frame, because a signal handler needs it: libgcc's may allocate and lock.
+ * It knows what compilers write for C code: descriptions of the form "zR" and frames whose
+ * registers lie at fixed distances from the canonical frame address. Everything else is refused. */
+#include "agent/inproc/hooks/native_frame.h"
+
+#include "proto/base/cursor.h"
+
+#include <string.h>
+
+enum {
+    INDEX_FORM = 0x3b031b01, /* version 1; 4-byte numbers: a distance, a count, sorted distances */
+    INDEX_ROW_BYTES = 8,
+    FDE_FORM = 0x1b, /* addresses as 4-byte distances */
+    FRAME_MOST_BYTES = 1 << 16,
+    STATES = 2
+};
+
+typedef struct frame_rules {
+    uint64_t cfa_register;
+    int64_t cfa_distance;
+    uint64_t kept;                       /* a bit for each register that lies in the frame */
+    int64_t places[SJ_NATIVE_REGISTERS]; /* distances from the canonical frame address */
+} frame_rules;
+
+typedef struct description {
+    uint64_t start;
+    uint64_t bytes;
+    uint64_t code_unit;
+    int64_t data_unit;
+    sj_reader common; /* instructions of the CIE, then of the FDE */
+    sj_reader own;
+} description;
+
+typedef struct rule_machine {
+    const description *of;
+    uint64_t at;     /* offset in the function */
+    uint64_t target; /* where the rules are wanted */
+    frame_rules rules;
+    frame_rules initial;
+    frame_rules states[STATES];
+    uint32_t state_count;
+} rule_machine;
+
+static uint64_t address_of(const uint8_t *place)
+{
+    return (uint64_t)(uintptr_t)place;
+}
+
+static int64_t read_signed(sj_reader *reader)
+{
+    uint64_t value = 0;
+    uint32_t shift = 0;
+    uint8_t byte = 0;
+    do {
+        byte = sj_read_u8(reader);
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while ((byte & 0x80) != 0 && shift < 63);
+    return (int64_t)((byte & 0x40) != 0 ? value | UINT64_MAX << shift : value);
+}
+
+static sj_reader reader_at(const sj_native_module *module, uint64_t address)
+{
+    const bool is_inside = address >= module->low && address < module->high;
+    return sj_reader_of((const void *)(uintptr_t)address, is_inside ? module->high - address : 0);
+}
+
+/* The body of the entry of .eh_frame at `address`; an empty one if there is none. */
+static sj_reader entry_at(const sj_native_module *module, uint64_t address)
+{
+    sj_reader reader = reader_at(module, address);
+    const uint32_t bytes = sj_read_u32(&reader);
+    const uint8_t *body = sj_reader_take(&reader, bytes);
+    return sj_reader_of(body, body != NULL ? bytes : 0);
+}
+
+static int64_t read_distance(sj_reader *reader)
+{
+    return (int32_t)sj_read_u32(reader);
+}
+
+/* The address of the last description that begins at `pc` or below; 0: there is none. */
+static uint64_t find_description(const sj_native_module *module, uint64_t pc)
+{
+    sj_reader reader = reader_at(module, module->index);
+    const uint32_t form = sj_read_u32(&reader);
+    (void)sj_read_u32(&reader);
+    const uint64_t count = sj_read_u32(&reader);
+    const uint8_t *rows = sj_reader_take(&reader, count * INDEX_ROW_BYTES);
+    uint64_t low = 0;
+    uint64_t high = rows != NULL && form == INDEX_FORM ? count : 0;
+    uint64_t found = 0;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        sj_reader row = sj_reader_of(rows + middle * INDEX_ROW_BYTES, INDEX_ROW_BYTES);
+        if (module->index + (uint64_t)read_distance(&row) <= pc) {
+            found = module->index + (uint64_t)read_distance(&row);
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return found;
+}
+
+static bool read_common(const sj_native_module *module, uint64_t address, description *read)
+{
+    static const char form[] = "zR";
+    sj_reader reader = entry_at(module, address);
+    const uint32_t id = sj_read_u32(&reader);
+    const uint8_t version = sj_read_u8(&reader);
+    const uint8_t *text = sj_reader_take(&reader, sizeof(form));
+    read->code_unit = sj_read_varint(&reader);
+    read->data_unit = read_signed(&reader);
+    const uint8_t return_register = sj_read_u8(&reader);
+    const uint64_t form_bytes = sj_read_varint(&reader);
+    const uint8_t pointers = sj_read_u8(&reader);
+    read->common = reader;
+    return !reader.bad && id == 0 && version == 1 && memcmp(text, form, sizeof(form)) == 0 &&
+           return_register == SJ_NATIVE_RETURN && form_bytes == 1 && pointers == FDE_FORM;
+}
+
+static bool read_description(const sj_native_module *module, uint64_t pc, description *read)
+{
+    const uint64_t found = find_description(module, pc);
+    sj_reader reader = entry_at(module, found);
+    const uint64_t common = address_of(reader.at);
+    const uint64_t distance = sj_read_u32(&reader);
+    const uint64_t place = address_of(reader.at);
+    read->start = place + (uint64_t)read_distance(&reader);
+    read->bytes = sj_read_u32(&reader);
+    (void)sj_reader_take(&reader, sj_read_varint(&reader));
+    read->own = reader;
+    return found != 0 && !reader.bad && pc - read->start < read->bytes &&
+           read_common(module, common - distance, read);
+}
+
+static void keep(rule_machine *machine, uint64_t number, uint64_t units)
+{
+    if (number < SJ_NATIVE_REGISTERS) {
+        machine->rules.kept |= UINT64_C(1) << number;
+        machine->rules.places[number] = (int64_t)units * machine->of->data_unit;
+    }
+}
+
+static void restore(rule_machine *machine, uint64_t number)
+{
+    if (number < SJ_NATIVE_REGISTERS) {
+        const uint64_t bit = UINT64_C(1) << number;
+        machine->rules.kept = (machine->rules.kept & ~bit) | (machine->initial.kept & bit);
+        machine->rules.places[number] = machine->initial.places[number];
+    }
+}
+
+/* Instructions that have their operands behind them. False: it is none of those for C code. */
+static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *reader)
+{
+    enum {
+        NOP = 0,
+        ADVANCE_1 = 2,
+        ADVANCE_2 = 3,
+        ADVANCE_4 = 4,
+        REMEMBER = 10,
+        RECALL = 11,
+        CFA = 12,
+        CFA_REGISTER = 13,
+        CFA_DISTANCE = 14,
+        ARGUMENTS = 0x2e
+    };
+    const uint64_t unit = machine->of->code_unit;
+    switch (instruction) {
+    case NOP:
+        return true;
+    case ADVANCE_1:
+        machine->at += sj_read_u8(reader) * unit;
+        return true;
+    case ADVANCE_2:
+        machine->at += sj_read_u16(reader) * unit;
+        return true;
+    case ADVANCE_4:
+        machine->at += sj_read_u32(reader) * unit;
+        return true;
+    case REMEMBER:
+        machine->states[machine->state_count % STATES] = machine->rules;
+        return machine->state_count++ < STATES;
+    case RECALL:
+        machine->state_count--; /* wraps where nothing is remembered */
+        machine->rules = machine->states[machine->state_count % STATES];
+        return machine->state_count < STATES;
+    case CFA:
+        machine->rules.cfa_register = sj_read_varint(reader);
+        machine->rules.cfa_distance = (int64_t)sj_read_varint(reader);
+        return true;
+    case CFA_REGISTER:
+        machine->rules.cfa_register = sj_read_varint(reader);
+        return true;
+    case CFA_DISTANCE:
+        machine->rules.cfa_distance = (int64_t)sj_read_varint(reader);
+        return true;
+    case ARGUMENTS:
+        (void)sj_read_varint(reader);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Obeys instructions until the target is passed. */
+static bool obey(rule_machine *machine, sj_reader reader)
+{
+    enum { ADVANCE = 1, OFFSET = 2, RESTORE = 3, OPERAND = 0x3f };
+    bool is_known = true;
+    while (is_known && !reader.bad && sj_reader_left(&reader) != 0) {
+        const frame_rules before = machine->rules;
+        const uint8_t instruction = sj_read_u8(&reader);
+        const uint64_t operand = instruction & OPERAND;
+        if (instruction >> 6 == ADVANCE) {
+            machine->at += operand * machine->of->code_unit;
+        } else if (instruction >> 6 == OFFSET) {
+            keep(machine, operand, sj_read_varint(&reader));
+        } else if (instruction >> 6 == RESTORE) {
+            restore(machine, operand);
+        } else {
+            is_known = obey_long(machine, instruction, &reader);
+        }
+        if (machine->at > machine->target) {
+            machine->rules = before;
+            break;
+        }
+    }
+    return is_known && !reader.bad;
+}
+
+static bool find_rules(const sj_native_module *module, uint64_t pc, frame_rules *rules)
+{
+    description of;
+    if (!read_description(module, pc, &of)) {
+        return false;
+    }
+    rule_machine machine = {.of = &of, .target = pc - of.start};
+    bool is_known = obey(&machine, of.common);
+    machine.initial = machine.rules;
+    is_known = is_known && obey(&machine, of.own);
+    *rules = machine.rules;
+    return is_known && rules->cfa_register < SJ_NATIVE_REGISTERS;
+}
+
+uint64_t sj_native_function(const sj_native_module *module, uint64_t pc)
+{
+    description of;
+    return read_description(module, pc, &of) ? of.start : 0;
+}
+
+bool sj_native_leave(const sj_native_module *module, bool is_behind,
+                     uint64_t registers[SJ_NATIVE_REGISTERS])
+{
+    frame_rules rules;
+    if (!find_rules(module, registers[SJ_NATIVE_PC] - is_behind, &rules)) {
+        return false;
+    }
+    const uint64_t sp = registers[SJ_NATIVE_SP];
+    const uint64_t cfa = registers[rules.cfa_register] + (uint64_t)rules.cfa_distance;
+    if (cfa - sp > FRAME_MOST_BYTES) {
+        return false;
+    }
+    for (uint64_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
+        const uint64_t below = -(uint64_t)rules.places[i];
+        if ((rules.kept >> i & 1) != 0 && (below > cfa - sp || below == 0)) {
+            return false;
+        }
+    }
+    for (uint64_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
+        if ((rules.kept >> i & 1) != 0) {
+            registers[i] = *(const uint64_t *)(uintptr_t)(cfa + (uint64_t)rules.places[i]);
+        }
+    }
+    registers[SJ_NATIVE_SP] = cfa;
+    registers[SJ_NATIVE_PC] = registers[SJ_NATIVE_RETURN];
+    return true;
+}

@@ -1,0 +1,14 @@
+/* What Mono calls when a method begins: touches SJ_MONO_TOUCHED_BYTES of the stack (mono.h). */
+    .text
+    .globl sj_arch_mono_enter
+    .hidden sj_arch_mono_enter
+    .type sj_arch_mono_enter, @function
+    .p2align 4
+sj_arch_mono_enter:
+    .cfi_startproc
+    sub x16, sp, #8192
+    ldr wzr, [x16]
+    b sj_mono_on_enter
+    .cfi_endproc
+    .size sj_arch_mono_enter, . - sj_arch_mono_enter
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,165 @@
+#include "agent/modes/open_stacks.h"
+
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands before the frames of a stack, in memory and as bytes. */
+typedef struct stack_head {
+    uint32_t stream;
+    uint32_t clock_step;
+    uint64_t next_event;
+    uint64_t next_call;
+    uint64_t last_ticks;
+    uint32_t count;
+    uint32_t reserved;
+} stack_head;
+
+struct sj_open_stack {
+    stack_head head;
+    sj_stack_frame frames[];
+};
+
+void sj_open_stacks_deinit(sj_open_stacks *stacks)
+{
+    for (size_t i = 0; i < stacks->capacity; i++) {
+        free(stacks->by_stream[i]);
+    }
+    free(stacks->by_stream);
+    *stacks = (sj_open_stacks){0};
+}
+
+static sj_status make_room(sj_open_stacks *stacks, uint32_t stream)
+{
+    const size_t before = stacks->capacity;
+    if (stream < before) {
+        return SJ_OK;
+    }
+    SJ_TRY(sj_array_reserve(&stacks->by_stream, &stacks->capacity, 0, (size_t)stream + 1,
+                            sizeof(*stacks->by_stream)));
+    memset(stacks->by_stream + before, 0, (stacks->capacity - before) * sizeof(*stacks->by_stream));
+    return SJ_OK;
+}
+
+sj_status sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
+                              const sj_block_summary *summary)
+{
+    SJ_TRY(make_room(stacks, header->stream));
+    sj_open_stack **place = &stacks->by_stream[header->stream];
+    const size_t count = (header->flags & SJ_BLOCK_LAST) != 0 ? 0 : summary->open_count;
+    if (count == 0) {
+        free(*place);
+        *place = NULL;
+        return SJ_OK;
+    }
+    if (*place == NULL || (*place)->head.count < count) {
+        free(*place);
+        *place = malloc(sizeof(**place) + count * sizeof(*summary->open));
+        if (*place == NULL) {
+            return SJ_ENOMEM;
+        }
+    }
+    (*place)->head =
+        (stack_head){.stream = header->stream,
+                     .clock_step = header->clock_step,
+                     .next_event = header->first_event + header->event_count + header->lost_events,
+                     .next_call = header->first_call + header->call_count + header->lost_calls,
+                     .last_ticks = header->last_ticks,
+                     .count = (uint32_t)count};
+    memcpy((*place)->frames, summary->open, count * sizeof(*summary->open));
+    return SJ_OK;
+}
+
+static size_t size_of(const sj_open_stack *stack)
+{
+    return sizeof(stack->head) + stack->head.count * sizeof(*stack->frames);
+}
+
+sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes, size_t *size)
+{
+    size_t needed = 0;
+    *size = 0;
+    for (size_t i = 0; i < stacks->capacity; i++) {
+        needed += stacks->by_stream[i] != NULL ? size_of(stacks->by_stream[i]) : 0;
+    }
+    needed = needed < SJ_OPEN_STACKS_MAX_BYTES ? needed : SJ_OPEN_STACKS_MAX_BYTES;
+    *bytes = malloc(needed + 1);
+    if (*bytes == NULL) {
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < stacks->capacity; i++) {
+        const sj_open_stack *stack = stacks->by_stream[i];
+        if (stack != NULL && *size + size_of(stack) <= needed) {
+            memcpy(*bytes + *size, &stack->head, sizeof(stack->head));
+            memcpy(*bytes + *size + sizeof(stack->head), stack->frames,
+                   size_of(stack) - sizeof(stack->head));
+            *size += size_of(stack);
+        }
+    }
+    return SJ_OK;
+}
+
+/* A block that holds the open calls and nothing else. */
+static sj_status send_stack(const stack_head *head, const sj_stack_frame *frames,
+                            sj_block_encoder *encoder, sj_frame_writer *writer)
+{
+    const sj_block_input input = {.header = {.version = SJ_BLOCK_VERSION,
+                                             .kind = SJ_BLOCK_CALLS,
+                                             .session = *sj_frame_writer_session(writer),
+                                             .stream = head->stream,
+                                             .clock_step = head->clock_step,
+                                             .first_event = head->next_event,
+                                             .first_call = head->next_call,
+                                             .first_ticks = head->last_ticks,
+                                             .last_ticks = head->last_ticks,
+                                             .open_depth = head->count,
+                                             .end_depth = head->count},
+                                  .frames = frames};
+    const size_t bound = sj_block_bound(&input);
+    uint8_t *output = malloc(bound);
+    size_t size = 0;
+    sj_block_header header;
+    sj_status status = output != NULL ? SJ_OK : SJ_ENOMEM;
+    if (status == SJ_OK) {
+        status = sj_block_encode(encoder, &input, output, bound, &size);
+    }
+    const sj_slice bytes = {.data = output, .size = size};
+    if (status == SJ_OK) {
+        status = sj_block_read_header(bytes, &header);
+    }
+    if (status == SJ_OK) {
+        status = sj_frame_writer_block(writer, &header, bytes);
+    }
+    free(output);
+    return status == SJ_EFULL ? SJ_OK : status;
+}
+
+sj_status sj_open_stacks_send(sj_slice bytes, sj_frame_writer *writer)
+{
+    sj_reader reader = sj_reader_of(bytes.data, bytes.size);
+    sj_stack_frame *frames = calloc(SJ_BLOCK_MAX_INLINE_FRAMES, sizeof(*frames));
+    sj_block_encoder *encoder = NULL;
+    sj_status status = frames != NULL ? sj_block_encoder_new(&encoder) : SJ_ENOMEM;
+    while (status == SJ_OK && sj_reader_left(&reader) > 0) {
+        stack_head head;
+        const uint8_t *start = sj_reader_take(&reader, sizeof(head));
+        if (start == NULL) {
+            status = SJ_ECORRUPT;
+            break;
+        }
+        memcpy(&head, start, sizeof(head));
+        const size_t size = head.count * sizeof(*frames);
+        const uint8_t *stored =
+            head.count <= SJ_BLOCK_MAX_INLINE_FRAMES ? sj_reader_take(&reader, size) : NULL;
+        if (stored == NULL) {
+            status = SJ_ECORRUPT;
+            break;
+        }
+        memcpy(frames, stored, size);
+        status = send_stack(&head, frames, encoder, writer);
+    }
+    sj_block_encoder_free(encoder);
+    free(frames);
+    return status;
+}

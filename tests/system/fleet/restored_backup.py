@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""A collector that comes back with an older copy of its database, or with a cut log, under a running recording: the
+session is announced again, later calls are stored, and what is missing is counted as lost, with gaps.
+
+restored_backup.py BUILD_FOLDER
+"""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, main, wait_for
+
+
+def start(sojourn, url, database):
+    program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
+    with open(sojourn.path("collector.log"), "ab") as log:
+        server = subprocess.Popen([program, "--listen", url, "--database", database], stderr=log)
+    wait_for("the collector", lambda: os.path.exists(url.removeprefix("ipc://")))
+    return server
+
+
+def kill(server, url):
+    server.send_signal(signal.SIGKILL)
+    server.wait(PATIENCE_S)
+    os.unlink(url.removeprefix("ipc://"))
+
+
+def sqlite(database, words):
+    """By another process: one that holds connections must not have files replaced below them."""
+    done = subprocess.run(["sqlite3", "-cmd", ".timeout 60000", database, words], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=True)
+    return done.stdout.strip()
+
+
+def stored_calls(database):
+    """Of all sessions; 0 while there are none."""
+    return int(sqlite(database, "SELECT coalesce(sum(stored_calls), 0) FROM sessions"))
+
+
+def wait_for_more(database):
+    before = stored_calls(database)
+    wait_for("calls that are stored", lambda: stored_calls(database) > before)
+
+
+def copy(source, target):
+    sqlite(source, f"VACUUM INTO '{target}'")
+
+
+def put_in_place(backup, database):
+    for end in ("-wal", "-shm"):
+        if os.path.exists(database + end):
+            os.unlink(database + end)
+    os.replace(backup, database)
+
+
+def forget_threads(database):
+    """As a copy has it that was made before the first thread was announced."""
+    sqlite(database, "UPDATE streams SET thread_id = NULL; DELETE FROM threads; DELETE FROM mappings; "
+           "DELETE FROM processes")
+
+
+def cut_log(database):
+    """What a disk leaves that loses the end of a file."""
+    size = os.path.getsize(database + "-wal")
+    os.truncate(database + "-wal", size // 2)
+    if os.path.exists(database + "-shm"):
+        os.unlink(database + "-shm")
+
+
+def damage_again_and_again(sojourn, url, database, empty):
+    """Ends with a collector that has stored calls after each of the losses."""
+    early, late = sojourn.path("early.db"), sojourn.path("late.db")
+    server = start(sojourn, url, database)
+
+    def restore(backup):
+        nonlocal server
+        kill(server, url)
+        put_in_place(backup, database)
+        server = start(sojourn, url, database)
+        wait_for_more(database)
+
+    wait_for_more(database)
+    restore(empty)  # knows nothing of the session
+    copy(database, early)
+    wait_for_more(database)
+    restore(early)  # lacks the last calls
+    copy(database, late)
+    forget_threads(late)
+    wait_for_more(database)
+    restore(late)  # lacks the thread, too
+    kill(server, url)
+    cut_log(database)
+    server = start(sojourn, url, database)
+    wait_for_more(database)
+    return server
+
+
+def check_answers(sojourn, database):
+    row = sojourn.sql(database, "SELECT state, sent_calls, stored_calls, lost_calls, (SELECT sum(calls) FROM gaps "
+                      "WHERE reason = 'not_stored') AS in_gaps FROM sessions")
+    check(len(row) == 1, f"sessions: {row}")
+    row = row[0]
+    check(row["sent_calls"] == row["stored_calls"] + row["lost_calls"], f"sent is not stored + lost: {row}")
+    check(row["lost_calls"] > 0 and row["in_gaps"] == row["lost_calls"], f"gaps do not say what is missing: {row}")
+    names = sojourn.sql(database, "SELECT DISTINCT t.is_main, p.executable LIKE '%/ends' AS known FROM streams AS s "
+                        "LEFT JOIN threads AS t USING (thread_id) LEFT JOIN processes AS p ON p.session_id = "
+                        "t.session_id AND p.number = t.process_number")
+    check(names == [{"is_main": 1, "known": 1}], f"threads or processes were not announced again: {names}")
+    functions = {row["name"] for row in sojourn.sql(database, "SELECT DISTINCT name FROM calls JOIN functions USING "
+                                                    "(function_id)")}
+    check("ends_step" in functions, f"functions: {functions}")
+    with open(os.path.join(os.path.dirname(__file__), "..", "support", "contradictions.sql"), encoding="utf-8") as file:
+        rows = sojourn.sql(database, file.read())
+    check([row["what"] for row in rows] == ["calls or blocks were sent and are not stored"], f"contradictions: {rows}")
+    for words, code in ((["report"], 0), (["verify"], 1)):
+        done = sojourn.run([*words, database], capture_output=True, text=True)
+        check(done.returncode == code and "not stored" in done.stdout, f"{words}: {done}")
+    listed = sojourn.run(["sessions", database], capture_output=True, text=True).stdout
+    check("completed" not in listed or "lost" in listed, f"sessions does not say that calls are lost: {listed}")
+
+
+def test(sojourn, _):
+    url = f"ipc://{sojourn.path('collector.ipc')}"
+    database, empty = sojourn.path("lab.db"), sojourn.path("empty.db")
+    server = start(sojourn, url, database)
+    copy(database, empty)
+    kill(server, url)
+    ends = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "ends")
+    command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]
+    with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
+        try:
+            server = damage_again_and_again(sojourn, url, database, empty)
+        finally:
+            recorder.terminate()
+            recorder.wait(PATIENCE_S)
+    left = [name for _, _, names in os.walk(sojourn.path("state")) for name in names if "rejected" in name]
+    check(not left, f"frames were refused for good: {left}")
+    server.terminate()
+    check(server.wait(PATIENCE_S) == 0, "the collector's exit code")
+    check_answers(sojourn, database)
+
+
+if __name__ == "__main__":
+    main(test, checks_sums=False)
