@@ -16,8 +16,13 @@ enum { EVENTS = 400, CHANGE_BYTES = 5 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint8_t *sound; /* the file's bytes */
-static size_t sound_bytes;
+typedef struct file_bytes {
+    uint8_t *bytes;
+    size_t size;
+} file_bytes;
+
+static file_bytes sound; /* a database with a session */
+static file_bytes empty; /* one without */
 static char source[64], target[64];
 
 static void must(bool holds, const sj_error *error)
@@ -48,16 +53,36 @@ static void put(sj_store *store, sj_slice frame)
          &error);
 }
 
-static void read_sound(void)
+static file_bytes read_file(const char *path)
 {
-    FILE *file = fopen(source, "rb");
+    file_bytes made = {0};
+    FILE *file = fopen(path, "rb");
     must(file != NULL && fseek(file, 0, SEEK_END) == 0, &(sj_error){.text = "no file"});
-    sound_bytes = (size_t)ftell(file);
-    sound = malloc(sound_bytes);
+    made.size = (size_t)ftell(file);
+    made.bytes = malloc(made.size);
     rewind(file);
-    must(sound != NULL && fread(sound, 1, sound_bytes, file) == sound_bytes,
+    must(made.bytes != NULL && fread(made.bytes, 1, made.size, file) == made.size,
          &(sj_error){.text = "cannot read it"});
     fclose(file);
+    return made;
+}
+
+static void write_file(const char *path, file_bytes written)
+{
+    FILE *file = fopen(path, "wb");
+    must(file != NULL && fwrite(written.bytes, 1, written.size, file) == written.size &&
+             fclose(file) == 0,
+         &(sj_error){.text = "cannot write it"});
+}
+
+static void make_empty(void)
+{
+    sqlite3 *database = NULL;
+    sj_error error = {0};
+    remove_file(target);
+    must(sj_database_open(target, SJ_DATABASE_CREATE, &database, &error) == SJ_OK, &error);
+    sqlite3_close(database);
+    empty = read_file(target);
 }
 
 static void make_sound(void)
@@ -82,23 +107,21 @@ static void make_sound(void)
     must(sj_store_commit(store, &error) == SJ_OK, &error);
     sj_store_close(store);
     frame_maker_deinit(&maker);
-    read_sound();
+    sound = read_file(source);
 }
 
 static void write_changed(const uint8_t *data, size_t size)
 {
-    uint8_t *changed = malloc(sound_bytes);
+    const file_bytes changed = {.bytes = malloc(sound.size), .size = sound.size};
     sj_reader reader = sj_reader_of(data, size);
-    FILE *file = fopen(source, "wb");
-    must(changed != NULL && file != NULL, &(sj_error){.text = "cannot write it"});
-    memcpy(changed, sound, sound_bytes);
+    must(changed.bytes != NULL, &(sj_error){.text = "no memory"});
+    memcpy(changed.bytes, sound.bytes, sound.size);
     while (sj_reader_left(&reader) >= CHANGE_BYTES) {
         const uint32_t place = sj_read_u32(&reader);
-        changed[place % sound_bytes] = sj_read_u8(&reader);
+        changed.bytes[place % sound.size] = sj_read_u8(&reader);
     }
-    must(fwrite(changed, 1, sound_bytes, file) == sound_bytes && fclose(file) == 0,
-         &(sj_error){.text = "cannot write it"});
-    free(changed);
+    write_file(source, changed);
+    free(changed.bytes);
 }
 
 /* What was taken is looked through. */
@@ -119,13 +142,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sqlite3 *database = NULL;
     int64_t copied = 0;
     sj_error error = {0};
-    if (sound == NULL) {
+    if (sound.bytes == NULL) {
         make_sound();
+        make_empty();
     }
     remove_file(source);
     remove_file(target);
     write_changed(data, size);
-    must(sj_database_open(target, SJ_DATABASE_CREATE, &database, &error) == SJ_OK, &error);
+    write_file(target, empty);
+    must(sj_database_open(target, SJ_DATABASE_WRITE, &database, &error) == SJ_OK, &error);
     const sj_status status = sj_session_copy(source, 1, database, &copied, &error);
     sqlite3_close(database);
     if (status == SJ_OK) {
