@@ -145,6 +145,8 @@ def test(sojourn, arguments):
                         "sessions": [database], "devices": [database],
                         "diff": ["--all", "1", "2", database], "zombies": ["-d", mistakes],
                         "functions": [os.path.join(samples, "ends")], "doctor": [], "version": [], "ps": ["--all"],
+                        "backup": [sojourn.path("copy.db"), database],
+                        "restore": [database, sojourn.path("restored.db")],
                         "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
                         "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():

@@ -641,9 +641,55 @@ static void the_file_has_the_promised_shape(void **state)
     lab_file_expect(lab, "PRAGMA application_id", "1397376066|\n");
 }
 
+/* A copy of a session is taken for its program's by the digest of what is stored. */
+static void check_digest(const lab_file *lab)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    uint64_t digest[2] = SJ_FUNCTIONS_DIGEST_BEGIN;
+    assert_int_equal(sj_database_open(lab->path, SJ_DATABASE_READ, &database, NULL), SJ_OK);
+    assert_int_equal(sqlite3_prepare_v2(database,
+                                        "SELECT offset, size_bytes, symbol, functions_digest FROM"
+                                        " functions JOIN modules USING (module_id) ORDER BY 1",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        sj_store_digest_function(digest, (uint64_t)sqlite3_column_int64(row, 0),
+                                 (uint32_t)sqlite3_column_int64(row, 1),
+                                 (const char *)sqlite3_column_text(row, 2));
+        if (sqlite3_column_int64(row, 0) == 0x1000 + 64 * (FRAME_MAKER_FUNCTIONS - 1)) {
+            assert_memory_equal(sqlite3_column_blob(row, 3), digest, sizeof(digest));
+        }
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+}
+
+/* So that readers can show and compare all of them, and JSON can hold them. */
+static void bytes_of_names_that_are_no_utf8_are_escaped(void **state)
+{
+    lab_file *lab = *state;
+    lab->maker.name_end = "\xff\xc3\xa9";
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_mark(&lab->maker, 1));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT (SELECT name FROM devices), (SELECT tags ->> 'lab' FROM devices),"
+                    " (SELECT name FROM sessions), (SELECT name FROM threads), (SELECT name FROM"
+                    " marks), (SELECT name FROM functions WHERE offset = 0x1000), (SELECT symbol"
+                    " FROM functions WHERE offset = 0x1040)",
+                    "bench-1\\xff\xc3\xa9|\"berlin\"\\xff\xc3\xa9|synthetic\\xff\xc3\xa9|"
+                    "main\\xff\xc3\xa9|phase\\xff\xc3\xa9|function_0\\xff\xc3\xa9|"
+                    "_Z7foo_001i\\xff\xc3\xa9|\n");
+    check_digest(lab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bytes_of_names_that_are_no_utf8_are_escaped,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(metadata_is_stored_and_names_are_demangled, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sums_of_a_session_agree_with_each_other, lab_file_set_up,
