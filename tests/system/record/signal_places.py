@@ -22,6 +22,9 @@ FAULTS = ([], ["--zombies", "heap"])
 TINY = ["--function", "leaf", "--function", "middle"]
 
 
+UNWINDERS = {"static": "raw", "musl": "warm", "libunwind": "raw", "llvm": "warm"}
+
+
 def run_plain(command):
     return subprocess.run(command, capture_output=True, check=False)
 
@@ -114,10 +117,10 @@ def start_attach(sojourn, pid, options=()):
 
 def test_unwinders(sojourn, samples):
     """Other unwinders than that of the C library's backtrace() come through stubs to main, too."""
-    for unwinder in ("static", "musl"):
-        command = [os.path.join(samples, f"signal_places_{unwinder}"), "raw"]
+    commands = [[os.path.join(samples, f"signal_places_{unwinder}"), word] for unwinder, word in UNWINDERS.items()]
+    for command in (*commands, [os.path.join(samples, "handlers_that_throw_libunwind")]):
         plain = run_plain(command)
-        done, _ = sojourn.record(command, sojourn.path("unwinders.db"), TINY)
+        done, _ = sojourn.record(command, sojourn.path("unwinders.db"), TINY if command[1:] else [])
         check((done.returncode, done.stdout) == (plain.returncode, plain.stdout),
               f"{command}: {done} instead of {plain.stdout}")
 
