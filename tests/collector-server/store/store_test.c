@@ -360,6 +360,32 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "2|/proc/pressure/memory|8|\n");
 }
 
+/* A mistake two and five levels deep in a recursion. */
+static void a_finding_is_one_whatever_the_depth_of_a_recursion(void **state)
+{
+#define OWN(name) "{\"own\": true, \"function\": \"" name "\", \"module\": \"/opt/app\"}"
+    static const char *const sent[] = {
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("walk") "," OWN("main") "]}}",
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("walk") "," OWN(
+            "walk") "," OWN("walk") "," OWN("walk") "," OWN("main") "]}}",
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("other") "]}}"};
+#undef OWN
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+        bool duplicate = false;
+        assert_int_equal(lab_file_apply(lab,
+                                        frame_maker_report_of(&lab->maker, "zombies", i + 1,
+                                                              500 * (i + 1), "use", sent[i]),
+                                        &duplicate),
+                         SJ_OK);
+    }
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT used_in, reports FROM zombies ORDER BY reports DESC",
+                    "walk|2|\nwalk|1|\n");
+}
+
 /* Nothing but the database finds out that these calls are those of no function: the answer says so,
  * and not to wait for a disk, as the sender would for ever, and with it all whose frames come
  * along. */
@@ -683,6 +709,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
+                                        lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_finding_is_one_whatever_the_depth_of_a_recursion,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(reports_are_stored_once_and_only_json_objects,
                                         lab_file_set_up, lab_file_tear_down),
