@@ -1,9 +1,11 @@
 #include "collector-server/store/statements.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/stored_text.h"
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 
 static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -431,10 +433,9 @@ static int bind_slice(sqlite3_stmt *statement, int position, const sj_slice *sli
     return sqlite3_bind_blob64(statement, position, slice->data, slice->size, SQLITE_STATIC);
 }
 
-static int bind_text(sqlite3_stmt *statement, int position, const sj_slice *text)
+static int bind_string(sqlite3_stmt *statement, int position, const char *text)
 {
-    return sqlite3_bind_text64(statement, position, (const char *)text->data, text->size,
-                               SQLITE_STATIC, SQLITE_UTF8);
+    return sj_stored_text_bind(statement, position, text, text != NULL ? strlen(text) : 0);
 }
 
 static int bind_optional(sqlite3_stmt *statement, int position, const int64_t *value)
@@ -445,6 +446,7 @@ static int bind_optional(sqlite3_stmt *statement, int position, const int64_t *v
 
 static int bind_all(sqlite3_stmt *statement, const char *format, va_list arguments)
 {
+    const sj_slice *text;
     int result = SQLITE_OK;
     for (int i = 1; format[i - 1] != '\0' && result == SQLITE_OK; ++i) {
         switch (format[i - 1]) {
@@ -458,14 +460,14 @@ static int bind_all(sqlite3_stmt *statement, const char *format, va_list argumen
             break;
         }
         case 't':
-            result =
-                sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+            result = bind_string(statement, i, va_arg(arguments, const char *));
             break;
         case 'b':
             result = bind_slice(statement, i, va_arg(arguments, const sj_slice *));
             break;
         case 's':
-            result = bind_text(statement, i, va_arg(arguments, const sj_slice *));
+            text = va_arg(arguments, const sj_slice *);
+            result = sj_stored_text_bind(statement, i, (const char *)text->data, text->size);
             break;
         case 'o':
             result = bind_optional(statement, i, va_arg(arguments, const int64_t *));
