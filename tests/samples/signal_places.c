@@ -253,6 +253,46 @@ static void run_faults(void)
     printf(" %d\n", now.sa_handler == SIG_DFL && (now.sa_flags & (int)SA_RESETHAND) != 0);
 }
 
+static sigjmp_buf behind_end;
+static uintptr_t last_sp;
+
+/* The stack has ended: at the function's own place, where its first push would be. */
+static void leave_end(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    outside += !lies_in((uintptr_t)*register_of(context, REG_RIP), leaf);
+    cut += (uintptr_t)info->si_addr != last_sp - 16;
+    siglongjmp(behind_end, 1);
+}
+
+/* Calls a function with so many bytes of stack left, above a guard page. */
+static NOINLINE long call_near_end(const char *stack, long room)
+{
+    long result = 1;
+    last_sp = (uintptr_t)stack + (uintptr_t)room;
+    __asm__ volatile("mov %%rsp, %%rbx; mov %2, %%rsp; call *%1; mov %%rbx, %%rsp"
+                     : "=a"(result)
+                     : "r"(leaf), "r"(last_sp), "D"(room)
+                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+    return result;
+}
+
+static void run_near_ends(void)
+{
+    enum { GUARD = 4096, LEAST = 208, MOST = 4096, STEP = 48 };
+    char *low = mmap(NULL, 2 * GUARD + STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile long called = 0;
+    mprotect(low, GUARD, PROT_NONE);
+    set_action(SIGSEGV, leave_end, SA_ONSTACK);
+    for (volatile long room = LEAST; room < MOST; room += STEP) {
+        if (sigsetjmp(behind_end, 1) == 0) {
+            called += call_near_end(low + GUARD, room) == room + 1;
+        }
+    }
+    printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
+}
+
 static volatile sig_atomic_t is_over;
 
 static void end(int number)
@@ -418,6 +458,8 @@ int main(int count_of_arguments, char **arguments)
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
+    } else if (strcmp(arguments[1], "ends") == 0) {
+        run_near_ends();
     } else if (strcmp(arguments[1], "stack") == 0) {
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");

@@ -171,6 +171,11 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     return result;
 }
 
+static bool is_touch(uint64_t sp, uint64_t address)
+{
+    return address == sp - SJ_STUB_TOUCHED_BYTES || address == sp - SJ_STUB_VALUES_TOUCHED_BYTES;
+}
+
 /* Faults whose siginfo says where the instruction is, and the end of the stack that a stub met: to
  * the program it is as if the function's first push had met it. Mono looks for the address among
  * its guard pages, which that of the push may lie above. */
@@ -182,7 +187,7 @@ static void correct_address(uint64_t signal, siginfo_t *info, void *context,
     if (is_at_code && info->si_code > 0 && address == saved->pc) {
         info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
     } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
-               address == saved->sp - SJ_STUB_TOUCHED_BYTES && !sj_mono_is_here()) {
+               is_touch(saved->sp, address) && !sj_mono_is_here()) {
         const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
         info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
         sj_context_set_fault(context, pushed);

@@ -55,6 +55,17 @@ def test_counts(sojourn, samples):
           f"calls: {calls}")
 
 
+def test_ends(sojourn, samples):
+    """Where the values of a call take more stack than there is, the fault is one of the function's first push."""
+    policy, database = sojourn.path("values.json"), sojourn.path("ends.db")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"name": "kept", "function": "leaf", "argument": 1, "as": "long"}]}, file)
+    done, _ = sojourn.record([os.path.join(samples, "signal_places"), "ends"], database, ["--policy", policy])
+    check(done.stdout == b"ends: called 1, outside 0, elsewhere 0\n", f"{done}")
+    kept = sojourn.sql(database, "SELECT count(*) AS kept FROM arguments")[0]["kept"]
+    check(0 < kept < 81, f"{kept} values: no stack ended")
+
+
 def stacks_of_finding(sojourn, database):
     """The functions of the program in the stacks of the first finding, innermost first, by what the stack is of."""
     shown = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
@@ -182,6 +193,7 @@ def test_held(sojourn, samples):
 def test(sojourn, arguments):
     test_recorded(sojourn, arguments[0])
     test_counts(sojourn, arguments[0])
+    test_ends(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_unwinders(sojourn, arguments[0])
