@@ -224,11 +224,25 @@ typedef struct sj_arena_header {
     sj_overwritten overwritten; /* found when the program ended; written before SJ_ARENA_ENDED */
     _Atomic uint32_t
         unrecorded_later[SJ_UNRECORDED_KINDS - SJ_ARENA_UNRECORDED]; /* kinds that came later */
-    /* 1 + sj_unrecorded of the program that the process is about to execute in its own place; 0:
-     * none. Children of vfork do not set it. */
-    _Atomic uint32_t own_exec;
+    /* Programs that threads are about to execute in the process's own place, by
+     * SJ_ARENA_EXEC_JOINS and SJ_ARENA_EXEC_COUNTED; 0: none. Children of vfork do not set it. */
+    _Atomic uint32_t own_execs;
     uint64_t own_address; /* of this header in the process; 0: not known */
 } sj_arena_header;
+
+/* What each of them adds to `own_execs`: one that is to join the session, or one that was counted
+ * as unrecorded. */
+enum { SJ_ARENA_EXEC_JOINS = 1, SJ_ARENA_EXEC_COUNTED = 1 << 16 };
+
+static inline uint32_t sj_arena_execs_that_join(uint32_t own_execs)
+{
+    return own_execs % SJ_ARENA_EXEC_COUNTED;
+}
+
+static inline uint32_t sj_arena_execs_counted(uint32_t own_execs)
+{
+    return own_execs / SJ_ARENA_EXEC_COUNTED;
+}
 
 /* sj_arena_unrecorded returns the counter of an sj_unrecorded, which is borrowed from the header.
  */

@@ -150,6 +150,8 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
         return met;
     }
     const sj_function_rules *rules = shared->options.rules;
+    const uint32_t caller =
+        sj_function_rules_is_import(rules, call->caller) ? call->caller_of_caller : call->caller;
     const sj_call_facts facts = {
         .values = call->values,
         .value_count = call->value_count,
@@ -157,7 +159,7 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
             (uint64_t)((double)(call->now_ticks - call->start_ticks) * shared->options.ns_per_tick),
         .has_ended = call->at_exit,
         .thread = thread->name,
-        .called_from = &sj_function_rules_values(rules, call->caller)->called_from};
+        .called_from = &sj_function_rules_values(rules, caller)->called_from};
     SJ_EACH_RULE (i, &sj_function_rules_values(rules, call->function)->values) {
         const sj_value_rule *rule = &values->items[i];
         if (rule->condition_count == 0 || rule->changes ||

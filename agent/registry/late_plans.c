@@ -75,15 +75,15 @@ bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
     if (begun == NULL) {
         return true;
     }
-    const bool has_ended = wait_for(begun->ahead, left_ns);
-    if (has_ended && begun->late_ns == 0) {
+    if (begun->late_ns != 0) {
+        return sj_plan_ahead_wait(begun->ahead, 0) && sj_plan_is_cached(options);
+    }
+    if (wait_for(begun->ahead, left_ns)) {
         remove_begun(late, begun);
         return true;
     }
-    if (begun->late_ns == 0) {
-        begun->late_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    }
-    return has_ended && sj_plan_is_cached(options);
+    begun->late_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    return false;
 }
 
 void sj_late_plans_note_planned(sj_late_plans *late, const char *path)

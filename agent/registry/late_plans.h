@@ -25,9 +25,10 @@ typedef struct sj_late_plans {
 /* sj_late_plans_wait waits until the cache of `options` has the plan of their module. Starts to
  * plan it unless that has begun. `ahead` is what plans the program; NULL: nothing does. The wait
  * lasts at most `*left_ns`, the nanoseconds that the process may still wait for all its plans, and
- * is subtracted from it. Returns false if the plan is not made by then, or was made late and could
- * not be kept. Returns true also if it cannot be made here: sj_plan_make says why. Blocking, one
- * thread. */
+ * is subtracted from it. It does not wait for a plan that another process has not got in time:
+ * other processes stand behind this one. Returns false if the plan is not made by then, or was made
+ * late and could not be kept. Returns true also if it cannot be made here: sj_plan_make says why.
+ * Blocking, one thread. */
 bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
                         const sj_planner_options *options, uint64_t *left_ns);
 
