@@ -44,6 +44,8 @@ typedef struct sj_daemon {
     sj_device_command_context commands;
     sj_shipper shipper;
     sj_server_client *client;
+    pthread_mutex_t hello_lock;
+    sj_server_client *hello; /* while it is asked over; guarded by hello_lock */
     uint64_t last_command;
     bool told_refusal;
     bool is_away;                /* the collector does not answer */
@@ -180,9 +182,29 @@ static void take_answer(sj_daemon *daemon, const sj_server_answer *answer)
     }
 }
 
+/* Lets the end of the daemon break off what is asked over the client (NULL: nothing more is).
+ * Returns false, and nothing may be asked, if it ends already. */
+static bool note_hello(sj_daemon *daemon, sj_server_client *client)
+{
+    pthread_mutex_lock(&daemon->hello_lock);
+    const bool may_ask = !atomic_load(&daemon->shipper.stop);
+    daemon->hello = may_ask ? client : NULL;
+    pthread_mutex_unlock(&daemon->hello_lock);
+    return may_ask;
+}
+
+static void break_off_hello(sj_daemon *daemon)
+{
+    pthread_mutex_lock(&daemon->hello_lock);
+    if (daemon->hello != NULL) {
+        sj_server_client_stop(daemon->hello);
+    }
+    pthread_mutex_unlock(&daemon->hello_lock);
+}
+
 /* say_hello reports to the collector who this is: at the start, and when name or tags were changed.
  */
-static sj_status say_hello(const sj_daemon *daemon, sj_error *error)
+static sj_status say_hello(sj_daemon *daemon, sj_error *error)
 {
     sj_device device;
     sj_server_answer answer = {0};
@@ -195,8 +217,11 @@ static sj_status say_hello(const sj_daemon *daemon, sj_error *error)
     sj_status status = sj_server_client_open(daemon->enrolment.collector,
                                              daemon->enrolment.certificate, &client, error);
     if (status == SJ_OK) {
-        status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes},
-                                      HELLO_MS, &answer, error);
+        status = note_hello(daemon, client)
+                     ? sj_server_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes},
+                                            HELLO_MS, &answer, error)
+                     : SJ_ECLOSED;
+        (void)note_hello(daemon, NULL);
     }
     sj_server_answer_deinit(&answer);
     sj_server_client_close(client);
@@ -266,7 +291,8 @@ static void *run_shipper(void *argument)
     sj_daemon *daemon = argument;
     while (!atomic_load(&daemon->shipper.stop)) {
         (void)sj_shipper_round(&daemon->shipper);
-        for (int waited = 0; waited < SHIP_PAUSE_MS; waited += NAMES_PAUSE_MS) {
+        for (int waited = 0; waited < SHIP_PAUSE_MS && !atomic_load(&daemon->shipper.stop);
+             waited += NAMES_PAUSE_MS) {
             report_names(daemon);
             pause_ms(daemon, NAMES_PAUSE_MS);
         }
@@ -323,6 +349,7 @@ static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *erro
     }
     atomic_store(&daemon->shipper.stop, true);
     sj_server_client_stop(daemon->client);
+    break_off_hello(daemon);
     pthread_join(commands, NULL);
     if (ships) {
         pthread_join(shipper, NULL);
@@ -333,7 +360,7 @@ static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *erro
 
 sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
 {
-    static sj_daemon daemon = {.lock = -1};
+    static sj_daemon daemon = {.lock = -1, .hello_lock = PTHREAD_MUTEX_INITIALIZER};
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);

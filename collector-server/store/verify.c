@@ -15,10 +15,16 @@ enum { MOST_FILE_FINDINGS = 20 };
 
 #define MOST_CALLS (1LL << 53) /* of a session; total() is exact as far as that */
 
+typedef struct id_list {
+    int64_t *ids;
+    size_t count, capacity;
+} id_list;
+
 typedef struct verify_run {
     sj_store *store;
     const sj_verify_options *options;
     sj_verified *verified;
+    id_list *damaged; /* sessions with blocks that cannot be read, each as often */
     sj_error *error;
 } verify_run;
 
@@ -196,6 +202,39 @@ static void read_row(const verify_run *run, sqlite3_stmt *statement, int64_t blo
     }
 }
 
+/* A session that finds no room here has its sums compared, in vain. */
+static void note_damaged(const verify_run *run, int64_t session_id)
+{
+    id_list *list = run->damaged;
+    if (sj_array_reserve(&list->ids, &list->capacity, list->count, 1, sizeof(*list->ids)) ==
+        SJ_OK) {
+        list->ids[list->count++] = session_id;
+    }
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left;
+    const int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Takes the sessions that the list names out of `ids`; returns how many are left. */
+static size_t leave_out(const id_list *list, int64_t *ids, size_t count)
+{
+    size_t kept = 0;
+    if (list->count == 0) {
+        return count;
+    }
+    qsort(list->ids, list->count, sizeof(*list->ids), compare_ids);
+    for (size_t i = 0; i < count; ++i) {
+        if (bsearch(&ids[i], list->ids, list->count, sizeof(*ids), compare_ids) == NULL) {
+            ids[kept++] = ids[i];
+        }
+    }
+    return kept;
+}
+
 static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int64_t block_id)
 {
     block_row row = {.finding.block_id = block_id};
@@ -213,6 +252,7 @@ static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int
     run->verified->blocks++;
     if (fault != NULL) {
         run->verified->bad_blocks++;
+        note_damaged(run, row.finding.session_id);
         row.finding.what = fault;
         report(run, &row.finding);
     } else if (row.is_marked) {
@@ -346,6 +386,7 @@ static sj_status check_recomputed(const verify_run *run)
     size_t count = 0;
     sj_status status = list_ids(run, "SELECT session_id FROM sessions ORDER BY 1", &ids, &count);
     if (status == SJ_OK) {
+        count = leave_out(run->damaged, ids, count);
         status = sj_store_check_recomputed(run->store, ids, count, report_recomputed,
                                            (void *)(uintptr_t)run, run->error);
     }
@@ -375,16 +416,30 @@ static sj_status check_apart(const verify_run *run)
     return status;
 }
 
+static sj_status check_all(const verify_run *run)
+{
+    SJ_TRY(check_file(run));
+    const bool is_sound_file = run->verified->other == 0; /* else rows may be anything */
+    SJ_TRY(check_blocks(run));
+    SJ_TRY(check_sums(run));
+    SJ_TRY(check_missing(run));
+    if (is_sound_file) {
+        SJ_TRY(check_recomputed(run));
+    }
+    return check_apart(run);
+}
+
 sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_verified *verified,
                           sj_error *error)
 {
-    const verify_run run = {
-        .store = store, .options = options, .verified = verified, .error = error};
+    id_list damaged = {0};
+    const verify_run run = {.store = store,
+                            .options = options,
+                            .verified = verified,
+                            .damaged = &damaged,
+                            .error = error};
     *verified = (sj_verified){0};
-    SJ_TRY(check_file(&run));
-    SJ_TRY(check_blocks(&run));
-    SJ_TRY(check_sums(&run));
-    SJ_TRY(check_missing(&run));
-    SJ_TRY(check_recomputed(&run));
-    return check_apart(&run);
+    const sj_status status = check_all(&run);
+    free(damaged.ids);
+    return status;
 }

@@ -59,6 +59,26 @@ class RudeCollector(threading.Thread):
         self.listener.close()
 
 
+def ends_at_once(collector, device):
+    """A device that is asked to end while its collector is silent asks nothing more: each try would be one more
+    connection, and take 5 s."""
+    collector.stop()
+    with socket.create_server(("127.0.0.1", collector.port), backlog=64) as silent:
+        silent.settimeout(60)
+        os.utime(os.path.join(device.state, "sojourn/device/collector.json"))  # it says hello again
+        held = [silent.accept()[0], silent.accept()[0]]
+        device.stop()
+        silent.setblocking(False)
+        try:
+            while True:
+                held.append(silent.accept()[0])
+        except BlockingIOError:
+            pass
+        check(len(held) < 6, f"{len(held)} connections")
+        for peer in held:
+            peer.close()
+
+
 def test(sojourn, _arguments):
     collector = Collector(sojourn)
     device = Device(sojourn, "phone7")
@@ -76,6 +96,7 @@ def test(sojourn, _arguments):
         collector.ask(device.name, "launch", ends, "return")
         wait_for("the session", lambda: collector.sql(
             "SELECT 1 AS n FROM sessions WHERE state = 'completed' AND stored_calls = 1003"))
+        ends_at_once(collector, device)
     finally:
         for party in (device, collector):
             if party.process is not None and party.process.poll() is None:
