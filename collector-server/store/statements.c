@@ -31,17 +31,21 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "NULL,"
         " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest,"
         " folded_paths, folded_calls"
-        " FROM sessions WHERE uuid = ?1",
+        " FROM sessions WHERE uuid = ?1 AND state <> 'removing'",
+    [SJ_SQL_SESSION_WAS_REMOVED] =
+        "SELECT removal_id FROM removals WHERE session_uuid = ?1 LIMIT 1",
     [SJ_SQL_SESSION_IS_KEPT] = "SELECT session_id FROM sessions WHERE uuid = ?1 AND"
                                " session_id = ?2 AND state <> 'removing'",
+    /* A device announces a session again: name and tags may be a person's by then. */
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
         " parent_session_id, cause, policy_version, tags, secret_digest, received_realtime_ns)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,"
         "  iif(length(?16) = 32, ?16, NULL), ?17)"
-        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, command = excluded.command,"
-        " clock_step = excluded.clock_step, cause = excluded.cause, tags = excluded.tags,"
+        " ON CONFLICT (uuid) DO UPDATE SET command = excluded.command,"
+        " clock_step = excluded.clock_step, cause = excluded.cause,"
+        " parent_session_id = coalesce(parent_session_id, excluded.parent_session_id),"
         " policy_version = max(policy_version, excluded.policy_version)",
     [SJ_SQL_SESSION_TOTALS] =
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
@@ -84,6 +88,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SESSION_STALE_NEXT] =
         "SELECT uuid, session_id FROM sessions"
         " WHERE aggregates_valid_before_block IS NOT NULL AND session_id > ?1"
+        " AND state <> 'removing'"
         " AND (?2 OR quarantine_reason IS NULL)"
         " ORDER BY session_id LIMIT 1",
     [SJ_SQL_SESSION_QUARANTINE] =
