@@ -235,8 +235,9 @@ static void verify_goes_on_behind_a_broken_session(void **state)
                        "UPDATE function_stats SET calls = calls + 1 WHERE session_id = 2");
     const sj_verify_options options = {.only_look = true, .report = count, .context = counts};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
-    assert_int_equal(counts[1], 1);
-    assert_int_equal(counts[2], 1);
+    /* its own sums contradict each other, and do not follow from its blocks */
+    assert_int_equal(counts[1], 2);
+    assert_int_equal(counts[2], 2);
 }
 
 int main(void)
