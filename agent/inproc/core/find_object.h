@@ -3,6 +3,7 @@
 #define SJ_AGENT_INPROC_CORE_FIND_OBJECT_H
 
 #include <link.h>
+#include <stdint.h>
 
 /* The loader's _dl_find_object; NULL: it has none. */
 extern void *sj_find_object_real;
@@ -19,6 +20,11 @@ void sj_find_object_bind(void);
  * once if it is relocated, else when it is initialised. It asks the loader if it has no
  * initialisers, or if 64 such modules are loaded already. Under the loader's lock. */
 void sj_find_object_bind_later(const struct dl_phdr_info *info);
+
+/* sj_find_object_forget frees what sj_find_object_bind_later has made for the module at `bias`,
+ * which was unloaded, or was not loaded after all. Does nothing if that made nothing, or if `bias`
+ * is 0. Under the loader's lock. */
+void sj_find_object_forget(uint64_t bias);
 
 /* sj_find_object_on_initialisation has the relocated modules that waited for their initialisation
  * ask the agent, unless it is leaving. Under the loader's lock. */

@@ -97,21 +97,26 @@ static void free_unloaded(void)
     }
 }
 
+void sj_find_object_forget(uint64_t bias)
+{
+    late_module *late = bias != 0 ? find_late(bias) : NULL;
+    if (late != NULL) {
+        free_late(late);
+    }
+}
+
 void sj_find_object_bind_later(const struct dl_phdr_info *info)
 {
     sj_rebinding rebindings[REBINDINGS];
     sj_dynamic_view view;
     fill_rebindings(rebindings);
+    sj_find_object_forget(info->dlpi_addr); /* a module that lay there before */
     if (info->dlpi_addr == 0 || !sj_dynamic_view_read(info, &view) ||
         sj_rebind_module(&view, rebindings, REBINDINGS, false).not_relocated == 0) {
         return;
     }
-    late_module *late = find_late(view.bias); /* of a module that lay there before */
-    if (late != NULL) {
-        free_late(late);
-    }
     free_unloaded();
-    late = find_late(0);
+    late_module *late = find_late(0);
     if (late != NULL && sj_initialisation_defer(&late->init, &view, sj_arch_init_entry)) {
         late->bias = view.bias;
         late->waits = true;
@@ -131,8 +136,9 @@ static int begin_late(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     }
     late->waits = false;
-    sj_initialisation_begin(&late->init, &view);
-    if (!is_leaving) {
+    if (!sj_initialisation_begin(&late->init, &view)) {
+        free_late(late);
+    } else if (!is_leaving) {
         fill_rebindings(rebindings);
         (void)sj_rebind_module(&view, rebindings, REBINDINGS, false);
     }

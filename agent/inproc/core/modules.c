@@ -6,6 +6,7 @@
  * (dlopen, dlmopen, NSS, iconv), without interposing anything. */
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/arch.h"
+#include "agent/inproc/core/find_object.h"
 
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -568,6 +569,7 @@ static sj_status drop_unloaded(sj_link *link)
         const sj_link_module module = {.bias = modules[i].bias,
                                        .text_low = modules[i].text_low,
                                        .text_high = modules[i].text_high};
+        sj_find_object_forget(module.bias);
         free_entry(&modules[i]);
         if (status == SJ_OK) {
             memcpy(sj_link_payload(link), &module, sizeof(module));

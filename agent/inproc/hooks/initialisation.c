@@ -50,6 +50,12 @@ static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry
     return sj_sys_protect(room, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
+/* What the dynamic section says instead of its own word: where the copy, or the stub, is. */
+static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
+{
+    return (uint64_t)(uintptr_t)(init->room + (init->count != 0 ? PAGE : 0)) - bias;
+}
+
 bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *view,
                              void (*entry_point)(void))
 {
@@ -69,18 +75,31 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
     init->count = count;
     init->word = entry->d_un.d_ptr;
     init->place = (uint64_t)(uintptr_t)&entry->d_un.d_ptr;
-    entry->d_un.d_ptr =
-        (uint64_t)(uintptr_t)(count != 0 ? (uint8_t *)copy : init->room) - view->bias;
+    entry->d_un.d_ptr = changed_word(init, view->bias);
     return true;
 }
 
-void sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view)
+/* True if the changed word is the module's: another one may lie where that one was. */
+static bool is_of_module(const sj_initialisation *init, const sj_dynamic_view *view)
 {
+    const ElfW(Dyn) *entry = view->dynamic;
+    while (entry->d_tag != DT_NULL && (uint64_t)(uintptr_t)&entry->d_un.d_ptr != init->place) {
+        entry++;
+    }
+    return entry->d_tag != DT_NULL && entry->d_un.d_ptr == changed_word(init, view->bias);
+}
+
+bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view)
+{
+    if (init->place == 0) {
+        return true;
+    }
+    if (!is_of_module(init, view)) {
+        init->place = 0;
+        return false;
+    }
     const uint64_t true_address = view->bias + init->word;
     uint64_t *copy = (uint64_t *)(void *)(init->room + PAGE);
-    if (init->place == 0) {
-        return;
-    }
     init->record.target = true_address;
     if (init->count != 0) {
         const uint64_t *array = (const uint64_t *)true_address;
@@ -91,6 +110,7 @@ void sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *vie
     }
     (void)sj_slot_write(view, init->place, init->word);
     init->place = 0;
+    return true;
 }
 
 void sj_initialisation_deinit(sj_initialisation *init)

@@ -24,8 +24,10 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
                              void (*entry)(void));
 
 /* sj_initialisation_begin restores the dynamic section of the relocated module. The stub stays
- * until sj_initialisation_deinit. */
-void sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view);
+ * until sj_initialisation_deinit. Returns true also if nothing is deferred. Returns false, and
+ * changes nothing, if the section does not lead to the stub: the module was unloaded, and another
+ * one lies there. Neither allocates nor blocks. Under the loader's lock. */
+bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *view);
 void sj_initialisation_deinit(sj_initialisation *init);
 
 #endif

@@ -239,8 +239,9 @@ static int bind_module(struct dl_phdr_info *info, size_t size, void *context)
     if (info->dlpi_addr != run->module->bias || !sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    sj_initialisation_begin(&run->module->calls->init, &view);
-    visit_slots(run, &view, bind_slot);
+    if (sj_initialisation_begin(&run->module->calls->init, &view)) {
+        visit_slots(run, &view, bind_slot);
+    }
     return 1;
 }
 
@@ -313,7 +314,7 @@ static int release_module(struct dl_phdr_info *info, size_t size, void *context)
     if (info->dlpi_addr != module->bias || !sj_dynamic_view_read(info, &view)) {
         return 0;
     }
-    sj_initialisation_begin(&module->calls->init, &view);
+    (void)sj_initialisation_begin(&module->calls->init, &view);
     return 1;
 }
 

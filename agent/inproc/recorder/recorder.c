@@ -476,6 +476,8 @@ void sj_recorder_after_fork(void)
     self->drop_events = 0;
     self->open = (sj_recorder_open_calls){.kept = 0};
     self->waited_ticks = 0;
+    self->wait_at = 0;
+    self->wait_counts = 0;
     atomic_store(&self->nested, 0);
     self->wait_failed = 0;
     self->refusal_counted = 0;

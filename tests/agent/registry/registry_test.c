@@ -2,7 +2,6 @@
 
 #include "agent/abi/record.h"
 #include "agent/planner/plan_file.h"
-#include "agent/registry/late_plans.h"
 #include "tests/support/check.h"
 
 #include <fcntl.h>
@@ -309,35 +308,6 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
     request.path = "/usr/bin/perl";
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
-    sj_plan_ahead_free(ahead);
-    close(writer);
-}
-
-/* The plan of the FIFO has no end before the test gives it a writer. The second process would have
- * used up what it may wait, had it waited as long as that. */
-static void a_process_does_not_wait_for_a_plan_that_is_late(void **state)
-{
-    enum { FIRST_NS = 1000000, SECOND_NS = 500000000 };
-    const fixture *f = *state;
-    char fifo[128];
-    uint64_t first_ns = FIRST_NS;
-    uint64_t second_ns = SECOND_NS;
-    sj_plan_ahead *ahead = NULL;
-    sj_late_plans late = {0};
-    snprintf(fifo, sizeof(fifo), "%s/program", f->directory);
-    assert_int_equal(mkfifo(fifo, 0600), 0);
-    const sj_planner_options planner = {.module_path = fifo, .cache_directory = f->directory};
-    assert_int_equal(sj_plan_ahead_start(&planner, &ahead), SJ_OK);
-    assert_false(sj_late_plans_wait(&late, ahead, &planner, &first_ns));
-    assert_int_equal(first_ns, 0);
-    assert_false(sj_late_plans_wait(&late, ahead, &planner, &second_ns));
-    assert_int_equal(second_ns, SECOND_NS);
-    const int writer = open(fifo, O_RDWR | O_CLOEXEC);
-    assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
-    /* It could not be made, as the file is no module: nobody gets it. */
-    assert_false(sj_late_plans_wait(&late, ahead, &planner, &second_ns));
-    assert_int_equal(second_ns, SECOND_NS);
-    sj_late_plans_deinit(&late);
     sj_plan_ahead_free(ahead);
     close(writer);
 }
@@ -799,8 +769,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_late_plan_is_given_in_the_same_session, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_program_does_not_wait_long_for_a_plan, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_process_does_not_wait_for_a_plan_that_is_late, set_up,
-                                        tear_down),
         cmocka_unit_test_setup_teardown(a_process_waits_once_for_all_its_late_plans, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_selected_or_cannot_be_planned_is_refused,
