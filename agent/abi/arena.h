@@ -102,6 +102,14 @@ typedef struct sj_slot_cursor {
     uint64_t noted_events;
 } sj_slot_cursor;
 
+/* What the cursor will say once a block is in the spool. It is written before the block is, so that
+ * another consumer knows which of the two holds after a kill between them. */
+typedef struct sj_slot_block {
+    uint64_t number; /* of the block in its session, from 1; 0: none is on its way */
+    uint64_t unsent; /* as sj_slot_cursor.unsent, */
+    uint64_t unsent_calls;
+} sj_slot_block;
+
 /* Places of a thread's counters of memory in its slot. */
 typedef enum sj_slot_memory {
     SJ_SLOT_ALLOCATIONS = 0,
@@ -137,8 +145,9 @@ typedef struct sj_thread_slot {
     _Atomic uint64_t memory[SJ_SLOT_MEMORY];
     /* comm at the end of recording, of the thread that ended it by exit; "": not known. */
     char last_name[16];
+    sj_slot_block block; /* of the consumer */
     uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
-                     8 * SJ_SLOT_MEMORY - 16];
+                     8 * SJ_SLOT_MEMORY - 16 - sizeof(sj_slot_block)];
 } sj_thread_slot;
 
 _Static_assert(sizeof(sj_thread_slot) == 256, "thread slots are one page in sixteen");
@@ -215,11 +224,25 @@ typedef struct sj_arena_header {
     sj_overwritten overwritten; /* found when the program ended; written before SJ_ARENA_ENDED */
     _Atomic uint32_t
         unrecorded_later[SJ_UNRECORDED_KINDS - SJ_ARENA_UNRECORDED]; /* kinds that came later */
-    /* 1 + sj_unrecorded of the program that the process is about to execute in its own place; 0:
-     * none. Children of vfork do not set it. */
-    _Atomic uint32_t own_exec;
+    /* Programs that threads are about to execute in the process's own place, by
+     * SJ_ARENA_EXEC_JOINS and SJ_ARENA_EXEC_COUNTED; 0: none. Children of vfork do not set it. */
+    _Atomic uint32_t own_execs;
     uint64_t own_address; /* of this header in the process; 0: not known */
 } sj_arena_header;
+
+/* What each of them adds to `own_execs`: one that is to join the session, or one that was counted
+ * as unrecorded. */
+enum { SJ_ARENA_EXEC_JOINS = 1, SJ_ARENA_EXEC_COUNTED = 1 << 16 };
+
+static inline uint32_t sj_arena_execs_that_join(uint32_t own_execs)
+{
+    return own_execs % SJ_ARENA_EXEC_COUNTED;
+}
+
+static inline uint32_t sj_arena_execs_counted(uint32_t own_execs)
+{
+    return own_execs / SJ_ARENA_EXEC_COUNTED;
+}
 
 /* sj_arena_unrecorded returns the counter of an sj_unrecorded, which is borrowed from the header.
  */

@@ -33,7 +33,8 @@ typedef struct sj_assembler sj_assembler;
 /* A call whose rules are to be judged, at its entry or its exit. */
 typedef struct sj_assembled_call {
     uint32_t function;
-    uint32_t caller; /* 0: none that is known */
+    uint32_t caller; /* 0: none that is known; also below */
+    uint32_t caller_of_caller;
     bool at_exit;
     uint64_t start_ticks;
     uint64_t now_ticks;

@@ -185,8 +185,10 @@ static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *momen
     if (frame == NULL || sink->call == NULL) {
         return SJ_OK;
     }
+    const ptrdiff_t depth = frame - stream->frames;
     const sj_assembled_call call = {.function = moment->function,
-                                    .caller = frame > stream->frames ? frame[-1].function : 0,
+                                    .caller = depth > 0 ? frame[-1].function : 0,
+                                    .caller_of_caller = depth > 1 ? frame[-2].function : 0,
                                     .at_exit = !moment->at_entry,
                                     .start_ticks = frame->start_ticks,
                                     .now_ticks = moment->ticks,

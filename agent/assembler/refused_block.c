@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+enum { GAP_REASONS = SJ_GAP_BEFORE_RECORDING };
+
 typedef struct shrinking {
     sj_call_stack *stream;
     bool *stays; /* by event */
@@ -77,18 +79,36 @@ static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
     return count;
 }
 
-/* Adds a gap in front of the next event that stays. */
+/* The gap of a reason that lies in front of the next event that stays; NULL. */
+static sj_gap *find_gap(shrinking *run, uint32_t reason)
+{
+    for (uint32_t i = run->gap_count; i > 0; i--) {
+        sj_gap *gap = &run->gaps[i - 1];
+        if (gap->before_event != run->event_count) {
+            return NULL;
+        }
+        if (gap->reason == reason) {
+            return gap;
+        }
+    }
+    return NULL;
+}
+
+/* Adds a gap in front of the next event that stays, one of each reason. Waits add up to one that is
+ * as long. */
 static void put_gap(shrinking *run, const sj_gap *gap)
 {
-    sj_gap *last = run->gap_count > 0 ? &run->gaps[run->gap_count - 1] : NULL;
-    if (last != NULL && last->before_event == run->event_count && last->reason == gap->reason) {
-        last->calls += gap->calls;
-        last->events += gap->events;
-        last->end_ticks = gap->end_ticks;
+    sj_gap *there = find_gap(run, gap->reason);
+    if (there == NULL) {
+        run->gaps[run->gap_count] = *gap;
+        run->gaps[run->gap_count++].before_event = run->event_count;
         return;
     }
-    run->gaps[run->gap_count] = *gap;
-    run->gaps[run->gap_count++].before_event = run->event_count;
+    there->calls += gap->calls;
+    there->events += gap->events;
+    there->end_ticks = gap->reason == SJ_GAP_WAITED
+                           ? there->end_ticks + (gap->end_ticks - gap->start_ticks)
+                           : gap->end_ticks;
 }
 
 static void end_dropped(shrinking *run)
@@ -194,7 +214,8 @@ sj_status sj_refused_block_shrink(sj_call_stack *stream)
         return SJ_ENOMEM;
     }
     const uint32_t count = mark_events(stream, run.stays);
-    const uint32_t gaps = stream->gap_count * 2 + count + 2;
+    const uint32_t most = stream->gap_count * 2 + count + 2;
+    const uint32_t gaps = most < (count + 1) * GAP_REASONS ? most : (count + 1) * GAP_REASONS;
     sj_status status = SJ_OK;
     if (count > stream->context->block_events / 2 || gaps > SJ_BLOCK_MAX_GAPS / 4) {
         status = SJ_EFULL;

@@ -451,6 +451,12 @@ void sj_attach_end_joining(pid_t pid)
     if (status == SJ_OK || status == SJ_EAGAIN) { /* the tables of modules do not matter */
         (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, is_joining),
                                &no, sizeof(no));
+        /* The session records no methods: the JVM was not asked to join it. */
+        if (atomic_load(&agent.state.jvm) == SJ_AGENT_JVM_AWAITED) {
+            const uint32_t none = SJ_AGENT_JVM_NONE;
+            (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, jvm),
+                                   &none, sizeof(none));
+        }
     }
     sj_remote_agent_deinit(&agent);
     sj_tracee_close(&target);

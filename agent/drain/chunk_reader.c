@@ -33,9 +33,28 @@ static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
     return sj_arena_view_slot(reader->view, reader->slot);
 }
 
-void sj_chunk_reader_resume(sj_chunk_reader *reader)
+/* The number decides whether the rest holds, so it is written last, and taken away first. */
+static void note_block(sj_thread_slot *slot, const sj_slot_block *block)
 {
-    const sj_slot_cursor *cursor = &slot_of(reader)->cursor;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->block.number = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->block.unsent = block->unsent;
+    slot->block.unsent_calls = block->unsent_calls;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->block.number = block->number;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks)
+{
+    sj_thread_slot *slot = slot_of(reader);
+    const sj_slot_cursor *cursor = &slot->cursor;
+    if (slot->block.number != 0 && slot->block.number <= stored_blocks) {
+        slot->cursor.unsent = slot->block.unsent;
+        slot->unsent_calls = slot->block.unsent_calls;
+    }
+    note_block(slot, &(sj_slot_block){0});
     reader->sequence = cursor->sequence != 0 ? cursor->sequence : 1;
     reader->resume_at = cursor->position <= SJ_CHUNK_RECORDS ? (uint32_t)cursor->position : 0;
     reader->noted_calls = cursor->noted_calls;
@@ -58,7 +77,7 @@ static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
 
 /* write_unsent is ordered against what comes before and after it: each place that it is called from
  * counts so that a kill on either side makes the loss that is reported too large, never too small.
- */
+ * What a block takes off is exact, by sj_slot_block. */
 static void write_unsent(const sj_chunk_reader *reader)
 {
     sj_thread_slot *slot = slot_of(reader);
@@ -88,11 +107,34 @@ void sj_chunk_reader_save(sj_chunk_reader *reader)
     move_cursor(reader, reader->sequence, reader->position + reader->feeding);
 }
 
+static uint64_t take_off(uint64_t from, uint64_t amount)
+{
+    return from > amount ? from - amount : 0;
+}
+
+void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,
+                           uint64_t events)
+{
+    size_t entries = 0;
+    (void)count_waiting(reader, &entries);
+    note_block(slot_of(reader), &(sj_slot_block){
+                                    .number = number,
+                                    .unsent = take_off(reader->unsent, events),
+                                    .unsent_calls = take_off(reader->unsent_calls, calls) + entries,
+                                });
+}
+
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
 {
-    reader->unsent = reader->unsent > events ? reader->unsent - events : 0;
-    reader->unsent_calls = reader->unsent_calls > calls ? reader->unsent_calls - calls : 0;
+    reader->unsent = take_off(reader->unsent, events);
+    reader->unsent_calls = take_off(reader->unsent_calls, calls);
     write_unsent(reader);
+    note_block(slot_of(reader), &(sj_slot_block){0});
+}
+
+void sj_chunk_reader_refused(sj_chunk_reader *reader)
+{
+    note_block(slot_of(reader), &(sj_slot_block){0});
 }
 
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events)

@@ -68,12 +68,20 @@ SJ_MUST_CHECK sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_t
  * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_resume goes on at the slot's cursor. */
-void sj_chunk_reader_resume(sj_chunk_reader *reader);
+/* sj_chunk_reader_resume goes on at the slot's cursor. `stored_blocks` is how many blocks of the
+ * session are in the spool; it decides whether the one that was on its way is. */
+void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks);
 
 /* sj_chunk_reader_save moves the slot's cursor behind all that was fed: what is fed will not be
  * read again. To be called before anything of it goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
+
+/* sj_chunk_reader_offer notes what sj_chunk_reader_sent will be told about a block, before the
+ * block goes to the spool: a kill between the two then counts nothing as lost that is stored.
+ * `number` is the block's in its session, from 1. Either _sent or _refused follows. */
+void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,
+                           uint64_t events);
+void sj_chunk_reader_refused(sj_chunk_reader *reader);
 
 /* sj_chunk_reader_sent says that so many events of what was fed are in the spool now, and that it
  * accounts for so many lost calls. */

@@ -58,7 +58,7 @@ bool sj_other_program_runs(sj_process_drain *process)
     process->was_seen = process->was_seen || look == MEMORY_OWN;
     /* After the look: the agent announces before it executes, and ends before it unmaps. */
     return look == MEMORY_OTHER && (process->was_seen || is_known_to_execute(&process->tracked)) &&
-           atomic_load(&header->own_exec) != 1 + SJ_UNRECORDED_NONE &&
+           sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 0 &&
            atomic_load(&header->state) == SJ_ARENA_RECORDING;
 }
 
@@ -77,18 +77,17 @@ bool sj_other_program_has_run(sj_process_drain *process)
         return false;
     }
     const sj_arena_header *header = sj_arena_view_header(&process->view);
-    const uint32_t announced = atomic_load(&header->own_exec);
+    const uint32_t announced = atomic_load(&header->own_execs);
     return atomic_load(&header->state) == SJ_ARENA_RECORDING && !has_successor(process) &&
            (announced != 0 || sj_tracked_process_has_executed(&process->tracked));
 }
 
 void sj_other_program_count(const sj_process_drain *process)
 {
-    const uint32_t announced = atomic_load(&sj_arena_view_header(&process->view)->own_exec);
-    /* The others were counted as they were announced. */
+    const uint32_t announced = atomic_load(&sj_arena_view_header(&process->view)->own_execs);
     if (announced == 0) {
         process->shared->ended.unrecorded[SJ_UNRECORDED_UNSEEN]++;
-    } else if (announced == 1 + SJ_UNRECORDED_NONE) {
+    } else if (sj_arena_execs_counted(announced) == 0) {
         process->shared->ended.unrecorded[SJ_UNRECORDED_UNKNOWN]++;
     }
 }

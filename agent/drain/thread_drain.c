@@ -60,29 +60,39 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return stream;
 }
 
-/* record_sent subtracts what a block holds from what the spool lacks: its records, and losses.
- * Endings without a record are none, be they its own or those of a refused block that it accounts
- * for. */
-static void record_sent(sj_thread_drain *thread, const sj_block_header *header)
+/* What a block holds of what the spool lacks: its records, and losses. */
+typedef struct held_records {
+    uint64_t calls; /* lost ones */
+    uint64_t events;
+    int64_t endings; /* without a record: its own, or of a refused block that it accounts for */
+} held_records;
+
+static held_records count_held(const sj_thread_drain *thread, const sj_block_header *header)
 {
     sj_assembler_counters counters;
     sj_assembler_get_counters(thread->assembler, &counters);
     const int64_t offered = counters.offered_endings - thread->known_endings;
     const int64_t reported = (int64_t)(header->event_count + header->lost_events);
     const int64_t endings = offered < reported ? offered : reported;
-    thread->known_endings += endings;
-    sj_chunk_reader_sent(&thread->reader, header->lost_calls + counters.offered_kept_calls,
-                         (uint64_t)(reported - endings));
+    return (held_records){.calls = header->lost_calls + counters.offered_kept_calls,
+                          .events = (uint64_t)(reported - endings),
+                          .endings = endings};
 }
 
 static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_thread_drain *thread = context;
+    const sj_drain_shared *shared = thread->process->shared;
+    const held_records held = count_held(thread, header);
     sj_chunk_reader_save(&thread->reader);
-    const sj_status status =
-        sj_block_sink_take(thread->process->shared, thread->number, header, bytes);
-    if (status == SJ_OK) {
-        record_sent(thread, header);
+    sj_chunk_reader_offer(&thread->reader, sj_frame_writer_next_block(shared->options.writer),
+                          held.calls, held.events);
+    const sj_status status = sj_block_sink_take(shared, thread->number, header, bytes);
+    if (status != SJ_OK) {
+        sj_chunk_reader_refused(&thread->reader);
+    } else {
+        sj_chunk_reader_sent(&thread->reader, held.calls, held.events);
+        thread->known_endings += held.endings;
         thread->reported_lost_calls += header->lost_calls;
         thread->reported_lost_events += header->lost_events;
     }
@@ -140,6 +150,8 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
         return met;
     }
     const sj_function_rules *rules = shared->options.rules;
+    const uint32_t caller =
+        sj_function_rules_is_import(rules, call->caller) ? call->caller_of_caller : call->caller;
     const sj_call_facts facts = {
         .values = call->values,
         .value_count = call->value_count,
@@ -147,7 +159,7 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
             (uint64_t)((double)(call->now_ticks - call->start_ticks) * shared->options.ns_per_tick),
         .has_ended = call->at_exit,
         .thread = thread->name,
-        .called_from = &sj_function_rules_values(rules, call->caller)->called_from};
+        .called_from = &sj_function_rules_values(rules, caller)->called_from};
     SJ_EACH_RULE (i, &sj_function_rules_values(rules, call->function)->values) {
         const sj_value_rule *rule = &values->items[i];
         if (rule->condition_count == 0 || rule->changes ||
@@ -339,7 +351,8 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
                              process->shared->buffer);
         made->reader.unsent = made->unflushed; /* calls that were open before */
         if (is_known) {
-            sj_chunk_reader_resume(&made->reader);
+            sj_chunk_reader_resume(&made->reader,
+                                   sj_frame_writer_resumed_blocks(process->shared->options.writer));
             status = report_unsent(made, slot);
         }
         slot->cursor.thread = made->number;

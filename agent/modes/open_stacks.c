@@ -149,7 +149,7 @@ static sj_status send_stack(const stack_head *head, const sj_stack_frame *frames
         status = sj_frame_writer_block(writer, &header, bytes);
     }
     free(output);
-    return status == SJ_EFULL ? SJ_OK : status;
+    return status == SJ_EFULL || status == SJ_EINVAL || status == SJ_ELIMIT ? SJ_OK : status;
 }
 
 sj_status sj_open_stacks_send(sj_slice bytes, sj_frame_writer *writer)

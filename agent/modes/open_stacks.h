@@ -35,8 +35,8 @@ SJ_MUST_CHECK sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8
                                              size_t *size);
 
 /* sj_open_stacks_send sends a block without events for each written stack: the collector ends its
- * calls as open when the session ends. A block that the spool has no room for is left out.
- * SJ_ECORRUPT, SJ_ENOMEM, SJ_EIO. */
+ * calls as open when the session ends. A block that the spool has no room for, or
+ * that cannot be encoded, is left out. SJ_ECORRUPT, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_open_stacks_send(sj_slice bytes, sj_frame_writer *writer);
 
 #endif

@@ -594,8 +594,9 @@ static void begin_reader(function_reader *reader, const sj_function_types *types
         reader->language = dwarf_srclang(&unit);
         reader->is_of_llvm = is_of_llvm(&unit);
     }
-    reader->is_global = bsearch(&entry->address, types->globals, types->global_count,
-                                sizeof(*types->globals), compare_addresses) != NULL;
+    reader->is_global =
+        types->global_count != 0 && bsearch(&entry->address, types->globals, types->global_count,
+                                            sizeof(*types->globals), compare_addresses) != NULL;
     reader->is_by_convention =
         !is_clone(symbol) &&
         sj_type_number(&entry->die, DW_AT_calling_convention, DW_CC_normal) == DW_CC_normal;

@@ -56,7 +56,9 @@ static void keep_data(const sj_elf *elf, sj_symbols *symbols)
         }
     }
     symbols->count = kept;
-    qsort(symbols->items, kept, sizeof(*symbols->items), compare_addresses);
+    if (kept != 0) {
+        qsort(symbols->items, kept, sizeof(*symbols->items), compare_addresses);
+    }
 }
 
 static void bound_sizes(const sj_elf *elf, sj_symbols *symbols)

@@ -109,20 +109,24 @@ sj_status sj_builder_start(sj_builder *builder)
 {
     const sj_module *module = builder->module;
     builder->functions = calloc(module->range_count + 1, sizeof(*builder->functions));
-    if (builder->functions == NULL) {
+    uint64_t *fingerprints = calloc(module->range_count + 1, sizeof(*fingerprints));
+    if (builder->functions == NULL || fingerprints == NULL) {
+        free(fingerprints);
         return SJ_ENOMEM;
     }
-    for (size_t i = 0; i < module->range_count; i++) {
+    const sj_status status = sj_fingerprints_of(module, fingerprints);
+    for (size_t i = 0; i < module->range_count && status == SJ_OK; i++) {
         const sj_code_range *range = &module->ranges[i];
         sj_plan_function *function = &builder->functions[i];
         function->offset = sj_module_address(module, range->start);
         function->size = range->size;
         function->source = range->source;
         function->receiver = range->receiver;
-        function->fingerprint = range->name[0] == '\0' ? sj_fingerprint_of(module, range) : 0;
+        function->fingerprint = fingerprints[i];
         function->skip = range->is_cold ? (uint8_t)SJ_SKIP_COLD_PART : range->skip;
     }
-    return SJ_OK;
+    free(fingerprints);
+    return status;
 }
 
 sj_status sj_builder_sum(sj_builder *builder)

@@ -1,9 +1,15 @@
 /* Design notes. A linker that lays functions in another order changes nothing but distances: those
  * of calls and jumps out of the function, and those to data. They are cleared before an instruction
- * is hashed; jumps within the function, registers, offsets in structures and constants count. */
+ * is hashed; jumps within the function, registers, offsets in structures and constants count. What
+ * a function calls counts where its own code is not enough: of wrappers, which are short, and of
+ * functions that differ in nothing else. Elsewhere a callee that changed would make its callers
+ * unknown. */
 #include "agent/planner/fingerprint.h"
 
 #include "agent/planner/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { LEAST_CODES = 4, MOST_CODE_BYTES = 16 };
 
@@ -16,11 +22,12 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-uint64_t sj_fingerprint_of(const sj_module *module, const sj_code_range *range)
+/* Hashes the instructions of a range; `*counted` of them do something. */
+static uint64_t hash_code(const sj_module *module, const sj_code_range *range, uint32_t *counted)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     uint32_t pages = 0;
-    uint32_t counted = 0;
+    *counted = 0;
     for (uint32_t i = 0; i < range->code_count && !range->is_undecodable; i++) {
         const sj_code *code = &module->codes[range->first_code + i];
         uint8_t bytes[MOST_CODE_BYTES] = {0};
@@ -31,11 +38,98 @@ uint64_t sj_fingerprint_of(const sj_module *module, const sj_code_range *range)
         if ((code->flags & SJ_CODE_BRANCH) != 0 && target >= 0 && target < range->size) {
             hash = hash_bytes(hash, &target, sizeof(target));
         }
-        counted += code->kind != SJ_CODE_NOP;
+        *counted += code->kind != SJ_CODE_NOP;
     }
-    if (counted < LEAST_CODES) {
-        return 0;
-    }
+    return hash;
+}
+
+static uint64_t finish_hash(uint64_t hash)
+{
     hash ^= hash >> 29;
     return hash != 0 ? hash : 1;
+}
+
+static uint64_t fingerprint_of(const sj_module *module, const sj_code_range *range)
+{
+    uint32_t counted = 0;
+    const uint64_t hash = hash_code(module, range, &counted);
+    return counted < LEAST_CODES ? 0 : finish_hash(hash);
+}
+
+/* Returns what is known of the function that an instruction of `range` calls or jumps to; 0:
+ * nothing. */
+static uint64_t callee_of(const sj_module *module, const sj_code_range *range, const sj_code *code,
+                          const uint64_t *plain)
+{
+    const int64_t target = sj_code_target(code);
+    if ((code->flags & SJ_CODE_BRANCH) == 0 ||
+        (target >= range->start && target < (int64_t)range->start + range->size)) {
+        return 0;
+    }
+    const uint32_t place = sj_module_range_at(module, target);
+    if (place == SJ_CODE_RANGE_NONE) {
+        return 0;
+    }
+    const char *name = module->ranges[place].name;
+    return name[0] != '\0' ? hash_bytes(1, name, strlen(name)) : plain[place];
+}
+
+/* Joins the code of a range with what it calls; its own fingerprint if that is not known. */
+static uint64_t join_callees(const sj_module *module, uint32_t place, const uint64_t *plain)
+{
+    const sj_code_range *range = &module->ranges[place];
+    bool has_callee = false;
+    uint32_t counted = 0;
+    uint64_t hash = hash_code(module, range, &counted);
+    for (uint32_t i = 0; i < range->code_count && !range->is_undecodable; i++) {
+        const uint64_t callee =
+            callee_of(module, range, &module->codes[range->first_code + i], plain);
+        if (callee != 0) {
+            hash = hash_bytes(hash, &callee, sizeof(callee));
+            has_callee = true;
+        }
+    }
+    return has_callee ? finish_hash(hash) : plain[place];
+}
+
+static int compare_fingerprints(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left;
+    const uint64_t b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Whether a function that lies elsewhere in the sorted ones has the fingerprint, too. */
+static bool is_shared(const uint64_t *sorted, size_t count, uint64_t fingerprint)
+{
+    const uint64_t *found =
+        bsearch(&fingerprint, sorted, count, sizeof(*sorted), compare_fingerprints);
+    return (found > sorted && found[-1] == fingerprint) ||
+           (found + 1 < sorted + count && found[1] == fingerprint);
+}
+
+sj_status sj_fingerprints_of(const sj_module *module, uint64_t *fingerprints)
+{
+    const size_t count = module->range_count;
+    uint64_t *plain = calloc(count + 1, sizeof(*plain));
+    uint64_t *sorted = calloc(count + 1, sizeof(*sorted));
+    if (plain == NULL || sorted == NULL) {
+        free(plain);
+        free(sorted);
+        return SJ_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const sj_code_range *range = &module->ranges[i];
+        plain[i] = sorted[i] = range->name[0] == '\0' ? fingerprint_of(module, range) : 0;
+    }
+    qsort(sorted, count, sizeof(*sorted), compare_fingerprints);
+    for (size_t i = 0; i < count; i++) {
+        const bool is_enough = plain[i] != 0 && !is_shared(sorted, count, plain[i]);
+        fingerprints[i] = module->ranges[i].name[0] != '\0' ? 0
+                          : is_enough                       ? plain[i]
+                                      : join_callees(module, (uint32_t)i, plain);
+    }
+    free(plain);
+    free(sorted);
+    return SJ_OK;
 }

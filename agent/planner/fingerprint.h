@@ -4,9 +4,12 @@
 
 #include "agent/planner/module.h"
 
-/* sj_fingerprint_of returns a hash of the instructions of a range that sj_module_find_targets has
- * disassembled. Addresses of code and data outside of the range do not count. 0: the code is not
- * known, or is so short that functions with different purposes have it. */
-uint64_t sj_fingerprint_of(const sj_module *module, const sj_code_range *range);
+/* sj_fingerprints_of fills in a hash of the instructions of each range of a module that
+ * sj_module_find_targets has disassembled; `fingerprints` has room for module->range_count.
+ * Addresses of code and data outside of the range do not count. Of short ranges, and of those that
+ * share their instructions with others, what they call counts, too. 0: the range has a name, or its
+ * code is not known, or so short that functions with different purposes have it. SJ_ENOMEM. Thread
+ * safe for modules that nobody changes; does not block. */
+SJ_MUST_CHECK sj_status sj_fingerprints_of(const sj_module *module, uint64_t *fingerprints);
 
 #endif

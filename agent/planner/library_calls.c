@@ -177,7 +177,8 @@ static int compare_slots(const void *left, const void *right)
 static import_slot *find_slot(const import_list *list, uint64_t address)
 {
     const import_slot key = {.address = address};
-    return bsearch(&key, list->items, list->count, sizeof(key), compare_slots);
+    return list->count != 0 ? bsearch(&key, list->items, list->count, sizeof(key), compare_slots)
+                            : NULL;
 }
 
 /* Notes the slots that code reads other than to call or jump through them. */

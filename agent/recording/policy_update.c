@@ -162,7 +162,8 @@ static void reselect_one(void *context, pid_t pid)
     if (sj_registry_find_process(recording->registry, pid, &process) != SJ_OK) {
         return;
     }
-    if (sj_live_runtimes_are_bound(pid) && sj_mono_select(pid, &error) != SJ_OK &&
+    const bool has_methods = !recording->may_count_calls;
+    if (has_methods && sj_live_runtimes_are_bound(pid) && sj_mono_select(pid, &error) != SJ_OK &&
         kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }
@@ -177,7 +178,7 @@ static void reselect_one(void *context, pid_t pid)
         sums->failed++;
     }
     bool is_joined = false;
-    if (status == SJ_OK && sj_live_runtimes_are_joined(pid) &&
+    if (status == SJ_OK && has_methods && sj_live_runtimes_are_joined(pid) &&
         sj_jvm_select(pid, &is_joined, &error) != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }

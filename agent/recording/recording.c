@@ -453,7 +453,7 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     if (status == SJ_OK && is_keeping_freed(recording)) {
         status = sj_heap_watch(pid, false, error);
     }
-    if (status == SJ_OK && sj_live_runtimes_are_joined(pid)) {
+    if (status == SJ_OK && !recording->may_count_calls && sj_live_runtimes_are_joined(pid)) {
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;

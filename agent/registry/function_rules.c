@@ -185,7 +185,15 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
 
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol)
 {
+    if (function < SJ_RULED_FUNCTIONS) {
+        rules->functions[function].is_import = strchr(symbol, '!') != NULL;
+    }
     sj_function_rules_name_method(rules, function, symbol, SJ_LINK_LANGUAGE_OBJC);
+}
+
+bool sj_function_rules_is_import(const sj_function_rules *rules, uint32_t function)
+{
+    return function < SJ_RULED_FUNCTIONS && rules->functions[function].is_import;
 }
 
 void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, const char *symbol,

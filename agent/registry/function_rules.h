@@ -30,6 +30,7 @@ typedef struct sj_function_rule {
     uint32_t triggers; /* bits: places in the policy's list */
     uint32_t one_in;   /* 0, 1: all */
     bool is_timed;     /* its calls are never counted without a clock */
+    bool is_import;    /* a call into a library, of what is in the library */
     uint32_t values;   /* where its sj_ruled_values are; 0: no rule about values names it */
 } sj_function_rule;
 
@@ -49,6 +50,9 @@ void sj_function_rules_beat(sj_function_rules *rules);
 
 /* sj_function_rules_name sets the rules of a function by its symbol. */
 void sj_function_rules_name(sj_function_rules *rules, uint32_t function, const char *symbol);
+/* sj_function_rules_is_import returns true if a function is a call into a library: the function of
+ * the library that it enters may be recorded, too. */
+bool sj_function_rules_is_import(const sj_function_rules *rules, uint32_t function);
 /* sj_function_rules_name_method does so for a recorded method of a runtime, whose calls some rules
  * cannot change: these are noted. */
 void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, const char *symbol,

@@ -179,7 +179,7 @@ bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t i
         const class_module *module = &table->modules[i];
         const class_file *file = &table->files[module->file];
         const class_place key = {.address = isa - module->bias};
-        if (module->process == process) {
+        if (module->process == process && file->place_count != 0) {
             found = bsearch(&key, file->places, file->place_count, sizeof(key), compare_places);
         }
     }

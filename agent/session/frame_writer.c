@@ -35,6 +35,7 @@ struct sj_frame_writer {
     uint64_t next_profile;
     uint64_t next_trigger;
     uint64_t next_filtered;
+    uint64_t resumed_blocks;
     kept_frame *first_kept;
     kept_frame **last_kept;
     uint8_t *header; /* SJ_FRAME_MAX_HEADER_BYTES */
@@ -88,13 +89,26 @@ void sj_frame_writer_resume(sj_frame_writer *writer)
         sj_journal_recover(writer->options.journal, sj_spool_end(writer->options.spool));
     writer->next_gap = sums.next_gap;
     writer->next_profile = sums.next_profile;
-    writer->counters.blocks = sums.blocks;
+    writer->counters.blocks = writer->resumed_blocks = sums.blocks;
     writer->counters.block_calls = sums.block_calls;
     writer->counters.block_events = sums.block_events;
     writer->counters.block_lost_calls = sums.block_lost_calls;
     writer->counters.block_lost_events = sums.block_lost_events;
     writer->counters.gap_calls = sums.gap_calls;
     writer->counters.gap_events = sums.gap_events;
+}
+
+uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer)
+{
+    return writer->resumed_blocks;
+}
+
+uint64_t sj_frame_writer_next_block(sj_frame_writer *writer)
+{
+    pthread_mutex_lock(&writer->mutex);
+    const uint64_t number = writer->counters.blocks + 1;
+    pthread_mutex_unlock(&writer->mutex);
+    return number;
 }
 
 /* intend records in the journal which sums hold after the frame that is about to be appended. */

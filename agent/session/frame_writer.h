@@ -52,6 +52,14 @@ SJ_MUST_CHECK sj_status sj_frame_writer_new(const sj_frame_writer_options *optio
 /* sj_frame_writer_resume goes on where a killed recorder's journal says that it stopped; before the
  * first frame. */
 void sj_frame_writer_resume(sj_frame_writer *writer);
+
+/* sj_frame_writer_resumed_blocks is how many blocks of the session were in the spool then; 0: there
+ * was no recorder before. Any thread. */
+uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer);
+
+/* sj_frame_writer_next_block is the number of the block that is appended next, from 1. For the only
+ * thread that appends blocks. */
+uint64_t sj_frame_writer_next_block(sj_frame_writer *writer);
 void sj_frame_writer_free(sj_frame_writer *writer);
 
 /* sj_frame_writer_send appends a metadata frame with `message` as header. Messages are packed at

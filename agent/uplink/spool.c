@@ -37,6 +37,7 @@
 
 enum {
     FLOWING_BYTES = 4 << 20, /* unacknowledged, that a disk without its reserve still takes */
+    ANNOUNCED_SHARE = 8,     /* of quota, budget and disk */
     RESERVED_SHARE = 8,      /* a small disk leaves this part of it, not the default reserve */
     DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,
@@ -189,10 +190,41 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "cannot read the spool's last segment");
 }
 
+static uint64_t reserve_on(const sj_spool *spool, const struct statvfs *disk)
+{
+    const uint64_t share = (uint64_t)disk->f_blocks * disk->f_frsize / RESERVED_SHARE;
+    const uint64_t suited = share < DEFAULT_RESERVE_BYTES ? share : DEFAULT_RESERVE_BYTES;
+    return spool->reserve_bytes != 0 ? spool->reserve_bytes : suited;
+}
+
+static uint64_t least(uint64_t left, uint64_t right)
+{
+    return left < right ? left : right;
+}
+
+/* Returns how large the file of announcements may be: they stay until the session is over, so that
+ * they get a share of what calls may take. */
+static uint64_t most_announced(const sj_spool *spool)
+{
+    struct statvfs disk;
+    uint64_t most = spool->budget_bytes / ANNOUNCED_SHARE;
+    if (spool->room.budget_bytes != 0) {
+        most = least(most, spool->room.budget_bytes / ANNOUNCED_SHARE);
+    }
+    if (statvfs(spool->directory, &disk) == 0) {
+        const uint64_t size = (uint64_t)disk.f_blocks * disk.f_frsize;
+        const uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+        const uint64_t reserve = reserve_on(spool, &disk);
+        const uint64_t free_bytes = left > reserve ? left - reserve : 0;
+        most = least(most, least(size / ANNOUNCED_SHARE, spool->announced.bytes + free_bytes));
+    }
+    return most;
+}
+
 /* Deletes a segment of which all is acknowledged, once its announcements are kept. */
 static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
 {
-    sj_spool_announced_keep(spool->directory, &spool->announced, segment);
+    sj_spool_announced_keep(spool->directory, &spool->announced, segment, most_announced(spool));
     sj_spool_segment_close(segment);
     unlink_segment(spool, segment->number);
 }
@@ -212,6 +244,9 @@ static sj_status load_segments(sj_spool *spool, sj_error *error)
         } else if (sj_spool_segment_open(spool->directory, numbers[i], false, &over, NULL) ==
                    SJ_OK) {
             retire_segment(spool, &over);
+        } else {
+            spool->announced.unkept_frames++; /* at least: what it announced cannot be read */
+            unlink_segment(spool, numbers[i]);
         }
     }
     free(numbers);
@@ -298,13 +333,6 @@ static bool is_bulk(sj_slice frame)
     (void)sj_read_u8(&reader);
     const uint16_t type = sj_read_u16(&reader);
     return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE || type == SJ_FRAME_REPORT;
-}
-
-static uint64_t reserve_on(const sj_spool *spool, const struct statvfs *disk)
-{
-    const uint64_t share = (uint64_t)disk->f_blocks * disk->f_frsize / RESERVED_SHARE;
-    const uint64_t suited = share < DEFAULT_RESERVE_BYTES ? share : DEFAULT_RESERVE_BYTES;
-    return spool->reserve_bytes != 0 ? spool->reserve_bytes : suited;
 }
 
 static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
@@ -650,19 +678,29 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     return status;
 }
 
-/* Moves a walk to the next byte that was given before; false if there is none. */
-static bool seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_segment *segment)
+/* Has the file of `announced` open while a walk is in it. SJ_ENOTFOUND: nothing was kept. */
+static sj_status open_recalled(sj_spool *spool, const sj_spool_recall *recall)
 {
-    if (recall->at == 0) {
-        sj_spool_segment_close(&spool->recalled);
-        if (sj_spool_announced_read(spool->directory, &spool->announced, &spool->recalled) !=
-            SJ_OK) {
-            recall->at = position_of(1, 0);
-        }
+    if (recall->at != 0 && spool->recalled.file >= 0) {
+        return SJ_OK;
     }
-    if (number_of(recall->at) == 0 && recall->at < spool->recalled.size) {
-        *segment = spool->recalled;
-        return true;
+    sj_spool_segment_close(&spool->recalled);
+    return sj_spool_announced_read(spool->directory, &spool->announced, &spool->recalled);
+}
+
+/* Moves a walk to the next byte that was given before. SJ_EAGAIN: there is none. SJ_EIO. */
+static sj_status seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_segment *segment)
+{
+    if (number_of(recall->at) == 0) {
+        const sj_status status = open_recalled(spool, recall);
+        if (status == SJ_OK && recall->at < spool->recalled.size) {
+            *segment = spool->recalled;
+            return SJ_OK;
+        }
+        if (status != SJ_OK && status != SJ_ENOTFOUND) {
+            return status;
+        }
+        recall->at = position_of(1, 0);
     }
     sj_spool_segment_close(&spool->recalled);
     for (size_t i = 0; i < spool->segment_count; ++i) {
@@ -673,23 +711,16 @@ static bool seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_seg
         if (candidate->number == number_of(recall->at) && offset_of(recall->at) < candidate->size &&
             recall->at < spool->read_at) {
             *segment = *candidate;
-            return true;
+            return SJ_OK;
         }
     }
-    return false;
+    return SJ_EAGAIN;
 }
 
-static bool is_wanted(sj_spool_recall *recall, const sj_spool_frame_kind *kind)
+static bool is_wanted(const sj_spool_recall *recall, const sj_spool_frame_kind *kind)
 {
-    static const sj_session_id any;
-    if (!kind->is_announcement || !kind->has_session ||
-        (recall->is_brief && (kind->type == SJ_FRAME_MODULE || kind->is_deep_stack))) {
-        return false;
-    }
-    if (memcmp(&recall->session, &any, sizeof(any)) == 0) {
-        recall->session = kind->session;
-    }
-    return memcmp(&recall->session, &kind->session, sizeof(any)) == 0;
+    return kind->is_announcement && kind->has_session &&
+           !(recall->is_brief && (kind->type == SJ_FRAME_MODULE || kind->is_deep_stack));
 }
 
 sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall, sj_slice *frame)
@@ -698,11 +729,9 @@ sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall, sj_slic
         sj_spool_segment segment;
         sj_spool_frame_kind kind;
         pthread_mutex_lock(&spool->lock);
-        const bool is_found = seek_recalled(spool, recall, &segment);
+        const sj_status found = seek_recalled(spool, recall, &segment);
         pthread_mutex_unlock(&spool->lock);
-        if (!is_found) {
-            return SJ_EAGAIN;
-        }
+        SJ_TRY(found);
         const uint64_t offset = offset_of(recall->at);
         SJ_TRY(sj_spool_frame_kind_of(&segment, offset, &kind));
         recall->at = kind.frame_bytes != 0 ? recall->at + kind.frame_bytes

@@ -61,16 +61,17 @@ SJ_MUST_CHECK sj_status sj_spool_acknowledge(sj_spool *spool, uint64_t position)
  * the disk has no room for the account; the frame is given again after a rewind. */
 SJ_MUST_CHECK sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why);
 
-/* A walk over announcements (spool_announced.h) of one session. */
+/* A walk over the announcements (spool_announced.h) of all sessions in the spool. Parents come
+ * before their children. */
 typedef struct sj_spool_recall {
-    sj_session_id session; /* zeros: the session of the first announcement, which is then noted */
-    bool is_brief;         /* without modules and deep stacks, which are large */
-    uint64_t at;           /* 0: the walk begins */
+    bool is_brief; /* without modules and deep stacks, which are large */
+    uint64_t at;   /* where the walk goes on; 0: it begins */
 } sj_spool_recall;
 
 /* sj_spool_recall_next gives the next announcement among the frames that were ever given to a
- * sender, acknowledged or not. The buffer lasts as that of sj_spool_next. Reader thread only;
- * during a walk no frame may be acknowledged. SJ_EAGAIN: that was all. SJ_EIO, SJ_ENOMEM. */
+ * sender, acknowledged or not. The buffer lasts as that of sj_spool_next. Reader thread only.
+ * While no frame is acknowledged a walk may go back to an earlier `at`. SJ_EAGAIN: that was all.
+ * SJ_EIO, SJ_ENOMEM: the announcement cannot be read now; try again with the earlier `at`. */
 SJ_MUST_CHECK sj_status sj_spool_recall_next(sj_spool *spool, sj_spool_recall *recall,
                                              sj_slice *frame);
 

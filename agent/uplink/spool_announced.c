@@ -136,6 +136,9 @@ void sj_spool_announced_open(const char *directory, sj_spool_announced *announce
 sj_status sj_spool_announced_read(const char *directory, const sj_spool_announced *announced,
                                   sj_spool_segment *segment)
 {
+    if (announced->bytes == 0) {
+        return SJ_ENOTFOUND;
+    }
     SJ_TRY(open_file(directory, O_RDONLY, segment));
     segment->size = announced->bytes;
     return SJ_OK;
@@ -144,11 +147,10 @@ sj_status sj_spool_announced_read(const char *directory, const sj_spool_announce
 /* Copies one frame; false if there is no room for it. */
 static bool copy_frame(sj_spool_announced *announced, sj_spool_segment *target,
                        const sj_spool_segment *source, uint64_t offset,
-                       const sj_spool_frame_kind *kind)
+                       const sj_spool_frame_kind *kind, uint64_t most_bytes)
 {
     sj_frame_view view;
-    const uint64_t most =
-        kind->is_deep_stack ? SJ_ANNOUNCED_MOST_DEEP_BYTES : SJ_ANNOUNCED_MOST_BYTES;
+    const uint64_t most = kind->is_deep_stack ? most_bytes / SJ_ANNOUNCED_DEEP_SHARE : most_bytes;
     if (announced->bytes + kind->frame_bytes > most) {
         return false;
     }
@@ -165,8 +167,10 @@ static bool copy_frame(sj_spool_announced *announced, sj_spool_segment *target,
 }
 
 void sj_spool_announced_keep(const char *directory, sj_spool_announced *announced,
-                             const sj_spool_segment *segment)
+                             const sj_spool_segment *segment, uint64_t most_bytes)
 {
+    const uint64_t most =
+        most_bytes < SJ_ANNOUNCED_MOST_BYTES ? most_bytes : SJ_ANNOUNCED_MOST_BYTES;
     sj_spool_frame_kind kind;
     sj_spool_segment target = {.file = -1};
     bool is_open = false;
@@ -180,7 +184,8 @@ void sj_spool_announced_keep(const char *directory, sj_spool_announced *announce
             is_open = open_file(directory, O_RDWR | O_CREAT, &target) == SJ_OK;
             target.size = announced->bytes;
         }
-        if (!is_open || target.sealed || !copy_frame(announced, &target, segment, at, &kind)) {
+        if (!is_open || target.sealed ||
+            !copy_frame(announced, &target, segment, at, &kind, most)) {
             announced->unkept_frames++;
         }
     }

@@ -8,9 +8,9 @@
 #include "agent/uplink/spool_segment.h"
 #include "proto/base/ids.h"
 
-/* A spool keeps so much. Deep stacks may fill half of it, as a program can make them without end.
- */
-enum { SJ_ANNOUNCED_MOST_BYTES = 64 << 20, SJ_ANNOUNCED_MOST_DEEP_BYTES = 32 << 20 };
+/* A spool keeps so much, or less where its owner has less room. A program can make deep stacks
+ * without end: they are kept only while the file, whatever it holds, is at most half full. */
+enum { SJ_ANNOUNCED_MOST_BYTES = 64 << 20, SJ_ANNOUNCED_DEEP_SHARE = 2 };
 
 typedef struct sj_spool_announced {
     uint64_t bytes;         /* of the file */
@@ -41,10 +41,11 @@ SJ_MUST_CHECK sj_status sj_spool_announced_read(const char *directory,
                                                 const sj_spool_announced *announced,
                                                 sj_spool_segment *segment);
 
-/* sj_spool_announced_keep copies the announcements of a segment that is about to be deleted. Those
- * that find no room in the file or on the disk are counted. Blocks for the disk. */
+/* sj_spool_announced_keep copies the announcements of a segment that is about to be deleted. The
+ * file grows to `most_bytes` at most, and to SJ_ANNOUNCED_MOST_BYTES. Those that find no room in
+ * the file or on the disk are counted. Blocks for the disk. */
 void sj_spool_announced_keep(const char *directory, sj_spool_announced *announced,
-                             const sj_spool_segment *segment);
+                             const sj_spool_segment *segment, uint64_t most_bytes);
 
 /* sj_spool_announced_remove deletes the file. */
 void sj_spool_announced_remove(const char *directory);

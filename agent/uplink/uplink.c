@@ -13,13 +13,15 @@
  * that can never be stored is put aside.
  *
  * The collector may have lost what it acknowledged: its log was cut, or an older copy of its
- * database took its place. A frame that refers to something unknown has the announcements of its
- * session sent again before it, and is then tried a few times. A collector that has been started
+ * database took its place. A frame that refers to something unknown has all announcements of the
+ * spool sent again before it, and is then tried a few times. A collector that has been started
  * anew gets the brief announcements at once: a block whose thread is unknown is stored, not
- * refused. */
+ * refused. A walk over announcements that was interrupted goes on at the oldest one that was not
+ * answered. Frames of the spool wait until all announcements are answered. */
 #include "agent/uplink/uplink.h"
 
 #include "agent/uplink/clock_offset.h"
+#include "agent/uplink/moment.h"
 
 #include "proto/wire/sojourn.pb-c.h"
 
@@ -55,10 +57,10 @@ typedef enum frame_rank {
 typedef struct slot {
     bool is_busy;
     frame_rank rank;
-    uint64_t position; /* in the spool; meaningless for HELLO, clocks and recalled frames */
-    int64_t sent_ns;   /* BOOTTIME */
-    bool is_recalled;  /* an announcement that is sent once more */
-    sj_session_id session;
+    uint64_t position;  /* in the spool; meaningless for HELLO, clocks and recalled frames */
+    int64_t sent_ns;    /* BOOTTIME */
+    bool is_recalled;   /* an announcement that is sent once more */
+    uint64_t recall_at; /* of the walk that found it */
 } slot;
 
 struct sj_uplink {
@@ -89,10 +91,12 @@ struct sj_uplink {
     sj_spool_recall recall; /* the walk over announcements that is wanted or under way */
     bool recall_wanted;     /* it begins when nothing is in flight */
     bool is_recalling;
+    unsigned recalled_in_flight;
     bool was_recalled;    /* at the collector of now, when so many frames were acknowledged: */
     uint64_t recalled_at; /* in status.acknowledged_frames */
     uint64_t incarnation; /* of the collector; 0: not known */
     bool held_is_recalled;
+    uint64_t held_recall_at;
     bool held_back; /* `held` is the next frame, waiting for its rank */
     sj_slice held;
     uint64_t held_position;
@@ -104,37 +108,6 @@ struct sj_uplink {
     bool clock_wanted;
     slot slots[MAX_WINDOW];
 };
-
-static void add_ms(struct timespec *time, int64_t ms)
-{
-    clock_gettime(CLOCK_MONOTONIC, time);
-    time->tv_sec += ms / 1000;
-    time->tv_nsec += ms % 1000 * 1000000;
-    if (time->tv_nsec >= 1000000000) {
-        time->tv_sec++;
-        time->tv_nsec -= 1000000000;
-    }
-}
-
-static bool is_before(const struct timespec *left, const struct timespec *right)
-{
-    return left->tv_sec < right->tv_sec ||
-           (left->tv_sec == right->tv_sec && left->tv_nsec < right->tv_nsec);
-}
-
-static bool has_passed(const struct timespec *time)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return !is_before(&now, time);
-}
-
-static int64_t boottime_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static frame_rank rank_of(sj_slice frame)
 {
@@ -182,25 +155,10 @@ static slot *find_idle_slot(sj_uplink *uplink)
     return NULL;
 }
 
-/* Returns zeros if the header does not begin with a session's id. */
-static sj_session_id session_of(sj_slice frame)
-{
-    sj_session_id session = {0};
-    sj_reader reader = sj_reader_of(frame.data, frame.size);
-    sj_reader_take(&reader, SJ_FRAME_PREFIX_BYTES);
-    const bool begins_with_it =
-        sj_read_u8(&reader) == 0x0a && sj_read_u8(&reader) == sizeof(session.bytes);
-    const uint8_t *bytes = sj_reader_take(&reader, sizeof(session.bytes));
-    if (begins_with_it && bytes != NULL) {
-        memcpy(session.bytes, bytes, sizeof(session.bytes));
-    }
-    return session;
-}
-
 static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame_rank rank,
                             uint64_t position)
 {
-    const int64_t sent_ns = boottime_ns();
+    const int64_t sent_ns = sj_boottime_ns();
     SJ_TRY(uplink->kind->ask(uplink->channel, (uint32_t)(idle - uplink->slots), frame));
     *idle = (slot){.is_busy = true, .rank = rank, .position = position, .sent_ns = sent_ns};
     uplink->in_flight[rank]++;
@@ -222,13 +180,13 @@ static void begin_pause(sj_uplink *uplink)
         next = PAUSE_MIN_MS;
     }
     uplink->pause_ms = next > PAUSE_MAX_MS ? PAUSE_MAX_MS : next;
-    add_ms(&uplink->resume, uplink->pause_ms);
+    uplink->resume = sj_moment_after_ms(uplink->pause_ms);
 }
 
 /* pause_once: of frames that were under way together each says the same. */
 static void pause_once(sj_uplink *uplink)
 {
-    if (uplink->pause_ms == 0 || has_passed(&uplink->resume)) {
+    if (uplink->pause_ms == 0 || sj_moment_has_passed(&uplink->resume)) {
         begin_pause(uplink);
     }
 }
@@ -265,22 +223,31 @@ static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
     return uplink->unknown_is_final;
 }
 
-/* Has announcements sent again, once nothing is in flight. A walk that includes modules is not
- * replaced by a brief one. */
-static void want_recall(sj_uplink *uplink, const sj_session_id *session, bool is_brief)
+/* Has all announcements sent again, once nothing is in flight. A walk that includes modules is not
+ * replaced by a brief one: it starts again. */
+static void want_recall(sj_uplink *uplink, bool is_brief)
 {
-    const bool is_pending = uplink->recall_wanted || uplink->is_recalling;
-    if (is_pending && is_brief && !uplink->recall.is_brief) {
-        return;
-    }
-    uplink->recall = (sj_spool_recall){.session = *session, .is_brief = is_brief};
+    const bool is_pending =
+        uplink->recall_wanted || uplink->is_recalling || uplink->recalled_in_flight != 0;
+    const bool is_whole = !is_brief || (is_pending && !uplink->recall.is_brief);
+    uplink->recall = (sj_spool_recall){.is_brief = !is_whole};
     uplink->recall_wanted = true;
     uplink->rewind = true;
 }
 
-/* Asks for a walk over the announcements of the frame's session, unless the last one is so recent
- * that the frame refers to something that none of them has. */
-static bool want_whole_recall(sj_uplink *uplink, const slot *done)
+/* Has the walk go on at the announcement in `done`, once nothing is in flight. */
+static void resume_recall(sj_uplink *uplink, const slot *done)
+{
+    if (done->recall_at < uplink->recall.at) {
+        uplink->recall.at = done->recall_at;
+    }
+    uplink->recall_wanted = true;
+    uplink->rewind = true;
+}
+
+/* Asks for a walk over all announcements, unless the last one is so recent that the frame refers to
+ * something that none of them has. */
+static bool want_whole_recall(sj_uplink *uplink)
 {
     if (uplink->recall_wanted) {
         return true;
@@ -291,31 +258,62 @@ static bool want_whole_recall(sj_uplink *uplink, const slot *done)
     }
     uplink->was_recalled = true;
     uplink->recalled_at = uplink->status.acknowledged_frames;
-    want_recall(uplink, &done->session, false);
+    want_recall(uplink, false);
     return true;
 }
 
-/* Reads the verdict on an announcement that was sent once more. One that is refused is left out:
- * frames that need it are refused in turn, and counted. */
-static void take_recalled_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
+/* Sets the state after a refusal that another answer may follow. */
+static void note_refusal(sj_uplink *uplink, sj_status status)
+{
+    if (status == SJ_EPERM || status == SJ_EVERSION) {
+        uplink->status.state = SJ_UPLINK_REFUSED;
+    } else if (uplink->status.state != SJ_UPLINK_REFUSED) {
+        uplink->status.state = SJ_UPLINK_WAITING;
+    }
+}
+
+/* Reads the verdict on an announcement that was sent once more. One that is refused for good, or
+ * that this collector cannot read, is left out: frames that need it are refused in turn, and
+ * counted. */
+static void take_recalled_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
     if (status == SJ_OK) {
         uplink->pause_ms = 0;
+        if (uplink->status.state == SJ_UPLINK_WAITING) {
+            uplink->status.state = SJ_UPLINK_SENDING;
+        }
         uplink->status.announced_frames++;
         return;
     }
     set_message(uplink, ack->message);
-    if (!is_final_rejection(status) && status != SJ_ENOTFOUND) {
-        want_recall(uplink, &uplink->recall.session, uplink->recall.is_brief);
+    if (!is_final_rejection(status) && status != SJ_ENOTFOUND && status != SJ_EVERSION) {
+        note_refusal(uplink, status);
+        resume_recall(uplink, done);
     }
+}
+
+/* Rejects a frame that refers to something unknown, and says if that may be for lack of room. */
+static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why)
+{
+    char text[sizeof(uplink->status.message)];
+    sj_spool_counters counters;
+    sj_spool_get_counters(uplink->spool, &counters);
+    snprintf(text, sizeof(text), "%.150s", why);
+    if (counters.unkept_frames != 0) {
+        snprintf(text, sizeof(text),
+                 "%.150s (the spool could not keep at least %llu descriptions for the collector)",
+                 why, (unsigned long long)counters.unkept_frames);
+    }
+    set_message(uplink, text);
+    reject(uplink, position, text);
 }
 
 /* Sends the next frame alone and without a pause. */
 static void probe_at_once(sj_uplink *uplink)
 {
     uplink->pause_ms = PAUSE_MIN_MS;
-    add_ms(&uplink->resume, 0);
+    uplink->resume = sj_moment_after_ms(0);
 }
 
 /* Takes in what the collector says about one frame of the spool. */
@@ -338,19 +336,15 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
         return;
     }
     if (status == SJ_EVERSION) {
-        uplink->status.state = SJ_UPLINK_REFUSED;
         set_message(uplink, "the collector is older than this recorder and cannot read its blocks; "
                             "update the collector, and they are sent");
-    } else if (status == SJ_EPERM) {
-        uplink->status.state = SJ_UPLINK_REFUSED;
-    } else if (status == SJ_ENOTFOUND) {
-        if (!want_whole_recall(uplink, done) && is_unknown_for_good(uplink, done)) {
-            reject(uplink, done->position, ack->message);
-            probe_at_once(uplink);
-            return;
-        }
-    } else if (uplink->status.state != SJ_UPLINK_REFUSED) {
-        uplink->status.state = SJ_UPLINK_WAITING;
+    }
+    if (status != SJ_ENOTFOUND) {
+        note_refusal(uplink, status);
+    } else if (!want_whole_recall(uplink) && is_unknown_for_good(uplink, done)) {
+        reject_unknown(uplink, done->position, ack->message);
+        probe_at_once(uplink);
+        return;
     }
     uplink->status.resent_frames++;
     uplink->rewind = true;
@@ -391,11 +385,10 @@ static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
  */
 static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
 {
-    static const sj_session_id first;
     if (ack->incarnation != 0 && ack->incarnation != uplink->incarnation) {
         uplink->incarnation = ack->incarnation;
         uplink->was_recalled = false;
-        want_recall(uplink, &first, true);
+        want_recall(uplink, true);
     }
 }
 
@@ -410,7 +403,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     if (done->rank == RANK_HELLO) {
         take_hello_verdict(uplink, ack);
     } else if (done->is_recalled) {
-        take_recalled_verdict(uplink, ack);
+        take_recalled_verdict(uplink, done, ack);
     } else {
         take_verdict(uplink, done, ack);
     }
@@ -430,7 +423,7 @@ static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
     if (done->rank == RANK_HELLO) {
         uplink->hello_wanted = true;
     } else if (done->is_recalled) {
-        want_recall(uplink, &uplink->recall.session, uplink->recall.is_brief);
+        resume_recall(uplink, done);
     } else if (done->rank != RANK_CLOCK) {
         uplink->rewind = true;
         uplink->status.resent_frames++;
@@ -472,6 +465,7 @@ static void take_event(sj_uplink *uplink, const sj_channel_event *event)
     slot *done = &uplink->slots[event->slot];
     done->is_busy = false;
     uplink->in_flight[done->rank]--;
+    uplink->recalled_in_flight -= done->is_recalled;
     if (event->type == SJ_CHANNEL_ANSWERED) {
         take_answer(uplink, done, event);
     } else {
@@ -494,39 +488,48 @@ static void take_events(sj_uplink *uplink)
     }
 }
 
-/* Gets the next announcement that is to be sent again into `held`; false when there is none. */
-static bool hold_recalled(sj_uplink *uplink)
+/* Gets the next announcement that is to be sent again into `held`. SJ_EAGAIN: that was all. */
+static sj_status hold_recalled(sj_uplink *uplink)
 {
-    uplink->is_recalling =
-        sj_spool_recall_next(uplink->spool, &uplink->recall, &uplink->held) == SJ_OK;
-    uplink->held_back = uplink->held_is_recalled = uplink->is_recalling;
-    return uplink->is_recalling;
+    const uint64_t at = uplink->recall.at;
+    const sj_status status = sj_spool_recall_next(uplink->spool, &uplink->recall, &uplink->held);
+    uplink->is_recalling = status != SJ_EAGAIN;
+    uplink->held_back = uplink->held_is_recalled = status == SJ_OK;
+    uplink->held_recall_at = at;
+    if (status != SJ_OK && status != SJ_EAGAIN) {
+        uplink->recall.at = at;
+    }
+    return status;
+}
+
+/* Gets the next frame of the spool into `held`. SJ_EAGAIN: there is none now. */
+static sj_status hold_pending(sj_uplink *uplink)
+{
+    sj_status status = SJ_ECORRUPT;
+    while (status == SJ_ECORRUPT) {
+        status = sj_spool_next(uplink->spool, &uplink->held, &uplink->held_position);
+    }
+    uplink->held_back = status == SJ_OK;
+    uplink->held_is_recalled = false;
+    return status;
 }
 
 /* Gets the next frame into `held`; false when there is none now. */
 static bool hold_next(sj_uplink *uplink)
 {
-    if (!uplink->held_back && uplink->is_recalling && hold_recalled(uplink)) {
-        return true;
+    sj_status status = uplink->held_back ? SJ_OK : SJ_EAGAIN;
+    if (!uplink->held_back && uplink->is_recalling) {
+        status = hold_recalled(uplink);
     }
-    while (!uplink->held_back) {
-        const sj_status status =
-            sj_spool_next(uplink->spool, &uplink->held, &uplink->held_position);
-        if (status == SJ_ECORRUPT) {
-            continue;
-        }
-        if (status != SJ_OK) {
-            if (status != SJ_EAGAIN) {
-                set_message(uplink, status == SJ_EFULL ? no_room : "cannot read the spool");
-                uplink->rewind = true; /* it was given, and is not sent */
-                begin_pause(uplink);
-            }
-            return false;
-        }
-        uplink->held_back = true;
-        uplink->held_is_recalled = false;
+    if (status == SJ_EAGAIN && uplink->recalled_in_flight == 0) {
+        status = hold_pending(uplink);
     }
-    return true;
+    if (status != SJ_OK && status != SJ_EAGAIN) {
+        set_message(uplink, status == SJ_EFULL ? no_room : "cannot read the spool");
+        uplink->rewind = true; /* a frame was given, and is not sent */
+        begin_pause(uplink);
+    }
+    return status == SJ_OK;
 }
 
 static sj_status send_clock(sj_uplink *uplink, slot *idle)
@@ -551,7 +554,7 @@ static sj_status send_clock(sj_uplink *uplink, slot *idle)
 
 static void send_what_may(sj_uplink *uplink)
 {
-    if (uplink->pause_ms != 0 && !has_passed(&uplink->resume)) {
+    if (uplink->pause_ms != 0 && !sj_moment_has_passed(&uplink->resume)) {
         return;
     }
     slot *idle = find_idle_slot(uplink);
@@ -586,7 +589,8 @@ static void send_what_may(sj_uplink *uplink)
             return;
         }
         idle->is_recalled = uplink->held_is_recalled;
-        idle->session = session_of(uplink->held);
+        idle->recall_at = uplink->held_recall_at;
+        uplink->recalled_in_flight += idle->is_recalled;
         uplink->held_back = false;
     }
 }
@@ -606,7 +610,7 @@ static void step(sj_uplink *uplink)
 /* end_of_pause is until when a step would do nothing without an event; NULL: forever. */
 static const struct timespec *end_of_pause(const sj_uplink *uplink)
 {
-    return uplink->pause_ms != 0 && !has_passed(&uplink->resume) ? &uplink->resume : NULL;
+    return uplink->pause_ms != 0 && !sj_moment_has_passed(&uplink->resume) ? &uplink->resume : NULL;
 }
 
 static void *run(void *argument)
@@ -737,13 +741,14 @@ static bool wait_for_step(sj_uplink *uplink, const struct timespec *deadline)
                     ? pthread_cond_wait(&uplink->changed, &uplink->lock)
                     : pthread_cond_timedwait(&uplink->changed, &uplink->lock, deadline)) == 0;
     }
-    if (deadline != NULL && has_passed(deadline)) {
+    if (deadline != NULL && sj_moment_has_passed(deadline)) {
         return false;
     }
     step(uplink);
     if (!uplink->idle && uplink->status.state != SJ_UPLINK_REFUSED) {
         const struct timespec *pause = end_of_pause(uplink);
-        const bool pause_first = pause != NULL && (deadline == NULL || is_before(pause, deadline));
+        const bool pause_first =
+            pause != NULL && (deadline == NULL || sj_moment_is_before(pause, deadline));
         uplink->kind->wait(uplink->channel, pause_first ? pause : deadline);
     }
     return true;
@@ -752,7 +757,7 @@ static bool wait_for_step(sj_uplink *uplink, const struct timespec *deadline)
 sj_status sj_uplink_drain(sj_uplink *uplink, int64_t timeout_ms)
 {
     struct timespec deadline;
-    add_ms(&deadline, timeout_ms < 0 ? 0 : timeout_ms);
+    deadline = sj_moment_after_ms(timeout_ms < 0 ? 0 : timeout_ms);
     sj_status status = SJ_OK;
     pthread_mutex_lock(&uplink->lock);
     wake(uplink);

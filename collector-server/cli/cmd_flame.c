@@ -6,10 +6,10 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
-#include "collector-server/export/utf8_text.h"
 #include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
+#include "proto/base/utf8_text.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 #include "collector-server/cli/json_output.h"
 
-#include "collector-server/export/utf8_text.h"
+#include "proto/base/utf8_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
  * overdue. Every loop is bounded by a limit, and no call in it blocks. */
 #include "collector-server/edge/edge_internal.h"
 
+#include "proto/base/address_bucket.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -51,12 +53,10 @@ static int64_t monotonic_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Neighbours in a /64 are one; buckets may be shared by chance, which only makes limits tighter. */
 static uint32_t bucket_of(const sj_edge_peer *peer)
 {
-    uint64_t key = 0;
-    memcpy(&key, peer->address, peer->family == AF_INET ? 4 : sizeof(key));
-    return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % SJ_EDGE_BUCKETS;
+    return sj_address_bucket(peer->address, peer->family == AF_INET ? 4 : sizeof(peer->address),
+                             SJ_EDGE_BUCKETS);
 }
 
 static void watch_endpoints(sj_edge *edge, bool is_watched)

@@ -9,8 +9,8 @@
 #include "collector-server/export/call_columns.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/flat_buffer.h"
-#include "collector-server/export/utf8_text.h"
 #include "proto/base/array.h"
+#include "proto/base/utf8_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

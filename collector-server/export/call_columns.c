@@ -2,8 +2,8 @@
  * consecutive, so a few ranges stand for all of them. */
 #include "collector-server/export/call_columns.h"
 
-#include "collector-server/export/utf8_text.h"
 #include "proto/base/array.h"
+#include "proto/base/utf8_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "collector-server/export/json_text.h"
 
-#include "collector-server/export/utf8_text.h"
+#include "proto/base/utf8_text.h"
 
 void sj_json_text(FILE *file, const char *text)
 {

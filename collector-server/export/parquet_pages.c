@@ -2,7 +2,7 @@
  * are stored once in a dictionary of the chunk. A chunk has one page of values. */
 #include "collector-server/export/parquet_pages.h"
 
-#include "collector-server/export/utf8_text.h"
+#include "proto/base/utf8_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "collector-server/fleet/fleet_internal.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/stored_text.h"
 #include "collector-server/store/tags.h"
 #include "proto/base/ids.h"
 
@@ -237,7 +238,7 @@ sj_status sj_fleet_end(const sj_fleet *fleet, sj_status status, sj_error *error)
 
 void sj_fleet_bind_text(sqlite3_stmt *statement, int place, const char *text)
 {
-    sqlite3_bind_text(statement, place, text, -1, SQLITE_STATIC);
+    (void)sj_stored_text_bind(statement, place, text, text != NULL ? strlen(text) : 0);
 }
 
 /* note_event puts down who was let in or thrown out. */

@@ -3,11 +3,16 @@
  * library then sees the end of the stream and closes it in its own thread. */
 #include "collector-server/http/connection_watch.h"
 
+#include "proto/base/address_bucket.h"
+
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
+
+enum { BUCKETS = 1024 }; /* of addresses; sharing one only makes the limit tighter */
 
 /* In the order in which connections make way. */
 typedef enum sj_phase {
@@ -23,12 +28,14 @@ typedef struct watched {
     uint64_t deadline_ns;
     uint64_t since_ns; /* in this phase */
     sj_phase phase;
+    unsigned bucket; /* of its address */
 } watched;
 
 struct sj_connection_watch {
     pthread_mutex_t lock;
     watched entries[SJ_HTTP_CONNECTIONS_AT_ONCE];
-    unsigned open; /* entries that are not gone */
+    unsigned open;             /* entries that are not gone */
+    unsigned open_of[BUCKETS]; /* those of each bucket */
 };
 
 static uint64_t in_seconds(unsigned seconds)
@@ -67,18 +74,50 @@ static watched *find_entry(sj_connection_watch *watch, const struct MHD_Connecti
     return NULL;
 }
 
+static unsigned bucket_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info != NULL ? info->client_addr : NULL;
+    if (address != NULL && address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)address;
+        return sj_address_bucket(&v4->sin_addr, sizeof(v4->sin_addr), BUCKETS);
+    }
+    if (address != NULL && address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)address;
+        return sj_address_bucket(&v6->sin6_addr, sizeof(v6->sin6_addr), BUCKETS);
+    }
+    return 0;
+}
+
+static void count(sj_connection_watch *watch, const watched *entry, int change)
+{
+    watch->open += (unsigned)change;
+    watch->open_of[entry->bucket] += (unsigned)change;
+}
+
 /* end_connection shuts a connection down; it keeps its entry until libmicrohttpd has closed it. */
 static void end_connection(sj_connection_watch *watch, watched *entry)
 {
     shutdown(entry->socket, SHUT_RDWR);
     entry->deadline_ns = UINT64_MAX;
     entry->phase = SJ_PHASE_GONE;
-    watch->open--;
+    count(watch, entry, -1);
 }
 
-static bool goes_before(const watched *one, const watched *other)
+/* True if it sends a request from an address that has too many connections. */
+static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
 {
-    return other == NULL || one->phase < other->phase ||
+    return entry->phase == SJ_PHASE_REQUEST &&
+           watch->open_of[entry->bucket] > SJ_HTTP_CONNECTIONS_OF_ADDRESS;
+}
+
+static bool goes_before(const sj_connection_watch *watch, const watched *one, const watched *other)
+{
+    if (other == NULL || is_crowding(watch, one) != is_crowding(watch, other)) {
+        return other == NULL || is_crowding(watch, one);
+    }
+    return one->phase < other->phase ||
            (one->phase == other->phase && one->since_ns < other->since_ns);
 }
 
@@ -92,7 +131,7 @@ static void make_way(sj_connection_watch *watch)
     for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_AT_ONCE; i++) {
         watched *entry = &watch->entries[i];
         if (entry->connection != NULL && entry->phase != SJ_PHASE_GONE &&
-            goes_before(entry, first)) {
+            goes_before(watch, entry, first)) {
             first = entry;
         }
     }
@@ -116,13 +155,14 @@ void sj_connection_watch_notify(void *context, struct MHD_Connection *connection
             *free_entry = (watched){.connection = connection,
                                     .socket = info->connect_fd,
                                     .since_ns = in_seconds(0),
-                                    .deadline_ns = in_seconds(SJ_HTTP_REQUEST_SECONDS)};
-            watch->open++;
+                                    .deadline_ns = in_seconds(SJ_HTTP_REQUEST_SECONDS),
+                                    .bucket = bucket_of(connection)};
+            count(watch, free_entry, 1);
         }
     } else {
         watched *entry = find_entry(watch, connection);
         if (entry != NULL) {
-            watch->open -= entry->phase != SJ_PHASE_GONE;
+            count(watch, entry, entry->phase != SJ_PHASE_GONE ? -1 : 0);
             *entry = (watched){0};
         }
     }

@@ -4,8 +4,10 @@
 #include "agent/objfile/symbol_file.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
+#include "collector-server/store/stored_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef enum symbol_statement {
     NAME_FUNCTION,
@@ -33,6 +35,11 @@ static sj_status fail_sql(const symbol_run *run)
                    "cannot add symbols: %s", sqlite3_errmsg(run->database));
 }
 
+static void bind_text(sqlite3_stmt *statement, int place, const char *text)
+{
+    (void)sj_stored_text_bind(statement, place, text, text != NULL ? strlen(text) : 0);
+}
+
 /* Runs a prepared statement that has ?1 = module and ?2 = offset bound last. */
 static sj_status step(symbol_run *run, symbol_statement which, uint64_t offset)
 {
@@ -49,8 +56,8 @@ static sj_status add_symbol(void *context, uint64_t address, const char *symbol)
     symbol_run *run = context;
     sqlite3_stmt *statement = run->prepared[NAME_FUNCTION];
     sj_demangle(symbol, run->name, SJ_DEMANGLE_MAX_BYTES);
-    sqlite3_bind_text(statement, 3, run->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 4, symbol, -1, SQLITE_STATIC);
+    bind_text(statement, 3, run->name);
+    bind_text(statement, 4, symbol);
     sqlite3_bind_int64(statement, 5, sj_store_symbol_key(run->module_path, run->name));
     SJ_TRY(step(run, NAME_FUNCTION, address));
     run->added->named += sqlite3_changes(run->database);
@@ -60,7 +67,7 @@ static sj_status add_symbol(void *context, uint64_t address, const char *symbol)
 static sj_status add_line(void *context, uint64_t address, const char *file, int line)
 {
     symbol_run *run = context;
-    sqlite3_bind_text(run->prepared[LINE_FUNCTION], 3, file, -1, SQLITE_STATIC);
+    bind_text(run->prepared[LINE_FUNCTION], 3, file);
     sqlite3_bind_int(run->prepared[LINE_FUNCTION], 4, line);
     SJ_TRY(step(run, LINE_FUNCTION, address));
     run->added->lined += sqlite3_changes(run->database);
@@ -80,8 +87,8 @@ static sj_status add_inlined(void *context, uint64_t function, int depth, const 
     sj_demangle(name, run->name, SJ_DEMANGLE_MAX_BYTES);
     sqlite3_bind_int64(statement, 3, ++run->inlined_number);
     sqlite3_bind_int(statement, 4, depth);
-    sqlite3_bind_text(statement, 5, run->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(statement, 6, call_file, -1, SQLITE_STATIC);
+    bind_text(statement, 5, run->name);
+    bind_text(statement, 6, call_file);
     sqlite3_bind_int(statement, 7, call_line);
     SJ_TRY(step(run, ADD_INLINED, function));
     run->added->inlined += sqlite3_changes(run->database);

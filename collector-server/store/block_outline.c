@@ -5,7 +5,8 @@
 enum {
     ROW_BYTES = 16, /* of a row beside its blobs, about */
     PERMILLE = 25,
-    ENDING_BITS = 2
+    ENDING_BITS = 2,
+    MOST_DEPTH = INT32_MAX
 };
 
 size_t sj_block_outline_budget(const sj_block_header *header, size_t block_bytes)
@@ -120,10 +121,14 @@ sj_status sj_block_outline_read_calls(sj_slice bytes, uint64_t first_call, uint6
         first_ticks += sj_read_varint(&reader) * unit;
         calls[i] = (sj_outline_call){.call_index = first_call, .start_ticks = first_ticks};
         calls[i].function = (uint32_t)sj_read_varint(&reader);
-        depth += sj_read_zigzag(&reader);
+        const int64_t step = sj_read_zigzag(&reader);
+        if (step < -depth || step > MOST_DEPTH - depth) {
+            return SJ_ECORRUPT;
+        }
+        depth += step;
         calls[i].depth = (uint32_t)depth;
         read_end(&reader, unit, floor_ticks, &calls[i]);
-        if (reader.bad || depth < 0 || depth > UINT32_MAX / 2) {
+        if (reader.bad) {
             return SJ_ECORRUPT;
         }
     }

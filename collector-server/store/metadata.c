@@ -86,7 +86,21 @@ static sj_status find_parent(sj_store *store, const ProtobufCBinaryData *id, int
     return SJ_OK;
 }
 
-/* check_session refuses a session that another sender began. */
+/* Refuses a session that was removed or is being removed: a device that announces its session again
+ * must not bring it back. One that was imported since is found before. */
+static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, sj_error *error)
+{
+    const sj_slice uuid = slice_of(id);
+    int64_t removal = 0;
+    const sj_status status =
+        sj_sql_get_number(&store->sql, SJ_SQL_SESSION_WAS_REMOVED, &removal, error, "b", &uuid);
+    if (status == SJ_OK) {
+        return sj_fail(error, SJ_EINVAL, "the session was removed from the collector's database");
+    }
+    return status == SJ_ENOTFOUND ? SJ_OK : status;
+}
+
+/* check_session refuses a session that another sender began or that was removed. */
 static sj_status check_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
 {
     const sj_slice device = slice_of(&session->device_id);
@@ -94,7 +108,7 @@ static sj_status check_session(sj_store *store, const Sojourn__Session *session,
     SJ_TRY(check_device(store, &device, error));
     const sj_status status =
         sj_store_session(store, session->session_id.data, session->session_id.len, &known, error);
-    return status == SJ_ENOTFOUND ? SJ_OK : status;
+    return status == SJ_ENOTFOUND ? check_removals(store, &session->session_id, error) : status;
 }
 
 static sj_slice secret_of(const sj_sender *sender)

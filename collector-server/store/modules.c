@@ -7,6 +7,7 @@
  * comes again when other functions of it are hooked: then it has another hook plan from now on. */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
+#include "proto/base/utf8_text.h"
 
 #include "agent/abi/plan.h"
 #include "agent/objfile/demangle.h"
@@ -66,8 +67,20 @@ static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run 
 
 static sj_status digest_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
+    const size_t bytes = strlen(entry->name);
+    const size_t stored_bytes = sj_utf8_escape(entry->name, bytes, NULL);
+    char *stored = NULL; /* the digest is of names as they are stored */
     (void)number;
-    sj_store_digest_function(run->functions_digest, entry->offset, entry->size_bytes, entry->name);
+    if (stored_bytes != bytes) {
+        stored = calloc(1, stored_bytes + 1);
+        if (stored == NULL) {
+            return SJ_ENOMEM;
+        }
+        (void)sj_utf8_escape(entry->name, bytes, stored);
+    }
+    sj_store_digest_function(run->functions_digest, entry->offset, entry->size_bytes,
+                             stored != NULL ? stored : entry->name);
+    free(stored);
     const uint8_t plan[2] = {entry->technique, entry->skip};
     sj_store_digest(run->plan_digest, plan, sizeof(plan));
     return SJ_OK;

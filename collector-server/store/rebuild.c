@@ -53,7 +53,7 @@ static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[1
     return status;
 }
 
-static sj_status rebuild(sj_store *store, int64_t session_id, sj_error *error)
+sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id, sj_error *error)
 {
     char sql[2048];
     uint8_t uuid[16];
@@ -73,7 +73,7 @@ static sj_status rebuild(sj_store *store, int64_t session_id, sj_error *error)
 sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error)
 {
     SJ_TRY(sj_store_begin(store, error));
-    const sj_status status = rebuild(store, session_id, error);
+    const sj_status status = sj_store_rebuild_in_batch(store, session_id, error);
     if (status != SJ_OK) {
         sj_store_rollback(store);
         return status;

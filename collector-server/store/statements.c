@@ -1,9 +1,11 @@
 #include "collector-server/store/statements.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/stored_text.h"
 
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 
 static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BEGIN] = "BEGIN IMMEDIATE",
@@ -29,17 +31,21 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "NULL,"
         " (SELECT d.uuid FROM devices d WHERE d.device_id = sessions.device_id), secret_digest,"
         " folded_paths, folded_calls"
-        " FROM sessions WHERE uuid = ?1",
+        " FROM sessions WHERE uuid = ?1 AND state <> 'removing'",
+    [SJ_SQL_SESSION_WAS_REMOVED] =
+        "SELECT removal_id FROM removals WHERE session_uuid = ?1 LIMIT 1",
     [SJ_SQL_SESSION_IS_KEPT] = "SELECT session_id FROM sessions WHERE uuid = ?1 AND"
                                " session_id = ?2 AND state <> 'removing'",
+    /* A device announces a session again: name and tags may be a person's by then. */
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
         " parent_session_id, cause, policy_version, tags, secret_digest, received_realtime_ns)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,"
         "  iif(length(?16) = 32, ?16, NULL), ?17)"
-        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name, command = excluded.command,"
-        " clock_step = excluded.clock_step, cause = excluded.cause, tags = excluded.tags,"
+        " ON CONFLICT (uuid) DO UPDATE SET command = excluded.command,"
+        " clock_step = excluded.clock_step, cause = excluded.cause,"
+        " parent_session_id = coalesce(parent_session_id, excluded.parent_session_id),"
         " policy_version = max(policy_version, excluded.policy_version)",
     [SJ_SQL_SESSION_TOTALS] =
         "UPDATE sessions SET stored_blocks = ?2, stored_bytes = ?3, stored_calls = ?4,"
@@ -82,6 +88,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_SESSION_STALE_NEXT] =
         "SELECT uuid, session_id FROM sessions"
         " WHERE aggregates_valid_before_block IS NOT NULL AND session_id > ?1"
+        " AND state <> 'removing'"
         " AND (?2 OR quarantine_reason IS NULL)"
         " ORDER BY session_id LIMIT 1",
     [SJ_SQL_SESSION_QUARANTINE] =
@@ -426,10 +433,9 @@ static int bind_slice(sqlite3_stmt *statement, int position, const sj_slice *sli
     return sqlite3_bind_blob64(statement, position, slice->data, slice->size, SQLITE_STATIC);
 }
 
-static int bind_text(sqlite3_stmt *statement, int position, const sj_slice *text)
+static int bind_string(sqlite3_stmt *statement, int position, const char *text)
 {
-    return sqlite3_bind_text64(statement, position, (const char *)text->data, text->size,
-                               SQLITE_STATIC, SQLITE_UTF8);
+    return sj_stored_text_bind(statement, position, text, text != NULL ? strlen(text) : 0);
 }
 
 static int bind_optional(sqlite3_stmt *statement, int position, const int64_t *value)
@@ -440,6 +446,7 @@ static int bind_optional(sqlite3_stmt *statement, int position, const int64_t *v
 
 static int bind_all(sqlite3_stmt *statement, const char *format, va_list arguments)
 {
+    const sj_slice *text;
     int result = SQLITE_OK;
     for (int i = 1; format[i - 1] != '\0' && result == SQLITE_OK; ++i) {
         switch (format[i - 1]) {
@@ -453,14 +460,14 @@ static int bind_all(sqlite3_stmt *statement, const char *format, va_list argumen
             break;
         }
         case 't':
-            result =
-                sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+            result = bind_string(statement, i, va_arg(arguments, const char *));
             break;
         case 'b':
             result = bind_slice(statement, i, va_arg(arguments, const sj_slice *));
             break;
         case 's':
-            result = bind_text(statement, i, va_arg(arguments, const sj_slice *));
+            text = va_arg(arguments, const sj_slice *);
+            result = sj_stored_text_bind(statement, i, (const char *)text->data, text->size);
             break;
         case 'o':
             result = bind_optional(statement, i, va_arg(arguments, const int64_t *));

@@ -1,11 +1,12 @@
 #include "collector-server/store/tags.h"
 
+#include "proto/base/utf8_text.h"
+
 #include <sqlite3.h>
 #include <string.h>
 
-static void append_json_text(sqlite3_str *json, const char *text, size_t length)
+static void append_characters(sqlite3_str *json, const char *text, size_t length)
 {
-    sqlite3_str_appendchar(json, 1, '"');
     for (size_t i = 0; i < length; ++i) {
         const unsigned char byte = (unsigned char)text[i];
         if (byte == '"' || byte == '\\') {
@@ -16,7 +17,22 @@ static void append_json_text(sqlite3_str *json, const char *text, size_t length)
             sqlite3_str_appendchar(json, 1, text[i]);
         }
     }
+}
+
+/* Escaped as all stored texts are, and then as JSON wants it. */
+static void append_json_text(sqlite3_str *json, const char *text, size_t length)
+{
+    const size_t escaped_bytes = sj_utf8_escape(text, length, NULL);
+    char *escaped = escaped_bytes != length ? sqlite3_malloc64(escaped_bytes) : NULL;
     sqlite3_str_appendchar(json, 1, '"');
+    if (escaped != NULL) {
+        (void)sj_utf8_escape(text, length, escaped);
+        append_characters(json, escaped, escaped_bytes);
+    } else if (escaped_bytes == length) {
+        append_characters(json, text, length);
+    }
+    sqlite3_str_appendchar(json, 1, '"');
+    sqlite3_free(escaped);
 }
 
 char *sj_tags_json(char **tags, size_t count)

@@ -2,6 +2,7 @@
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/enum_text.h"
+#include "proto/base/utf8_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,27 +10,8 @@
 /* is_utf8 returns whether bytes are text that SQLite and JSON can hold: well-formed, no NUL. */
 static bool is_utf8(const char *text, size_t bytes)
 {
-    enum { TAIL_BITS = 6, TAIL_MASK = 0xc0, TAIL = 0x80 };
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    for (size_t i = 0; i < bytes;) {
-        const uint8_t lead = (uint8_t)text[i++];
-        const size_t tails = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
-        uint32_t point = tails == 0 ? lead : lead & (0x3fU >> tails);
-        if (lead == 0 || (lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || tails > bytes - i) {
-            return false;
-        }
-        for (size_t j = 0; j < tails; j++) {
-            const uint8_t byte = (uint8_t)text[i++];
-            if ((byte & TAIL_MASK) != TAIL) {
-                return false;
-            }
-            point = point << TAIL_BITS | (byte & ~TAIL_MASK & 0xffU);
-        }
-        if (point < least[tails] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-            return false;
-        }
-    }
-    return true;
+    return bytes == 0 ||
+           (memchr(text, 0, bytes) == NULL && sj_utf8_escape(text, bytes, NULL) == bytes);
 }
 
 /* whole_characters leaves out the character that a cut has gone through. */

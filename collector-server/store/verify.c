@@ -4,6 +4,7 @@
 #include "proto/base/units.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/recompute_check.h"
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -32,8 +33,6 @@ typedef struct block_row {
     sj_slice data;
     sj_error why; /* there is no data */
 } block_row;
-
-static const char list_sql[] = "SELECT block_id FROM blocks ORDER BY block_id";
 
 static const char row_sql[] =
     "SELECT s.session_id, s.uuid, st.stream_id, st.number, b.kind, b.first_event, b.event_count,"
@@ -227,11 +226,11 @@ static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int
     return result == SQLITE_ROW ? status : SJ_OK; /* a damaged page may take no mark */
 }
 
-static sj_status list_blocks(const verify_run *run, int64_t **ids, size_t *count)
+static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids, size_t *count)
 {
     size_t capacity = 0;
     sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, list_sql, &row));
+    SJ_TRY(prepare(run, sql, &row));
     sj_status status = SJ_OK;
     int result = SQLITE_ROW;
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
@@ -252,7 +251,7 @@ static sj_status check_blocks(const verify_run *run)
     int64_t *ids = NULL;
     size_t count = 0;
     sqlite3_stmt *statement = NULL;
-    sj_status status = list_blocks(run, &ids, &count);
+    sj_status status = list_ids(run, "SELECT block_id FROM blocks ORDER BY block_id", &ids, &count);
     if (status == SJ_OK) {
         status = prepare(run, row_sql, &statement);
     }
@@ -329,9 +328,28 @@ static sj_status check_missing(const verify_run *run)
                  SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 1), "call"),
                  SJ_COUNTED((uint64_t)sqlite3_column_int64(row, 2), "block"));
         report_other(run, sqlite3_column_int64(row, 0), text);
+        run->verified->missing++;
     }
     const sj_status status = take_end(run, result);
     sqlite3_finalize(row);
+    return status;
+}
+
+static void report_recomputed(void *context, int64_t session_id, const char *what)
+{
+    report_other(context, session_id, what);
+}
+
+static sj_status check_recomputed(const verify_run *run)
+{
+    int64_t *ids = NULL;
+    size_t count = 0;
+    sj_status status = list_ids(run, "SELECT session_id FROM sessions ORDER BY 1", &ids, &count);
+    if (status == SJ_OK) {
+        status = sj_store_check_recomputed(run->store, ids, count, report_recomputed,
+                                           (void *)(uintptr_t)run, run->error);
+    }
+    free(ids);
     return status;
 }
 
@@ -367,5 +385,6 @@ sj_status sj_store_verify(sj_store *store, const sj_verify_options *options, sj_
     SJ_TRY(check_blocks(&run));
     SJ_TRY(check_sums(&run));
     SJ_TRY(check_missing(&run));
+    SJ_TRY(check_recomputed(&run));
     return check_apart(&run);
 }

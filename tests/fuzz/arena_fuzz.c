@@ -113,7 +113,7 @@ static void read_thread(const sj_arena_view *view, uint32_t slot_number, sj_bloc
     sj_call_timing *timing = (how & COUNTS) != 0 ? sj_call_timing_new(view, 1.0, 20) : NULL;
     must(timing == NULL || sj_chunk_reader_count(&reader, timing) == SJ_OK);
     if ((how & RESUMES) != 0) {
-        sj_chunk_reader_resume(&reader);
+        sj_chunk_reader_resume(&reader, 1);
     }
     for (sj_read_mode mode = SJ_READ_CLOSED; mode <= SJ_READ_LAST; mode++) {
         uint64_t count;

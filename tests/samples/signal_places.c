@@ -19,11 +19,16 @@
 
 #define NOINLINE __attribute__((noipa))
 
+#if defined(__aarch64__)
+#include "places_aarch64.h"
+#else
+#include "places_x86_64.h"
+#endif
+
 extern const char __executable_start[];
 extern const char etext[];
 
-enum { CALLS = 80, FRAMES = 40, TRAP_FLAG = 0x100, STACK_BYTES = 65536 };
-enum { RESTORER_FLAG = 0x04000000 }; /* which C libraries add to an action, and show */
+enum { CALLS = 80, FRAMES = 40, STACK_BYTES = 65536 };
 
 static volatile long steps, outside, cut;
 static volatile int *page;
@@ -34,25 +39,16 @@ NOINLINE int load(volatile int *from)
     return *from;
 }
 
-NOINLINE int divide(int a, int b)
-{
-    return a / b;
-}
-
-NOINLINE long leaf(long x)
+/* Neither lies in the other's 64 bytes. */
+NOINLINE __attribute__((aligned(64))) long leaf(long x)
 {
     __asm__ volatile("");
     return x + 1;
 }
 
-NOINLINE long middle(long x)
+NOINLINE __attribute__((aligned(64))) long middle(long x)
 {
     return leaf(x) + leaf(x + 1);
-}
-
-static greg_t *register_of(void *context, int number)
-{
-    return &((ucontext_t *)context)->uc_mcontext.gregs[number];
 }
 
 static int is_program(const void *pc)
@@ -60,39 +56,84 @@ static int is_program(const void *pc)
     return (const char *)pc >= __executable_start && (const char *)pc < etext;
 }
 
+static int lies_in(uintptr_t pc, const void *function)
+{
+    return pc - (uintptr_t)function < 16;
+}
+
+#ifdef LOOKS_BEFORE
+
+#include <dlfcn.h>
+
+/* An unwinder that looks one byte before each place, also behind a signal, errs at many
+ * instructions of the program and of the recorder. It is judged in stubs alone, which lie in no
+ * module. */
+static int is_judged(const void *pc)
+{
+    Dl_info info;
+    return dladdr(pc, &info) == 0;
+}
+
+#else
+
+static int is_judged(const void *pc)
+{
+    (void)pc;
+    return 1;
+}
+
+#endif
+
+static int lies_in_middle(const void *pc)
+{
+    return (uintptr_t)pc - (uintptr_t)middle < 64;
+}
+
+/* True if the frames behind the signal's are those of the program: a place that is not the
+ * program's is in leaf or middle, leaf is called by middle, and all end in main and _start. */
+static int is_whole(void *const *frames, int count, int is_inside)
+{
+    const void *found[FRAMES] = {NULL};
+    int in_program = 0;
+    for (int i = 2; i < count; i++) {
+        if (is_program(frames[i])) {
+            found[in_program++] = frames[i];
+        }
+    }
+    const int in_leaf = lies_in((uintptr_t)found[0], leaf);
+    return in_program >= 2 && (is_inside || in_leaf || lies_in_middle(found[0])) &&
+           (!in_leaf || lies_in_middle(found[1]));
+}
+
 /* Frames of the handler, the frame of the signal, the interrupted place, and at last main. */
 static void step(int number, siginfo_t *info, void *context)
 {
     void *frames[FRAMES];
     const int count = backtrace(frames, FRAMES);
-    int in_program = 0;
+    const int is_inside = is_program((void *)*pc_of(context));
     (void)number;
     (void)info;
-    for (int i = 2; i < count; i++) {
-        in_program += is_program(frames[i]);
-    }
     steps++;
-    outside += !is_program((void *)*register_of(context, REG_RIP));
-    cut += in_program < 2; /* main and _start */
+    outside += !is_inside;
+    cut += is_judged((void *)*pc_of(context)) && !is_whole(frames, count, is_inside);
 }
 
-/* Single steps: each instruction is interrupted, so every place in a stub. */
-static NOINLINE __attribute__((optimize("no-omit-frame-pointer"))) long run_stepped(void)
+static long run_stepped(void)
 {
-    long sum = 0;
-    for (long i = 0; i < CALLS; i++) {
-        __asm__ volatile("pushfq; orl %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
-        sum += middle(i);
-        __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
-    }
-    return sum;
+    return call_stepped(middle, CALLS, &steps);
+}
+
+/* True if most steps came to the program. */
+static int is_outside(void)
+{
+    return outside * STEPS_FOR_ONE_OUTSIDE > steps;
 }
 
 static void print_steps(const char *how)
 {
     const long sum = run_stepped();
-    printf("%s: sum %ld, stepped %d, outside %d, cut %ld\n", how, sum, steps > CALLS,
-           outside * 20 > steps, cut);
+    printf("%s: sum %ld, stepped %d, outside %d, cut %ld\n", how, sum, steps > CALLS, is_outside(),
+           cut);
 }
 
 static void set_action(int number, void (*handler)(int, siginfo_t *, void *), int flags)
@@ -106,10 +147,7 @@ static void set_action(int number, void (*handler)(int, siginfo_t *, void *), in
     }
 }
 
-/* Installed past the C library, with a restorer of its own, which debuggers know by its name. */
-__asm__(".text\n__restore_rt: movq $15, %rax\nsyscall\n");
-extern const char own_restorer[] __asm__("__restore_rt");
-
+/* Installed past the C library, with a restorer of its own where programs bring one. */
 static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
 {
     const struct {
@@ -117,7 +155,7 @@ static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
         unsigned long flags;
         const void *restorer;
         unsigned long mask;
-    } action = {function, SA_SIGINFO | RESTORER_FLAG, own_restorer, 0};
+    } action = {function, SA_SIGINFO | RESTORER_FLAG, OWN_RESTORER, 0};
     syscall(SYS_rt_sigaction, number, &action, NULL, sizeof(action.mask));
 }
 
@@ -125,7 +163,7 @@ static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
 static void open_page(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    seen = (uintptr_t)*register_of(context, REG_RIP);
+    seen = *pc_of(context);
     seen_address = (uintptr_t)info->si_addr;
     mprotect((void *)(uintptr_t)page, 4096, PROT_READ | PROT_WRITE);
 }
@@ -139,14 +177,9 @@ NOINLINE int landing(void)
 static void go_elsewhere(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    seen = (uintptr_t)*register_of(context, REG_RIP);
+    seen = *pc_of(context);
     seen_address = (uintptr_t)info->si_addr;
-    *register_of(context, REG_RIP) = (greg_t)(uintptr_t)landing;
-}
-
-static int lies_in(uintptr_t pc, const void *function)
-{
-    return pc - (uintptr_t)function < 16;
+    *pc_of(context) = (uintptr_t)landing;
 }
 
 /* A signal that comes while another's handler runs, which has interrupted a fault. */
@@ -175,7 +208,7 @@ __attribute__((optimize("optimize-sibling-calls"))) NOINLINE long call_at_end(lo
 static void leave_null(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    seen = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    seen = *pc_of(context);
     seen_address = (uintptr_t)info->si_addr;
     siglongjmp(behind_null, 1);
 }
@@ -202,16 +235,56 @@ static void run_faults(void)
     set_action(SIGSEGV, raise_nested, SA_NODEFER);
     const int again = load(page);
     printf("nested %d, in load %d, counted %ld\n", again, lies_in(seen, load), steps);
-    set_action(SIGFPE, go_elsewhere, 0);
-    const int landed = divide(1, loaded);
-    printf("elsewhere %d, in divide %d, address %d\n", landed, lies_in(seen, divide),
+    set_action(REFUSED, go_elsewhere, 0);
+    const int landed = refuse(loaded);
+    printf("elsewhere %d, in refuse %d, address %d\n", landed, lies_in(seen, refuse),
            seen_address == seen);
-    signal(SIGFPE, SIG_DFL);
+    signal(REFUSED, SIG_DFL);
     set_action(SIGSEGV, go_elsewhere, (int)SA_RESETHAND);
     printf("reset %d", load(NULL));
     struct sigaction now;
     sigaction(SIGSEGV, NULL, &now);
     printf(" %d\n", now.sa_handler == SIG_DFL && (now.sa_flags & (int)SA_RESETHAND) != 0);
+}
+
+static sigjmp_buf behind_end;
+static uintptr_t last_sp;
+
+/* The stack has ended: at the function's own place, where its first push would be. */
+static void leave_end(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    outside += !lies_in((uintptr_t)*register_of(context, REG_RIP), leaf);
+    cut += (uintptr_t)info->si_addr != last_sp - 16;
+    siglongjmp(behind_end, 1);
+}
+
+/* Calls a function with so many bytes of stack left, above a guard page. */
+static NOINLINE long call_near_end(const char *stack, long room)
+{
+    long result = 1;
+    last_sp = (uintptr_t)stack + (uintptr_t)room;
+    __asm__ volatile("mov %%rsp, %%rbx; mov %2, %%rsp; call *%1; mov %%rbx, %%rsp"
+                     : "=a"(result)
+                     : "r"(leaf), "r"(last_sp), "D"(room)
+                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+    return result;
+}
+
+static void run_near_ends(void)
+{
+    enum { GUARD = 4096, LEAST = 208, MOST = 4096, STEP = 48 };
+    char *low = mmap(NULL, 2 * GUARD + STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile long called = 0;
+    mprotect(low, GUARD, PROT_NONE);
+    set_action(SIGSEGV, leave_end, SA_ONSTACK);
+    for (volatile long room = LEAST; room < MOST; room += STEP) {
+        if (sigsetjmp(behind_end, 1) == 0) {
+            called += call_near_end(low + GUARD, room) == room + 1;
+        }
+    }
+    printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
 }
 
 static volatile sig_atomic_t is_over;
@@ -329,7 +402,7 @@ static void run_until_told(void)
     }
     pthread_join(changer, &unlike);
     printf("rounds %d, failed %ld, outside %d, own %d, unlike %ld\n", rounds > 0, failed,
-           outside * 20 > steps, is_own(SIGTRAP, step) && is_own(SIGTERM, end), (long)unlike);
+           is_outside(), is_own(SIGTRAP, step) && is_own(SIGTERM, end), (long)unlike);
 }
 
 /* Waits in a place that is not the program's until it is told to go on. */
@@ -340,7 +413,7 @@ static void hold(int number, siginfo_t *info, void *context)
     (void)number;
     (void)info;
     steps++;
-    if (!has_held && !is_program((void *)*register_of(context, REG_RIP))) {
+    if (!has_held && !is_program((void *)*pc_of(context))) {
         has_held = 1;
         puts("held");
         fflush(stdout);
@@ -378,10 +451,15 @@ int main(int count_of_arguments, char **arguments)
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
+    } else if (strcmp(arguments[1], "ends") == 0) {
+        run_near_ends();
     } else if (strcmp(arguments[1], "stack") == 0) {
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");
-    } else if (strcmp(arguments[1], "raw") == 0) {
+    } else if (strcmp(arguments[1], "raw") == 0 || strcmp(arguments[1], "warm") == 0) {
+        if (arguments[1][0] == 'w') {
+            middle(0); /* the recorder makes room for the thread's records before the first step */
+        }
         set_raw(SIGTRAP, step);
         const long sum = run_stepped();
         printf("raw: sum %ld, stepped %d, cut %ld\n", sum, steps > CALLS, cut);

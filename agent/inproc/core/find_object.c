@@ -13,7 +13,7 @@
 
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/hooks/stub_areas.h"
-#include "agent/inproc/hooks/unwind_table.h"
+#include "agent/inproc/hooks/unwind_answer.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -27,19 +27,11 @@ typedef int iterate_modules(module_callback *callback, void *data);
 static iterate_modules *real_iterate;
 void *sj_find_object_real;
 
-/* The area that holds `address` and has tables; NULL: there is none. */
-static const sj_stub_area *find_area(uint64_t address, uint64_t *low, uint64_t *bytes)
-{
-    *low = sj_stub_areas_find(address, bytes);
-    const sj_stub_area *area = (const void *)(uintptr_t)(*low + SJ_STUB_AREA_OFFSET);
-    return *low != 0 && area->magic == SJ_STUB_AREA_MAGIC && area->unwind != 0 ? area : NULL;
-}
-
 /* An unwinder's question about an address in a stub area. */
 typedef struct stub_question {
     module_callback *callback;
     void *data;
-    ElfW(Phdr) segments[2];
+    ElfW(Phdr) segments[3];
     struct dl_phdr_info area;
     bool is_answered;
 } stub_question;
@@ -58,40 +50,42 @@ static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
     return result != 0 ? result : question->callback(info, size, question->data);
 }
 
-/* The area of a stub whose address is among the first words of `data`, a structure of a caller's
- * frame: libgcc and libunwind have it in the first word, LLVM in the third. NULL: none is. */
-static __attribute__((noinline)) const sj_stub_area *asked_area(const void *data)
+/* The table for a stub whose address is among the first words of `data`, a structure of a caller's
+ * frame: libgcc and libunwind have it in the first word; LLVM has it in the third one, and looks
+ * one byte before each place. NULL: none is. */
+static __attribute__((noinline)) const uint8_t *asked_table(const void *data, uint64_t *pc)
 {
     enum { WORDS = 3, CALLER_BYTES = 4096 };
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     const uint64_t at = (uint64_t)(uintptr_t)data;
-    const sj_stub_area *area = NULL;
+    const uint8_t *table = NULL;
     uint64_t words[WORDS] = {0};
-    uint64_t low = 0;
-    uint64_t bytes = 0;
     if (at > here && at - here < CALLER_BYTES && at % sizeof(words[0]) == 0) {
         memcpy(words, data, sizeof(words));
     }
-    for (int i = 0; i < WORDS && area == NULL; i++) {
-        area = find_area(words[i], &low, &bytes);
+    for (int i = 0; i < WORDS && table == NULL; i++) {
+        *pc = words[i];
+        table = sj_unwind_answer(*pc, i == WORDS - 1);
     }
-    return area;
+    return table;
 }
 
-static __attribute__((noinline)) int answer(const sj_stub_area *area, module_callback *callback,
-                                            void *data)
+/* A module of the place and its table. libunwind reads up to the end of a module. */
+static __attribute__((noinline)) int answer(const uint8_t *table, uint64_t pc,
+                                            module_callback *callback, void *data)
 {
-    uint64_t bytes = 0;
-    const uint64_t low = sj_stub_areas_find((uint64_t)(uintptr_t)area, &bytes);
-    stub_question question = {.callback = callback, .data = data};
-    question.segments[0] =
-        (ElfW(Phdr)){.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = bytes};
-    question.segments[1] = (ElfW(Phdr)){.p_type = PT_GNU_EH_FRAME,
-                                        .p_flags = PF_R,
-                                        .p_vaddr = area->unwind,
-                                        .p_memsz = SJ_UNWIND_TABLE_BYTES};
+    enum { CODE_BYTES = 2 }; /* the place, and the one that an unwinder came from */
+    const ElfW(Phdr) code = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = CODE_BYTES};
+    ElfW(Phdr) tables = {.p_type = PT_LOAD,
+                         .p_flags = PF_R,
+                         .p_vaddr = (uint64_t)(uintptr_t)table - pc,
+                         .p_filesz = SJ_UNWIND_ANSWER_BYTES,
+                         .p_memsz = SJ_UNWIND_ANSWER_BYTES};
+    stub_question question = {.callback = callback, .data = data, .segments = {code, tables}};
+    tables.p_type = PT_GNU_EH_FRAME;
+    question.segments[2] = tables;
     question.area = (struct dl_phdr_info){
-        .dlpi_addr = low, .dlpi_name = "", .dlpi_phdr = question.segments, .dlpi_phnum = 2};
+        .dlpi_addr = pc, .dlpi_name = "", .dlpi_phdr = question.segments, .dlpi_phnum = 3};
     return real_iterate(answer_first, &question);
 }
 
@@ -99,24 +93,34 @@ static __attribute__((noinline)) int answer(const sj_stub_area *area, module_cal
  * agent is in the way of its leaving. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *callback, void *data)
 {
+    uint64_t pc = 0;
     if (real_iterate == NULL) {
         void *const found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
         real_iterate = (iterate_modules *)(uintptr_t)found;
     }
-    const sj_stub_area *area = asked_area(data);
-    return area != NULL ? answer(area, callback, data) : real_iterate(callback, data);
+    const uint8_t *table = asked_table(data, &pc);
+    return table != NULL ? answer(table, pc, callback, data) : real_iterate(callback, data);
 }
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
+
+/* The tables of the area at `low`, or where an area has none, those of `pc`; 0: there are none. */
+static uint64_t find_table(uint64_t low, uint64_t pc)
+{
+    const sj_stub_area *area = (const void *)(uintptr_t)(low + SJ_STUB_AREA_OFFSET);
+    return area->magic == SJ_STUB_AREA_MAGIC && area->unwind != 0
+               ? low + area->unwind
+               : (uint64_t)(uintptr_t)sj_unwind_answer(pc, false);
+}
 
 __attribute__((visibility("default"))) int _dl_find_object(void *address,
                                                            struct dl_find_object *result)
 {
     int (*real)(void *address, struct dl_find_object *result);
-    uint64_t low;
     uint64_t bytes;
-    const sj_stub_area *area = find_area((uint64_t)(uintptr_t)address, &low, &bytes);
-    if (area == NULL) {
+    const uint64_t low = sj_stub_areas_find((uint64_t)(uintptr_t)address, &bytes);
+    const uint64_t table = low != 0 ? find_table(low, (uint64_t)(uintptr_t)address) : 0;
+    if (table == 0) {
         memcpy(&real, &sj_find_object_real, sizeof(real));
         return real != NULL ? real(address, result) : -1;
     }
@@ -124,7 +128,7 @@ __attribute__((visibility("default"))) int _dl_find_object(void *address,
         (struct dl_find_object){.dlfo_map_start = (void *)(uintptr_t)low,
                                 .dlfo_map_end = (void *)(uintptr_t)(low + bytes),
                                 .dlfo_link_map = (void *)(uintptr_t)sojourn_agent_state.handle,
-                                .dlfo_eh_frame = (void *)(uintptr_t)(low + area->unwind)};
+                                .dlfo_eh_frame = (void *)(uintptr_t)table};
     return 0;
 }
 

@@ -74,6 +74,12 @@ static uint32_t gate_of(uint64_t handler)
                : (uint32_t)SJ_SIGNAL_GATES;
 }
 
+/* The C library passes what was on its stack where it names no restorer. */
+static uint64_t restorer_of(const kernel_action *action)
+{
+    return (action->flags & RESTORER_FLAG) != 0 ? action->restorer : 0;
+}
+
 /* The gate that has the action's handler already, else the next one: a thread that has come to a
  * gate, but not to its handler yet, finds its own as long as the program has few of them. */
 static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
@@ -81,7 +87,7 @@ static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
     for (uint32_t gate = 0; gate < SJ_SIGNAL_GATES; gate++) {
         const program_action *kept = &actions[signal][gate];
         if (atomic_load(&kept->handler) == action->handler &&
-            atomic_load(&kept->restorer) == action->restorer &&
+            atomic_load(&kept->restorer) == restorer_of(action) &&
             atomic_load(&kept->has_restorer) == (action->flags & RESTORER_FLAG)) {
             return gate;
         }
@@ -94,7 +100,7 @@ static void put_gate(uint64_t signal, kernel_action *action)
 {
     const uint32_t gate = choose_gate(signal, action);
     program_action *kept = &actions[signal][gate];
-    atomic_store(&kept->restorer, action->restorer);
+    atomic_store(&kept->restorer, restorer_of(action));
     atomic_store(&kept->has_restorer, action->flags & RESTORER_FLAG);
     atomic_store(&kept->handler, action->handler);
     action->handler =
@@ -165,6 +171,11 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     return result;
 }
 
+static bool is_touch(uint64_t sp, uint64_t address)
+{
+    return address == sp - SJ_STUB_TOUCHED_BYTES || address == sp - SJ_STUB_VALUES_TOUCHED_BYTES;
+}
+
 /* Faults whose siginfo says where the instruction is, and the end of the stack that a stub met: to
  * the program it is as if the function's first push had met it. Mono looks for the address among
  * its guard pages, which that of the push may lie above. */
@@ -176,7 +187,7 @@ static void correct_address(uint64_t signal, siginfo_t *info, void *context,
     if (is_at_code && info->si_code > 0 && address == saved->pc) {
         info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
     } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
-               address == saved->sp - SJ_STUB_TOUCHED_BYTES && !sj_mono_is_here()) {
+               is_touch(saved->sp, address) && !sj_mono_is_here()) {
         const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
         info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
         sj_context_set_fault(context, pushed);

@@ -88,6 +88,12 @@ static bool read_memory(void *context, uint64_t address, void *bytes, uint32_t c
     return true;
 }
 
+bool sj_stubs_find(uint64_t pc, uint64_t *low, uint64_t *bytes, sj_stub_place *place)
+{
+    *low = sj_stub_areas_find(pc, bytes);
+    return *low != 0 && sj_stub_find(*low, *bytes, pc, read_memory, NULL, place);
+}
+
 bool sj_stubs_leave(sj_stub_state *state)
 {
     uint64_t bytes;

@@ -22,6 +22,10 @@ void sj_stub_areas_remove(const void *area);
  * none does. Async-signal-safe. */
 uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes);
 
+/* sj_stubs_find returns what the stub at `pc` stands for, and its area. False if `pc` is in no
+ * area, or that has no map. Async-signal-safe. */
+bool sj_stubs_find(uint64_t pc, uint64_t *low, uint64_t *bytes, sj_stub_place *place);
+
 /* sj_stubs_leave changes the state of a thread that is in a stub to what it would be in the program
  * without hooks. False, and nothing is changed: it is in none, or its place is not known. Reads the
  * thread's stack. Async-signal-safe. */

@@ -152,6 +152,16 @@ bool sj_mono_can_place(void *method, const sj_mono_wish *wish)
     return is_there;
 }
 
+/* Compiled code finds a number of less than 32 bits extended to as many in its register. */
+static void extend(void *type, uint64_t *word)
+{
+    void *underlying = sj_mono_runtime.type_underlying(type);
+    const int32_t element = sj_mono_runtime.type_get_type(underlying);
+    if (sj_mono_runtime.type_is_byref(type) == 0 && element >= TYPE_BOOLEAN && element <= TYPE_U2) {
+        *word = (uint32_t)sj_mono_read_number(element, word);
+    }
+}
+
 static sj_values_outcome change(const placed_values *code, uint64_t stack, const sj_due_change *due,
                                 sj_value_registers *registers)
 {
@@ -168,6 +178,9 @@ static sj_values_outcome change(const placed_values *code, uint64_t stack, const
                               sj_mono_runtime.type_get_type(type) == TYPE_VOID;
     if (!sets_nothing && (place == NULL || !sj_mono_set_value(due, type, place))) {
         return SJ_VALUES_KEPT;
+    }
+    if (!sets_nothing) {
+        extend(type, place);
     }
     if (due->action == SJ_CHANGE_RETURN) {
         sj_recorder_skip(code->function, stack, due);

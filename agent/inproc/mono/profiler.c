@@ -371,6 +371,7 @@ sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
     sj_mono_set_registrar(registrar);
     make_profiler(is_attached);
     asks_at_entry = is_attached;
+    prefers_in_place = prefers_in_place || is_attached;
     atomic_store(&enabled, 1);
     for (uint32_t i = 0; i < SJ_MONO_CALLBACKS; i++) {
         uint64_t address = address_of(i);

@@ -103,6 +103,10 @@ bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, u
 /* sj_recorder_claim gives the calling thread a slot; false when none is free. */
 bool sj_recorder_claim(sj_recorder_thread *self);
 
+/* sj_recorder_forget_wait takes the calling thread out of the counters of a wait that a signal
+ * handler has left by longjmp. */
+void sj_recorder_forget_wait(sj_recorder_thread *self);
+
 /* sj_recorder_wait_for_slot waits, as the policy allows, for a slot whose thread has ended; true
  * when the calling thread has got one. */
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self);

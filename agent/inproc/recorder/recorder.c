@@ -352,11 +352,16 @@ static bool is_own_arena(void)
     return sj_recorder.arena != NULL && sj_recorder.arena->pid == sj_sys_pid();
 }
 
+static uint32_t exec_step(sj_unrecorded reason)
+{
+    return reason == SJ_UNRECORDED_NONE ? SJ_ARENA_EXEC_JOINS : SJ_ARENA_EXEC_COUNTED;
+}
+
 void sj_recorder_begin_exec(sj_unrecorded reason)
 {
     sj_recorder_count_unrecorded(reason);
     if (is_own_arena()) {
-        atomic_store(&sj_recorder.arena->own_exec, 1 + (uint32_t)reason);
+        atomic_fetch_add(&sj_recorder.arena->own_execs, exec_step(reason));
     }
 }
 
@@ -366,7 +371,7 @@ void sj_recorder_cancel_exec(sj_unrecorded reason)
         atomic_fetch_sub(sj_arena_unrecorded(sj_recorder.arena, reason), 1);
     }
     if (is_own_arena()) {
-        atomic_store(&sj_recorder.arena->own_exec, 0);
+        atomic_fetch_sub(&sj_recorder.arena->own_execs, exec_step(reason));
     }
 }
 
@@ -471,6 +476,8 @@ void sj_recorder_after_fork(void)
     self->drop_events = 0;
     self->open = (sj_recorder_open_calls){.kept = 0};
     self->waited_ticks = 0;
+    self->wait_at = 0;
+    self->wait_counts = 0;
     atomic_store(&self->nested, 0);
     self->wait_failed = 0;
     self->refusal_counted = 0;

@@ -74,6 +74,8 @@ typedef struct sj_recorder_thread {
     uint64_t refused_ticks;       /* when the file system had no memory for it; 0: it had */
     bool has_window;              /* its discard window has memory */
     uint64_t slow_at;             /* frame of the slow path that runs; 0: none, or not known */
+    uint64_t wait_at;             /* frame of the wait that runs; 0: none */
+    uint32_t wait_counts;         /* sj_wait_count bits of the counters that it is in */
     _Alignas(16) sj_record trash; /* where a single dropped record is written */
     sj_recorder_open_calls open;  /* in spite of what was dropped since the last notes */
 } sj_recorder_thread;

@@ -285,14 +285,13 @@ static void drop_one(sj_recorder_thread *self, uint32_t tag)
     }
 }
 
-/* True if a signal handler left the slow path by longjmp: a handler that runs above it lies further
- * down its stack, or on an alternate one. */
-static bool has_left_slow_path(const sj_recorder_thread *self, uint64_t here)
+/* True if a signal handler left what ran in the frame `at` by longjmp: a handler that runs above it
+ * lies further down its stack, or on an alternate one. */
+static bool has_left(const sj_recorder_thread *self, uint64_t at, uint64_t here)
 {
     stack_t alternate;
-    return self->slow_at != 0 && here >= self->slow_at && self->slot != NULL &&
-           self->has_own_stack && self->slow_at > self->slot->stack_low &&
-           here < self->slot->stack_high && sj_recorder_may_call() &&
+    return at != 0 && here >= at && self->slot != NULL && self->has_own_stack &&
+           at > self->slot->stack_low && here < self->slot->stack_high && sj_recorder_may_call() &&
            SJ_SYS(SYS_sigaltstack, NULL, &alternate, 0, 0, 0, 0) == 0 &&
            (alternate.ss_flags & SS_ONSTACK) == 0;
 }
@@ -301,8 +300,11 @@ uint64_t sj_recorder_slow(uint32_t tag)
 {
     sj_recorder_thread *self = &sj_recorder_self;
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (has_left(self, self->wait_at, here)) {
+        sj_recorder_forget_wait(self);
+    }
     if (self->busy != 0) {
-        if (!has_left_slow_path(self, here)) {
+        if (!has_left(self, self->slow_at, here)) {
             return drop_nested(self, tag);
         }
         if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {

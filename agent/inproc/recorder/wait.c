@@ -8,6 +8,53 @@
 enum { WAIT_SLICE_NS = 2000000, NS_PER_MS = 1000000 };
 enum { UNSEEN_BLOCK_MS = 100 };
 
+/* Counters that a thread is in while it waits. */
+typedef enum sj_wait_count { WAIT_CALLING = 1, WAIT_DRAIN = 2, WAIT_SLOT = 4 } sj_wait_count;
+
+static _Atomic uint32_t *counter_of(sj_wait_count count)
+{
+    if (count == WAIT_CALLING) {
+        return &sj_recorder.calling;
+    }
+    return count == WAIT_DRAIN ? &sj_recorder.arena->drain_waiters
+                               : &sj_recorder.arena->slot_waiters;
+}
+
+/* A wait of a handler that has interrupted another one is not noted: that one's note is needed. */
+static bool note_wait(sj_recorder_thread *self)
+{
+    const bool is_first = self->wait_at == 0;
+    if (is_first) {
+        self->wait_counts = WAIT_CALLING;
+        self->wait_at = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    }
+    return is_first;
+}
+
+static void begin_count(sj_recorder_thread *self, sj_wait_count count, bool is_noted)
+{
+    atomic_fetch_add(counter_of(count), 1);
+    self->wait_counts |= is_noted ? (uint32_t)count : 0;
+}
+
+static void end_count(sj_recorder_thread *self, sj_wait_count count, bool is_noted)
+{
+    self->wait_counts &= is_noted ? ~(uint32_t)count : UINT32_MAX;
+    atomic_fetch_sub(counter_of(count), 1);
+}
+
+void sj_recorder_forget_wait(sj_recorder_thread *self)
+{
+    const uint32_t counts = self->wait_counts;
+    self->wait_counts = 0;
+    self->wait_at = 0;
+    for (uint32_t count = WAIT_CALLING; count <= WAIT_SLOT; count *= 2) {
+        if ((counts & count) != 0) {
+            atomic_fetch_sub(counter_of((sj_wait_count)count), 1);
+        }
+    }
+}
+
 static bool may_be_in_handler(sj_recorder_thread *self, sj_stack_bounds stack)
 {
     if ((uint64_t)(uintptr_t)__builtin_frame_address(0) >= self->forked_in) {
@@ -39,12 +86,12 @@ static uint64_t longest_wait_ns(void)
 }
 
 /* Waits until the consumer has given back what `is_there` takes or sees. */
-static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thread *self))
+static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thread *self),
+                     bool is_noted)
 {
-    sj_arena_header *arena = sj_recorder.arena;
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
     bool found = false;
-    atomic_fetch_add(&arena->drain_waiters, 1);
+    begin_count(self, WAIT_DRAIN, is_noted);
     for (; !found; found = is_there(self)) {
         const uint64_t waited_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns;
         const uint64_t longest_ns = longest_wait_ns();
@@ -53,7 +100,7 @@ static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thre
         }
         sleep_until_woken(longest_ns - waited_ns);
     }
-    atomic_fetch_sub(&arena->drain_waiters, 1);
+    end_count(self, WAIT_DRAIN, is_noted);
     self->wait_failed = !found;
     return found;
 }
@@ -81,7 +128,7 @@ static void set_busy(sj_recorder_thread *self, uint32_t busy)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static bool wait_for_chunk(sj_recorder_thread *self)
+static bool wait_for_chunk(sj_recorder_thread *self, bool is_noted)
 {
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
     /* Signal handlers record into an open chunk meanwhile; a fork wants their slow path. */
@@ -95,7 +142,7 @@ static bool wait_for_chunk(sj_recorder_thread *self)
         self->slow_at = 0; /* a handler may leave, and the thread is not busy then */
     }
     set_busy(self, !lends);
-    const bool found = wait_for(self, has_free_chunk);
+    const bool found = wait_for(self, has_free_chunk, is_noted);
     set_busy(self, 1);
     const uint64_t waited = sj_arch_ticks() - start_ticks;
     self->waited_ticks += waited;
@@ -120,15 +167,15 @@ static bool is_any_ended(void)
     return false;
 }
 
-static bool wait_for_slot(sj_recorder_thread *self)
+static bool wait_for_slot(sj_recorder_thread *self, bool is_noted)
 {
     if (!is_any_ended() || may_be_in_handler(self, sj_recorder_find_stack())) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
-    atomic_fetch_add(&sj_recorder.arena->slot_waiters, 1);
-    const bool found = wait_for(self, sj_recorder_claim);
-    atomic_fetch_sub(&sj_recorder.arena->slot_waiters, 1);
+    begin_count(self, WAIT_SLOT, is_noted);
+    const bool found = wait_for(self, sj_recorder_claim, is_noted);
+    end_count(self, WAIT_SLOT, is_noted);
     if (found) {
         const uint64_t waited = sj_arch_ticks() - start_ticks;
         self->waited_ticks += waited;
@@ -137,22 +184,43 @@ static bool wait_for_slot(sj_recorder_thread *self)
     return found;
 }
 
-bool sj_recorder_wait(sj_recorder_thread *self)
+/* begin_wait returns false if the thread may not wait. */
+static bool begin_wait(sj_recorder_thread *self, bool *is_noted)
 {
     if (!may_wait(self) || !sj_recorder_begin_calls()) {
         return false;
     }
-    const bool found = wait_for_chunk(self);
+    *is_noted = note_wait(self);
+    return true;
+}
+
+static void end_wait(sj_recorder_thread *self, bool is_noted)
+{
+    if (is_noted) {
+        self->wait_at = 0;
+        self->wait_counts = 0;
+    }
     sj_recorder_end_calls();
+}
+
+bool sj_recorder_wait(sj_recorder_thread *self)
+{
+    bool is_noted;
+    if (!begin_wait(self, &is_noted)) {
+        return false;
+    }
+    const bool found = wait_for_chunk(self, is_noted);
+    end_wait(self, is_noted);
     return found;
 }
 
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self)
 {
-    if (!may_wait(self) || !sj_recorder_begin_calls()) {
+    bool is_noted;
+    if (!begin_wait(self, &is_noted)) {
         return false;
     }
-    const bool found = wait_for_slot(self);
-    sj_recorder_end_calls();
+    const bool found = wait_for_slot(self, is_noted);
+    end_wait(self, is_noted);
     return found;
 }

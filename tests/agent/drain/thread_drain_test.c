@@ -32,7 +32,9 @@ static uint32_t told_step;     /* of the clock, to the assembler */
 static unsigned offered;       /* blocks with events */
 static unsigned first_refused; /* the blocks that are, by number */
 static unsigned last_refused;
-static unsigned pauses;      /* gaps that say so */
+static unsigned pauses;               /* gaps that say so */
+static const sj_thread_slot *watched; /* noted when a block is offered: what a kill leaves */
+static sj_thread_slot left_slot;
 static unsigned pause_event; /* the event in front of which the last one lies */
 
 /* The linker leads the thread's calls here: blocks are short, and refused when the test says so. */
@@ -72,6 +74,7 @@ sj_status __wrap_sj_block_sink_take(const sj_drain_shared *shared, uint64_t thre
     (void)shared;
     (void)thread;
     note_pauses(bytes);
+    left_slot = watched != NULL ? *watched : left_slot;
     offered += header->event_count != 0;
     return offered >= first_refused && offered <= last_refused ? SJ_EFULL : SJ_OK;
 }
@@ -85,6 +88,7 @@ static int set_up(void **state)
     first_refused = 0;
     last_refused = 0;
     pauses = 0;
+    watched = NULL;
     fake_arena_make(&f->arena, "1.0.arena", 1, CHUNKS);
     fake_thread_start(&f->thread, &f->arena, 0, 77);
     snprintf(f->folder, sizeof(f->folder), "/tmp/sj_drained_XXXXXX");
@@ -155,6 +159,38 @@ static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
     assert_int_equal(unsent(f), 2); /* the call, in no block as yet */
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
     assert_int_equal(unsent(f), 0);
+}
+
+/* Reads with what was left in the slot, when so many blocks of the session are in the spool. */
+static uint64_t unsent_after_kill(fixture *f, uint64_t stored_blocks)
+{
+    sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
+    sj_chunk_reader reader;
+    *slot = left_slot;
+    sj_chunk_reader_init(&reader, &f->arena.view, 0, NULL, NULL);
+    sj_chunk_reader_resume(&reader, stored_blocks);
+    sj_chunk_reader_deinit(&reader);
+    return unsent(f);
+}
+
+/* The recorder is killed while a block goes to the spool: what is there is not lost. */
+static void a_block_that_is_stored_is_not_lost_by_a_kill(void **state)
+{
+    fixture *f = *state;
+    const uint64_t number = sj_frame_writer_next_block(f->writer);
+    watched = sj_arena_view_slot(&f->arena.view, 0);
+    for (int i = 0; i < BLOCK_EVENTS / 2 + 1; i++) {
+        assert_true(fake_thread_call(&f->thread, FUNCTION));
+    }
+    read_all(f);
+    assert_int_equal(offered, 1);
+    const uint64_t now = unsent(f);
+    assert_int_equal(now, 2);
+    const sj_thread_slot settled = *watched;
+    assert_int_equal(unsent_after_kill(f, number - 1), now + BLOCK_EVENTS);
+    assert_int_equal(unsent_after_kill(f, number), now);
+    left_slot = settled;
+    assert_int_equal(unsent_after_kill(f, number + 1), now); /* once */
 }
 
 static uint64_t frames(const fixture *f)
@@ -715,6 +751,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_short_thread_takes_one_frame, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_is_stored_is_not_lost_by_a_kill, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_lives_is_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_name_that_a_thread_gets_later_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_renames_itself_is_chosen_by_its_new_name,

@@ -1,6 +1,7 @@
 /* Blocks become aggregates per call path; those of a killed recorder are sent by its successor. */
 #include "agent/modes/profile.h"
 
+#include "tests/support/call_trace.h"
 #include "tests/support/check.h"
 #include "tests/support/test_session.h"
 
@@ -93,6 +94,56 @@ static void a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap(void *
     assert_profile(0, 3, 1000);
 }
 
+/* Gives all blocks of a thread but the last one to a profiler; returns what is open behind them. */
+static uint32_t add_all_but_last(sj_profiler *profiler)
+{
+    const trace_shape shape = {.seed = 7,
+                               .calls = 400,
+                               .functions = 5,
+                               .max_depth = 12,
+                               .base_depth = 4,
+                               .tick_choices = 9};
+    call_trace trace = trace_generate(&shape);
+    block_store store = {0};
+    sj_assembler_counters counters;
+    trace_assemble(&trace, 64, &store, &counters);
+    for (size_t i = 0; i + 1 < store.count; i++) {
+        const sj_slice bytes = {.data = store.blocks[i].data, .size = store.blocks[i].size};
+        assert_int_equal(sj_profiler_block(profiler, 1, bytes), SJ_OK);
+    }
+    const uint32_t open = store.blocks[store.count - 1].header.open_depth;
+    block_store_free(&store);
+    trace_free(&trace);
+    return open;
+}
+
+/* Sums that were sent are not sent again; the calls that are open behind them are. */
+static void calls_that_are_open_at_a_checkpoint_come_in_a_block(void **state)
+{
+    (void)state;
+    for (int is_sent = 0; is_sent < 2; is_sent++) {
+        const sj_profiler_options given = options();
+        sj_profiler *profiler = begin();
+        sj_block_header header;
+        const uint32_t open = add_all_but_last(profiler);
+        assert_true(open >= 4);
+        sj_profiler_checkpoint(profiler);
+        assert_int_equal(is_sent ? sj_profiler_send(profiler) : SJ_OK, SJ_OK);
+        sj_profiler_free(profiler);
+        assert_int_equal(sj_profiler_recover(&given), SJ_OK);
+        assert_int_equal(test_session_read(session, SJ_FRAME_GAP), 0);
+        assert_int_equal(test_session_read(session, SJ_FRAME_PROFILE), 1 + is_sent);
+        assert_int_equal(test_session_read(session, SJ_FRAME_BLOCK), 1 + is_sent);
+        for (size_t i = 0; i < session->count; i++) {
+            if (session->frames[i].type == SJ_FRAME_BLOCK) {
+                assert_int_equal(sj_block_read_header(session->frames[i].payload, &header), SJ_OK);
+            }
+        }
+        assert_int_equal(header.open_depth, open);
+        assert_int_equal(header.event_count, 0);
+    }
+}
+
 static void damaged_blocks_are_refused(void **state)
 {
     static const uint8_t noise[200] = {1};
@@ -109,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_are_summed_until_they_are_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_checkpoint_survives_its_recorder_and_the_remainder_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_that_are_open_at_a_checkpoint_come_in_a_block, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(damaged_blocks_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

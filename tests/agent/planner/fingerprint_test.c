@@ -1,6 +1,7 @@
 /* Fingerprints of functions without names: the same wherever the code lies, and different where it
- * does something else. Programs are built twice, in another order of functions (moved.c), with
- * symbols (FILE), which say what lies where, and without (FILE.stripped). */
+ * does something else, or calls something else where its own code is too short. Programs are built
+ * twice, in another order of functions (moved.c), with symbols (FILE), which say what lies where,
+ * and without (FILE.stripped). */
 #include "agent/planner/planner.h"
 
 #include "tests/support/check.h"
@@ -8,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const moved[] = {"count_up", "count_down", "weigh", "word_of",
-                                    "choose",   "twin_a",     "twin_b"};
+static const char *const moved[] = {"count_up", "count_down", "weigh",   "word_of",  "choose",
+                                    "twin_a",   "twin_b",     "call_up", "call_down"};
 enum { MOVED = sizeof(moved) / sizeof(moved[0]), TWIN_A = 5, TWIN_B = 6 };
 
 static sj_plan plan_of(const char *build, const char *ending)

@@ -1,5 +1,6 @@
 /* Functions that are built twice: in this order, and (REVERSED) in the other one behind more code,
- * so that the same functions lie elsewhere. `twin_a` and `twin_b` have the same code. */
+ * so that the same functions lie elsewhere. `twin_a` and `twin_b` have the same code. `call_up` and
+ * `call_down` differ in what they call only. */
 #define LEAF __attribute__((noinline))
 
 static volatile int table[64];
@@ -11,6 +12,8 @@ LEAF int count_down(int n);
 LEAF double weigh(int n);
 LEAF const char *word_of(int n);
 LEAF int choose(int n);
+LEAF int call_up(int n);
+LEAF int call_down(int n);
 LEAF int twin_a(int n);
 LEAF int twin_b(int n);
 
@@ -62,6 +65,15 @@ LEAF int twin_b(int n);
             return n * 13;                                                                         \
         }                                                                                          \
     }
+#define CALLERS                                                                                    \
+    LEAF int call_up(int n)                                                                        \
+    {                                                                                              \
+        return count_up(n + 1);                                                                    \
+    }                                                                                              \
+    LEAF int call_down(int n)                                                                      \
+    {                                                                                              \
+        return count_down(n + 1);                                                                  \
+    }
 #define TWINS                                                                                      \
     LEAF int twin_a(int n)                                                                         \
     {                                                                                              \
@@ -80,9 +92,9 @@ LEAF int ballast(int n)
 {
     return n > 1 ? n * ballast(n - 1) + table[5] : 1;
 }
-TWINS CHOOSE WORD_OF WEIGH COUNT_DOWN COUNT_UP
+CALLERS TWINS CHOOSE WORD_OF WEIGH COUNT_DOWN COUNT_UP
 #else
-COUNT_UP COUNT_DOWN WEIGH WORD_OF CHOOSE TWINS
+COUNT_UP COUNT_DOWN WEIGH WORD_OF CHOOSE CALLERS TWINS
 #endif
 
     int
@@ -92,5 +104,5 @@ COUNT_UP COUNT_DOWN WEIGH WORD_OF CHOOSE TWINS
 #ifdef REVERSED
     table[4] = ballast(argc);
 #endif
-    return choose(argc) + twin_a(argc) + twin_b(argc);
+    return choose(argc) + call_up(argc) + call_down(argc) + twin_a(argc) + twin_b(argc);
 }

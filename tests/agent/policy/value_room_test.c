@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MANAGED = 8 };
+enum { MANAGED = 8, NATIVE = 16, ARGUMENTS = 8 };
 
 static void note(void *context, const char *text)
 {
@@ -15,23 +15,30 @@ static void note(void *context, const char *text)
     snprintf(said + used, 4096 - used, "%s\n", text);
 }
 
-/* Writes what is said of `count` rules, about the arguments 1 to count - 1 and the result of
- * `function`. */
+/* Writes a policy of `count` rules, about the arguments of `function`, first as one kind, then as
+ * another, and about its result. */
+static void write_rules(const char *function, int count, char *text, size_t size)
+{
+    static const char *const kinds[] = {"int", "uint", "hex"};
+    size_t used = (size_t)snprintf(text, size, "{\"policy\": 1, \"values\": [");
+    for (int i = 0; i + 1 < count; i++) {
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "{\"name\": \"a%d\", \"function\": \"%s\", \"argument\": %d, \"as\": \"%s\"},", i,
+            function, i % ARGUMENTS + 1, kinds[i / ARGUMENTS]);
+    }
+    snprintf(text + used, size - used,
+             "{\"name\": \"r\", \"function\": \"%s\", \"result\": true, \"as\": \"int\"}]}",
+             function);
+}
+
+/* Writes what is said of such rules. */
 static void say(const char *function, int count, char said[4096])
 {
     char text[8192];
     sj_policy policy;
     sj_error error = {0};
-    int used = snprintf(text, sizeof(text), "{\"policy\": 1, \"values\": [");
-    for (int i = 1; i < count; i++) {
-        used += snprintf(
-            text + used, sizeof(text) - (size_t)used,
-            "{\"name\": \"a%d\", \"function\": \"%s\", \"argument\": %d, \"as\": \"int\"},", i,
-            function, i);
-    }
-    snprintf(text + used, sizeof(text) - (size_t)used,
-             "{\"name\": \"r\", \"function\": \"%s\", \"result\": true, \"as\": \"int\"}]}",
-             function);
+    write_rules(function, count, text, sizeof(text));
     if (sj_policy_parse(text, strlen(text), "t", &policy, &error) != SJ_OK) {
         fail_msg("%s", error.text);
     }
@@ -63,11 +70,26 @@ static void parameters_that_are_not_there_take_no_room(void **state)
     assert_string_equal(said, "");
 }
 
+static void the_seventeenth_value_of_a_native_function_is_refused(void **state)
+{
+    char text[8192];
+    char said[4096];
+    sj_policy policy;
+    sj_error error = {0};
+    (void)state;
+    say("work", NATIVE, said);
+    assert_string_equal(said, "");
+    write_rules("work", NATIVE + 1, text, sizeof(text));
+    assert_int_not_equal(sj_policy_parse(text, strlen(text), "t", &policy, &error), SJ_OK);
+    assert_non_null(strstr(error.text, "at most 16 values of a function can be recorded"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_ninth_value_of_a_method_has_no_room),
         cmocka_unit_test(parameters_that_are_not_there_take_no_room),
+        cmocka_unit_test(the_seventeenth_value_of_a_native_function_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,24 @@ static void leave(fixture *f)
     }
 }
 
+/* ... and a block that was on its way to the spool, `is_stored` there or not: two calls that the
+ * arena does not have any more. */
+static void leave_block(fixture *f, bool is_stored)
+{
+    sj_journal journal;
+    sj_error error = {0};
+    leave(f);
+    sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
+    slot->cursor = (sj_slot_cursor){.thread = 1, .sequence = 1, .unsent = 4};
+    slot->unsent_calls = 2;
+    slot->block = (sj_slot_block){.number = 1};
+    assert_int_equal(sj_journal_open(f->arena.directory, &journal, &error), SJ_OK);
+    atomic_store(&journal.data->next_thread, 2);
+    sj_journal_sums sums = {.blocks = 1, .block_calls = 2, .block_events = 4};
+    sj_journal_begin(&journal, &sums, is_stored ? 0 : UINT64_MAX);
+    sj_journal_close(&journal);
+}
+
 static void names_of_claims_are_session_ids(void **state)
 {
     char text[64];
@@ -127,9 +145,10 @@ static void the_session_of_a_living_recorder_is_not_claimed(void **state)
     assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_ENOTFOUND);
 }
 
-static void read_back(const fixture *f)
+/* Opens a copy of what was spooled; returns the end of the session, which the caller frees. */
+static Sojourn__SessionEnd *read_end(const fixture *f, test_session **opened)
 {
-    test_session *session = test_session_open(0);
+    test_session *session = *opened = test_session_open(0);
     const sj_spool_options options = {.directory = session->spool_directory, .reserve_bytes = 1};
     char command[512];
     sj_error error = {0};
@@ -139,8 +158,14 @@ static void read_back(const fixture *f)
     assert_int_equal(system(command), 0);
     assert_int_equal(sj_spool_open(&options, &session->spool, &error), SJ_OK);
     assert_int_equal(test_session_read(session, SJ_FRAME_SESSION_END), 1);
-    Sojourn__SessionEnd *end =
-        test_session_message(session, SJ_FRAME_SESSION_END, 0, &sojourn__session_end__descriptor);
+    return test_session_message(session, SJ_FRAME_SESSION_END, 0,
+                                &sojourn__session_end__descriptor);
+}
+
+static void read_back(const fixture *f)
+{
+    test_session *session;
+    Sojourn__SessionEnd *end = read_end(f, &session);
     assert_string_equal(end->how, "lost");
     assert_int_equal(end->calls, CALLS);
     assert_int_equal(end->lost_calls, 0);
@@ -148,6 +173,32 @@ static void read_back(const fixture *f)
     assert_int_equal(test_session_read(session, SJ_FRAME_BLOCK), end->blocks);
     protobuf_c_message_free_unpacked(&end->base, NULL);
     test_session_close(session);
+}
+
+/* The recorder is killed between a block and the note that it is in the spool. */
+static void a_block_on_its_way_is_lost_only_if_it_is_not_stored(void **state)
+{
+    fixture *f = *state;
+    for (int is_stored = 0; is_stored < 2; is_stored++) {
+        unsigned count = 0;
+        sj_error error = {0};
+        test_session *session;
+        char command[256];
+        leave_block(f, is_stored != 0);
+        assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
+        assert_int_equal(count, 1);
+        Sojourn__SessionEnd *end = read_end(f, &session);
+        assert_int_equal(end->calls, CALLS + 2);
+        assert_int_equal(end->lost_calls, is_stored ? 0 : 2);
+        protobuf_c_message_free_unpacked(&end->base, NULL);
+        test_session_close(session);
+        snprintf(command, sizeof(command), "rm -rf %s/%s", f->root, name);
+        assert_int_equal(system(command), 0);
+        fake_arena_make(&f->arena, "1.0.arena", 1, 4);
+        FILE *file = fopen(f->path, "w");
+        fprintf(file, "tcp://collector:1\n%s\n1\n", f->arena.directory);
+        fclose(file);
+    }
 }
 
 static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
@@ -215,6 +266,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_session_of_a_living_recorder_is_not_claimed, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_the_arenas_hold_is_sent_and_the_session_ended, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_block_on_its_way_is_lost_only_if_it_is_not_stored, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_was_never_announced_is_removed, set_up,
                                         tear_down),

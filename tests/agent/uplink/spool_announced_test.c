@@ -19,11 +19,18 @@ typedef struct fixture {
     uint8_t frame[70000];
 } fixture;
 
+static void open_spool_within(fixture *test, uint64_t quota_bytes, uint64_t reserve_bytes)
+{
+    const sj_spool_options options = {.directory = test->directory,
+                                      .reserve_bytes = reserve_bytes,
+                                      .segment_bytes = 8192,
+                                      .root_budget_bytes = quota_bytes};
+    assert_int_equal(sj_spool_open(&options, &test->spool, &test->error), SJ_OK);
+}
+
 static void open_spool(fixture *test)
 {
-    const sj_spool_options options = {
-        .directory = test->directory, .reserve_bytes = 1, .segment_bytes = 8192};
-    assert_int_equal(sj_spool_open(&options, &test->spool, &test->error), SJ_OK);
+    open_spool_within(test, 0, 1);
 }
 
 static void reopen(fixture *test)
@@ -87,11 +94,10 @@ static void send_all(fixture *test, bool is_acknowledged)
 }
 
 /* Walks over the announcements and writes their numbers, each with a space behind. */
-static void recall(fixture *test, uint8_t tag, bool is_brief, char text[256])
+static void recall(fixture *test, bool is_brief, char text[256])
 {
     sj_slice frame;
     sj_spool_recall walk = {.is_brief = is_brief};
-    memset(walk.session.bytes, tag, sizeof(walk.session.bytes));
     text[0] = '\0';
     while (sj_spool_recall_next(test->spool, &walk, &frame) == SJ_OK) {
         sj_frame_view view;
@@ -125,7 +131,7 @@ static void announcements_outlive_their_segments(void **state)
         append_of(test, SJ_FRAME_MARK, 7, 200 + i, 100);
     }
     append_of(test, SJ_FRAME_THREAD, 7, 4, 100);
-    recall(test, 0, false, text);
+    recall(test, false, text);
     assert_string_equal(text, ""); /* none was sent yet */
     send_all(test, true);
     assert_int_equal(count_segments(test), 1);
@@ -135,14 +141,12 @@ static void announcements_outlive_their_segments(void **state)
     for (int round = 0; round < 2; ++round) {
         const char *last = round == 0 ? "5 " : ""; /* sent and not acknowledged */
         char expected[64];
-        snprintf(expected, sizeof(expected), "1 2 4 %s", last);
-        recall(test, 0, false, text);
+        snprintf(expected, sizeof(expected), "1 2 3 4 %s", last);
+        recall(test, false, text);
         assert_string_equal(text, expected);
-        snprintf(expected, sizeof(expected), "1 4 %s", last);
-        recall(test, 7, true, text);
+        snprintf(expected, sizeof(expected), "1 3 4 %s", last);
+        recall(test, true, text);
         assert_string_equal(text, expected);
-        recall(test, 9, false, text);
-        assert_string_equal(text, "3 ");
         reopen(test);
     }
     send_all(test, true);
@@ -170,7 +174,7 @@ static void announcements_of_a_segment_that_a_crash_left_are_kept(void **state)
     assert_int_equal(system(command), 0); /* as if killed while it copied the first frame */
     reopen(test);
     assert_int_not_equal(access(left, F_OK), 0);
-    recall(test, 7, false, text);
+    recall(test, false, text);
     assert_string_equal(text, "1 2 ");
 }
 
@@ -187,9 +191,65 @@ static void announcements_that_find_no_room_are_counted(void **state)
     send_all(test, true);
     sj_spool_get_counters(test->spool, &counters);
     assert_int_equal(counters.unkept_frames, 1);
-    recall(test, 7, false, text);
+    recall(test, false, text);
     assert_string_equal(text, "2 ");
     assert_int_equal(rmdir(path), 0);
+}
+
+/* The crash left it, and it cannot be opened. */
+static void a_segment_that_cannot_be_read_is_removed_and_counted(void **state)
+{
+    fixture *test = *state;
+    char left[128];
+    sj_spool_counters counters;
+    append_of(test, SJ_FRAME_SESSION, 7, 1, 9000);
+    append_of(test, SJ_FRAME_THREAD, 7, 2, 100);
+    send_all(test, true);
+    segment_path(test, 1, left);
+    assert_int_equal(symlink("nowhere", left), 0);
+    reopen(test);
+    sj_spool_get_counters(test->spool, &counters);
+    assert_int_equal(counters.unkept_frames, 1);
+    assert_int_equal(sj_spool_remove(test->spool, &test->error), SJ_OK);
+    assert_int_not_equal(access(test->directory, F_OK), 0);
+    open_spool(test);
+}
+
+/* They stay until the session is over, so that they must not take the place of calls. */
+static void announcements_take_a_share_of_the_quota(void **state)
+{
+    fixture *test = *state;
+    char text[256];
+    sj_spool_counters counters;
+    sj_spool_close(test->spool);
+    open_spool_within(test, UINT64_C(8) * 10000, 1);
+    append_of(test, SJ_FRAME_SESSION, 7, 1, 5000);
+    append_of(test, SJ_FRAME_MODULE, 7, 2, 6000); /* together more than an eighth */
+    append_of(test, SJ_FRAME_PROCESS, 7, 3, 3000);
+    append_of(test, SJ_FRAME_THREAD, 7, 4, 8000);
+    append_of(test, SJ_FRAME_BLOCK, 7, 100, 100);
+    send_all(test, true);
+    sj_spool_get_counters(test->spool, &counters);
+    assert_int_equal(counters.unkept_frames, 2);
+    recall(test, false, text);
+    assert_string_equal(text, "1 3 ");
+    append_of(test, SJ_FRAME_BLOCK, 7, 101, 60000); /* the quota still has room for calls */
+}
+
+static void announcements_leave_the_reserve_of_the_disk(void **state)
+{
+    fixture *test = *state;
+    char text[256];
+    sj_spool_counters counters;
+    sj_spool_close(test->spool);
+    open_spool_within(test, 0, UINT64_MAX / 2);
+    append_of(test, SJ_FRAME_SESSION, 7, 1, 9000);
+    append_of(test, SJ_FRAME_THREAD, 7, 2, 100);
+    send_all(test, true);
+    sj_spool_get_counters(test->spool, &counters);
+    assert_int_equal(counters.unkept_frames, 1);
+    recall(test, false, text);
+    assert_string_equal(text, "2 ");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -200,6 +260,9 @@ int main(void)
         CASE(announcements_outlive_their_segments),
         CASE(announcements_of_a_segment_that_a_crash_left_are_kept),
         CASE(announcements_that_find_no_room_are_counted),
+        CASE(a_segment_that_cannot_be_read_is_removed_and_counted),
+        CASE(announcements_take_a_share_of_the_quota),
+        CASE(announcements_leave_the_reserve_of_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

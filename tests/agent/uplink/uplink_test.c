@@ -468,6 +468,86 @@ static void an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken(v
     expect_question(one, SJ_FRAME_MODULE, &message);
     refused.status = SJ_EFULL;
     answer(one, message, refused, SJ_FRAME_MAJOR);
+    expect_question(one, SJ_FRAME_MODULE, &message); /* the walk goes on where it was broken */
+    nng_msg_clear(message);
+    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0); /* an answer that is none */
+    expect_and_accept(one, SJ_FRAME_MODULE);
+    expect_and_accept(one, SJ_FRAME_THREAD);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+}
+
+static void append_unknown_block(collector *one)
+{
+    nng_msg *message;
+    sj_error error = {0};
+    Sojourn__Ack unknown = SOJOURN__ACK__INIT;
+    unknown.status = SJ_ENOTFOUND;
+    unknown.message = (char *)(uintptr_t) "not announced";
+    unknown.window = 1;
+    assert_int_equal(sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error),
+                     SJ_OK);
+    sj_uplink_wake(one->uplink);
+    expect_question(one, SJ_FRAME_BLOCK, &message);
+    answer(one, message, unknown, SJ_FRAME_MAJOR);
+}
+
+static void an_announcement_that_a_collector_forbids_waits_for_another_one(void **state)
+{
+    collector *one = *state;
+    nng_msg *message;
+    sj_uplink_status status;
+    Sojourn__Ack refused = SOJOURN__ACK__INIT;
+    refused.window = 1;
+    announce_and_serve(one);
+    append_unknown_block(one);
+    expect_and_accept(one, SJ_FRAME_SESSION);
+    expect_question(one, SJ_FRAME_MODULE, &message);
+    refused.status = SJ_EVERSION; /* it cannot read this one: it does without */
+    refused.message = (char *)(uintptr_t) "too new";
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    expect_question(one, SJ_FRAME_THREAD, &message);
+    refused.status = SJ_EPERM;
+    refused.message = (char *)(uintptr_t) "the token was withdrawn";
+    answer(one, message, refused, SJ_FRAME_MAJOR);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
+    sj_uplink_get_status(one->uplink, &status);
+    assert_int_equal(status.state, SJ_UPLINK_REFUSED);
+    assert_string_equal(status.message, "the token was withdrawn");
+    nng_close(one->socket); /* another collector takes its place */
+    open_door(one);
+    expect_and_accept(one, SJ_FRAME_HELLO);
+    expect_and_accept(one, SJ_FRAME_THREAD);
+    expect_and_accept(one, SJ_FRAME_BLOCK);
+    assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
+    assert_int_equal(one->seen[SJ_FRAME_MODULE], 2);
+}
+
+/* The file of announcements cannot be opened for a while. */
+static void announcements_that_cannot_be_read_now_are_sent_later(void **state)
+{
+    collector *one = *state;
+    sj_error error = {0};
+    sj_uplink_status status = {0};
+    char kept[96];
+    char away[96];
+    snprintf(kept, sizeof(kept), "%s/announced", one->spool_path);
+    snprintf(away, sizeof(away), "%s/away", one->spool_path);
+    sj_spool_close(one->spool);
+    const sj_spool_options small = {
+        .directory = one->spool_path, .reserve_bytes = 1, .segment_bytes = 64};
+    assert_int_equal(sj_spool_open(&small, &one->spool, &error), SJ_OK);
+    announce_and_serve(one);
+    assert_int_equal(rename(kept, away), 0);
+    assert_int_equal(symlink("announced", kept), 0);
+    append_unknown_block(one);
+    for (int ms = 0; ms < PATIENCE_MS && strcmp(status.message, "cannot read the spool") != 0;
+         ++ms) {
+        usleep(1000);
+        sj_uplink_get_status(one->uplink, &status);
+    }
+    assert_string_equal(status.message, "cannot read the spool");
+    assert_int_equal(rename(away, kept), 0);
     expect_and_accept(one, SJ_FRAME_SESSION);
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
@@ -531,6 +611,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(
             an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_announcement_that_a_collector_forbids_waits_for_another_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(announcements_that_cannot_be_read_now_are_sent_later,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_collector_that_was_started_anew_gets_brief_announcements,
                                         set_up, tear_down),
     };

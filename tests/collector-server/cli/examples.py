@@ -47,6 +47,7 @@ OTHERWISE = {
     r"detach": ({0, 3}, "an earlier example has left it already"),
     r"/var/tmp/app": ({3}, "no app has kept recordings there"),
     r"sojourn flush": ({0, 1}, "what an earlier example had for a collector is kept"),
+    r"sojourn (backup|restore) ": ({1, 3}, "there is no folder /backup"),
     r"collector:7654": ({0, 1, 125}, "there is no collector"),
 }
 

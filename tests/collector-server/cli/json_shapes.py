@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "system",
                                 "support"))
 from json_shape import problem
-from sojourn_testing import build_sample, check, children, json_rows, main, wait_for
+from sojourn_testing import build_sample, check, check_sums, children, json_rows, main, wait_for
 
 
 def commands_with_json(sojourn):
@@ -48,6 +48,7 @@ def checks(sojourn, schema, mistakes):
                            capture_output=True, text=True)
         written, = has_shape(done, schema, "check")
         check((done.returncode, written["verdict"]) == (code, verdict) or written["verdict"] == "inconclusive", f"{done}")
+    check_sums(sojourn, database)
     with sqlite3.connect(database) as store: # four sessions in which everything took four times as long
         store.execute("UPDATE call_paths SET self_ns = self_ns * 4, total_ns = total_ns * 4 WHERE session_id IN "
                       "(SELECT session_id FROM sessions WHERE name = 'n4')")
@@ -144,6 +145,8 @@ def test(sojourn, arguments):
                         "sessions": [database], "devices": [database],
                         "diff": ["--all", "1", "2", database], "zombies": ["-d", mistakes],
                         "functions": [os.path.join(samples, "ends")], "doctor": [], "version": [], "ps": ["--all"],
+                        "backup": [sojourn.path("copy.db"), database],
+                        "restore": [database, sojourn.path("restored.db")],
                         "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
                         "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():

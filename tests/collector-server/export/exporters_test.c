@@ -1,6 +1,6 @@
 #include "collector-server/export/exporter.h"
-#include "collector-server/export/utf8_text.h"
 #include "collector-server/store/store.h"
+#include "proto/base/utf8_text.h"
 #include "tests/support/trace_maker.h"
 
 #include <setjmp.h>

@@ -4,6 +4,7 @@
 #include "tests/support/check.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -16,6 +17,8 @@ enum { MOST = SJ_HTTP_CONNECTIONS_MAX + 4, NS_A_S = 1000000000 };
 static char names[MOST];
 static union MHD_ConnectionInfo infos[MOST];
 static int peers[MOST];
+static union MHD_ConnectionInfo addresses[MOST];
+static struct sockaddr_in6 from[MOST]; /* zeroed: no address */
 static sj_connection_watch *watch;
 
 static struct MHD_Connection *name_of(size_t number)
@@ -30,8 +33,13 @@ const union MHD_ConnectionInfo *__wrap_MHD_get_connection_info(struct MHD_Connec
                                                                enum MHD_ConnectionInfoType type,
                                                                ...)
 {
+    const size_t number = (size_t)((char *)(void *)connection - names);
+    if (type == MHD_CONNECTION_INFO_CLIENT_ADDRESS) {
+        addresses[number].client_addr = (struct sockaddr *)&from[number];
+        return &addresses[number];
+    }
     assert_int_equal(type, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return &infos[(char *)(void *)connection - names];
+    return &infos[number];
 }
 
 static void begin(size_t number)
@@ -155,6 +163,46 @@ static void connections_that_were_ended_leave_their_places(void **state)
     }
 }
 
+/* A connection from 2001:db8:0:NET::HOST. */
+static void begin_from(size_t number, uint8_t net, uint8_t host)
+{
+    from[number] = (struct sockaddr_in6){
+        .sin6_family = AF_INET6,
+        .sin6_addr = {.s6_addr = {0x20, 0x01, 0x0d, 0xb8, [7] = net, [15] = host}}};
+    begin(number);
+}
+
+/* A host has a whole /64. */
+static void an_address_with_many_makes_way_first(void **state)
+{
+    enum { HONEST = SJ_HTTP_CONNECTIONS_OF_ADDRESS };
+    (void)state;
+    for (size_t i = 0; i < HONEST; i++) {
+        begin_from(i, 1, 1); /* they were there first */
+    }
+    for (size_t i = HONEST; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
+        begin_from(i, 2, (uint8_t)i);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        begin_from(SJ_HTTP_CONNECTIONS_MAX + i, 2, (uint8_t)i);
+        assert_true(is_ended(HONEST + i));
+    }
+    assert_int_equal(count_ended(SJ_HTTP_CONNECTIONS_MAX + 4), 4);
+    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX + 4; i++) {
+        end(i);
+        from[i] = (struct sockaddr_in6){0};
+    }
+    for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
+        begin_from(i, (uint8_t)(i % 8), 1); /* none has too many: the oldest goes */
+    }
+    begin_from(SJ_HTTP_CONNECTIONS_MAX, 9, 1);
+    assert_true(is_ended(0));
+    for (size_t i = 0; i <= SJ_HTTP_CONNECTIONS_MAX; i++) {
+        end(i);
+        from[i] = (struct sockaddr_in6){0};
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -162,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_over_time_is_ended),
         TEST(when_there_are_too_many_the_right_one_makes_way),
+        TEST(an_address_with_many_makes_way_first),
         TEST(connections_that_were_ended_leave_their_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -324,6 +324,18 @@ static void statements_are_compiled_once(void **state)
     sqlite3_close(opened);
 }
 
+static void a_database_of_a_newer_version_is_refused(void **state)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    (void)state;
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error), SJ_OK);
+    assert_int_equal(sqlite3_exec(opened, "PRAGMA user_version=1000", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(opened);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &opened, &error), SJ_EVERSION);
+    assert_non_null(strstr(error.text, "written by a newer Sojourn"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +347,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_new_database_is_for_its_owner_only, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(statements_are_compiled_once, remove_file, remove_file),
+        cmocka_unit_test_setup_teardown(a_database_of_a_newer_version_is_refused, remove_file,
+                                        remove_file),
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,

@@ -69,15 +69,23 @@ static ProtobufCBinaryData session_id(const frame_maker *maker, uint8_t id[16])
     return (ProtobufCBinaryData){.data = id, .len = 16};
 }
 
+static char *make_name(frame_maker *maker, const char *name)
+{
+    snprintf(maker->name, sizeof(maker->name), "%s%s", name,
+             maker->name_end != NULL ? maker->name_end : "");
+    return maker->name;
+}
+
 sj_slice frame_maker_hello(frame_maker *maker)
 {
     uint8_t device[16] = {0xd0, maker->session_tag};
     number_id(maker, device);
-    char tag[] = "lab=\"berlin\"";
+    char tag[64];
     char *tags[] = {tag};
+    snprintf(tag, sizeof(tag), "%s", make_name(maker, "lab=\"berlin\""));
     Sojourn__Hello hello = SOJOURN__HELLO__INIT;
     hello.device_id = (ProtobufCBinaryData){.data = device, .len = 16};
-    hello.device_name = (char *)(uintptr_t) "bench-1";
+    hello.device_name = make_name(maker, "bench-1");
     hello.machine = (char *)(uintptr_t) "x86_64";
     hello.boot_id = (char *)(uintptr_t) "a-boot";
     hello.tags = tags;
@@ -93,7 +101,7 @@ sj_slice frame_maker_session(frame_maker *maker)
     Sojourn__Session session = SOJOURN__SESSION__INIT;
     session.session_id = session_id(maker, id);
     session.device_id = (ProtobufCBinaryData){.data = device, .len = 16};
-    session.name = (char *)(uintptr_t) "synthetic";
+    session.name = make_name(maker, "synthetic");
     session.mode = (char *)(uintptr_t) "trace";
     session.started_ticks = FRAME_MAKER_STARTED_TICKS;
     session.tick_ns_numerator = 5;
@@ -113,6 +121,9 @@ sj_slice frame_maker_module(frame_maker *maker)
     must(names != NULL && entries != NULL);
     for (uint32_t i = 0; i < count; ++i) {
         snprintf(names[i], sizeof(names[i]), i % 2 == 0 ? "function_%u" : "_Z7foo_%03ui", i);
+        if (maker->name_end != NULL) {
+            strncat(names[i], maker->name_end, sizeof(names[i]) - strlen(names[i]) - 1);
+        }
         entries[i] = (sj_function_entry){.offset = 0x1000 + i * 64u,
                                          .size_bytes = 64,
                                          .technique = i == 7 || i == 8 ? 0 : 1,
@@ -158,7 +169,7 @@ sj_slice frame_maker_thread(frame_maker *maker)
     thread.process = 1;
     thread.thread = 1;
     thread.tid = 4711;
-    thread.name = (char *)(uintptr_t) "main";
+    thread.name = make_name(maker, "main");
     thread.started_ticks = FRAME_MAKER_STARTED_TICKS;
     thread.stream = streams;
     thread.n_stream = 1;
@@ -171,7 +182,7 @@ sj_slice frame_maker_mark(frame_maker *maker, uint64_t number)
     uint8_t id[16];
     Sojourn__Mark mark = SOJOURN__MARK__INIT;
     mark.session_id = session_id(maker, id);
-    mark.name = (char *)(uintptr_t) "phase";
+    mark.name = make_name(maker, "phase");
     mark.mark = number;
     mark.ticks = FRAME_MAKER_STARTED_TICKS + number;
     mark.source = (char *)(uintptr_t) "cli";

@@ -18,6 +18,9 @@ typedef struct frame_maker {
     uint64_t next_call;
     uint64_t ticks;
     uint32_t random;
+    const char *name_end;    /* of the names of device, session, threads, functions, marks and tags;
+                                NULL: none */
+    char name[48];           /* the one made last */
     uint32_t function_count; /* that the module has; 0: FRAME_MAKER_FUNCTIONS */
     bool steady; /* calls repeat as in real programs, with some noise; else they are drawn by lot */
     bool counted;          /* three of four calls are made without a clock */

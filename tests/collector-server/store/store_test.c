@@ -360,6 +360,32 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "2|/proc/pressure/memory|8|\n");
 }
 
+/* A mistake two and five levels deep in a recursion. */
+static void a_finding_is_one_whatever_the_depth_of_a_recursion(void **state)
+{
+#define OWN(name) "{\"own\": true, \"function\": \"" name "\", \"module\": \"/opt/app\"}"
+    static const char *const sent[] = {
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("walk") "," OWN("main") "]}}",
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("walk") "," OWN(
+            "walk") "," OWN("walk") "," OWN("walk") "," OWN("main") "]}}",
+        "{\"size\": 48, \"use\": {\"frames\": [" OWN("walk") "," OWN("other") "]}}"};
+#undef OWN
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++) {
+        bool duplicate = false;
+        assert_int_equal(lab_file_apply(lab,
+                                        frame_maker_report_of(&lab->maker, "zombies", i + 1,
+                                                              500 * (i + 1), "use", sent[i]),
+                                        &duplicate),
+                         SJ_OK);
+    }
+    lab_file_commit(lab);
+    lab_file_expect(lab, "SELECT used_in, reports FROM zombies ORDER BY reports DESC",
+                    "walk|2|\nwalk|1|\n");
+}
+
 /* Nothing but the database finds out that these calls are those of no function: the answer says so,
  * and not to wait for a disk, as the sender would for ever, and with it all whose frames come
  * along. */
@@ -615,9 +641,55 @@ static void the_file_has_the_promised_shape(void **state)
     lab_file_expect(lab, "PRAGMA application_id", "1397376066|\n");
 }
 
+/* A copy of a session is taken for its program's by the digest of what is stored. */
+static void check_digest(const lab_file *lab)
+{
+    sqlite3 *database = NULL;
+    sqlite3_stmt *row = NULL;
+    uint64_t digest[2] = SJ_FUNCTIONS_DIGEST_BEGIN;
+    assert_int_equal(sj_database_open(lab->path, SJ_DATABASE_READ, &database, NULL), SJ_OK);
+    assert_int_equal(sqlite3_prepare_v2(database,
+                                        "SELECT offset, size_bytes, symbol, functions_digest FROM"
+                                        " functions JOIN modules USING (module_id) ORDER BY 1",
+                                        -1, &row, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(row) == SQLITE_ROW) {
+        sj_store_digest_function(digest, (uint64_t)sqlite3_column_int64(row, 0),
+                                 (uint32_t)sqlite3_column_int64(row, 1),
+                                 (const char *)sqlite3_column_text(row, 2));
+        if (sqlite3_column_int64(row, 0) == 0x1000 + 64 * (FRAME_MAKER_FUNCTIONS - 1)) {
+            assert_memory_equal(sqlite3_column_blob(row, 3), digest, sizeof(digest));
+        }
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(database);
+}
+
+/* So that readers can show and compare all of them, and JSON can hold them. */
+static void bytes_of_names_that_are_no_utf8_are_escaped(void **state)
+{
+    lab_file *lab = *state;
+    lab->maker.name_end = "\xff\xc3\xa9";
+    lab_file_put_metadata(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_mark(&lab->maker, 1));
+    lab_file_commit(lab);
+    lab_file_expect(lab,
+                    "SELECT (SELECT name FROM devices), (SELECT tags ->> 'lab' FROM devices),"
+                    " (SELECT name FROM sessions), (SELECT name FROM threads), (SELECT name FROM"
+                    " marks), (SELECT name FROM functions WHERE offset = 0x1000), (SELECT symbol"
+                    " FROM functions WHERE offset = 0x1040)",
+                    "bench-1\\xff\xc3\xa9|\"berlin\"\\xff\xc3\xa9|synthetic\\xff\xc3\xa9|"
+                    "main\\xff\xc3\xa9|phase\\xff\xc3\xa9|function_0\\xff\xc3\xa9|"
+                    "_Z7foo_001i\\xff\xc3\xa9|\n");
+    check_digest(lab);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bytes_of_names_that_are_no_utf8_are_escaped,
+                                        lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(metadata_is_stored_and_names_are_demangled, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(sums_of_a_session_agree_with_each_other, lab_file_set_up,
@@ -637,6 +709,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(liars_are_refused_and_the_batch_goes_on, lab_file_set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_report_of_freed_memory_counts_once_under_two_numbers,
+                                        lab_file_set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_finding_is_one_whatever_the_depth_of_a_recursion,
                                         lab_file_set_up, lab_file_tear_down),
         cmocka_unit_test_setup_teardown(reports_are_stored_once_and_only_json_objects,
                                         lab_file_set_up, lab_file_tear_down),

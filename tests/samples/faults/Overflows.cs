@@ -1,8 +1,9 @@
 using System;
 using System.Threading;
 
-// Each line of input makes stacks overflow by methods with frames of several sizes, in a thread with a small stack
-// and at first in the first thread, too. Prints how many overflows were caught and how many finally clauses ran.
+// The first line of input makes the first thread's stack overflow, each other line those of threads with small stacks,
+// by methods with frames of several sizes, which are compiled then. Prints how many overflows were caught and how many
+// finally clauses ran.
 public static class Overflows {
     static int caught, ended;
 
@@ -53,12 +54,16 @@ public static class Overflows {
         Catch(depth, () => Two(0));
     }
 
+    static void Join(int depth) {
+        var thread = new Thread(() => All(depth), 128 << 10);
+        thread.Start();
+        thread.Join();
+    }
+
     public static int Main() {
         for (int depth = 0; Console.ReadLine() != null; depth++) {
             if (depth == 0) Catch(0, () => Plain(0));
-            var thread = new Thread(() => All(depth), 128 << 10);
-            thread.Start();
-            thread.Join();
+            else Join(depth);
             Console.WriteLine("caught " + caught + " ended " + ended);
         }
         return 3;

@@ -17,6 +17,12 @@ public class Shop
     public static Mood Ask(Mood mood) { return mood; }
     public static void Ring(int times) { rung += times; }
     public static byte Low(byte value) { return value; }
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static sbyte Cold(sbyte value) { return value; }
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static short Short(short value) { return value; }
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    public static sbyte Left(sbyte value) { return value; }
     public static Wide Broad(int a) { return new Wide { A = a, B = 2, C = 3 }; }
     public static long Deep(int n)
     {
@@ -63,6 +69,8 @@ public static class Returned
         Shop.Ring(3);
         Shop.Ring(4);
         Console.WriteLine("{0} {1}", Shop.rung, Shop.Broad(1).A);
+        int cold = Shop.Cold(-1), warm = Shop.Cold(1), low = Shop.Short(-1), high = Shop.Short(1), gone = Shop.Left(1);
+        Console.WriteLine("{0} {1} {2} {3} {4}", cold, warm, low, high, gone);
         var threads = new Thread[3];
         for (int i = 0; i < 3; i++) { threads[i] = new Thread(Work); threads[i].Start(); }
         foreach (var thread in threads) { thread.Join(); }

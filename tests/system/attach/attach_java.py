@@ -80,6 +80,21 @@ def rounds(sojourn, classes, options):
     program.finish()
 
 
+def left_alone_where_calls_are_counted(sojourn, program):
+    database = sojourn.path("counted.db")
+    recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--clock", "adaptive"])
+    program.tell("early", 3)
+    set_policy(sojourn, program.pid, "--function", "*.early(*)")
+    program.tell("early", 2)
+    recorder.send_signal(signal.SIGINT)
+    _, errors = recorder.communicate(timeout=PATIENCE_S)
+    check(recorder.returncode == 0, f"attach ended with {recorder.returncode}: {errors}")
+    check("methods of java are not recorded with --clock adaptive" in errors, f"not told: {errors}")
+    check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")
+    check(jvm_reports(sojourn, database, "joined") == [], "classes were transformed")
+    check_left(program.pid)
+
+
 def policies(sojourn, classes):
     """Only classes whose probes are to be others are transformed again."""
     program = Program(classes)
@@ -104,6 +119,7 @@ def policies(sojourn, classes):
     check({key: found.get(key) for key in wanted} == wanted, f"{found}")
     changes = [report["retransformed"] for report in jvm_reports(sojourn, database, "selected")]
     check(changes == [2, 0, 2, 0], f"classes transformed again: {changes}")
+    left_alone_where_calls_are_counted(sojourn, program)
     program.finish()
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from attaching import mappings, start_attach
+from attaching import mappings, set_policy, start_attach
 from sojourn_testing import PATIENCE_S, check, check_accounts, function_lines, main, sample_text
 
 SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "mono")
@@ -138,6 +138,8 @@ def left_alone_where_calls_are_counted(sojourn, program):
     database = sojourn.path("counted.db")
     recorder = start_attach(sojourn, program.pid, database, ["--clock", "adaptive"])
     program.tell("early", 3)
+    set_policy(sojourn, program.pid, "--function", "*")
+    program.tell("early", 2)
     errors = leave(recorder)
     check("methods of mono are not recorded with --clock adaptive" in errors, f"not told: {errors}")
     check(recorded(sojourn, database) == {}, f"recorded {recorded(sojourn, database)}")

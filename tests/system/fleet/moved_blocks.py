@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main
+from sojourn_testing import PATIENCE_S, check, check_sums, main
 
 KILLS = 100 if os.environ.get("SJ_LONG") else 8
 LUA = ("local n = 0 for i = 1, 6000 do n = n + #tostring(i) end local t = {} for i = 1, 2000 do t[i] = i * 7 % 1000 end "
@@ -181,6 +181,7 @@ def test(sojourn, arguments):
     run(sojourn, "verify", database, says="sound")
     run(sojourn, "verify", "--rebuild", "all", database)
     check(answers(sojourn, database) == before, "other answers after a rebuild from files")
+    check_sums(sojourn, database)
     damaged(sojourn, database, folder, before)
     refused(sojourn, database, folder)
     act = ["session", "--database", database]
@@ -198,7 +199,8 @@ def test(sojourn, arguments):
     check(files(folder) == [] and ask(database, "SELECT 1 FROM block_files") == [], f"left: {files(folder)}")
     check(calls(sojourn, database, 2) == other, "other calls after they came back")
     run(sojourn, "verify", database, says="sound")
+    check_sums(sojourn, database)
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # it damages databases
+    main(test, checks_sums=False)  # it damages copies

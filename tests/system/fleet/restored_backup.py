@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from sojourn_testing import PATIENCE_S, check, main, wait_for
+from sojourn_testing import PATIENCE_S, check, json_rows, main, wait_for
 
 
 def start(sojourn, url, database):
@@ -44,15 +44,24 @@ def wait_for_more(database):
     wait_for("calls that are stored", lambda: stored_calls(database) > before)
 
 
-def copy(source, target):
-    sqlite(source, f"VACUUM INTO '{target}'")
+def copy(sojourn, source, target):
+    """While the collector writes to it."""
+    done = sojourn.run(["backup", "--json", target, source], capture_output=True, text=True)
+    check(done.returncode == 0, f"backup: {done}")
+    row, = json_rows(done.stdout)
+    check(row["bytes"] == os.path.getsize(target) and row["file"] == target, f"backup: {row}")
+    again = sojourn.run(["backup", target, source], capture_output=True, text=True)
+    check(again.returncode == 1 and "not overwritten" in again.stderr, f"a second backup: {again}")
 
 
-def put_in_place(backup, database):
-    for end in ("-wal", "-shm"):
+def put_in_place(sojourn, backup, database):
+    done = sojourn.run(["restore", backup, database], capture_output=True, text=True)
+    check(done.returncode == 1 and "not overwritten" in done.stderr, f"restored over a database: {done}")
+    for end in ("", "-wal", "-shm"):
         if os.path.exists(database + end):
             os.unlink(database + end)
-    os.replace(backup, database)
+    done = sojourn.run(["restore", backup, database], capture_output=True, text=True)
+    check(done.returncode == 0 and "restored" in done.stdout, f"restore: {done}")
 
 
 def forget_threads(database):
@@ -77,16 +86,16 @@ def damage_again_and_again(sojourn, url, database, empty):
     def restore(backup):
         nonlocal server
         kill(server, url)
-        put_in_place(backup, database)
+        put_in_place(sojourn, backup, database)
         server = start(sojourn, url, database)
         wait_for_more(database)
 
     wait_for_more(database)
     restore(empty)  # knows nothing of the session
-    copy(database, early)
+    copy(sojourn, database, early)
     wait_for_more(database)
     restore(early)  # lacks the last calls
-    copy(database, late)
+    copy(sojourn, database, late)
     forget_threads(late)
     wait_for_more(database)
     restore(late)  # lacks the thread, too
@@ -125,7 +134,7 @@ def test(sojourn, _):
     url = f"ipc://{sojourn.path('collector.ipc')}"
     database, empty = sojourn.path("lab.db"), sojourn.path("empty.db")
     server = start(sojourn, url, database)
-    copy(database, empty)
+    copy(sojourn, database, empty)
     kill(server, url)
     ends = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "ends")
     command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]

@@ -125,4 +125,4 @@ def test(sojourn, _arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # copies of a cluster have no single calls
+    main(test)

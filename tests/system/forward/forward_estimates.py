@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from clickhouse_node import Node
 from lab_testing import Lab, check_equal, ends_of, rounded, sums_agree
 from served_pages import Pages
-from sojourn_testing import check, json_rows, main
+from sojourn_testing import check, check_sums, json_rows, main
 
 ESTIMATES = ("untimed_calls", "sampled_calls", "error_ns")
 UNKNOWN = "of 1 sessions it is not known which times are estimates"
@@ -111,6 +111,7 @@ def test(sojourn, _):
     for name in ("before", "after"):
         for _ in range(EACH):
             lab.record("return", "--name", name)
+    check_sums(sojourn, lab.database)
     with sqlite3.connect(lab.database) as database:  # a difference that is certain, were it not for the errors
         database.execute("UPDATE call_paths AS s SET self_ns = 100000000, total_ns = 100000000, histogram = (SELECT m.histogram FROM "
                          "function_stats m JOIN functions f USING (function_id) WHERE m.session_id = s.session_id AND f.name = 'main') "

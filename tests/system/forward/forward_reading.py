@@ -244,4 +244,4 @@ def test(sojourn, _):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # copies of a cluster have no single calls
+    main(test)

@@ -64,14 +64,24 @@ RETURNED = [
     {"name": "broad", "function": "Shop:Broad*", **HIT, "change": {"return": 0}},
     {"name": "low", "function": "Shop:Low*", **HIT, "change": {"return": 201}},
     {"name": "deep", "function": "Shop:Deep*", **HIT, "when": {"op": "==", "value": 0}, "change": {"return": 73}},
+    {"name": "cold", "function": "Shop:Cold*", "result": True, "as": "int", "when": {"op": ">", "value": 0},
+     "change": {"set": -5}},
+    {"name": "warm", "function": "Shop:Cold*", "result": True, "as": "int", "when": {"op": "<", "value": 0},
+     "change": {"set": 5}},
+    {"name": "minus", "function": "Shop:Short*", "result": True, "as": "int", "when": {"op": ">", "value": 0},
+     "change": {"set": -500}},
+    {"name": "plus", "function": "Shop:Short*", "result": True, "as": "int", "when": {"op": "<", "value": 0},
+     "change": {"set": 500}},
+    {"name": "gone", "function": "Shop:Left*", **HIT, "change": {"return": -7}},
 ]
-RETURNED_PLAIN = ["13 25", "5 2", "5 five", "True False 1", "Bad Good", "7 1", "6000 12000"]
-RETURNED_CHANGED = ["999 25", "1.5 0.25", "6 five", "True True 1", "Fair Good", "3 1", "0 12000"]
+RETURNED_PLAIN = ["13 25", "5 2", "5 five", "True False 1", "Bad Good", "7 1", "-1 1 -1 1 1", "6000 12000"]
+RETURNED_CHANGED = ["999 25", "1.5 0.25", "6 five", "True True 1", "Fair Good", "3 1", "5 -5 500 -500 -7", "0 12000"]
 RETURNED_HITS = {
     ("ask", 0, "int", 1, 0): 1, ("dear", 0, "int", 999, 13): 1, ("deep", 0, "int", 73, None): 3000,
     ("low", 0, "int", 201, None): 3000, ("open", 0, "bool", 1, 0): 1, ("open", 0, "bool", 1, 1): 1,
     ("rate", 0, "float", 0.25, None): 1, ("ring", 0, "int", 0, None): 1, ("same", 0, "int", 6, 5): 1,
-    ("tax", 0, "double", 1.5, 5.0): 1}
+    ("tax", 0, "double", 1.5, 5.0): 1, ("cold", 0, "int", -5, 1): 1, ("warm", 0, "int", 5, -1): 1,
+    ("minus", 0, "int", -500, 1): 1, ("plus", 0, "int", 500, -1): 1, ("gone", 0, "int", -7, None): 1}
 RETURNED_CALLS = {
     ("Shop:Deep(int)", "returned"): 15000, ("Shop:Low(byte)", "returned"): 3000,
     ("Shop:Price(int,string)", "returned"): 2, ("Shop:Ring(int)", "returned"): 2,

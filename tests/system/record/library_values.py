@@ -148,7 +148,8 @@ def test_types(sojourn):
 
 
 def check_callers(sojourn, caller):
-    """A rule that changes calls finds their caller, where they come to a hooked function through a library call."""
+    """A rule that changes or keeps calls finds their caller, where they come to a hooked function through a library
+    call."""
     folder = sojourn.path("config/sojourn")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
@@ -162,6 +163,13 @@ def check_callers(sojourn, caller):
         done, database = record(sojourn, [caller], "--policy", policy)
         found = sojourn.sql(database, "SELECT count(*) AS hits FROM rule_hits")
         check(found == [{"hits": hits}] and (done.returncode == 0) == (hits == 0), f"called by {by}: {found}, {done}")
+        del rules[0]["change"]
+        with open(policy, "w", encoding="utf-8") as file:
+            json.dump({"policy": 1, "modules": {"library_calls": True, "include": ["caller", "libtyped*"]}, "values": rules}, file)
+        _, database = record(sojourn, [caller], "--policy", policy)
+        found = sojourn.sql(database, "SELECT count(*) AS kept FROM arguments JOIN calls USING (session_id, call_id) JOIN "
+                            "functions USING (function_id) WHERE name = 'apart'")
+        check(found == [{"kept": hits}], f"kept of {by}: {found}")
 
 
 def test_hooked(sojourn):

@@ -22,6 +22,9 @@ FAULTS = ([], ["--zombies", "heap"])
 TINY = ["--function", "leaf", "--function", "middle"]
 
 
+UNWINDERS = {"static": "raw", "musl": "warm", "libunwind": "raw", "llvm": "warm"}
+
+
 def run_plain(command):
     return subprocess.run(command, capture_output=True, check=False)
 
@@ -50,6 +53,17 @@ def test_counts(sojourn, samples):
     calls = {row["name"]: row["calls"] for row in rows}
     check([calls[name] for name in ("load_first", "store_first", "divide_first", "by_call")] == [60, 30, 30, 30],
           f"calls: {calls}")
+
+
+def test_ends(sojourn, samples):
+    """Where the values of a call take more stack than there is, the fault is one of the function's first push."""
+    policy, database = sojourn.path("values.json"), sojourn.path("ends.db")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"name": "kept", "function": "leaf", "argument": 1, "as": "long"}]}, file)
+    done, _ = sojourn.record([os.path.join(samples, "signal_places"), "ends"], database, ["--policy", policy])
+    check(done.stdout == b"ends: called 1, outside 0, elsewhere 0\n", f"{done}")
+    kept = sojourn.sql(database, "SELECT count(*) AS kept FROM arguments")[0]["kept"]
+    check(0 < kept < 81, f"{kept} values: no stack ended")
 
 
 def stacks_of_finding(sojourn, database):
@@ -103,10 +117,10 @@ def start_attach(sojourn, pid, options=()):
 
 def test_unwinders(sojourn, samples):
     """Other unwinders than that of the C library's backtrace() come through stubs to main, too."""
-    for unwinder in ("static", "musl"):
-        command = [os.path.join(samples, f"signal_places_{unwinder}"), "raw"]
+    commands = [[os.path.join(samples, f"signal_places_{unwinder}"), word] for unwinder, word in UNWINDERS.items()]
+    for command in (*commands, [os.path.join(samples, "handlers_that_throw_libunwind")]):
         plain = run_plain(command)
-        done, _ = sojourn.record(command, sojourn.path("unwinders.db"), TINY)
+        done, _ = sojourn.record(command, sojourn.path("unwinders.db"), TINY if command[1:] else [])
         check((done.returncode, done.stdout) == (plain.returncode, plain.stdout),
               f"{command}: {done} instead of {plain.stdout}")
 
@@ -178,6 +192,7 @@ def test_held(sojourn, samples):
 def test(sojourn, arguments):
     test_recorded(sojourn, arguments[0])
     test_counts(sojourn, arguments[0])
+    test_ends(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_unwinders(sojourn, arguments[0])

@@ -3,7 +3,8 @@
  * are kept in steps of the clock, times of threads are not. Sums are asked of call_groups, which
  * steps no rows; single calls are looked at one by one, of a large database the first 50,000. Calls
  * that began before the first block of their stream, as in a dump, are in sums and in open_before.
- * While a session is recorded, sums count what open calls have called, and not the open calls: `running`. */
+ * Copies of a cluster have no blocks, and so no single calls. While a session is recorded, or
+ * its contact lost, sums count what open calls have called, and not the open calls: `running`. */
 WITH of_calls AS MATERIALIZED (SELECT session_id, function_id, sum(calls) AS calls, sum(self_ns) AS self_ns,
     sum(before) AS before FROM (SELECT session_id, function_id, calls, self_ns, 0 AS before
         FROM call_groups('session,function') UNION ALL
@@ -15,7 +16,7 @@ of_edges AS MATERIALIZED (SELECT session_id, callee_function_id AS function_id, 
     max(total_ns) AS longest_ns FROM call_edges GROUP BY 1, 2),
 below AS MATERIALIZED (SELECT parent_path_id AS path_id, sum(total_ns) AS total_ns, count(*) AS paths FROM call_paths
     WHERE parent_path_id IS NOT NULL GROUP BY 1),
-functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state <> 'recording'
+functions_of AS MATERIALIZED (SELECT f.*, s.mode <> 'profile' AND s.state NOT IN ('recording', 'lost contact') AND EXISTS (SELECT 1 FROM blocks)
     AND s.session_id NOT IN (SELECT session_id FROM policies WHERE mode = 'profile') AS has_calls
     FROM function_stats AS f JOIN sessions AS s USING (session_id)),
 running AS MATERIALIZED (SELECT DISTINCT s.session_id, o.function_id FROM sessions AS s JOIN open_now(s.session_id) AS o
@@ -44,7 +45,7 @@ JOIN call_paths AS p USING (path_id) WHERE b.total_ns > p.total_ns + b.paths AND
 AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE folded_paths > 0)
 AND p.session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 AND (p.session_id, p.function_id) NOT IN (SELECT session_id, function_id FROM running)
-AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state = 'recording' AND aggregates_valid_before_block)
+AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state IN ('recording', 'lost contact') AND aggregates_valid_before_block)
 UNION ALL
 SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM functions_of
 WHERE self_ns > total_ns AND (session_id, function_id) NOT IN (SELECT session_id, function_id FROM running)
@@ -71,7 +72,7 @@ JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND (abs(f.
 UNION ALL
 SELECT 'single calls are of no function', function_id, c.calls, f.calls FROM of_calls AS c
 JOIN sessions AS s USING (session_id) LEFT JOIN functions_of AS f USING (session_id, function_id)
-WHERE c.calls <> 0 AND f.calls IS NULL AND s.state <> 'recording'
+WHERE c.calls <> 0 AND f.calls IS NULL AND s.state NOT IN ('recording', 'lost contact')
 UNION ALL
 SELECT 'calls of a thread took longer than it lived', thread_id, sum(c.total_ns), l.lived_ns FROM outermost AS c
 JOIN streams AS x USING (stream_id) JOIN lives AS l USING (thread_id) WHERE x.own_stack

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Stubs touch the stack as far down as the slow path of a record reaches.
+"""Stubs touch the stack as far down as the slow path of a record reaches, and as values do. What Mono does for
+values of its methods is not among these.
 
-stack_depth.py AGENT HEADER: the agent's machine code, and agent/abi/stub_map.h with SJ_STUB_TOUCHED_BYTES.
+stack_depth.py AGENT HEADER: the agent's machine code, and agent/abi/stub_map.h with SJ_STUB_TOUCHED_BYTES and
+SJ_STUB_VALUES_TOUCHED_BYTES.
 """
 import functools
 import re
@@ -12,7 +14,8 @@ STUB_BYTES = 152 + 8 + 8 + 15  # stepped over, the pushed tag, the return addres
 
 
 # What a function calls through a pointer; no other one does.
-CALLEES = {"wait_for": ("has_free_chunk", "sj_recorder_claim")}
+CALLEES = {"wait_for": ("has_free_chunk", "sj_recorder_claim"), "sj_recorder_judge": ("sj_return_slots_true_address",),
+           "record_values": ("sj_recorder_slow",)}  # beside Mono's
 
 
 def functions_of(agent):
@@ -37,7 +40,7 @@ def functions_of(agent):
 def main():
     functions = functions_of(sys.argv[1])
     with open(sys.argv[2], encoding="utf-8") as header:
-        touched = int(re.search(r"SJ_STUB_TOUCHED_BYTES = (\d+)", header.read())[1])
+        text = header.read()
 
     @functools.cache
     def depth(name):
@@ -48,10 +51,12 @@ def main():
         calls = {*calls, *(("call", callee) for callee in known)}
         return own + max((depth(callee) + 8 * (kind == "call") for kind, callee in calls if callee != name), default=0)
 
-    needed = depth("sj_arch_slow_entry") + STUB_BYTES
-    if not 512 < needed <= touched:
-        sys.exit(f"FAILED: the slow path takes up to {needed} bytes of stack, and stubs touch {touched}")
-    print(f"{needed} of {touched} bytes")
+    for entry, name in (("sj_arch_slow_entry", "SJ_STUB_TOUCHED_BYTES"), ("sj_arch_values_entry", "SJ_STUB_VALUES_TOUCHED_BYTES")):
+        touched = int(re.search(rf"{name} = (\d+)", text)[1])
+        needed = depth(entry) + STUB_BYTES
+        if not 512 < needed <= touched:
+            sys.exit(f"FAILED: {entry} takes up to {needed} bytes of stack, and stubs touch {touched}")
+        print(f"{entry}: {needed} of {touched} bytes")
 
 
 main()

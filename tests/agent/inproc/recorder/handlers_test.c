@@ -1,4 +1,5 @@
 /* Signal handlers and a full buffer: who waits, who drops, and who finds room. */
+#include "agent/inproc/recorder/internal.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 
 #include <pthread.h>
@@ -243,6 +244,8 @@ static void record_behind_longjmp(const char *directory)
     drain_thread(arena, 0, false, &drained);
     CHECK(atomic_load(&arena_slot(arena, 0)->dropped_events) == 0);
     CHECK(drained.enters + drained.leaves - before == 200);
+    CHECK(atomic_load(&((const sj_arena_header *)arena)->drain_waiters) == 0);
+    CHECK(atomic_load(&sj_recorder.calling) == 0);
 }
 
 static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)

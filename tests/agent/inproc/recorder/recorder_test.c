@@ -64,45 +64,72 @@ static void test_full_ring_drops_and_notes_exact_counts(void **state)
     assert_int_equal(run_in_child(drop_when_full), 0);
 }
 
-/* Pages that the process has mapped. */
-static long mapped_pages(void)
+/* True if the byte at an address can be read. */
+static bool is_mapped(const volatile uint8_t *address)
 {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1 && fclose(file) == 0);
-    return pages;
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    const bool is_read = write(ends[1], (const void *)(uintptr_t)address, 1) == 1;
+    CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
+    return is_read;
 }
 
 /* The program may map what was given back, and keeps it. */
 static void give_space_back(const char *directory)
 {
-    enum { THREADS = 64, KEPT = 16, CHUNKS = 2, PAGE = 4096 };
+    enum { THREADS = 64, KEPT = 16, CHUNKS = 2 };
     start(directory, make_welcome(THREADS, CHUNKS, SJ_FULL_DROP_NEW));
     call_times(5);
     const uint64_t low = sj_arena_chunk_offset(THREADS, CHUNKS, KEPT, 0);
     const uint64_t high = sj_arena_counted_offset(THREADS, CHUNKS);
-    const long before = mapped_pages();
+    uint8_t *base = (uint8_t *)sj_recorder.arena;
     sj_recorder_limit_space(UINT64_MAX);
-    CHECK(mapped_pages() == before);
+    CHECK(is_mapped(base + low) && is_mapped(base + high - 1));
     sj_recorder_limit_space(0);
     sj_recorder_limit_space(1);
-    CHECK(before - mapped_pages() == (long)((high - low) / PAGE));
-    volatile uint8_t *hole =
-        mmap((uint8_t *)sj_recorder.arena + low, high - low, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    CHECK(hole != MAP_FAILED);
+    CHECK(is_mapped(base + low - 1) && !is_mapped(base + low));
+    CHECK(!is_mapped(base + high - 1) && is_mapped(base + high));
+    volatile uint8_t *hole = mmap(base + low, high - low, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    CHECK(hole == base + low);
     hole[0] = 7;
     call_times(5);
     check_account(0, (tally){0}, 10);
     sj_recorder_unmap();
     CHECK(hole[0] == 7 && hole[high - low - 1] == 0);
-    CHECK(before - mapped_pages() > (long)(low / PAGE) - 16);
+    CHECK(!is_mapped(base) && !is_mapped(base + low - 1) && !is_mapped(base + high));
 }
 
 static void test_address_space_is_given_back(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(give_space_back), 0);
+}
+
+/* Two threads execute programs at once: the kernel refuses one of these. */
+static void announce_two_programs(const char *directory)
+{
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    sj_arena_header *header = (sj_arena_header *)arena;
+    sj_recorder_begin_exec(SJ_UNRECORDED_NONE);
+    sj_recorder_begin_exec(SJ_UNRECORDED_KIND);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_KIND);
+    CHECK(sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 1);
+    CHECK(sj_arena_execs_counted(atomic_load(&header->own_execs)) == 0);
+    CHECK(atomic_load(sj_arena_unrecorded(header, SJ_UNRECORDED_KIND)) == 0);
+    sj_recorder_begin_exec(SJ_UNRECORDED_UNFOLLOWED);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_NONE);
+    CHECK(sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 0);
+    CHECK(sj_arena_execs_counted(atomic_load(&header->own_execs)) == 1);
+    CHECK(atomic_load(sj_arena_unrecorded(header, SJ_UNRECORDED_UNFOLLOWED)) == 1);
+    sj_recorder_cancel_exec(SJ_UNRECORDED_UNFOLLOWED);
+    CHECK(atomic_load(&header->own_execs) == 0);
+}
+
+static void test_programs_that_are_executed_at_once_have_marks_of_their_own(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(announce_two_programs), 0);
 }
 
 static void test_arenas_take_an_eighth_of_the_address_space(void **state)
@@ -695,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_marks_are_in_the_table_and_in_the_stream),
         cmocka_unit_test(test_the_thread_that_ends_the_program_notes_its_name),
         cmocka_unit_test(test_address_space_is_given_back),
+        cmocka_unit_test(test_programs_that_are_executed_at_once_have_marks_of_their_own),
         cmocka_unit_test(test_arenas_take_an_eighth_of_the_address_space),
         cmocka_unit_test(test_callers_are_forgotten_with_their_owner),
         cmocka_unit_test(test_results_of_imports_have_a_limit),

@@ -11,13 +11,17 @@
     .type sj_arch_state_entry, %function
     .p2align 4
 sj_arch_state_entry:
+    .cfi_startproc
     hint #38 /* bti jc */
     stp x0, x1, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
     keep_registers
     bl sj_modules_on_loader_event
     restore_registers
     ldp x0, x1, [sp], #16
+    .cfi_adjust_cfa_offset -16
     ret
+    .cfi_endproc
     .size sj_arch_state_entry, . - sj_arch_state_entry
 
 /* A function of the C ABI with the arguments of a constructor; x16 is the record of the true one. */
@@ -94,17 +98,21 @@ sj_arch_exec_entry:
     .type \name, %function
     .p2align 4
 \name:
+    .cfi_startproc
     hint #38 /* bti jc */
     stp x0, x1, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
     keep_registers
     mov x0, \process
     bl sj_limits_on_change
     restore_registers
     ldp x0, x1, [sp], #16
+    .cfi_adjust_cfa_offset -16
     mov x8, #261 /* prlimit64: the instruction that was replaced */
     adrp x16, \resume
     ldr x16, [x16, #:lo12:\resume]
     br x16
+    .cfi_endproc
     .size \name, . - \name
 .endm
     LIMIT_ENTRY sj_arch_setrlimit_entry, sj_arch_setrlimit_resume, xzr

@@ -38,6 +38,10 @@ extern const uint8_t sj_record_code_leave[] __attribute__((visibility("hidden"))
 extern const uint8_t sj_record_code_tail[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_whole[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_receiver[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_slow[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_slow_end[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_slow_value[] __attribute__((visibility("hidden")));
+extern const uint8_t sj_record_code_slow_value_end[] __attribute__((visibility("hidden")));
 extern const uint8_t sj_record_code_words[] __attribute__((visibility("hidden")));
 
 static uint64_t find_own(void)
@@ -45,6 +49,25 @@ static uint64_t find_own(void)
     uint64_t thread_pointer;
     __asm__("mrs %0, tpidr_el0" : "=r"(thread_pointer));
     return (uint64_t)(uintptr_t)&sj_recorder_self - thread_pointer;
+}
+
+/* Around the slow path the return address lies in the frame, else in the link register. */
+static void emit_code(sj_code_emitter *emitter)
+{
+    const struct {
+        const uint8_t *end;
+        int32_t return_at;
+    } parts[] = {{sj_record_code_slow, 0},
+                 {sj_record_code_slow_end, SJ_RETURN_AT},
+                 {sj_record_code_slow_value, 0},
+                 {sj_record_code_slow_value_end, SJ_RETURN_AT},
+                 {sj_record_code_words, 0}};
+    const uint8_t *at = sj_record_code;
+    for (uint32_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        sj_code_note_stack(emitter, &emitter->at, parts[i].return_at);
+        sj_code_emit_bytes(emitter, at, (uint32_t)(parts[i].end - at));
+        at = parts[i].end;
+    }
 }
 
 void sj_code_emit_shared(sj_code_emitter *emitter)
@@ -64,6 +87,6 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
     emitter->shared[SJ_SHARED_FIRST_RECEIVER] =
         (uint64_t)(uintptr_t)sj_record_code_receiver + moved;
     const uint64_t words[] = {find_own(), emitter->slow_trampoline};
-    sj_code_emit_bytes(emitter, sj_record_code, (uint32_t)(sj_record_code_words - sj_record_code));
+    emit_code(emitter);
     sj_code_emit_bytes(emitter, (const uint8_t *)words, sizeof(words));
 }

@@ -29,6 +29,7 @@
     sub x15, x15, #16
     tst x15, #0xf000
     b.ne 2f
+    .cfi_remember_state
     sub sp, sp, #32
     .cfi_adjust_cfa_offset 32
     stp x0, x1, [sp]
@@ -39,9 +40,8 @@
     mov x15, x0
     ldp x0, x1, [sp]
     ldp x16, x30, [sp, #16]
-    .cfi_restore 30
     add sp, sp, #32
-    .cfi_adjust_cfa_offset -32
+    .cfi_restore_state
     mrs x13, cntvct_el0
 2:  add x17, sp, #\above
     bfi x13, x17, #48, #16
@@ -133,7 +133,6 @@ sj_arch_dispatch_entry:
     .type sj_arch_jump_entry, %function
 sj_arch_jump_entry:
     .cfi_startproc
-    .cfi_def_cfa_offset 32
     hint #38 /* bti jc */
     stp x9, x10, [sp, #-80]!
     .cfi_adjust_cfa_offset 80
@@ -142,6 +141,7 @@ sj_arch_jump_entry:
     mrs x16, nzcv
     stp x15, x16, [sp, #48]
     str x30, [sp, #64]
+    .cfi_rel_offset 30, 64
     find_slot above=112
     ldr w12, [x10, #8]
     ldr x30, [x10]
@@ -168,6 +168,7 @@ sj_arch_jump_entry:
     ldp x11, x12, [sp, #16]
     ldp x9, x10, [sp], #80
     .cfi_adjust_cfa_offset -80
+    .cfi_register 30, 17
     br x17
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry

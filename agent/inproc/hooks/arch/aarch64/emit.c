@@ -323,6 +323,17 @@ static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
     }
 }
 
+/* A call by a null pointer faults at its own address, as without a probe: leaves room for the
+ * branch to where its text is not read, and returns its place. */
+static uint64_t emit_null_check(sj_code_emitter *emitter)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0xd350fe21, /* lsr x1, x17, #16 */
+         0xb5000041);    /* cbnz x1, .+8 */
+    *at += SJ_WORD_BYTES;
+    return *at - SJ_WORD_BYTES;
+}
+
 /* An exit by a jump to the address in x17, behind emit_save; both are recorded and restored. The
  * text says whether the function there is hooked: its entry is a branch to a stub that begins with
  * emit_save or emit_shared_call. */
@@ -330,6 +341,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 {
     enum { WORD_PACIASP = 0xd503233f };
     uint64_t *at = &emitter->at;
+    uint64_t is_null = emit_null_check(emitter);
     emit_landing(emitter, WORD_BTI_C);
     emit_landing(emitter, WORD_PACIASP);
     EMIT(at, 0xb9400220, /* ldr w0, [x17] */
@@ -354,6 +366,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
     for (unsigned i = 0; i < 3; i++) {
         land(emitter, failed[i]);
     }
+    put_branch(emitter, &is_null, *at, 0);
     sj_code_note_stack(emitter, at, SAVED_BYTES);
     emit_jump_end(emitter, tag, 0);
     put_branch(emitter, &end, *at, 0);

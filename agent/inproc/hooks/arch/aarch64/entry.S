@@ -11,12 +11,14 @@
     .type sj_arch_slow_entry, %function
     .p2align 4
 sj_arch_slow_entry:
+    .cfi_startproc
     hint #38 /* bti jc */
     keep_registers
     mov w0, w1
     bl sj_recorder_slow
     restore_registers
     ret
+    .cfi_endproc
     .size sj_arch_slow_entry, . - sj_arch_slow_entry
 
 /* In: w0 function, w1 descriptors; above the stack pointer what the stub has saved: x29 and x30,
@@ -26,6 +28,7 @@ sj_arch_slow_entry:
     .type sj_arch_values_entry, %function
     .p2align 4
 sj_arch_values_entry:
+    .cfi_startproc
     hint #38 /* bti jc */
     keep_registers
     sub sp, sp, #144 /* sj_value_registers */
@@ -45,8 +48,10 @@ sj_arch_values_entry:
     cbnz w0, .Lvalues_changed
 .Lvalues_keep:
     mov sp, x29
+    .cfi_remember_state
     restore_registers
     ret
+    .cfi_restore_state
 .Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
     ldr x16, [x29, #192] /* argument 1 and the result are one register: what was set counts */
     ldr x17, [sp, #128]
@@ -78,12 +83,15 @@ sj_arch_values_entry:
     b.ne .Lvalues_keep
     mov sp, x29
     restore_registers
-    ldp x29, x30, [sp]
+    ldp x29, x30, [sp] /* x30 of the program, to which this returns */
+    .cfi_def_cfa_offset 48
     ldp x16, x17, [sp, #16]
     ldp x0, x1, [sp, #32]
     add sp, sp, #48
+    .cfi_def_cfa_offset 0
     hint #7 /* xpaclri: a function that signs its return address has done so before its probe */
     ret
+    .cfi_endproc
     .size sj_arch_values_entry, . - sj_arch_values_entry
 
     .section .note.GNU-stack, "", %progbits

@@ -11,6 +11,15 @@
 /* A copy may be several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
+/* Numbers of registers in unwind tables, and whether a table may say where in memory the place is:
+ * libgcc knows no size of the program counter, so it cannot read one. */
+enum {
+    SJ_ARCH_UNWIND_STACK = 31,
+    SJ_ARCH_UNWIND_PLACE = 32,
+    SJ_ARCH_UNWIND_LINK = 30,
+    SJ_ARCH_UNWIND_PLACE_IN_MEMORY = 0
+};
+
 enum {
     SJ_RETURN_ROOM_BYTES = 4,
     SJ_ARCH_JUMP_PATCH = 5, /* SJ_PATCH_BRANCH26 */

@@ -207,13 +207,18 @@ sj_record_code_\kind:
     cbz x2, \slow
     .endm
 
-/* Passes the tag in w1, returns with the record there. */
-    .macro call_slow
-    stp x16, x30, [sp, #48]
+/* Passes the tag in w1, returns with the record there. From \frame on to the end, the return
+ * address lies where SJ_RETURN_AT says. */
+    .macro call_slow frame
+    stp x16, x30, [sp, #(SJ_RETURN_AT - 8)]
+    .globl \frame, \frame\()_end
+    .hidden \frame, \frame\()_end
+\frame:
     ldr x16, sj_record_code_words + 8
     blr x16
     mov x1, x0
-    ldp x16, x30, [sp, #48]
+    ldp x16, x30, [sp, #(SJ_RETURN_AT - 8)]
+\frame\()_end:
     find_own
     .endm
 
@@ -264,7 +269,7 @@ sj_record_code_whole:
     give_back
 .Lslow: /* the clock is read again, because the thread may have waited */
     mov w1, w16
-    call_slow
+    call_slow sj_record_code_slow
     mrs x2, cntvct_el0
     b .Lstore
 
@@ -293,7 +298,7 @@ sj_record_code_receiver:
     b .Lwhole
 .Lslow_value:
     orr w1, w16, #0xc0000000
-    call_slow
+    call_slow sj_record_code_slow_value
     b .Lvalue
 
 /* Where the thread's data lies from the thread pointer, and the address of the slow path. */

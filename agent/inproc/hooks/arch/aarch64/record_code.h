@@ -22,5 +22,6 @@
 #define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, likewise */
 
 #define SJ_FRAME_BYTES 64
+#define SJ_RETURN_AT 56 /* in it, around the slow path */
 
 #endif

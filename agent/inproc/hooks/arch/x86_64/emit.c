@@ -260,12 +260,25 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
               receiver == 2 ? SJ_SHARED_SECOND_RECEIVER : SJ_SHARED_FIRST_RECEIVER);
 }
 
+/* Touches the stack as far down as values reach, and keeps the flags. */
+static void emit_touch(sj_code_emitter *emitter, int32_t frame_bytes)
+{
+    uint64_t *at = &emitter->at;
+    EMIT(at, 0x50); /* push %rax */
+    sj_code_note_stack(emitter, at, frame_bytes + 8);
+    EMIT(at, 0x48, 0x8b, 0x84, 0x24); /* mov -SJ_STUB_VALUES_TOUCHED_BYTES(%rsp), %rax */
+    put_32(at, emitter->measuring, (uint32_t)-SJ_STUB_VALUES_TOUCHED_BYTES);
+    EMIT(at, 0x58); /* pop %rax */
+    sj_code_note_stack(emitter, at, frame_bytes);
+}
+
 void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t descriptors)
 {
     enum { FRAME_BYTES = 152 };
     uint64_t *at = &emitter->at;
     EMIT(at, 0x48, 0x8d, 0xa4, 0x24, 0x68, 0xff, 0xff, 0xff); /* lea -152(%rsp), %rsp */
     sj_code_note_stack(emitter, at, FRAME_BYTES);
+    emit_touch(emitter, FRAME_BYTES);
     EMIT(at, 0x68); /* push $descriptors */
     put_32(at, emitter->measuring, descriptors);
     sj_code_note_stack(emitter, at, FRAME_BYTES + 8);

@@ -11,6 +11,15 @@
 /* Copies are as long as what they are copies of, or one instruction. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
+/* Numbers of registers in unwind tables, and whether a table may say where in memory the place is.
+ */
+enum {
+    SJ_ARCH_UNWIND_STACK = 7,
+    SJ_ARCH_UNWIND_PLACE = 16,
+    SJ_ARCH_UNWIND_LINK = 0, /* there is none */
+    SJ_ARCH_UNWIND_PLACE_IN_MEMORY = 1
+};
+
 enum {
     SJ_RETURN_ROOM_BYTES = 5,
     SJ_ARCH_JUMP_PATCH = 1, /* SJ_PATCH_JUMP32 */

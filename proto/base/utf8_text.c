@@ -1,8 +1,11 @@
-#include "collector-server/export/utf8_text.h"
+#include "proto/base/utf8_text.h"
 
 #include <string.h>
 
-size_t sj_utf8_sequence(const char *text)
+enum { LONGEST = 4 };
+
+/* The bytes of the sequence at `text`, of which `left` may be read; 0: there is none. */
+static size_t sequence_within(const char *text, size_t left)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     const unsigned char first = bytes[0];
@@ -10,8 +13,11 @@ size_t sj_utf8_sequence(const char *text)
                         : first < 0xc2 ? 0
                         : first < 0xe0 ? 2
                         : first < 0xf0 ? 3
-                        : first < 0xf5 ? 4
+                        : first < 0xf5 ? LONGEST
                                        : 0;
+    if (size > left) {
+        return 0;
+    }
     for (size_t i = 1; i < size; i++) {
         if ((bytes[i] & 0xc0) != 0x80) {
             return 0;
@@ -22,6 +28,11 @@ size_t sj_utf8_sequence(const char *text)
         return 0;
     }
     return size;
+}
+
+size_t sj_utf8_sequence(const char *text)
+{
+    return sequence_within(text, LONGEST); /* the NUL ends it sooner */
 }
 
 size_t sj_utf8_clean(const char *text, char *out)
@@ -36,6 +47,24 @@ size_t sj_utf8_clean(const char *text, char *out)
         }
         length += put;
         text += size != 0 ? size : 1;
+    }
+    return length;
+}
+
+size_t sj_utf8_escape(const char *text, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t length = 0;
+    for (size_t at = 0; at < size;) {
+        const unsigned char byte = (unsigned char)text[at];
+        const size_t good = sequence_within(text + at, size - at);
+        const char escaped[] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        const size_t put = good != 0 ? good : sizeof(escaped);
+        if (out != NULL) {
+            memcpy(out + length, good != 0 ? text + at : escaped, put);
+        }
+        length += put;
+        at += good != 0 ? good : 1;
     }
     return length;
 }

@@ -1,0 +1,264 @@
+/* Design notes
+ *
+ * A table names its stub's place as a constant, so it needs no program counter. Unwinders keep
+ * pointers into tables, and a handler may ask while its thread reads another one: a table is never
+ * changed. Stubs of one place share it, because it depends on what the map says alone.
+ *
+ * LLVM's unwinder looks one byte in front of a program counter, up to version 14 also behind a
+ * signal. Later versions look there unless the frame is marked as a signal's. So for LLVM no frame
+ * is marked, and the place is one byte behind the instruction's first. Which version asks is seen
+ * by neither; but the instructions of a description are run only if the true program counter is
+ * behind its begin. So the common entry describes `pc` itself, and the description the byte behind
+ * it, where the thread is if the unwinder has subtracted 1. */
+#include "agent/inproc/hooks/unwind_answer.h"
+
+#include "agent/abi/machine.h"
+#include "agent/inproc/hooks/arch.h"
+#include "agent/inproc/hooks/stub_areas.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+    ANSWERS = 16384,
+    TRIES = 64,
+    WORD = 8,
+    LINK_FRAME_BYTES = 48, /* a frame of this size and more holds the link register, ... */
+    LINK_AT = 8            /* ... here */
+};
+
+enum {
+    RULE_OFFSET = 0x80, /* and a register */
+    RULE_EXPRESSION = 0x10,
+    RULE_CFA = 0x12, /* with a factored offset */
+    RULE_VALUE = 0x16,
+    OP_ADDRESS = 0x03,
+    OP_DEREF = 0x06,
+    OP_REGISTER = 0x70 /* and a register */
+};
+
+/* What a table is made of. */
+typedef struct answer_key {
+    uint64_t begin; /* of the code that it describes */
+    uint64_t bytes;
+    sj_stub_place places[2]; /* of `begin`, if the unwinder looks before, and of the thread */
+    uint64_t looks_before;
+} answer_key;
+
+enum { STATE_FREE, STATE_WRITTEN, STATE_READY };
+
+typedef struct answer {
+    _Atomic uint32_t state;
+    answer_key key;
+    uint8_t table[SJ_UNWIND_ANSWER_BYTES];
+} answer;
+
+static answer answers[ANSWERS]; /* unused pages take no memory */
+
+typedef struct answer_writer {
+    uint8_t *at;
+    const answer *to;
+} answer_writer;
+
+static void put(answer_writer *writer, const void *bytes, uint32_t count)
+{
+    memcpy(writer->at, bytes, count);
+    writer->at += count;
+}
+
+static void put_32(answer_writer *writer, uint32_t value)
+{
+    put(writer, &value, sizeof(value));
+}
+
+static void put_64(answer_writer *writer, uint64_t value)
+{
+    put(writer, &value, sizeof(value));
+}
+
+#define PUT(...)                                                                                   \
+    do {                                                                                           \
+        const uint8_t put_bytes_[] = {__VA_ARGS__};                                                \
+        put(writer, put_bytes_, sizeof(put_bytes_));                                               \
+    } while (0)
+
+/* The stack pointer at the place is `stack` bytes above the one in the stub. */
+static void put_stack(answer_writer *writer, int32_t stack)
+{
+    enum { SEVEN_BITS = 0x7f };
+    PUT(RULE_CFA, SJ_ARCH_UNWIND_STACK, (uint8_t)(-stack / WORD) & SEVEN_BITS);
+}
+
+/* Code that was called goes on at its return address. */
+static void put_caller(answer_writer *writer, const sj_stub_place *place)
+{
+    enum { LOW_BITS = 0x7f, MORE = 0x80, SEVEN = 7 };
+    if (SJ_MACHINE_CALL_PUSHES) {
+        put_stack(writer, place->stack + WORD);
+        PUT(RULE_OFFSET | SJ_ARCH_UNWIND_PLACE, 1);
+        return;
+    }
+    put_stack(writer, 0);
+    PUT(RULE_VALUE, SJ_ARCH_UNWIND_PLACE);
+    if (place->stack == 0) {
+        PUT(2, OP_REGISTER + SJ_ARCH_UNWIND_LINK, 0);
+    } else {
+        PUT(4, OP_REGISTER + SJ_ARCH_UNWIND_STACK, (uint8_t)(place->stack & LOW_BITS) | MORE,
+            (uint8_t)(place->stack >> SEVEN), OP_DEREF);
+    }
+}
+
+/* The rule by which libunwind finds the place is that of a word in memory; libgcc's for AArch64
+ * takes a value alone. */
+static void put_place(answer_writer *writer, const sj_stub_place *place)
+{
+    const bool is_word = SJ_ARCH_UNWIND_PLACE_IN_MEMORY;
+    put_stack(writer, place->stack);
+    PUT(is_word ? RULE_EXPRESSION : RULE_VALUE, SJ_ARCH_UNWIND_PLACE, 1 + sizeof(uint64_t),
+        OP_ADDRESS);
+    put_64(writer, is_word ? (uint64_t)(uintptr_t)&place->address : place->address);
+    if (!SJ_MACHINE_CALL_PUSHES && place->stack >= LINK_FRAME_BYTES) {
+        PUT(RULE_OFFSET | SJ_ARCH_UNWIND_LINK, (uint8_t)((place->stack - LINK_AT) / WORD));
+    }
+}
+
+static void put_rules(answer_writer *writer, const sj_stub_place *place)
+{
+    if (place->kind == SJ_STUB_CALLED) {
+        put_caller(writer, place);
+    } else if (place->kind != SJ_STUB_UNKNOWN) {
+        put_place(writer, place);
+    }
+}
+
+static uint8_t *begin_entry(answer_writer *writer)
+{
+    put_32(writer, 0);
+    return writer->at;
+}
+
+/* Sets the length of an entry, whole words with its own. */
+static void end_entry(answer_writer *writer, uint8_t *begin)
+{
+    while ((uint32_t)(writer->at - begin + sizeof(uint32_t)) % WORD != 0) {
+        PUT(0);
+    }
+    const uint32_t bytes = (uint32_t)(writer->at - begin);
+    memcpy(begin - sizeof(bytes), &bytes, sizeof(bytes));
+}
+
+static void put_common_entry(answer_writer *writer)
+{
+    enum { FACTOR = 0x78 /* -8 */, ABSOLUTE = 0 };
+    const answer_key *key = &writer->to->key;
+    uint8_t *begin = begin_entry(writer);
+    put_32(writer, 0);
+    if (key->looks_before == 0 && key->places[1].kind != SJ_STUB_CALLED) {
+        PUT(1, 'z', 'R', 'S', 0, 1, FACTOR, SJ_ARCH_UNWIND_PLACE, 1, ABSOLUTE);
+    } else {
+        PUT(1, 'z', 'R', 0, 1, FACTOR, SJ_ARCH_UNWIND_PLACE, 1, ABSOLUTE);
+    }
+    if (key->looks_before != 0) {
+        put_rules(writer, &key->places[0]);
+    }
+    end_entry(writer, begin);
+}
+
+/* Returns where the description begins. */
+static uint8_t *put_description(answer_writer *writer, const uint8_t *common)
+{
+    uint8_t *begin = begin_entry(writer);
+    put_32(writer, (uint32_t)(begin - common));
+    put_64(writer, writer->to->key.begin);
+    put_64(writer, writer->to->key.bytes);
+    PUT(0);
+    put_rules(writer, &writer->to->key.places[1]);
+    end_entry(writer, begin);
+    return begin - sizeof(uint32_t);
+}
+
+/* LLVM's unwinder searches the index, the others the frames: libgcc and libunwind know no index of
+ * addresses so far from the table. */
+static void write_table(answer *to)
+{
+    enum { ABSOLUTE = 0, ABSOLUTE_64 = 4, COUNT = 3, INDEX_BYTES = 32 };
+    uint8_t *frames = to->table + INDEX_BYTES;
+    answer_writer out = {frames, to};
+    answer_writer *writer = &out;
+    put_common_entry(writer);
+    const uint8_t *description = put_description(writer, frames);
+    put_32(writer, 0); /* the end */
+    writer->at = to->table;
+    PUT(1, ABSOLUTE, COUNT, ABSOLUTE_64);
+    put_64(writer, (uint64_t)(uintptr_t)frames);
+    put_32(writer,
+           to->key.looks_before != 0 ? 1 : 2); /* entries: libunwind counts the common one */
+    put_64(writer, to->key.begin);
+    put_64(writer, (uint64_t)(uintptr_t)description);
+}
+
+static uint32_t hash_of(const answer_key *key)
+{
+    uint64_t words[sizeof(*key) / sizeof(uint64_t)];
+    uint64_t hash = 0;
+    memcpy(words, key, sizeof(words));
+    for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
+}
+
+/* A table that another thread writes, or the code that this handler interrupted, is passed over:
+ * the same one may be there twice. */
+static const uint8_t *find_table(const answer_key *key)
+{
+    const uint32_t first = hash_of(key);
+    for (uint32_t i = 0; i < TRIES; i++) {
+        answer *at = &answers[(first + i) % ANSWERS];
+        uint32_t state = STATE_FREE;
+        if (atomic_compare_exchange_strong(&at->state, &state, STATE_WRITTEN)) {
+            at->key = *key;
+            write_table(at);
+            atomic_store_explicit(&at->state, STATE_READY, memory_order_release);
+            return at->table;
+        }
+        if (state == STATE_READY && memcmp(&at->key, key, sizeof(*key)) == 0) {
+            return at->table;
+        }
+    }
+    return NULL;
+}
+
+/* Reads what the map says of `pc`; what is not needed is 0. */
+static void read_place(uint64_t pc, uint64_t shift, sj_stub_place *place)
+{
+    uint64_t low;
+    uint64_t bytes;
+    if (!sj_stubs_find(pc, &low, &bytes, place)) {
+        *place = (sj_stub_place){.kind = SJ_STUB_UNKNOWN};
+    } else if (place->kind == SJ_STUB_CALLED || place->kind == SJ_STUB_UNKNOWN) {
+        place->address = 0;
+    } else {
+        place->kind = SJ_STUB_FIXED;
+        place->address += shift;
+    }
+}
+
+const uint8_t *sj_unwind_answer(uint64_t pc, bool looks_before)
+{
+    answer_key key = {.begin = pc,
+                      .bytes = 2,
+                      .places = {{.kind = SJ_STUB_UNKNOWN}},
+                      .looks_before = looks_before ? 1 : 0};
+    if (looks_before) {
+        read_place(pc, 1, &key.places[0]);
+        read_place(pc + 1, 1, &key.places[1]);
+    } else {
+        read_place(pc, 0, &key.places[1]);
+        key.begin = sj_stub_areas_find(pc, &key.bytes);
+    }
+    const bool is_known =
+        key.places[0].kind != SJ_STUB_UNKNOWN || key.places[1].kind != SJ_STUB_UNKNOWN;
+    return is_known ? find_table(&key) : NULL;
+}

@@ -1,0 +1,237 @@
+/* Design notes
+ *
+ * SQLite's backup begins anew whenever another process has written, so that it would not end under
+ * load. Here the source's connection is in a read transaction for the whole time: the copy is as of
+ * its beginning, nothing begins anew, and only the log grows meanwhile, as the collector cannot
+ * restart it. */
+#include "collector-server/maintenance/database_copy.h"
+
+#include "collector-server/store/database.h"
+#include "proto/base/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STEP_PAGES = 256, NAME_BYTES = PATH_MAX + 16 };
+
+/* Fails if there is the file, or one beside it that SQLite would take for its log. */
+static sj_status check_unused(const char *to, sj_error *error)
+{
+    static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
+        char name[NAME_BYTES];
+        struct stat about;
+        if (snprintf(name, sizeof(name), "%s%s", to, ends[i]) >= PATH_MAX) {
+            return sj_fail(error, SJ_EINVAL, "the name %.60s... is too long", to);
+        }
+        if (lstat(name, &about) == 0) {
+            return sj_fail(error, SJ_EEXIST,
+                           "%s exists and is not overwritten; choose another name, or move it away",
+                           name);
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status get_number(sqlite3 *database, const char *sql, int64_t *number)
+{
+    sqlite3_stmt *row = NULL;
+    *number = 0;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+        return SJ_EIO;
+    }
+    const bool is_there = sqlite3_step(row) == SQLITE_ROW;
+    if (is_there) {
+        *number = sqlite3_column_int64(row, 0);
+    }
+    return sqlite3_finalize(row) == SQLITE_OK && is_there ? SJ_OK : SJ_EIO;
+}
+
+/* Opens the source and begins the transaction that the copy is made in. */
+static sj_status open_source(const char *from, sqlite3 **source, sj_error *error)
+{
+    int64_t id = 0;
+    if (access(from, R_OK) != 0) {
+        return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", from,
+                       strerror(errno));
+    }
+    if (sqlite3_open_v2(from, source, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot open %s: %s", from, sqlite3_errmsg(*source));
+    }
+    sj_database_set_patience(*source, true);
+    if (sqlite3_exec(*source, "BEGIN", NULL, NULL, NULL) != SQLITE_OK ||
+        get_number(*source, "PRAGMA application_id", &id) != SJ_OK) {
+        return sj_fail(error, sj_database_status(sqlite3_errcode(*source)), "cannot read %s: %s",
+                       from, sqlite3_errmsg(*source));
+    }
+    int64_t tables = 0; /* reads a page: the snapshot is as of now */
+    if (id != SJ_DATABASE_APPLICATION_ID ||
+        get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
+        tables == 0) {
+        return sj_fail(error, SJ_ECORRUPT, "%s is no database of Sojourn", from);
+    }
+    return SJ_OK;
+}
+
+static void describe(sqlite3 *source, sj_copied *copied)
+{
+    int64_t pages = 0;
+    int64_t page_bytes = 0;
+    (void)!get_number(source, "PRAGMA page_count", &pages);
+    (void)!get_number(source, "PRAGMA page_size", &page_bytes);
+    copied->bytes = pages * page_bytes;
+    (void)!get_number(source, "SELECT count(*) FROM sessions", &copied->sessions);
+    (void)!get_number(source, "SELECT count(*) FROM blocks WHERE storage <> 'inline'",
+                      &copied->moved_blocks);
+}
+
+static int copy_pages(sqlite3 *source, sqlite3 *target)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(target, "main", source, "main");
+    if (backup == NULL) {
+        return sqlite3_errcode(target);
+    }
+    int result = sqlite3_backup_step(backup, STEP_PAGES);
+    const sj_progress_work work = sj_progress_begin((uint64_t)sqlite3_backup_pagecount(backup));
+    while (result == SQLITE_OK) {
+        sj_progress_reach(
+            work, (uint64_t)(sqlite3_backup_pagecount(backup) - sqlite3_backup_remaining(backup)));
+        result = sqlite3_backup_step(backup, STEP_PAGES);
+    }
+    sj_progress_end(work);
+    const int finished = sqlite3_backup_finish(backup);
+    return result == SQLITE_DONE ? finished : result;
+}
+
+/* Copies into an empty file that nobody else knows. No journal: one that is cut is thrown away. */
+static sj_status copy_into(const char *from, const char *part, sj_copied *copied, sj_error *error)
+{
+    sqlite3 *source = NULL;
+    sqlite3 *target = NULL;
+    sj_status status = open_source(from, &source, error);
+    if (status == SJ_OK) {
+        describe(source, copied);
+        int result = sqlite3_open_v2(part, &target, SQLITE_OPEN_READWRITE, NULL);
+        if (result == SQLITE_OK) {
+            sqlite3_exec(target, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL, NULL,
+                         NULL);
+            result = copy_pages(source, target);
+        }
+        if (result != SQLITE_OK) {
+            status = sj_fail(error, sj_database_status(result), "cannot copy %s: %s", from,
+                             sqlite3_errstr(result));
+        }
+    }
+    sqlite3_close(target);
+    sqlite3_close(source);
+    return status;
+}
+
+static sj_status sync_path(const char *path, sj_error *error)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_synced = file >= 0 && fsync(file) == 0;
+    const int number = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    return is_synced ? SJ_OK : sj_fail(error, SJ_EIO, "cannot sync %s: %s", path, strerror(number));
+}
+
+/* Gives the copy its name, unless somebody has taken that meanwhile. */
+static sj_status name_copy(const char *part, const char *to, sj_error *error)
+{
+    char folder[NAME_BYTES];
+    SJ_TRY(sync_path(part, error));
+    SJ_TRY(check_unused(to, error));
+    if (renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) != 0 &&
+        (errno != EINVAL || link(part, to) != 0 || unlink(part) != 0)) {
+        return sj_fail(error, errno == EEXIST ? SJ_EEXIST : SJ_EIO, "cannot make %s: %s", to,
+                       strerror(errno));
+    }
+    snprintf(folder, sizeof(folder), "%s", to);
+    return sync_path(dirname(folder), error);
+}
+
+static void remove_part(const char *part)
+{
+    static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof(name), "%s%s", part, ends[i]);
+        unlink(name);
+    }
+}
+
+/* Makes an empty file beside `to`. */
+static sj_status make_part(const char *to, char part[NAME_BYTES], sj_error *error)
+{
+    SJ_TRY(check_unused(to, error));
+    snprintf(part, NAME_BYTES, "%s.XXXXXX", to);
+    const int file = mkstemp(part);
+    if (file < 0) {
+        return sj_fail(error, SJ_EIO, "cannot make a file beside %s: %s", to, strerror(errno));
+    }
+    close(file);
+    return SJ_OK;
+}
+
+sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied, sj_error *error)
+{
+    char part[NAME_BYTES];
+    *copied = (sj_copied){0};
+    SJ_TRY(make_part(to, part, error));
+    sj_status status = copy_into(from, part, copied, error);
+    if (status == SJ_OK) {
+        status = name_copy(part, to, error);
+    }
+    if (status != SJ_OK) {
+        remove_part(part);
+    }
+    return status;
+}
+
+/* Brings the copy up to date, as a collector does that opens it, and looks at all of it. */
+static sj_status verify_part(const char *part, const sj_verify_options *options,
+                             bool accepts_damage, sj_error *error)
+{
+    const sj_sink_options sink = {.path = part};
+    sj_store *store = NULL;
+    sj_verified verified = {0};
+    SJ_TRY(sj_store_open(&sink, &store, error));
+    sj_status status = sj_store_verify(store, options, &verified, error);
+    sj_store_close(store);
+    const uint64_t findings = verified.bad_blocks + verified.other - verified.missing;
+    if (status == SJ_OK && findings != 0 && !accepts_damage) {
+        status = sj_fail(error, SJ_ECORRUPT, "the backup is damaged; nothing was restored");
+    }
+    return status;
+}
+
+sj_status sj_database_restore(const char *from, const char *to, bool accepts_damage,
+                              void (*report)(void *context, const sj_finding *finding),
+                              void *context, sj_copied *copied, sj_error *error)
+{
+    char part[NAME_BYTES];
+    const sj_verify_options options = {.only_look = true, .report = report, .context = context};
+    *copied = (sj_copied){0};
+    SJ_TRY(make_part(to, part, error));
+    sj_status status = copy_into(from, part, copied, error);
+    if (status == SJ_OK) {
+        status = verify_part(part, &options, accepts_damage, error);
+    }
+    if (status == SJ_OK) {
+        status = name_copy(part, to, error);
+    }
+    if (status != SJ_OK) {
+        remove_part(part);
+    }
+    return status;
+}

@@ -1,0 +1,240 @@
+/* Design notes
+ *
+ * Temporary tables of the same names shadow those that rebuilding a session changes (rebuild.c), so
+ * the same statements recompute its aggregates without writing to the file: SQLite resolves a name
+ * without a schema to `temp` first, and prepares all statements anew when that changes. Each
+ * session is one read transaction, which shows its blocks and its sums as of one moment, and is
+ * rolled back.
+ *
+ * Replaying is deterministic: what differs does not follow from the blocks. */
+#include "collector-server/store/recompute_check.h"
+
+#include "collector-server/store/database.h"
+#include "collector-server/store/store_internal.h"
+#include "collector-server/store/verify.h"
+#include "proto/base/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shadowed_table {
+    const char *name;
+    const char *copied;   /* condition: rows that the shadow begins with; NULL: none */
+    const char *compared; /* columns; NULL: the table is not compared */
+    const char *own;      /* condition: rows of the session ?1 */
+} shadowed_table;
+
+#define OF_SESSION "session_id = ?1"
+#define OF_STREAMS "stream_id IN (SELECT stream_id FROM main.streams WHERE session_id = ?1)"
+
+static const shadowed_table shadowed[] = {
+    {"sessions", OF_SESSION, NULL, NULL},
+    {"forwarded_sessions", NULL, NULL, NULL},
+    {"gaps", OF_SESSION, NULL, NULL},
+    {"streams", OF_SESSION, "stream_id, calls, first_enter_ns, last_leave_ns, max_depth",
+     OF_SESSION},
+    {"block_outlines", OF_STREAMS, NULL, NULL},
+    {"call_paths", NULL,
+     "path_id, parent_path_id, function_id, calls, total_ns, self_ns, min_ns, max_ns", OF_SESSION},
+    {"function_stats", NULL, "function_id, calls, total_ns, self_ns, min_ns, max_ns", OF_SESSION},
+    {"call_edges", NULL, "caller_function_id, callee_function_id, calls, total_ns, self_ns",
+     OF_SESSION},
+    {"slow_calls", NULL, "function_id, place, call_id, path_id, start_ns, duration_ns, self_ns",
+     OF_SESSION},
+    {"timeline", NULL, "stream_id, level, number, start_ns, end_ns, calls, max_depth", OF_STREAMS},
+};
+
+enum { TABLES = sizeof(shadowed) / sizeof(shadowed[0]) };
+
+/* Whether a session's sums have to follow from its blocks, by what this version stores. */
+static const char is_comparable_sql[] =
+    "SELECT 1 FROM main.sessions AS s WHERE session_id = ?1 AND state <> 'removing'"
+    " AND aggregates_valid_before_block IS NULL AND quarantine_reason IS NULL AND stored_blocks > 0"
+    " AND NOT EXISTS (SELECT 1 FROM profiles AS p WHERE p.session_id = s.session_id)"
+    " AND EXISTS (SELECT 1 FROM main.timeline JOIN main.streams USING (stream_id) WHERE session_id "
+    "="
+    " ?1) AND NOT EXISTS (SELECT 1 FROM main.streams JOIN blocks USING (stream_id)"
+    " WHERE session_id = ?1 AND quarantined IS NOT NULL)";
+
+static sj_status fail(const sj_store *store, sj_error *error)
+{
+    return sj_fail(error, sj_database_status(sqlite3_errcode(store->database)),
+                   "aggregates cannot be recomputed: %s", sqlite3_errmsg(store->database));
+}
+
+static sj_status run_sql(sj_store *store, const char *sql, sj_error *error)
+{
+    return sqlite3_exec(store->database, sql, NULL, NULL, NULL) == SQLITE_OK ? SJ_OK
+                                                                             : fail(store, error);
+}
+
+/* Runs a statement about the session, and takes its first column as a number; 0 if it has no row.
+ */
+static sj_status ask(sj_store *store, const char *sql, int64_t session_id, int64_t *number,
+                     sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    *number = 0;
+    if (sqlite3_prepare_v2(store->database, sql, -1, &row, NULL) != SQLITE_OK) {
+        return fail(store, error);
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    const int result = sqlite3_step(row);
+    if (result == SQLITE_ROW) {
+        *number = sqlite3_column_int64(row, 0);
+    }
+    return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail(store, error);
+}
+
+/* Makes `sql`, which creates a table or an index of main, create it in temp. */
+static sj_status create_shadow(sj_store *store, const char *sql, sj_error *error)
+{
+    static const char *const begins[][2] = {{"CREATE TABLE ", "CREATE TEMP TABLE "},
+                                            {"CREATE INDEX ", "CREATE INDEX temp."},
+                                            {"CREATE UNIQUE INDEX ", "CREATE UNIQUE INDEX temp."}};
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); ++i) {
+        const size_t size = strlen(begins[i][0]);
+        if (strncmp(sql, begins[i][0], size) != 0) {
+            continue;
+        }
+        char *made = sqlite3_mprintf("%s%s", begins[i][1], sql + size);
+        const sj_status status = made != NULL ? run_sql(store, made, error) : SJ_ENOMEM;
+        sqlite3_free(made);
+        return status;
+    }
+    return sj_fail(error, SJ_ECORRUPT, "the schema has a statement of another kind: %.60s", sql);
+}
+
+static sj_status create_shadows_of(sj_store *store, const char *table, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(store->database,
+                           "SELECT sql FROM main.sqlite_schema WHERE tbl_name = ?1 AND type IN"
+                           " ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return fail(store, error);
+    }
+    sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
+        status = create_shadow(store, (const char *)sqlite3_column_text(row, 0), error);
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+static void drop_shadows(sj_store *store)
+{
+    for (size_t i = 0; i < TABLES; ++i) {
+        char sql[96];
+        snprintf(sql, sizeof(sql), "DROP TABLE IF EXISTS temp.%s", shadowed[i].name);
+        sqlite3_exec(store->database, sql, NULL, NULL, NULL);
+    }
+    sqlite3_exec(store->database, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+}
+
+/* Foreign keys would look for their parents in temp. */
+static sj_status create_shadows(sj_store *store, sj_error *error)
+{
+    sj_status status = run_sql(store, "PRAGMA foreign_keys = OFF", error);
+    for (size_t i = 0; i < TABLES && status == SJ_OK; ++i) {
+        status = create_shadows_of(store, shadowed[i].name, error);
+    }
+    return status;
+}
+
+static sj_status copy_rows(sj_store *store, int64_t session_id, sj_error *error)
+{
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < TABLES && status == SJ_OK; ++i) {
+        char sql[256];
+        int64_t none;
+        if (shadowed[i].copied != NULL) {
+            snprintf(sql, sizeof(sql), "INSERT INTO temp.%1$s SELECT * FROM main.%1$s WHERE %2$s",
+                     shadowed[i].name, shadowed[i].copied);
+            status = ask(store, sql, session_id, &none, error);
+        }
+    }
+    return status;
+}
+
+static sj_status compare_table(sj_store *store, int64_t session_id, const shadowed_table *table,
+                               sj_recompute_report *report, void *context, sj_error *error)
+{
+    char sql[1024];
+    int64_t stored;
+    int64_t made;
+    static const char pattern[] = "SELECT count(*) FROM (SELECT %1$s FROM %3$s.%2$s WHERE %5$s"
+                                  " EXCEPT SELECT %1$s FROM %4$s.%2$s WHERE %5$s)";
+    snprintf(sql, sizeof(sql), pattern, table->compared, table->name, "main", "temp", table->own);
+    SJ_TRY(ask(store, sql, session_id, &stored, error));
+    snprintf(sql, sizeof(sql), pattern, table->compared, table->name, "temp", "main", table->own);
+    SJ_TRY(ask(store, sql, session_id, &made, error));
+    if (stored != 0 || made != 0) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "calls or times in %lld rows of %s do not follow from its blocks (--rebuild makes "
+                 "them anew)",
+                 (long long)(stored > made ? stored : made), table->name);
+        report(context, session_id, text);
+    }
+    return SJ_OK;
+}
+
+/* Rebuilds the session in the shadows. Not `*is_comparable` afterwards: some of its blocks cannot
+ * be read, which marks them until the transaction is rolled back; or not now, as their file is
+ * away. */
+static sj_status rebuild_shadows(sj_store *store, int64_t session_id, int64_t *is_comparable,
+                                 sj_error *error)
+{
+    SJ_TRY(ask(store, is_comparable_sql, session_id, is_comparable, error));
+    if (!*is_comparable) {
+        return SJ_OK;
+    }
+    SJ_TRY(copy_rows(store, session_id, error));
+    store->in_batch = true;
+    const sj_status status = sj_store_rebuild_in_batch(store, session_id, error);
+    store->in_batch = false;
+    sj_store_forget_sessions(store, false);
+    if (status != SJ_OK) {
+        *is_comparable = 0;
+        return status == SJ_ENOMEM || status == SJ_EFULL ? status : SJ_OK;
+    }
+    return ask(store, is_comparable_sql, session_id, is_comparable, error);
+}
+
+static sj_status compare_session(sj_store *store, int64_t session_id, sj_recompute_report *report,
+                                 void *context, sj_error *error)
+{
+    int64_t is_comparable = 0;
+    sj_status status = rebuild_shadows(store, session_id, &is_comparable, error);
+    if (!is_comparable) {
+        return status;
+    }
+    for (size_t i = 0; i < TABLES && status == SJ_OK; ++i) {
+        if (shadowed[i].compared != NULL) {
+            status = compare_table(store, session_id, &shadowed[i], report, context, error);
+        }
+    }
+    return status;
+}
+
+sj_status sj_store_check_recomputed(sj_store *store, const int64_t *session_ids,
+                                    size_t session_count, sj_recompute_report *report,
+                                    void *context, sj_error *error)
+{
+    sj_status status = create_shadows(store, error);
+    const sj_progress_work work = sj_progress_begin(session_count);
+    for (size_t i = 0; i < session_count && status == SJ_OK; ++i) {
+        status = run_sql(store, "BEGIN", error);
+        if (status == SJ_OK) {
+            status = compare_session(store, session_ids[i], report, context, error);
+            sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
+        }
+        sj_progress_step(work);
+    }
+    sj_progress_end(work);
+    drop_shadows(store);
+    return status;
+}

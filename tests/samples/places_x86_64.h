@@ -1,0 +1,50 @@
+/* What signal_places.c knows of x86-64. */
+#ifndef SJ_TESTS_SAMPLES_PLACES_X86_64_H
+#define SJ_TESTS_SAMPLES_PLACES_X86_64_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* Each instruction is a step. */
+enum { TRAP_FLAG = 0x100, STEPS_FOR_ONE_OUTSIDE = 20 };
+enum { RESTORER_FLAG = 0x04000000 }; /* which C libraries add to an action, and show */
+enum { REFUSED = SIGFPE };           /* the signal of refuse() */
+
+/* A restorer as debuggers know it by its name, and unwinders by its description: where the kernel's
+ * frame keeps %rbp, %rbx, %rip and, as the frame's address, %rsp. */
+__asm__(".text\n.cfi_startproc\n.cfi_signal_frame\n"
+        ".cfi_escape 0x0f, 4, 0x77, 0xa0, 0x01, 0x06\n"
+        ".cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0x00\n"
+        ".cfi_escape 0x10, 3, 3, 0x77, 0x80, 0x01\n"
+        ".cfi_escape 0x10, 16, 3, 0x77, 0xa8, 0x01\n"
+        "nop\n__restore_rt: movq $15, %rax\nsyscall\n.cfi_endproc\n");
+extern const char own_restorer[] __asm__("__restore_rt");
+#define OWN_RESTORER own_restorer
+
+static uintptr_t *pc_of(void *context)
+{
+    return (uintptr_t *)&((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+/* Fails in one of its own instructions. */
+__attribute__((noipa)) int refuse(int zero)
+{
+    return 1000 / zero;
+}
+
+/* Single steps (SIGTRAP): each instruction is interrupted, so every place in a stub. */
+static __attribute__((noinline, optimize("no-omit-frame-pointer"))) long
+call_stepped(long (*function)(long), long calls, const volatile long *steps)
+{
+    long sum = 0;
+    (void)steps;
+    for (long i = 0; i < calls; i++) {
+        __asm__ volatile("pushfq; orl %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+        sum += function(i);
+        __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+    }
+    return sum;
+}
+
+#endif

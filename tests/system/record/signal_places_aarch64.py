@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""system.signal_places for AArch64, run by the emulator: the programs are the same, and say the same.
+signal_places_aarch64.py BUILD_FOLDER SAMPLES"""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import EMULATOR, PATIENCE_S, check, main
+
+TINY = ["--function", "leaf", "--function", "middle"]
+SITUATIONS = (("signal_places", "step", []), ("signal_places", "raw", ["--clock", "adaptive", *TINY]),
+              ("signal_places", "raw", ["--value", "leaf(int)", *TINY]), ("signal_places_iterates", "raw", TINY),
+              ("signal_places", "turns", []), ("signal_places", "fault", []), ("signal_places", "fault", ["--zombies", "heap"]))
+
+
+def test_places(sojourn, samples):
+    """What handlers see, where they lead, and what unwinders find: as on this machine."""
+    for name, word, options in SITUATIONS:
+        wanted = subprocess.run([os.path.join(samples, "signal_places"), word], capture_output=True, check=False)
+        done, summary = sojourn.record([os.path.join(samples, "emulated", name), word], sojourn.path("places.db"), options)
+        check((done.returncode, done.stdout) == (0, wanted.stdout), f"{name} {word} {options}: {done}, not {wanted.stdout}")
+        check(summary["calls"] > 0, f"{name} {word} {options}: {summary}")
+
+
+def test_thrown(sojourn, samples):
+    """Exceptions thrown out of handlers of faults, all calls told."""
+    command = [os.path.join(samples, "emulated", "handlers_that_throw")]
+    plain = subprocess.run([*EMULATOR, *command], capture_output=True, timeout=PATIENCE_S, check=False)
+    for options in ([], ["--clock", "adaptive"]):
+        done, summary = sojourn.record(command, sojourn.path("thrown.db"), options)
+        check((done.returncode, done.stdout) == (plain.returncode, plain.stdout), f"{options}: {done}, not {plain}")
+        check(summary["lost_calls"] == 0, f"{options}: {summary}")
+
+
+def test(sojourn, arguments):
+    test_places(sojourn, arguments[0])
+    test_thrown(sojourn, arguments[0])
+
+
+if __name__ == "__main__":
+    main(test)
