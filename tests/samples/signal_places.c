@@ -31,6 +31,7 @@ extern const char etext[];
 enum { CALLS = 80, FRAMES = 40, STACK_BYTES = 65536 };
 
 static volatile long steps, outside, cut;
+static int is_borrowed; /* a tracer may run code of its own on this thread */
 static volatile int *page;
 static uintptr_t seen, seen_address;
 
@@ -89,19 +90,24 @@ static int lies_in_middle(const void *pc)
     return (uintptr_t)pc - (uintptr_t)middle < 64;
 }
 
-/* True if the frames behind the signal's are those of the program: a place that is not the
- * program's is in leaf or middle, leaf is called by middle, and all end in main and _start. */
-static int is_whole(void *const *frames, int count, int is_inside)
+/* True if the interrupted place is among the frames, and behind it the program's: what is not the
+ * program's code is called by leaf or middle, leaf by middle, and all end in main and _start. */
+static int is_whole(void *const *frames, int count, const void *pc)
 {
     const void *found[FRAMES] = {NULL};
     int in_program = 0;
-    for (int i = 2; i < count; i++) {
-        if (is_program(frames[i])) {
-            found[in_program++] = frames[i];
+    int at = 0;
+    while (at < count && frames[at] != pc) {
+        at++;
+    }
+    for (; at < count; at++) {
+        if (is_program(frames[at])) {
+            found[in_program++] = frames[at];
         }
     }
     const int in_leaf = lies_in((uintptr_t)found[0], leaf);
-    return in_program >= 2 && (is_inside || in_leaf || lies_in_middle(found[0])) &&
+    return in_program >= 2 &&
+           (is_program(pc) || is_borrowed || in_leaf || lies_in_middle(found[0])) &&
            (!in_leaf || lies_in_middle(found[1]));
 }
 
@@ -110,12 +116,12 @@ static void step(int number, siginfo_t *info, void *context)
 {
     void *frames[FRAMES];
     const int count = backtrace(frames, FRAMES);
-    const int is_inside = is_program((void *)*pc_of(context));
+    const void *pc = (void *)*pc_of(context);
     (void)number;
     (void)info;
     steps++;
-    outside += !is_inside;
-    cut += is_judged((void *)*pc_of(context)) && !is_whole(frames, count, is_inside);
+    outside += !is_program(pc);
+    cut += is_judged(pc) && !is_whole(frames, count, pc);
 }
 
 static long run_stepped(void)
@@ -365,6 +371,7 @@ static void run_raw_until_told(int loads_late)
     enum { MANY = 2000 };
     int has_told = 0;
     const unsigned char before = first_byte();
+    is_borrowed = 1;
     signal(SIGTERM, end);
     set_raw(SIGTRAP, step);
     puts("ready");
