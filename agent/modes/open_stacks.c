@@ -17,7 +17,8 @@ typedef struct stack_head {
 } stack_head;
 
 struct sj_open_stack {
-    stack_head head;
+    uint32_t capacity;
+    stack_head head; /* its count is 0: nothing is known yet */
     sj_stack_frame frames[];
 };
 
@@ -42,23 +43,37 @@ static sj_status make_room(sj_open_stacks *stacks, uint32_t stream)
     return SJ_OK;
 }
 
-sj_status sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
-                              const sj_block_summary *summary)
+sj_status sj_open_stacks_reserve(sj_open_stacks *stacks, const sj_block_header *header)
 {
+    const uint32_t count = header->end_depth;
     SJ_TRY(make_room(stacks, header->stream));
+    sj_open_stack **place = &stacks->by_stream[header->stream];
+    const bool is_new = *place == NULL;
+    if ((header->flags & SJ_BLOCK_LAST) != 0 || count > SJ_BLOCK_MAX_INLINE_FRAMES ||
+        count <= (is_new ? 0 : (*place)->capacity)) {
+        return SJ_OK;
+    }
+    sj_open_stack *grown = realloc(*place, sizeof(*grown) + count * sizeof(*grown->frames));
+    if (grown == NULL) {
+        return SJ_ENOMEM;
+    }
+    if (is_new) {
+        grown->head = (stack_head){0};
+    }
+    grown->capacity = count;
+    *place = grown;
+    return SJ_OK;
+}
+
+void sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
+                         const sj_block_summary *summary)
+{
     sj_open_stack **place = &stacks->by_stream[header->stream];
     const size_t count = (header->flags & SJ_BLOCK_LAST) != 0 ? 0 : summary->open_count;
     if (count == 0) {
         free(*place);
         *place = NULL;
-        return SJ_OK;
-    }
-    if (*place == NULL || (*place)->head.count < count) {
-        free(*place);
-        *place = malloc(sizeof(**place) + count * sizeof(*summary->open));
-        if (*place == NULL) {
-            return SJ_ENOMEM;
-        }
+        return;
     }
     (*place)->head =
         (stack_head){.stream = header->stream,
@@ -68,12 +83,14 @@ sj_status sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *hea
                      .last_ticks = header->last_ticks,
                      .count = (uint32_t)count};
     memcpy((*place)->frames, summary->open, count * sizeof(*summary->open));
-    return SJ_OK;
 }
 
+/* Bytes that are written of it; NULL: 0. */
 static size_t size_of(const sj_open_stack *stack)
 {
-    return sizeof(stack->head) + stack->head.count * sizeof(*stack->frames);
+    return stack == NULL || stack->head.count == 0
+               ? 0
+               : sizeof(stack->head) + stack->head.count * sizeof(*stack->frames);
 }
 
 sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes, size_t *size)
@@ -81,7 +98,7 @@ sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes, si
     size_t needed = 0;
     *size = 0;
     for (size_t i = 0; i < stacks->capacity; i++) {
-        needed += stacks->by_stream[i] != NULL ? size_of(stacks->by_stream[i]) : 0;
+        needed += size_of(stacks->by_stream[i]);
     }
     needed = needed < SJ_OPEN_STACKS_MAX_BYTES ? needed : SJ_OPEN_STACKS_MAX_BYTES;
     *bytes = malloc(needed + 1);
@@ -90,7 +107,7 @@ sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes, si
     }
     for (size_t i = 0; i < stacks->capacity; i++) {
         const sj_open_stack *stack = stacks->by_stream[i];
-        if (stack != NULL && *size + size_of(stack) <= needed) {
+        if (size_of(stack) != 0 && *size + size_of(stack) <= needed) {
             memcpy(*bytes + *size, &stack->head, sizeof(stack->head));
             memcpy(*bytes + *size + sizeof(stack->head), stack->frames,
                    size_of(stack) - sizeof(stack->head));

@@ -19,10 +19,15 @@ typedef struct sj_open_stacks {
 
 void sj_open_stacks_deinit(sj_open_stacks *stacks); /* safe on a zeroed one */
 
+/* sj_open_stacks_reserve makes room for what the block of `header` leaves open. SJ_ENOMEM; what is
+ * known stays as it was in any case. */
+SJ_MUST_CHECK sj_status sj_open_stacks_reserve(sj_open_stacks *stacks,
+                                               const sj_block_header *header);
+
 /* sj_open_stacks_note replaces what is known of the block's stream; `summary` is of that block and
- * lists what it leaves open. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
-                                            const sj_block_summary *summary);
+ * lists what it leaves open. sj_open_stacks_reserve has made room for that block. */
+void sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
+                         const sj_block_summary *summary);
 
 /* sj_open_stacks_write writes all stacks as bytes, which the caller frees; read on the same machine
  * only. SJ_ENOMEM. */

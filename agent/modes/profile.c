@@ -8,9 +8,11 @@
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"
+#include "agent/modes/kept_gap.h"
 #include "agent/modes/open_stacks.h"
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
+#include "proto/callgraph/block_check.h"
 #include "proto/callgraph/profile.h"
 #include "proto/callgraph/stack_walk.h"
 
@@ -47,6 +49,7 @@ struct sj_profiler {
     sj_profile_open_call *open_calls; /* of the sums, those that ended as open */
     size_t open_count, open_capacity;
     sj_open_stacks open_stacks; /* of the streams that go on */
+    sj_kept_gap kept_gap;       /* is reported with the next */
     uint64_t checkpoint_events; /* of all that was summed up when a checkpoint was written last */
 };
 
@@ -179,20 +182,6 @@ static sj_status look_up(void *context, uint32_t stream, uint32_t reference, uin
     return SJ_OK;
 }
 
-static sj_status report_gaps(sj_profiler *profiler, uint64_t thread, const sj_block *block)
-{
-    for (size_t i = 0; i < block->gap_count; i++) {
-        const sj_gap *gap = &block->gaps[i];
-        if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
-            continue;
-        }
-        SJ_TRY(sj_frame_writer_gap(profiler->options.writer, (sj_gap_reason)gap->reason, thread,
-                                   block->header.stream, gap->calls, gap->events, gap->start_ticks,
-                                   gap->end_ticks));
-    }
-    return SJ_OK;
-}
-
 static void add_sums(sj_profile_sums *sums, const sj_block_header *header)
 {
     if (sums->events == 0 || header->first_ticks < sums->first_ticks) {
@@ -229,12 +218,14 @@ static sj_status keep_open_call(void *context, const sj_stack_frame *frame, uint
 static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
 {
     const sj_block_header *header = &block->header;
+    sj_block_extent extent;
     open_calls_of of = {.profiler = profiler, .stream = header->stream};
     sj_stack_walk walk = {.open_call = keep_open_call, .context = &of};
     if (block->ending_count == 0 ||
         block->endings[block->ending_count - 1].ending != SJ_ENDING_OPEN) {
         return SJ_OK;
     }
+    SJ_TRY(sj_block_check(block, &extent));
     sj_stack_frame *deep = calloc((size_t)header->stack_frames + 1, sizeof(*deep));
     sj_status status = deep != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK && header->stack_frames != 0) {
@@ -252,19 +243,37 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     return status;
 }
 
+/* apply adds a decoded block to the sums. A block that is refused is offered again in part: all
+ * that may fail comes first, and nothing fails once the graph has the block. */
+static sj_status apply(sj_profiler *profiler, const sj_block *block)
+{
+    sj_block_summary summary;
+    const size_t open_before = profiler->open_count;
+    sj_status status = keep_open_calls(profiler, block);
+    if (status == SJ_OK) {
+        status = sj_open_stacks_reserve(&profiler->open_stacks, &block->header);
+    }
+    if (status == SJ_OK) {
+        status = sj_callgraph_apply(profiler->graph, block, look_up, profiler, &summary);
+    }
+    if (status != SJ_OK) {
+        profiler->open_count = open_before;
+        return status;
+    }
+    sj_open_stacks_note(&profiler->open_stacks, &block->header, &summary);
+    return SJ_OK;
+}
+
 sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes)
 {
     sj_block block;
-    sj_block_summary summary;
     sj_block_header header;
     SJ_TRY(sj_block_read_header(bytes, &header));
     if (header.kind == SJ_BLOCK_DEEP_FRAMES) {
         return keep_stack(profiler, &header, bytes);
     }
     SJ_TRY(sj_block_decode(profiler->decoder, bytes, SJ_WANT_ALL, &block));
-    SJ_TRY(sj_callgraph_apply(profiler->graph, &block, look_up, profiler, &summary));
-    SJ_TRY(sj_open_stacks_note(&profiler->open_stacks, &header, &summary));
-    SJ_TRY(keep_open_calls(profiler, &block));
+    SJ_TRY(apply(profiler, &block));
     add_sums(&profiler->sums, &header);
     if (profiler->options.journal != NULL) {
         sj_journal_data *journal = profiler->options.journal->data;
@@ -274,7 +283,8 @@ sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice byt
     if ((header.flags & SJ_BLOCK_LAST) != 0) {
         forget_stacks(profiler, header.stream);
     }
-    return report_gaps(profiler, thread, &block);
+    sj_kept_gap_report_block(&profiler->kept_gap, profiler->options.writer, thread, &block);
+    return SJ_OK;
 }
 
 bool sj_profiler_is_large(const sj_profiler *profiler)
@@ -312,26 +322,35 @@ static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_si
     return status;
 }
 
+/* send_sums sends the packed sums, and gives the graph for the next ones. */
+static sj_status send_sums(sj_profiler *profiler, sj_slice payload, sj_callgraph **next)
+{
+    SJ_TRY(sj_callgraph_new(next));
+    return sj_frame_writer_profile(profiler->options.writer, &profiler->sums, payload);
+}
+
 sj_status sj_profiler_send(sj_profiler *profiler)
 {
     uint8_t *packed = NULL;
-    sj_profile_sums *sums = &profiler->sums;
-    size_t packed_size = 0;
-    if (sums->events == 0) {
-        return SJ_OK;
+    sj_callgraph *next = NULL;
+    sj_slice payload = {0};
+    if (profiler->sums.events == 0) {
+        return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
     }
-    SJ_TRY(pack(profiler, &packed, &packed_size));
-    const sj_slice payload = {.data = packed, .size = packed_size};
-    const sj_status status = sj_frame_writer_profile(profiler->options.writer, sums, payload);
+    SJ_TRY(pack(profiler, &packed, &payload.size));
+    payload.data = packed;
+    const sj_status status = send_sums(profiler, payload, &next);
     free(packed);
-    SJ_TRY(status);
-    *sums = (sj_profile_sums){0};
+    if (status != SJ_OK) {
+        sj_callgraph_free(next);
+        return status;
+    }
+    profiler->sums = (sj_profile_sums){0};
     profiler->open_count = 0;
     sj_callgraph_free(profiler->graph);
-    profiler->graph = NULL;
-    SJ_TRY(sj_callgraph_new(&profiler->graph));
-    sj_callgraph_list_open(profiler->graph);
-    return SJ_OK;
+    profiler->graph = next;
+    sj_callgraph_list_open(next);
+    return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
 }
 
 /* What a checkpoint begins with; the packed sums and the open stacks follow. Read on the same

@@ -89,6 +89,11 @@ sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block, sj_stac
     const size_t most = held + (extent.max_depth - block->header.open_depth) + 1;
     SJ_TRY(sj_array_reserve(&graph->stack, &graph->stack_capacity, 0, most, sizeof(*graph->stack)));
     graph->stack[0] = (sj_replay_frame){0};
+    if (graph->lists_open) {
+        const size_t listed = most < SJ_BLOCK_MAX_INLINE_FRAMES ? most : SJ_BLOCK_MAX_INLINE_FRAMES;
+        SJ_TRY(sj_array_reserve(&graph->open, &graph->open_capacity, 0, listed + 1,
+                                sizeof(*graph->open)));
+    }
     SJ_TRY(sj_replay_block(graph, block, looked_up, summary));
     summary->ended_calls = block->header.event_count - extent.entered;
     summary->max_depth = extent.max_entered_depth;

@@ -578,15 +578,14 @@ static void finish_outline(replay *run)
     sj_outline_finish(&graph->outline, open, open_count);
 }
 
-/* Lists the calls that are open at the end, if all of them are held. */
-static sj_status list_open(const replay *run, sj_block_summary *summary)
+/* Lists the calls that are open at the end, if all of them are held. The caller of sj_replay_block
+ * has made room for them. */
+static void list_open(const replay *run, sj_block_summary *summary)
 {
     sj_callgraph *graph = run->graph;
     if (!graph->lists_open || run->base != 0 || run->top > SJ_BLOCK_MAX_INLINE_FRAMES) {
-        return SJ_OK;
+        return;
     }
-    SJ_TRY(sj_array_reserve(&graph->open, &graph->open_capacity, 0, run->top + 1,
-                            sizeof(*graph->open)));
     for (size_t top = 1; top <= run->top; top++) {
         const sj_replay_frame *held = &graph->stack[top];
         sj_stack_frame frame = {0};
@@ -604,7 +603,6 @@ static sj_status list_open(const replay *run, sj_block_summary *summary)
     }
     summary->open = graph->open;
     summary->open_count = run->top;
-    return SJ_OK;
 }
 
 sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t looked_up,
@@ -625,7 +623,7 @@ sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block, uint32_t l
         SJ_TRY(count_open_costs(&run));
     }
     finish_outline(&run);
-    SJ_TRY(list_open(&run, summary));
+    list_open(&run, summary);
     summary->outline = &graph->outline;
     summary->max_duration_ticks = run.max_duration;
     summary->late = graph->late;

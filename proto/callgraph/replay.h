@@ -57,8 +57,9 @@ const sj_prefix_slot *sj_callgraph_find_prefix(const sj_callgraph *graph,
 void sj_callgraph_keep_prefix(sj_callgraph *graph, const sj_block_header *header, uint32_t node);
 
 /* sj_replay_block adds the calls of a block that was checked and whose open calls are in
- * graph->key, `looked_up` of them from stored stacks; the stack has room for all that are
- * ever open. It fills in what the events say of the summary. SJ_ENOMEM, SJ_ELIMIT. */
+ * graph->key, `looked_up` of them from stored stacks; the stack, and the list of open calls if
+ * it is wanted, have room for all that are ever open. It fills in what the events say of the
+ * summary. SJ_ENOMEM, SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_replay_block(sj_callgraph *graph, const sj_block *block,
                                         uint32_t looked_up, sj_block_summary *summary);
 
