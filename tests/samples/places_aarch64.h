@@ -32,6 +32,18 @@ __attribute__((noipa)) int refuse(int zero)
     return zero;
 }
 
+static __attribute__((noinline)) long call_on_stack(long (*function)(long), uintptr_t sp,
+                                                    long argument)
+{
+    register long result __asm__("x0") = argument;
+    __asm__ volatile("mov x19, sp; mov sp, %2; blr %1; mov sp, x19"
+                     : "+r"(result)
+                     : "r"(function), "r"(sp)
+                     : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
+                       "x13", "x14", "x15", "x16", "x17", "x19", "x30", "memory", "cc");
+    return result;
+}
+
 /* Sends one signal behind the other. */
 static void *send_steps(void *context)
 {

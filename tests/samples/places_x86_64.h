@@ -33,6 +33,17 @@ __attribute__((noipa)) int refuse(int zero)
     return 1000 / zero;
 }
 
+static __attribute__((noinline)) long call_on_stack(long (*function)(long), uintptr_t sp,
+                                                    long argument)
+{
+    long result = 1;
+    __asm__ volatile("mov %%rsp, %%rbx; mov %2, %%rsp; call *%1; mov %%rbx, %%rsp"
+                     : "=a"(result)
+                     : "r"(function), "r"(sp), "D"(argument)
+                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
+    return result;
+}
+
 /* Single steps (SIGTRAP): each instruction is interrupted, so every place in a stub. */
 static __attribute__((noinline, optimize("no-omit-frame-pointer"))) long
 call_stepped(long (*function)(long), long calls, const volatile long *steps)

@@ -260,7 +260,7 @@ static uintptr_t last_sp;
 static void leave_end(int number, siginfo_t *info, void *context)
 {
     (void)number;
-    outside += !lies_in((uintptr_t)*register_of(context, REG_RIP), leaf);
+    outside += !lies_in(*pc_of(context), leaf);
     cut += (uintptr_t)info->si_addr != last_sp - 16;
     siglongjmp(behind_end, 1);
 }
@@ -268,13 +268,8 @@ static void leave_end(int number, siginfo_t *info, void *context)
 /* Calls a function with so many bytes of stack left, above a guard page. */
 static NOINLINE long call_near_end(const char *stack, long room)
 {
-    long result = 1;
     last_sp = (uintptr_t)stack + (uintptr_t)room;
-    __asm__ volatile("mov %%rsp, %%rbx; mov %2, %%rsp; call *%1; mov %%rbx, %%rsp"
-                     : "=a"(result)
-                     : "r"(leaf), "r"(last_sp), "D"(room)
-                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc");
-    return result;
+    return call_on_stack(leaf, last_sp, room);
 }
 
 static void run_near_ends(void)
