@@ -49,7 +49,6 @@ AND p.session_id NOT IN (SELECT session_id FROM sessions WHERE state IN ('record
 UNION ALL
 SELECT 'own time of a function exceeds its total', function_id, self_ns, total_ns FROM functions_of
 WHERE self_ns > total_ns AND (session_id, function_id) NOT IN (SELECT session_id, function_id FROM running)
-AND session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0) -- where a lost call ended is unknown
 UNION ALL
 SELECT 'calls of functions and of paths differ', function_id, f.calls, p.calls FROM functions_of AS f
 LEFT JOIN of_paths AS p USING (session_id, function_id) WHERE p.calls IS NOT f.calls
@@ -62,7 +61,6 @@ LEFT JOIN of_edges AS e USING (session_id, function_id) WHERE e.calls IS NOT f.c
 UNION ALL
 SELECT 'calls by one caller took longer than all calls', function_id, e.longest_ns, f.total_ns FROM functions_of AS f
 JOIN of_edges AS e USING (session_id, function_id) WHERE e.longest_ns > f.total_ns
-AND session_id NOT IN (SELECT session_id FROM gaps WHERE events > 0)
 UNION ALL
 SELECT 'calls of a function differ from its single calls', function_id, f.calls, c.calls FROM functions_of AS f
 LEFT JOIN of_calls AS c USING (session_id, function_id) WHERE f.has_calls AND coalesce(c.calls, 0) <> f.calls
