@@ -79,7 +79,7 @@ equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"
 # One call takes little room.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
-[ "$(stat -c %s run.db)" -lt 102400 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
+[ "$(stat -c %s run.db)" -lt 112640 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
 [ "$(calls run.db ends_step)" = 1000 ] || fail "calls of a packed file are missing"
 
 # A session whose rarest call paths were folded: the summary says so, and so do queries.
