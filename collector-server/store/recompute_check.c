@@ -6,13 +6,17 @@
  * session is one read transaction, which shows its blocks and its sums as of one moment, and is
  * rolled back.
  *
- * Replaying is deterministic: what differs does not follow from the blocks. */
+ * Replaying is deterministic: what differs does not follow from the blocks. But of calls that are
+ * equally long, those that came first are the slow ones (slow_calls.h), and blocks of several
+ * threads came in an order that is not stored. So of these, only the durations are compared, and
+ * nothing where a session has more functions than keep slow calls. */
 #include "collector-server/store/recompute_check.h"
 
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/verify.h"
 #include "proto/base/progress.h"
+#include "proto/callgraph/slow_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +30,21 @@ typedef struct shadowed_table {
 } shadowed_table;
 
 #define OF_SESSION "session_id = ?1"
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#define SLOW_OF_FUNCTION 5
+#define SLOW_OF_SESSION 4096
+_Static_assert(SLOW_OF_FUNCTION == SJ_SLOW_CALLS_A_FUNCTION, "as SQL says");
+_Static_assert(SLOW_OF_SESSION == SJ_SLOW_CALLS_A_SESSION, "as SQL says");
+/* A call that no other is as long as, also none that found no place any more. */
+#define HAS_LENGTH_ALONE                                                                           \
+    "count(*) OVER (PARTITION BY function_id, duration_ns) = 1 AND"                                \
+    " (duration_ns > min(duration_ns) OVER (PARTITION BY function_id)"                             \
+    " OR count(*) OVER (PARTITION BY function_id) < " TEXT(SLOW_OF_FUNCTION) ")"
+#define ALL_SLOW_CALLS_ARE_KEPT                                                                    \
+    "(SELECT sum(min(calls, " TEXT(SLOW_OF_FUNCTION) ")) FROM main.function_stats"                 \
+                                                     " WHERE session_id = ?1) <= " TEXT(           \
+                                                         SLOW_OF_SESSION)
 #define OF_STREAMS "stream_id IN (SELECT stream_id FROM main.streams WHERE session_id = ?1)"
 
 static const shadowed_table shadowed[] = {
@@ -40,8 +59,10 @@ static const shadowed_table shadowed[] = {
     {"function_stats", NULL, "function_id, calls, total_ns, self_ns, min_ns, max_ns", OF_SESSION},
     {"call_edges", NULL, "caller_function_id, callee_function_id, calls, total_ns, self_ns",
      OF_SESSION},
-    {"slow_calls", NULL, "function_id, place, call_id, path_id, start_ns, duration_ns, self_ns",
-     OF_SESSION},
+    {"slow_calls", NULL,
+     "function_id, place, duration_ns, CASE WHEN " HAS_LENGTH_ALONE
+     " THEN json_array(call_id, path_id, start_ns, self_ns) END",
+     OF_SESSION " AND " ALL_SLOW_CALLS_ARE_KEPT},
     {"timeline", NULL, "stream_id, level, number, start_ns, end_ns, calls, max_depth", OF_STREAMS},
 };
 
@@ -167,7 +188,7 @@ static sj_status copy_rows(sj_store *store, int64_t session_id, sj_error *error)
 static sj_status compare_table(sj_store *store, int64_t session_id, const shadowed_table *table,
                                sj_recompute_report *report, void *context, sj_error *error)
 {
-    char sql[1024];
+    char sql[2048];
     int64_t stored;
     int64_t made;
     static const char pattern[] = "SELECT count(*) FROM (SELECT %1$s FROM %3$s.%2$s WHERE %5$s"
