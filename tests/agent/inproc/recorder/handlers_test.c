@@ -211,11 +211,24 @@ static void leave_wait(int number)
     siglongjmp(behind_wait, 1);
 }
 
+static bool is_asleep(pid_t tid)
+{
+    char path[64];
+    char state = '?';
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    CHECK(fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state == 'S';
+}
+
+/* A thread that sleeps has noted its wait, which it counts in drain_waiters before. */
 static void *interrupt_once(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
     const sj_arena_header *header = (const sj_arena_header *)arena;
-    while (atomic_load(&header->drain_waiters) == 0) {
+    while (atomic_load(&header->drain_waiters) == 0 || !is_asleep(tid)) {
         usleep(100);
     }
     CHECK(syscall(SYS_tgkill, getpid(), tid, SIGUSR1) == 0);
