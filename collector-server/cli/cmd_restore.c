@@ -71,8 +71,8 @@ static const sj_option restore_options[] = {
     {.name = "damaged",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(restore_request, accepts_damage),
-     .help = "put it in place whatever is found; then `sojourn verify` marks\n"
-             "what cannot be read"},
+     .help = "put it in place though it is damaged, if it can be opened;\n"
+             "then `sojourn verify` marks what cannot be read"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(restore_request, as_json),

@@ -105,10 +105,10 @@ static void end_connection(sj_connection_watch *watch, watched *entry)
     count(watch, entry, -1);
 }
 
-/* True if it sends a request from an address that has too many connections. */
+/* True if it is no stream and comes from an address that has too many connections. */
 static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
 {
-    return entry->phase == SJ_PHASE_REQUEST &&
+    return entry->phase <= SJ_PHASE_RESPONSE &&
            watch->open_of[entry->bucket] > SJ_HTTP_CONNECTIONS_OF_ADDRESS;
 }
 

@@ -1,8 +1,8 @@
 /* Ends connections that hold a place without making progress. libmicrohttpd's own time-out is one
  * of silence: a peer that sends a byte now and then would keep its place for ever. And when there
  * are many, the one that has been sending its request for longest goes for each that comes, else
- * the one that has been reading for longest: who asks for /healthz finds a place at once. Requests
- * of an address that has too many connections go before those of others. */
+ * the one that has been reading for longest: who asks for /healthz finds a place at once. Those
+ * of an address that has too many connections go before those of others, streams excepted. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 
@@ -16,7 +16,7 @@ typedef struct sj_connection_watch sj_connection_watch;
 enum {
     SJ_HTTP_CONNECTIONS_MAX = 128,       /* beyond, older ones make way */
     SJ_HTTP_CONNECTIONS_AT_ONCE = 512,   /* until those have gone */
-    SJ_HTTP_CONNECTIONS_OF_ADDRESS = 32, /* beyond, its requests make way first; IPv6: of a /64 */
+    SJ_HTTP_CONNECTIONS_OF_ADDRESS = 32, /* beyond, they make way first; IPv6: of a /64 */
     SJ_HTTP_REQUEST_SECONDS = 10,        /* to send a whole request, idle keep-alive included */
     SJ_HTTP_RESPONSE_SECONDS = 60,       /* to take a whole response that is no event stream */
 };

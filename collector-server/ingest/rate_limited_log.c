@@ -1,5 +1,7 @@
 #include "collector-server/ingest/rate_limited_log.h"
 
+#include "proto/base/address_bucket.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,13 +27,9 @@ void sj_rate_limited_log_deinit(sj_rate_limited_log *log)
 
 static sj_complaint_bucket *bucket_of(sj_rate_limited_log *log, const sj_edge_peer *peer)
 {
-    enum { NETWORK_BYTES = 8, V4_BYTES = 4 };
-    const size_t size = peer->family == AF_INET6 ? NETWORK_BYTES : V4_BYTES;
-    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ peer->address[i]) * UINT32_C(16777619);
-    }
-    return &log->buckets[(hash >> 8) % SJ_COMPLAINT_BUCKETS];
+    enum { V4_BYTES = 4 };
+    const size_t size = peer->family == AF_INET6 ? sizeof(peer->address) : V4_BYTES;
+    return &log->buckets[sj_address_bucket(peer->address, size, SJ_COMPLAINT_BUCKETS)];
 }
 
 /* Takes a line; false: there is none. */

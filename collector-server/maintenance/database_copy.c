@@ -3,7 +3,10 @@
  * SQLite's backup begins anew whenever another process has written, so that it would not end under
  * load. Here the source's connection is in a read transaction for the whole time: the copy is as of
  * its beginning, nothing begins anew, and only the log grows meanwhile, as the collector cannot
- * restart it. */
+ * restart it.
+ *
+ * A copy gets its name as a file without a log. A reader of a file that is marked as one with a log
+ * makes the log's files beside it, and cannot where it may not write. */
 #include "collector-server/maintenance/database_copy.h"
 
 #include "collector-server/store/database.h"
@@ -54,10 +57,22 @@ static sj_status get_number(sqlite3 *database, const char *sql, int64_t *number)
     return sqlite3_finalize(row) == SQLITE_OK && is_there ? SJ_OK : SJ_EIO;
 }
 
-/* Opens the source and begins the transaction that the copy is made in. */
+/* Begins the transaction that the copy is made in, and reads a page: the snapshot is as of now. */
+static sj_status begin_reading(sqlite3 *source, const char *from, int64_t *id, sj_error *error)
+{
+    sj_database_set_patience(source, true);
+    if (sqlite3_exec(source, "BEGIN", NULL, NULL, NULL) != SQLITE_OK ||
+        get_number(source, "PRAGMA application_id", id) != SJ_OK) {
+        return sj_fail(error, sj_database_status(sqlite3_errcode(source)), "cannot read %s: %s",
+                       from, sqlite3_errmsg(source));
+    }
+    return SJ_OK;
+}
+
 static sj_status open_source(const char *from, sqlite3 **source, sj_error *error)
 {
     int64_t id = 0;
+    int64_t tables = 0;
     if (access(from, R_OK) != 0) {
         return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", from,
                        strerror(errno));
@@ -65,13 +80,13 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
     if (sqlite3_open_v2(from, source, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot open %s: %s", from, sqlite3_errmsg(*source));
     }
-    sj_database_set_patience(*source, true);
-    if (sqlite3_exec(*source, "BEGIN", NULL, NULL, NULL) != SQLITE_OK ||
-        get_number(*source, "PRAGMA application_id", &id) != SJ_OK) {
-        return sj_fail(error, sj_database_status(sqlite3_errcode(*source)), "cannot read %s: %s",
-                       from, sqlite3_errmsg(*source));
+    sj_status status = begin_reading(*source, from, &id, error);
+    if (status != SJ_OK && sj_database_lacks_log_files(*source)) {
+        sqlite3_close(*source);
+        SJ_TRY(sj_database_open_frozen(from, source, error));
+        status = begin_reading(*source, from, &id, error);
     }
-    int64_t tables = 0; /* reads a page: the snapshot is as of now */
+    SJ_TRY(status);
     if (id != SJ_DATABASE_APPLICATION_ID ||
         get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
         tables == 0) {
@@ -145,10 +160,61 @@ static sj_status sync_path(const char *path, sj_error *error)
     return is_synced ? SJ_OK : sj_fail(error, SJ_EIO, "cannot sync %s: %s", path, strerror(number));
 }
 
+static void remove_log(const char *part)
+{
+    static const char *const ends[] = {"-wal", "-journal", "-shm"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof(name), "%s%s", part, ends[i]);
+        unlink(name);
+    }
+}
+
+static void remove_part(const char *part)
+{
+    unlink(part);
+    remove_log(part);
+}
+
+/* Writes the log's changes into the file and removes the log. The change to the file's header is
+ * committed when the statement ends. The exclusive lock does without shared memory, which not all
+ * file systems have. */
+static bool leave_log(sqlite3 *copy)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_exec(copy, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(copy, "PRAGMA journal_mode = DELETE", -1, &row, NULL) != SQLITE_OK) {
+        return false;
+    }
+    const bool is_left = sqlite3_step(row) == SQLITE_ROW &&
+                         strcmp((const char *)sqlite3_column_text(row, 0), "delete") == 0 &&
+                         sqlite3_step(row) == SQLITE_DONE;
+    return sqlite3_finalize(row) == SQLITE_OK && is_left;
+}
+
+/* Makes the copy a file that needs no log and has none beside it. */
+static sj_status finish_part(const char *part, sj_error *error)
+{
+    sqlite3 *copy = NULL;
+    sj_status status = SJ_OK;
+    if (sqlite3_open_v2(part, &copy, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        !leave_log(copy)) {
+        const sj_status reason = sj_database_status(sqlite3_errcode(copy));
+        status = sj_fail(error, reason != SJ_OK ? reason : SJ_EIO,
+                         "cannot write the log of %s into it: %s", part, sqlite3_errmsg(copy));
+    }
+    sqlite3_close(copy);
+    if (status == SJ_OK) {
+        remove_log(part);
+    }
+    return status;
+}
+
 /* Gives the copy its name, unless somebody has taken that meanwhile. */
 static sj_status name_copy(const char *part, const char *to, sj_error *error)
 {
     char folder[NAME_BYTES];
+    SJ_TRY(finish_part(part, error));
     SJ_TRY(sync_path(part, error));
     SJ_TRY(check_unused(to, error));
     if (renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) != 0 &&
@@ -158,16 +224,6 @@ static sj_status name_copy(const char *part, const char *to, sj_error *error)
     }
     snprintf(folder, sizeof(folder), "%s", to);
     return sync_path(dirname(folder), error);
-}
-
-static void remove_part(const char *part)
-{
-    static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
-        char name[NAME_BYTES];
-        snprintf(name, sizeof(name), "%s%s", part, ends[i]);
-        unlink(name);
-    }
 }
 
 /* Makes an empty file beside `to`. */

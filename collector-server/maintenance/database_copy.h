@@ -13,16 +13,18 @@ typedef struct sj_copied {
 
 /* sj_database_backup copies the database `from` as of one moment, pages and changes in its log, to
  * the file `to`. A writer need not wait for it, and it ends however much is written meanwhile. The
- * copy gets its name when it is whole and on the disk. SJ_EEXIST: there is a file `to`, or one that
- * SQLite would take for its log; SJ_ENOTFOUND, SJ_ECORRUPT: `from` is missing or no database of
- * Sojourn; SJ_EFULL; SJ_EIO. Blocking. */
+ * copy gets its name when it is whole and on the disk. It has no log, so that it can be read in a
+ * folder that cannot be written. SJ_EEXIST: there is a file `to`, or one that SQLite would take for
+ * its log; SJ_ENOTFOUND, SJ_ECORRUPT: `from` is missing or no database of Sojourn; SJ_EAGAIN:
+ * another process has opened the copy; SJ_EFULL; SJ_EIO. Blocking. */
 SJ_MUST_CHECK sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied,
                                            sj_error *error);
 
 /* sj_database_restore copies as sj_database_backup does, brings the copy up to date and verifies it
  * (sj_store_verify, marking nothing) before it gets the name `to`. SJ_ECORRUPT: something was
  * found, which `report` was told of, and there is no `to`; that calls are missing which were sent
- * does not count. With `accepts_damage` it gets its name all the same. Otherwise as
+ * does not count. With `accepts_damage` it gets its name all the same, if the
+ * store opens it and every table can be read. Otherwise as
  * sj_database_backup. */
 SJ_MUST_CHECK sj_status sj_database_restore(const char *from, const char *to, bool accepts_damage,
                                             void (*report)(void *context,

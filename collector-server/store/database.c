@@ -248,11 +248,10 @@ static const char *why_not_opened(sqlite3 *database)
                : sqlite3_errmsg(database);
 }
 
-/* A reader of a file with a log wants to make the log's files beside it, which a read-only medium
- * refuses. SQLite then opens the file as immutable, which is so where nobody can write.
- */
-static sj_status open_frozen(const char *path, sqlite3 **database, sj_error *error)
+/* SQLite opens the file as immutable, which is so where nobody can write. */
+sj_status sj_database_open_frozen(const char *path, sqlite3 **database, sj_error *error)
 {
+    *database = NULL;
     if (!is_frozen(path)) {
         return sj_fail(
             error, SJ_EIO,
@@ -278,11 +277,10 @@ static sj_status open_frozen(const char *path, sqlite3 **database, sj_error *err
                        why_not_opened(*database));
     }
     sqlite3_extended_result_codes(*database, 1);
-    return prepare_reader(*database, path, error);
+    return SJ_OK;
 }
 
-/* Whether the file itself could be opened and read, only not with files beside it. */
-static bool lacks_log_files(sqlite3 *database)
+bool sj_database_lacks_log_files(sqlite3 *database)
 {
     const int code = sqlite3_errcode(database) & 0xff;
     return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
@@ -339,10 +337,12 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
                                           : prepare_writer(opened, path, error);
     }
     if (status != SJ_OK && mode == SJ_DATABASE_READ && opened != NULL && access(path, R_OK) == 0 &&
-        lacks_log_files(opened)) {
+        sj_database_lacks_log_files(opened)) {
         sqlite3_close(opened);
-        opened = NULL;
-        status = open_frozen(path, &opened, error);
+        status = sj_database_open_frozen(path, &opened, error);
+        if (status == SJ_OK) {
+            status = prepare_reader(opened, path, error);
+        }
     }
     if (status == SJ_EFULL) {
         sj_fail(error, status, "no room for %s: the disk is full; free some of it", path);

@@ -28,6 +28,17 @@ typedef enum sj_database_mode {
 SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
                                          sqlite3 **database, sj_error *error);
 
+/* sj_database_lacks_log_files returns true if the last call of a read-only connection failed
+ * because SQLite could not make the log's files beside the database. */
+bool sj_database_lacks_log_files(sqlite3 *database);
+
+/* sj_database_open_frozen opens a file that no user may change as immutable, of any schema, and
+ * makes no files beside it. SJ_EIO: the file's folder can be written, or the last changes are still
+ * in its log; SJ_ENOMEM. The caller closes `*database` with sqlite3_close, also after an error.
+ * Blocking. */
+SJ_MUST_CHECK sj_status sj_database_open_frozen(const char *path, sqlite3 **database,
+                                                sj_error *error);
+
 /* sj_database_check returns whether an open connection shows a store of this build's schema.
  * SJ_ENOTFOUND: the file is empty; SJ_ECORRUPT: it is not a Sojourn store; SJ_EVERSION: it was
  * written by a newer Sojourn, or an older one; SJ_EIO. `path` is for the message. */

@@ -131,13 +131,18 @@ static void drop_shadows(sj_store *store)
         snprintf(sql, sizeof(sql), "DROP TABLE IF EXISTS temp.%s", shadowed[i].name);
         sqlite3_exec(store->database, sql, NULL, NULL, NULL);
     }
-    sqlite3_exec(store->database, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
+    sqlite3_exec(store->database, "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY", NULL,
+                 NULL, NULL);
 }
 
-/* Foreign keys would look for their parents in temp. */
+/* Foreign keys would look for their parents in temp. The shadows lie in a file, as a session's rows
+ * can be more than there is memory for; the writer's own temporary tables stay in memory. */
 static sj_status create_shadows(sj_store *store, sj_error *error)
 {
-    sj_status status = run_sql(store, "PRAGMA foreign_keys = OFF", error);
+    sj_status status = run_sql(store,
+                               "PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE;"
+                               "PRAGMA temp.cache_size = -16384",
+                               error);
     for (size_t i = 0; i < TABLES && status == SJ_OK; ++i) {
         status = create_shadows_of(store, shadowed[i].name, error);
     }

@@ -365,9 +365,15 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.getByRole("alert").getByText(/refused: DELETE/).waitFor();
     await run("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n");
     await page.getByText(/^1,000 rows in .*; there are more/).waitFor();
+    let answer;
+    const isTyped = new Promise((resolve) => (answer = resolve));
+    await page.route(/p\.session=last/, (asked) => isTyped.then(() => asked.continue()));
     await page.getByRole("button", { name: "Hot spots" }).click();
     await page.waitForURL(/p\.limit=20/);
+    await page.getByText("Running…").waitFor();
     await page.getByLabel(":session").fill(String(VALUED));
+    answer(); // what is typed stays when an answer comes
+    await page.getByText(/^\d+ rows? in/).waitFor();
     await page.getByLabel(":session").press("Enter");
     await page.waitForURL(new RegExp(`p\\.session=${VALUED}`));
     const hot = await sql(

@@ -203,6 +203,23 @@ static void an_address_with_many_makes_way_first(void **state)
     }
 }
 
+static void slow_readers_of_an_address_with_many_make_way_for_others(void **state)
+{
+    (void)state;
+    begin_from(0, 1, 1);
+    for (size_t i = 1; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
+        begin_from(i, 2, 1);
+        sj_connection_watch_answering(watch, name_of(i), 0);
+    }
+    begin_from(SJ_HTTP_CONNECTIONS_MAX, 2, 1);
+    assert_false(is_ended(0));
+    assert_int_equal(count_ended(SJ_HTTP_CONNECTIONS_MAX + 1), 1);
+    for (size_t i = 0; i <= SJ_HTTP_CONNECTIONS_MAX; i++) {
+        end(i);
+        from[i] = (struct sockaddr_in6){0};
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -211,6 +228,7 @@ int main(void)
         TEST(what_is_over_time_is_ended),
         TEST(when_there_are_too_many_the_right_one_makes_way),
         TEST(an_address_with_many_makes_way_first),
+        TEST(slow_readers_of_an_address_with_many_make_way_for_others),
         TEST(connections_that_were_ended_leave_their_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

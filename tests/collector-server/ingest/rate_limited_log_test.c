@@ -94,6 +94,25 @@ static void many_addresses_share_what_there_is(void **state)
     sj_rate_limited_log_deinit(&log);
 }
 
+/* Where a socket takes IPv6 and IPv4, IPv4 addresses come as ::ffff:10.1.x.y. */
+static void peers_of_ipv4_are_heard_on_sockets_of_both(void **state)
+{
+    enum { PEERS = 40 };
+    sj_rate_limited_log log;
+    unsigned heard = 0;
+    (void)state;
+    sj_rate_limited_log_init(&log, note, NULL);
+    for (unsigned i = 0; i < PEERS; i++) {
+        const sj_edge_peer other = {.family = AF_INET6,
+                                    .address = {[10] = 0xff, 0xff, 10, 1, 0, (uint8_t)i}};
+        lines = 0;
+        sj_complain_at(&log, &other, "a wrong token", START_S);
+        heard += lines;
+    }
+    assert_in_range(heard, PEERS * 3 / 4, PEERS); /* some share a bucket */
+    sj_rate_limited_log_deinit(&log);
+}
+
 static void peers_do_not_silence_the_collector(void **state)
 {
     sj_rate_limited_log log;
@@ -117,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_takes_few_lines_and_is_counted),
         cmocka_unit_test(others_are_heard_beside_a_flood),
+        cmocka_unit_test(peers_of_ipv4_are_heard_on_sockets_of_both),
         cmocka_unit_test(peers_do_not_silence_the_collector),
         cmocka_unit_test(many_addresses_share_what_there_is),
     };

@@ -18,6 +18,17 @@
 
 enum { EVENTS = 2000, BLOCKS = 3, MOST_WRITES = 50 };
 
+static const char lost_calls_sql[] =
+    "UPDATE sessions SET sent_calls = sent_calls + 5, missing_calls = 5,"
+    " lost_calls = lost_calls + 5;"
+    "INSERT INTO gaps (session_id, reason, calls, events, start_ns, end_ns)"
+    " VALUES (1, 'not_stored', 5, 5, 0, 1)";
+
+typedef struct copy_user {
+    const char *path; /* that the copy will have */
+    sqlite3 *database;
+} copy_user;
+
 static lab_file *written; /* to, while a copy is made */
 static int writes;
 static char found[2048];
@@ -55,10 +66,17 @@ static unsigned count_files(const char *path)
     return count;
 }
 
-static char *ask(const char *path, const char *sql)
+static lab_file name_lab(const char *path)
 {
     lab_file other = {0};
-    snprintf(other.path, sizeof(other.path), "%s", path);
+    assert_true(strlen(path) < sizeof(other.path));
+    memcpy(other.path, path, strlen(path));
+    return other;
+}
+
+static char *ask(const char *path, const char *sql)
+{
+    const lab_file other = name_lab(path);
     return lab_file_ask(&other, sql);
 }
 
@@ -167,20 +185,120 @@ static void a_backup_is_restored_when_it_is_sound(void **state)
     name_beside(lab, "restored", path);
     assert_int_equal(sj_database_backup(lab->path, copy, &copied, &lab->error), SJ_OK);
     assert_int_equal(restore(copy, path, false), SJ_OK);
+    assert_int_equal(count_files(copy), 1); /* the next backup may have this name once it is free */
+    assert_int_equal(count_files(path), 1);
     assert_string_equal(found, "");
     char *sums = lab_file_ask(lab, lab_file_sums_sql);
     expect(path, lab_file_sums_sql, sums);
     sqlite3_free(sums);
     lab_file_remove(path);
     /* calls that had been lost before are no damage of the backup */
-    lab_file_run(lab, "UPDATE sessions SET sent_calls = sent_calls + 5, missing_calls = 5,"
-                      " lost_calls = lost_calls + 5;"
-                      "INSERT INTO gaps (session_id, reason, calls, events, start_ns, end_ns)"
-                      " VALUES (1, 'not_stored', 5, 5, 0, 1)");
+    lab_file_run(lab, lost_calls_sql);
     assert_int_equal(restore(lab->path, path, false), SJ_OK);
     assert_non_null(strstr(found, "5 calls"));
     lab_file_remove(path);
     lab_file_remove(copy);
+}
+
+/* Another program changes the copy while it is verified, and keeps its log from being written back.
+ */
+static void change_copy(void *context, const sj_finding *finding)
+{
+    copy_user *user = context;
+    char pattern[160];
+    glob_t all;
+    (void)finding;
+    if (user->database != NULL) {
+        return;
+    }
+    snprintf(pattern, sizeof(pattern), "%s.??????", user->path);
+    assert_int_equal(glob(pattern, 0, NULL, &all), 0);
+    assert_int_equal(sqlite3_open(all.gl_pathv[0], &user->database), SQLITE_OK);
+    globfree(&all);
+    assert_int_equal(sqlite3_exec(user->database,
+                                  "UPDATE sessions SET name = 'verified'; BEGIN;"
+                                  "SELECT count(*) FROM sessions",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+}
+
+static void a_copy_without_its_log_gets_no_name(void **state)
+{
+    lab_file *lab = *state;
+    char path[128];
+    copy_user user = {.path = path};
+    sj_copied copied;
+    name_beside(lab, "restored", path);
+    lab_file_run(lab, lost_calls_sql);
+    assert_int_equal(
+        sj_database_restore(lab->path, path, true, change_copy, &user, &copied, &lab->error),
+        SJ_EAGAIN);
+    assert_non_null(user.database);
+    sqlite3_close(user.database);
+    assert_non_null(strstr(lab->error.text, "the log of"));
+    assert_int_equal(count_files(path), 0);
+}
+
+static sj_status restore_as_nobody(const char *from, const char *to)
+{
+    enum { NOBODY = 65534 };
+    const uid_t user = geteuid();
+    assert_int_equal(user == 0 ? seteuid(NOBODY) : 0, 0);
+    const sj_status status = restore(from, to, false);
+    assert_int_equal(seteuid(user), 0);
+    return status;
+}
+
+/* Backups of older versions say that they have a log. */
+static void a_backup_that_nobody_can_write_beside_is_restored(void **state)
+{
+    lab_file *lab = *state;
+    char folder[] = "/tmp/database_copy_test.XXXXXX";
+    char from[96];
+    char path[128];
+    sj_copied copied;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/to", folder);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    snprintf(path, sizeof(path), "%s/to/lab.db", folder);
+    for (int has_log = 0; has_log <= 1; ++has_log) {
+        snprintf(from, sizeof(from), "%s/from.db", folder);
+        assert_int_equal(sj_database_backup(lab->path, from, &copied, &lab->error), SJ_OK);
+        if (has_log) {
+            const lab_file other = name_lab(from);
+            lab_file_run(&other, "PRAGMA journal_mode = WAL");
+        }
+        assert_int_equal(count_files(from), 1);
+        assert_int_equal(chmod(from, 0444), 0);
+        assert_int_equal(chmod(folder, 0555), 0);
+        assert_int_equal(restore_as_nobody(from, path), SJ_OK);
+        assert_int_equal(chmod(folder, 0755), 0);
+        assert_int_equal(count_files(from), 1);
+        expect(path, "SELECT name FROM sessions", "before|\n");
+        lab_file_remove(path);
+        lab_file_remove(from);
+    }
+    snprintf(path, sizeof(path), "%s/to", folder);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* The server could not open what lacks a table or has a schema that cannot be read. */
+static void a_copy_that_cannot_be_opened_gets_no_name(void **state)
+{
+    static const char *const damages[] = {
+        "PRAGMA foreign_keys = OFF; DROP TABLE slow_calls",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE (' WHERE name ="
+        " 'gaps'"};
+    lab_file *lab = *state;
+    char path[128];
+    name_beside(lab, "restored", path);
+    for (int i = 0; i < 2; ++i) {
+        lab_file_run(lab, damages[i]);
+        assert_int_not_equal(restore(lab->path, path, true), SJ_OK);
+        assert_int_equal(count_files(path), 0);
+    }
 }
 
 static void a_damaged_backup_is_restored_only_when_asked(void **state)
@@ -218,6 +336,9 @@ int main(void)
         CASE(nothing_is_overwritten),
         CASE(what_is_no_database_is_refused),
         CASE(a_backup_is_restored_when_it_is_sound),
+        CASE(a_copy_without_its_log_gets_no_name),
+        CASE(a_backup_that_nobody_can_write_beside_is_restored),
+        CASE(a_copy_that_cannot_be_opened_gets_no_name),
         CASE(a_damaged_backup_is_restored_only_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

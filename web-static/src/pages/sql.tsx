@@ -229,6 +229,24 @@ function Editor({ text, schema, onRun }: { text: string; schema: Schema; onRun: 
     );
 }
 
+// What is being typed stays when an answer comes; it is given when it is complete.
+function ValueField({ name, value }: { name: string; value: string }) {
+    const [draft, setDraft] = useState(value);
+    useEffect(() => setDraft(value), [value]);
+    return (
+        <label class="field">
+            :{name}
+            <input
+                class="text short"
+                type="text"
+                value={draft}
+                onInput={(event) => setDraft(event.currentTarget.value)}
+                onChange={(event) => setParameters({ [`p.${name}`]: event.currentTarget.value })}
+            />
+        </label>
+    );
+}
+
 export function SqlPage() {
     useEffect(() => {
         document.title = "SQL · Sojourn";
@@ -265,15 +283,7 @@ export function SqlPage() {
                     <Editor text={sql} schema={schema} onRun={run} />
                     <div class="tools">
                         {names.map((name) => (
-                            <label class="field" key={name}>
-                                :{name}
-                                <input
-                                    class="text short"
-                                    type="text"
-                                    value={values[name]}
-                                    onChange={(event) => setParameters({ [`p.${name}`]: event.currentTarget.value })}
-                                />
-                            </label>
+                            <ValueField key={name} name={name} value={String(values[name])} />
                         ))}
                         {isCluster ? (
                             <label class="field">
