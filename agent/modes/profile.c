@@ -243,8 +243,10 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     return status;
 }
 
-/* apply adds a decoded block to the sums. A block that is refused is offered again in part: all
- * that may fail comes first, and nothing fails once the graph has the block. */
+/* apply adds a decoded block to the sums. A block that is refused is offered again in part: the
+ * steps beside the graph fail before it, and nothing fails once the graph has the block. The graph
+ * itself may run out of memory in the middle of a block: calls of it that are counted then stay in
+ * the sums, and may be counted as lost, too. */
 static sj_status apply(sj_profiler *profiler, const sj_block *block)
 {
     sj_block_summary summary;

@@ -81,6 +81,13 @@ static inline bool sj_recorder_is_forked(void)
            (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
 }
 
+/* sj_recorder_has_forked is true in the child of a fork that a signal handler has made since the
+ * thread's `forks` was this. Makes a system call in emulators only. Async-signal-safe. */
+static inline bool sj_recorder_has_forked(const sj_recorder_thread *self, uint32_t forks)
+{
+    return self->forks != forks || sj_recorder_is_forked();
+}
+
 /* Bounds of a stack; 0, 0: unknown. */
 typedef struct sj_stack_bounds {
     uint64_t low;
@@ -108,7 +115,7 @@ bool sj_recorder_claim(sj_recorder_thread *self);
 void sj_recorder_forget_wait(sj_recorder_thread *self);
 
 /* sj_recorder_wait_for_slot waits, as the policy allows, for a slot whose thread has ended; true
- * when the calling thread has got one. */
+ * when the calling thread has got one. False in the child of a handler that forked meanwhile. */
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self);
 
 /* sj_recorder_find_handler finds the innermost frame of a handler on the stack of the calling
@@ -118,7 +125,7 @@ bool sj_recorder_wait_for_slot(sj_recorder_thread *self);
 uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known);
 
 /* sj_recorder_wait waits for a free chunk for as long as the policy allows; true when there is one.
- */
+ * False in the child of a handler that forked meanwhile: sj_recorder_has_forked tells. */
 bool sj_recorder_wait(sj_recorder_thread *self);
 
 /* sj_recorder_count_window counts and zeroes the discarded records of the thread, except for the

@@ -461,11 +461,13 @@ void sj_recorder_after_fork(void)
     atomic_store(&sj_recorder.calling, 0);
     sj_recorder_end_counting(self); /* its bytes are in the arena */
     if (sj_recorder.arena != NULL) {
-        if (may_call) {
+        /* A wait that a handler has forked in reads it until the child leaves that. */
+        if (may_call && self->wait_at == 0) {
             sj_recorder_unmap_arena();
         }
         sj_recorder.arena = NULL;
     }
+    self->forks++;
     self->cursor = 0;
     self->mode = SJ_MODE_NEW;
     self->slot = NULL;

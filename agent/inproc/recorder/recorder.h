@@ -69,6 +69,7 @@ typedef struct sj_recorder_thread {
     uint32_t refusal_counted; /* the thread is in threads_refused */
     uint32_t is_forking;      /* between sj_recorder_park and sj_recorder_unpark */
     uint64_t forked_in;       /* handler's frame that the fork lay in; 0: none */
+    uint32_t forks;           /* that the thread has come out of as the child */
     bool has_own_stack;       /* the slot's bounds are of the thread's stack */
     sj_recorder_counting counting;
     uint64_t refused_ticks;       /* when the file system had no memory for it; 0: it had */

@@ -14,6 +14,9 @@
  * handlers record. They may run the whole slow path there. Buffers of few chunks have no such
  * chunk to spare: half of the room would stay unused.
  *
+ * A handler that runs during a wait may fork. When its child returns from the handler, the slow
+ * path is the parent's: the child leaves it and begins its own.
+ *
  * A thread without a slot has no window. All its probes come here, so that each of its records is
  * counted at once: it may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
@@ -164,7 +167,7 @@ static void close_mode(sj_recorder_thread *self)
 }
 
 /* Gives the thread a slot; one that found none looks again when some have come back. */
-static bool find_slot(sj_recorder_thread *self)
+static bool find_slot(sj_recorder_thread *self, uint32_t forks)
 {
     /* Pairs with the consumer's release after it made a slot free. */
     const uint64_t recycled =
@@ -174,6 +177,9 @@ static bool find_slot(sj_recorder_thread *self)
     }
     if (sj_recorder_claim(self) || sj_recorder_wait_for_slot(self)) {
         return true;
+    }
+    if (sj_recorder_has_forked(self, forks)) {
+        return false;
     }
     if (!self->refusal_counted) {
         self->refusal_counted = 1;
@@ -192,12 +198,15 @@ static bool has_opened_last(const sj_recorder_thread *self)
 
 /* Opens a chunk, waiting if the policy allows it. Handlers that filled the chunk during a wait for
  * another have left the thread without one: it tries again. */
-static bool open_with_spare(sj_recorder_thread *self)
+static bool open_with_spare(sj_recorder_thread *self, uint32_t forks)
 {
     const bool may_wait = !self->wait_failed; /* a chunk resets it */
     while (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
         if (may_wait && has_opened_last(self)) {
             (void)sj_recorder_wait(self);
+        }
+        if (sj_recorder_has_forked(self, forks)) {
+            return false;
         }
         if (self->mode == SJ_MODE_CHUNK) {
             return true;
@@ -207,8 +216,9 @@ static bool open_with_spare(sj_recorder_thread *self)
     return false;
 }
 
-/* Finds a place for the cursor; false when the current record has to be dropped alone. */
-static bool advance_cursor(sj_recorder_thread *self)
+/* Finds a place for the cursor; false when the current record has to be dropped alone, or this
+ * process is a child that has forked from within. */
+static bool advance_cursor(sj_recorder_thread *self, uint32_t forks)
 {
     if (self->mode == SJ_MODE_EXEMPT) {
         sj_recorder_arm_void(self, OFF_RECORDS);
@@ -221,15 +231,15 @@ static bool advance_cursor(sj_recorder_thread *self)
         return true;
     }
     close_mode(self);
-    if (self->slot == NULL && !find_slot(self)) {
-        self->mode = SJ_MODE_REFUSED;
-        return false;
-    }
-    if (open_with_spare(self)) {
+    const bool has_slot = self->slot != NULL || find_slot(self, forks);
+    if (has_slot && open_with_spare(self, forks)) {
         return true;
     }
-    self->mode = SJ_MODE_DISCARD;
-    return sj_recorder_arm_window(self);
+    if (sj_recorder_has_forked(self, forks)) {
+        return false;
+    }
+    self->mode = has_slot ? SJ_MODE_DISCARD : SJ_MODE_REFUSED;
+    return has_slot && sj_recorder_arm_window(self);
 }
 
 /* Writes notes at once about what handlers dropped during the slow path. Two records are reserved
@@ -313,6 +323,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     }
     self->busy = 1;
     self->slow_at = here;
+    const uint32_t forks = self->forks;
     atomic_signal_fence(memory_order_seq_cst);
     notice_fork(self);
     /* While a fork is under way every probe takes the slow path, to find out which side it is on.
@@ -323,7 +334,11 @@ uint64_t sj_recorder_slow(uint32_t tag)
     uint64_t address = sj_recorder_advance(self, SJ_RECORD_BYTES);
     while (!sj_recorder_usable(address)) {
         self->cursor = 0;
-        if (!advance_cursor(self)) {
+        if (!advance_cursor(self, forks)) {
+            if (sj_recorder_has_forked(self, forks)) {
+                self->busy = 0;
+                return sj_recorder_slow(tag);
+            }
             drop_one(self, tag);
             address = (uint64_t)(uintptr_t)&self->trash;
             break;

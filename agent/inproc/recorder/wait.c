@@ -11,13 +11,26 @@ enum { UNSEEN_BLOCK_MS = 100 };
 /* Counters that a thread is in while it waits. */
 typedef enum sj_wait_count { WAIT_CALLING = 1, WAIT_DRAIN = 2, WAIT_SLOT = 4 } sj_wait_count;
 
-static _Atomic uint32_t *counter_of(sj_wait_count count)
+/* A wait that runs. Its arena stays mapped in the child of a handler that forks meanwhile. */
+typedef struct sj_wait {
+    sj_arena_header *arena;
+    uint32_t forks; /* the thread's, when the wait began */
+    bool is_noted;  /* in the thread's wait_at and wait_counts */
+} sj_wait;
+
+/* True if a signal handler that ran meanwhile has forked, and this is the child: the slot and the
+ * arena's counters are the parent's. */
+static bool is_of_parent(const sj_recorder_thread *self, const sj_wait *wait)
+{
+    return sj_recorder_has_forked(self, wait->forks);
+}
+
+static _Atomic uint32_t *counter_of(sj_arena_header *arena, sj_wait_count count)
 {
     if (count == WAIT_CALLING) {
         return &sj_recorder.calling;
     }
-    return count == WAIT_DRAIN ? &sj_recorder.arena->drain_waiters
-                               : &sj_recorder.arena->slot_waiters;
+    return count == WAIT_DRAIN ? &arena->drain_waiters : &arena->slot_waiters;
 }
 
 /* A wait of a handler that has interrupted another one is not noted: that one's note is needed. */
@@ -31,26 +44,30 @@ static bool note_wait(sj_recorder_thread *self)
     return is_first;
 }
 
-static void begin_count(sj_recorder_thread *self, sj_wait_count count, bool is_noted)
+static void begin_count(sj_recorder_thread *self, sj_wait_count count, const sj_wait *wait)
 {
-    atomic_fetch_add(counter_of(count), 1);
-    self->wait_counts |= is_noted ? (uint32_t)count : 0;
+    atomic_fetch_add(counter_of(wait->arena, count), 1);
+    self->wait_counts |= wait->is_noted ? (uint32_t)count : 0;
 }
 
-static void end_count(sj_recorder_thread *self, sj_wait_count count, bool is_noted)
+static void end_count(sj_recorder_thread *self, sj_wait_count count, const sj_wait *wait)
 {
-    self->wait_counts &= is_noted ? ~(uint32_t)count : UINT32_MAX;
-    atomic_fetch_sub(counter_of(count), 1);
+    if (is_of_parent(self, wait)) {
+        return;
+    }
+    self->wait_counts &= wait->is_noted ? ~(uint32_t)count : UINT32_MAX;
+    atomic_fetch_sub(counter_of(wait->arena, count), 1);
 }
 
 void sj_recorder_forget_wait(sj_recorder_thread *self)
 {
-    const uint32_t counts = self->wait_counts;
+    const uint32_t all = self->wait_counts;
+    const uint32_t counts = sj_recorder_is_forked() ? all & WAIT_CALLING : all;
     self->wait_counts = 0;
     self->wait_at = 0;
     for (uint32_t count = WAIT_CALLING; count <= WAIT_SLOT; count *= 2) {
         if ((counts & count) != 0) {
-            atomic_fetch_sub(counter_of((sj_wait_count)count), 1);
+            atomic_fetch_sub(counter_of(sj_recorder.arena, (sj_wait_count)count), 1);
         }
     }
 }
@@ -63,9 +80,9 @@ static bool may_be_in_handler(sj_recorder_thread *self, sj_stack_bounds stack)
     return sj_recorder_find_handler(stack, self->forked_in) != 0;
 }
 
-static void sleep_until_woken(uint64_t remaining_ns)
+static void sleep_until_woken(sj_arena_header *arena, uint64_t remaining_ns)
 {
-    _Atomic uint32_t *word = &sj_recorder.arena->drain_waiters;
+    _Atomic uint32_t *word = &arena->drain_waiters;
     const struct {
         int64_t seconds;
         int64_t nanoseconds;
@@ -75,9 +92,8 @@ static void sleep_until_woken(uint64_t remaining_ns)
 
 /* How long a thread waits for a consumer. One that is not there, which may also be one that another
  * namespace of processes hides, gets some time only. */
-static uint64_t longest_wait_ns(void)
+static uint64_t longest_wait_ns(const sj_arena_header *arena)
 {
-    const sj_arena_header *arena = sj_recorder.arena;
     const uint32_t consumer = atomic_load_explicit(&arena->consumer, memory_order_relaxed);
     const bool is_there = consumer == 0 || SJ_SYS(SYS_kill, consumer, 0, 0, 0, 0, 0) != -ESRCH;
     const uint32_t most_ms =
@@ -87,20 +103,24 @@ static uint64_t longest_wait_ns(void)
 
 /* Waits until the consumer has given back what `is_there` takes or sees. */
 static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thread *self),
-                     bool is_noted)
+                     const sj_wait *wait)
 {
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
     bool found = false;
-    begin_count(self, WAIT_DRAIN, is_noted);
-    for (; !found; found = is_there(self)) {
+    begin_count(self, WAIT_DRAIN, wait);
+    while (!found) {
         const uint64_t waited_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns;
-        const uint64_t longest_ns = longest_wait_ns();
+        const uint64_t longest_ns = longest_wait_ns(wait->arena);
         if (waited_ns >= longest_ns || !sj_recorder_may_call()) {
             break;
         }
-        sleep_until_woken(longest_ns - waited_ns);
+        sleep_until_woken(wait->arena, longest_ns - waited_ns);
+        if (is_of_parent(self, wait)) {
+            return false;
+        }
+        found = is_there(self);
     }
-    end_count(self, WAIT_DRAIN, is_noted);
+    end_count(self, WAIT_DRAIN, wait);
     self->wait_failed = !found;
     return found;
 }
@@ -128,7 +148,14 @@ static void set_busy(sj_recorder_thread *self, uint32_t busy)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static bool wait_for_chunk(sj_recorder_thread *self, bool is_noted)
+static void count_waited(sj_recorder_thread *self, uint64_t start_ticks)
+{
+    const uint64_t waited = sj_arch_ticks() - start_ticks;
+    self->waited_ticks += waited;
+    atomic_fetch_add_explicit(&self->slot->waited_ticks, waited, memory_order_relaxed);
+}
+
+static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
 {
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
     /* Signal handlers record into an open chunk meanwhile; a fork wants their slow path. */
@@ -142,11 +169,12 @@ static bool wait_for_chunk(sj_recorder_thread *self, bool is_noted)
         self->slow_at = 0; /* a handler may leave, and the thread is not busy then */
     }
     set_busy(self, !lends);
-    const bool found = wait_for(self, has_free_chunk, is_noted);
+    const bool found = wait_for(self, has_free_chunk, wait);
+    if (is_of_parent(self, wait)) {
+        return false;
+    }
     set_busy(self, 1);
-    const uint64_t waited = sj_arch_ticks() - start_ticks;
-    self->waited_ticks += waited;
-    atomic_fetch_add_explicit(&self->slot->waited_ticks, waited, memory_order_relaxed);
+    count_waited(self, start_ticks);
     return found;
 }
 
@@ -167,36 +195,39 @@ static bool is_any_ended(void)
     return false;
 }
 
-static bool wait_for_slot(sj_recorder_thread *self, bool is_noted)
+static bool wait_for_slot(sj_recorder_thread *self, const sj_wait *wait)
 {
     if (!is_any_ended() || may_be_in_handler(self, sj_recorder_find_stack())) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
-    begin_count(self, WAIT_SLOT, is_noted);
-    const bool found = wait_for(self, sj_recorder_claim, is_noted);
-    end_count(self, WAIT_SLOT, is_noted);
+    begin_count(self, WAIT_SLOT, wait);
+    const bool found = wait_for(self, sj_recorder_claim, wait);
+    end_count(self, WAIT_SLOT, wait);
     if (found) {
-        const uint64_t waited = sj_arch_ticks() - start_ticks;
-        self->waited_ticks += waited;
-        atomic_fetch_add_explicit(&self->slot->waited_ticks, waited, memory_order_relaxed);
+        count_waited(self, start_ticks);
     }
     return found;
 }
 
 /* begin_wait returns false if the thread may not wait. */
-static bool begin_wait(sj_recorder_thread *self, bool *is_noted)
+static bool begin_wait(sj_recorder_thread *self, sj_wait *wait)
 {
+    *wait = (sj_wait){.arena = sj_recorder.arena, .forks = self->forks};
     if (!may_wait(self) || !sj_recorder_begin_calls()) {
         return false;
     }
-    *is_noted = note_wait(self);
+    wait->is_noted = note_wait(self);
     return true;
 }
 
-static void end_wait(sj_recorder_thread *self, bool is_noted)
+/* What sj_recorder_after_fork has cleared is not of this wait any more. */
+static void end_wait(sj_recorder_thread *self, const sj_wait *wait)
 {
-    if (is_noted) {
+    if (self->forks != wait->forks) {
+        return;
+    }
+    if (wait->is_noted) {
         self->wait_at = 0;
         self->wait_counts = 0;
     }
@@ -205,22 +236,22 @@ static void end_wait(sj_recorder_thread *self, bool is_noted)
 
 bool sj_recorder_wait(sj_recorder_thread *self)
 {
-    bool is_noted;
-    if (!begin_wait(self, &is_noted)) {
+    sj_wait wait;
+    if (!begin_wait(self, &wait)) {
         return false;
     }
-    const bool found = wait_for_chunk(self, is_noted);
-    end_wait(self, is_noted);
+    const bool found = wait_for_chunk(self, &wait);
+    end_wait(self, &wait);
     return found;
 }
 
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self)
 {
-    bool is_noted;
-    if (!begin_wait(self, &is_noted)) {
+    sj_wait wait;
+    if (!begin_wait(self, &wait)) {
         return false;
     }
-    const bool found = wait_for_slot(self, is_noted);
-    end_wait(self, is_noted);
+    const bool found = wait_for_slot(self, &wait);
+    end_wait(self, &wait);
     return found;
 }

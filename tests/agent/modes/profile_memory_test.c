@@ -164,7 +164,8 @@ static void check_sent(test_session *session)
     protobuf_c_message_free_unpacked(&gap->base, NULL);
 }
 
-/* The graph's own arrays have room already: a graph whose memory ends in a block is dropped. */
+/* The graph's own arrays have room already: a graph whose memory ends in the middle of a block
+ * keeps the calls that it has counted. */
 static bool profile_fails_at(uint64_t allocation)
 {
     test_session *session = test_session_open(0);

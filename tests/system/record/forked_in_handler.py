@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A child that was forked in a signal handler waits for room as any process does: with the smallest
-buffer, none of its calls is lost. forked_in_handler.py BUILD_FOLDER SAMPLE"""
+buffer, none of its calls is lost. One that returns from the handler, into a wait of its parent's,
+runs on. forked_in_handler.py BUILD_FOLDER SAMPLE"""
 import os
 import sys
 
@@ -8,19 +9,39 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, check_accounts, main
 
 CALLS = 400000
+RETURNING_CALLS = 100000
+FORKS = 8
 
 
-def test(sojourn, arguments):
+def calls_of_leaf(sojourn, database):
+    return sojourn.sql(database, "SELECT sum(s.calls) AS calls FROM function_stats AS s JOIN functions "
+                                 "AS f USING (function_id) WHERE f.name = 'forked_leaf'")[0]["calls"]
+
+
+def test_inside(sojourn, program):
     database = sojourn.path("forked.db")
-    done, summary = sojourn.record([arguments[0], str(CALLS)], database,
-                                   ["--buffer", "1", "--block-ms", "10000"])
+    done, summary = sojourn.record([program, str(CALLS)], database, ["--buffer", "1", "--block-ms", "10000"])
     check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr.decode()}")
     check(summary["lost_calls"] == summary["lost_events"] == 0, f"lost: {summary}")
     check_accounts(sojourn, database)
-    calls = sojourn.sql(database, "SELECT sum(s.calls) AS calls FROM function_stats AS s JOIN functions "
-                                  "AS f USING (function_id) WHERE f.name = 'forked_leaf'")[0]["calls"]
+    calls = calls_of_leaf(sojourn, database)
     check(calls == CALLS, f"{calls} calls of forked_leaf")
     print(f"{calls} calls")
+
+
+def test_returning(sojourn, program, children):
+    """The main thread waits most of the time: handlers fork there."""
+    database = sojourn.path(f"returning-{children}.db")
+    done, _ = sojourn.record([program, str(RETURNING_CALLS), str(FORKS)], database,
+                             ["--buffer", "1", "--block-ms", "10000", "--children", children])
+    check(done.returncode == 0, f"{children}: ended with {done.returncode}: {done.stdout} {done.stderr.decode()}")
+    check_accounts(sojourn, database)
+
+
+def test(sojourn, arguments):
+    test_inside(sojourn, arguments[0])
+    test_returning(sojourn, arguments[0], "all")
+    test_returning(sojourn, arguments[0], "none")
 
 
 if __name__ == "__main__":

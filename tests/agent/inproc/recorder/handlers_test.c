@@ -211,11 +211,24 @@ static void leave_wait(int number)
     siglongjmp(behind_wait, 1);
 }
 
+static bool is_asleep(pid_t tid)
+{
+    char path[64];
+    char state = '?';
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    CHECK(fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state == 'S';
+}
+
+/* A thread that sleeps has noted its wait, which it counts in drain_waiters before. */
 static void *interrupt_once(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
     const sj_arena_header *header = (const sj_arena_header *)arena;
-    while (atomic_load(&header->drain_waiters) == 0) {
+    while (atomic_load(&header->drain_waiters) == 0 || !is_asleep(tid)) {
         usleep(100);
     }
     CHECK(syscall(SYS_tgkill, getpid(), tid, SIGUSR1) == 0);
@@ -252,6 +265,141 @@ static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(record_behind_longjmp), 0);
+}
+
+typedef enum fork_way { FORK_ALONE, FORK_JOINS, FORK_CALLS, FORK_UNSEEN } fork_way;
+
+enum { ROOM_CALLS = 5 }; /* that find a slot, where nothing else may wait */
+
+static const char *fork_directory;
+static fork_way forks_by;
+static volatile bool is_child;
+static volatile uint64_t made, made_at_fork;
+static pid_t forked;
+
+static void join_as_child(void)
+{
+    char path[128];
+    const sj_link_welcome welcome = make_welcome(2, SPARE_CHUNKS, SJ_FULL_DROP_NEW);
+    CHECK(sj_recorder_start(fork_directory, "2.1.arena", &welcome) == SJ_OK);
+    snprintf(path, sizeof(path), "%s/2.1.arena", fork_directory);
+    arena = map_arena_file(path);
+    CHECK(arena != NULL);
+}
+
+/* The child returns into the wait that its parent is in. The parent's wait ends, too. */
+static void fork_in_wait(int number)
+{
+    (void)number;
+    if (forks_by == FORK_UNSEEN) {
+        forked = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    } else {
+        sj_recorder_park();
+        forked = fork();
+    }
+    if (forked != 0) {
+        sj_recorder_unpark();
+        ((sj_arena_header *)arena)->wait_ms = 0;
+        return;
+    }
+    is_child = true;
+    made_at_fork = made;
+    if (forks_by != FORK_UNSEEN) {
+        sj_recorder_after_fork();
+    }
+    if (forks_by == FORK_JOINS || forks_by == FORK_CALLS) {
+        join_as_child();
+    }
+    if (forks_by == FORK_CALLS) {
+        call_times(ROOM_CALLS);
+        made_at_fork -= ROOM_CALLS;
+    }
+}
+
+static void end_child(uint64_t calls)
+{
+    CHECK(atomic_load(&sj_recorder.calling) == 0);
+    CHECK(sj_recorder_self.busy == 0 && sj_recorder_self.wait_at == 0);
+    if (forks_by == FORK_JOINS || forks_by == FORK_CALLS) {
+        CHECK(atomic_load(&((sj_arena_header *)arena)->drain_waiters) == 0);
+        check_account(0, (tally){0}, calls - made_at_fork);
+    }
+    _exit(0);
+}
+
+/* Calls until the buffer is full and a handler has forked in the wait for room. */
+static void fork_while_waiting(const char *directory, uint32_t chunks, uint64_t calls)
+{
+    int status = -1;
+    pthread_t other;
+    const pid_t tid = (pid_t)syscall(SYS_gettid);
+    const struct sigaction action = {.sa_handler = fork_in_wait};
+    const sj_arena_header *header;
+    fork_directory = directory;
+    CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+    if (arena == NULL) {
+        sj_link_welcome welcome = make_welcome(1, chunks, SJ_FULL_WAIT);
+        welcome.wait_ms = 60000;
+        start(directory, welcome);
+    }
+    header = (const sj_arena_header *)arena;
+    CHECK(pthread_create(&other, NULL, interrupt_once, (void *)&tid) == 0);
+    for (made = 0; made < calls; made++) {
+        probe();
+    }
+    if (is_child) {
+        end_child(calls);
+    }
+    pthread_join(other, NULL);
+    CHECK(waitpid(forked, &status, 0) == forked && status == 0);
+    CHECK(atomic_load(&header->drain_waiters) == 0 && atomic_load(&header->slot_waiters) == 0);
+    CHECK(atomic_load(&sj_recorder.calling) == 0);
+}
+
+static void fork_while_waiting_for_room(const char *directory)
+{
+    const uint64_t calls = UINT64_C(3) * SJ_CHUNK_RECORDS;
+    fork_while_waiting(directory, 2, calls);
+    check_account(0, (tally){0}, calls);
+}
+
+static void fork_while_waiting_with_spare(const char *directory)
+{
+    const uint64_t calls = UINT64_C(3) * SJ_CHUNK_RECORDS;
+    fork_while_waiting(directory, SPARE_CHUNKS, calls);
+    check_account(0, (tally){0}, calls);
+}
+
+static void *call_once(void *unused)
+{
+    probe();
+    return unused;
+}
+
+/* Another thread has had the only slot. */
+static void fork_while_waiting_for_slot(const char *directory)
+{
+    pthread_t ended;
+    sj_link_welcome welcome = make_welcome(1, 2, SJ_FULL_WAIT);
+    welcome.wait_ms = 60000;
+    start(directory, welcome);
+    CHECK(pthread_create(&ended, NULL, call_once, NULL) == 0);
+    pthread_join(ended, NULL);
+    while (syscall(SYS_tgkill, getpid(), arena_slot(arena, 0)->tid, 0) == 0) {
+        usleep(100); /* the kernel still finds it for a moment */
+    }
+    fork_while_waiting(directory, 2, SJ_CHUNK_RECORDS);
+    CHECK(atomic_load(&((sj_arena_header *)arena)->events_refused) == 2 * SJ_CHUNK_RECORDS);
+}
+
+static void test_a_child_may_return_from_a_handler_into_a_wait(void **state)
+{
+    (void)state;
+    for (forks_by = FORK_ALONE; forks_by <= FORK_UNSEEN; forks_by++) {
+        assert_int_equal(run_in_child(fork_while_waiting_for_room), 0);
+        assert_int_equal(run_in_child(fork_while_waiting_with_spare), 0);
+        assert_int_equal(run_in_child(fork_while_waiting_for_slot), 0);
+    }
 }
 
 #if defined(__x86_64__)
@@ -313,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),
         cmocka_unit_test(test_handlers_of_a_waiting_thread_find_room),
         cmocka_unit_test(test_a_handler_may_leave_a_waiting_thread_by_longjmp),
+        cmocka_unit_test(test_a_child_may_return_from_a_handler_into_a_wait),
 #if defined(__x86_64__)
         cmocka_unit_test(test_a_handler_of_an_own_fault_waits),
 #endif
