@@ -102,10 +102,10 @@ typedef struct sj_slot_cursor {
     uint64_t noted_events;
 } sj_slot_cursor;
 
-/* What the cursor will say once a block is in the spool. It is written before the block is, so that
+/* The cursor's content once a block is in the spool. It is written before the block is, so that
  * another consumer knows which of the two holds after a kill between them. */
 typedef struct sj_slot_block {
-    uint64_t number; /* of the block in its session, from 1; 0: none is on its way */
+    uint64_t number; /* the block's number in its session, from 1; 0: none is on its way */
     uint64_t unsent; /* as sj_slot_cursor.unsent, */
     uint64_t unsent_calls;
 } sj_slot_block;
@@ -145,7 +145,7 @@ typedef struct sj_thread_slot {
     _Atomic uint64_t memory[SJ_SLOT_MEMORY];
     /* comm at the end of recording, of the thread that ended it by exit; "": not known. */
     char last_name[16];
-    sj_slot_block block; /* of the consumer */
+    sj_slot_block block; /* the consumer writes it */
     uint8_t reserved[256 - 8 - 8 - 16 - 8 * 6 - 16 - sizeof(sj_slot_cursor) - 8 - 8 - 16 -
                      8 * SJ_SLOT_MEMORY - 16 - sizeof(sj_slot_block)];
 } sj_thread_slot;

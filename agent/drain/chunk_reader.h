@@ -76,7 +76,7 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks);
  * read again. To be called before anything of it goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_offer notes what sj_chunk_reader_sent will be told about a block, before the
+/* sj_chunk_reader_offer notes what sj_chunk_reader_sent will get about a block, before the
  * block goes to the spool: a kill between the two then counts nothing as lost that is stored.
  * `number` is the block's in its session, from 1. Either _sent or _refused follows. */
 void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,

@@ -60,7 +60,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return stream;
 }
 
-/* What a block holds of what the spool lacks: its records, and losses. */
+/* The records and losses of a block that the spool lacks. */
 typedef struct held_records {
     uint64_t calls; /* lost ones */
     uint64_t events;

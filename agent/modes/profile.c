@@ -48,7 +48,7 @@ struct sj_profiler {
     sj_profile_sums sums;
     sj_profile_open_call *open_calls; /* of the sums, those that ended as open */
     size_t open_count, open_capacity;
-    sj_open_stacks open_stacks; /* of the streams that go on */
+    sj_open_stacks open_stacks; /* the open calls of streams that go on */
     sj_kept_gap kept_gap;       /* is reported with the next */
     uint64_t checkpoint_events; /* of all that was summed up when a checkpoint was written last */
 };
@@ -355,7 +355,7 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
 }
 
-/* What a checkpoint begins with; the packed sums and the open stacks follow. Read on the same
+/* The head of a checkpoint; the packed sums and the open stacks follow. Read on the same
  * machine only. */
 typedef struct checkpoint_header {
     uint64_t magic;

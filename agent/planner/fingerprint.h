@@ -9,7 +9,7 @@
  * Addresses of code and data outside of the range do not count. Of short ranges, and of those that
  * share their instructions with others, what they call counts, too. 0: the range has a name, or its
  * code is not known, or so short that functions with different purposes have it. SJ_ENOMEM. Thread
- * safe for modules that nobody changes; does not block. */
+ * safe for modules that no thread changes; does not block. */
 SJ_MUST_CHECK sj_status sj_fingerprints_of(const sj_module *module, uint64_t *fingerprints);
 
 #endif

@@ -22,7 +22,7 @@ struct sj_plan_ahead {
     pthread_mutex_t mutex; /* guards what is below */
     pthread_cond_t ended;
     bool has_ended;
-    bool is_given_up; /* guarded by places_mutex: nobody needs a plan that has not begun */
+    bool is_given_up; /* guarded by places_mutex: no process needs a plan that has not begun */
 };
 
 /* take_place waits for a place; false: there was none when the plan was given up. */

@@ -189,7 +189,7 @@ void sj_spool_announced_keep(const char *directory, sj_spool_announced *announce
             announced->unkept_frames++;
         }
     }
-    announced->unkept_frames += at < segment->size; /* nobody knows what lies behind damage */
+    announced->unkept_frames += at < segment->size; /* what lies behind damage is unknown */
     sj_spool_segment_close(&target);
 }
 

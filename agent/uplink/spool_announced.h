@@ -1,7 +1,8 @@
-/* What a spool keeps of frames that the collector acknowledged: announcements, which describe a
- * session and which other frames refer to. A collector whose database was cut or replaced by an
- * older copy has lost them, and gets them again. The file `announced` in the spool's folder holds
- * them as they were sent. Used by spool.c only; one thread a spool, or the spool's lock held. */
+/* The frames that a spool keeps though the collector acknowledged them: announcements, which
+ * describe a session and which other frames refer to. A collector whose database was cut or
+ * replaced by an older copy has lost them, and gets them again. The file `announced` in the spool's
+ * folder holds them as they were sent. Used by spool.c only; one thread a spool, or the spool's
+ * lock held. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_ANNOUNCED_H
 #define SJ_AGENT_UPLINK_SPOOL_ANNOUNCED_H
 
@@ -13,11 +14,11 @@
 enum { SJ_ANNOUNCED_MOST_BYTES = 64 << 20, SJ_ANNOUNCED_DEEP_SHARE = 2 };
 
 typedef struct sj_spool_announced {
-    uint64_t bytes;         /* of the file */
+    uint64_t bytes;         /* the file's size */
     uint64_t unkept_frames; /* announcements that found no room, since the spool was opened */
 } sj_spool_announced;
 
-/* What the first bytes of a frame say. */
+/* The content of a frame's first bytes. */
 typedef struct sj_spool_frame_kind {
     size_t frame_bytes; /* 0: this is no frame, and the other fields say nothing */
     uint16_t type;      /* sj_frame_type */

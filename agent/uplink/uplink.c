@@ -60,7 +60,7 @@ typedef struct slot {
     uint64_t position;  /* in the spool; meaningless for HELLO, clocks and recalled frames */
     int64_t sent_ns;    /* BOOTTIME */
     bool is_recalled;   /* an announcement that is sent once more */
-    uint64_t recall_at; /* of the walk that found it */
+    uint64_t recall_at; /* the frame's place in `announced` */
 } slot;
 
 struct sj_uplink {
@@ -94,7 +94,7 @@ struct sj_uplink {
     unsigned recalled_in_flight;
     bool was_recalled;    /* at the collector of now, when so many frames were acknowledged: */
     uint64_t recalled_at; /* in status.acknowledged_frames */
-    uint64_t incarnation; /* of the collector; 0: not known */
+    uint64_t incarnation; /* the collector's; 0: not known */
     bool held_is_recalled;
     uint64_t held_recall_at;
     bool held_back; /* `held` is the next frame, waiting for its rank */

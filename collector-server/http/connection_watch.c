@@ -28,7 +28,7 @@ typedef struct watched {
     uint64_t deadline_ns;
     uint64_t since_ns; /* in this phase */
     sj_phase phase;
-    unsigned bucket; /* of its address */
+    unsigned bucket; /* its address's */
 } watched;
 
 struct sj_connection_watch {

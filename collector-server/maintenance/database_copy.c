@@ -125,7 +125,8 @@ static int copy_pages(sqlite3 *source, sqlite3 *target)
     return result == SQLITE_DONE ? finished : result;
 }
 
-/* Copies into an empty file that nobody else knows. No journal: one that is cut is thrown away. */
+/* Copies into an empty file that no other process knows. No journal: one that is cut is thrown
+ * away. */
 static sj_status copy_into(const char *from, const char *part, sj_copied *copied, sj_error *error)
 {
     sqlite3 *source = NULL;
@@ -210,7 +211,7 @@ static sj_status finish_part(const char *part, sj_error *error)
     return status;
 }
 
-/* Gives the copy its name, unless somebody has taken that meanwhile. */
+/* Gives the copy its name, unless a file has got that name meanwhile. */
 static sj_status name_copy(const char *part, const char *to, sj_error *error)
 {
     char folder[NAME_BYTES];

@@ -5,7 +5,7 @@
 #include "collector-server/store/verify.h"
 
 typedef struct sj_copied {
-    int64_t bytes;    /* of the copy */
+    int64_t bytes;    /* the copy's size */
     int64_t sessions; /* in it */
     int64_t
         moved_blocks; /* of them, blocks that lie in files beside the database: not in the copy */

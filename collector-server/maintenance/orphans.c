@@ -1,7 +1,7 @@
 /* Design notes
  *
  * A session that comes meanwhile may be of the same module. So an orphan first gets a digest by
- * which nobody finds it, if it still is one; then its rows go in pieces, and it last. */
+ * which no new session finds it, if it still is one; then its rows go in pieces, and it last. */
 #include "collector-server/maintenance/orphans.h"
 
 #include "collector-server/maintenance/slices.h"
@@ -12,9 +12,10 @@
 enum { ROWS_A_SLICE = 1000, NOT_WATCHED = 0 };
 
 typedef struct orphan_kind {
-    const char *find;   /* the first behind ?1 */
-    const char *retire; /* nobody finds it any more; changes nothing if it is in use again */
-    const char *empty;  /* ?2 of its rows */
+    const char *find; /* the first behind ?1 */
+    const char
+        *retire;       /* no new session finds it any more; changes nothing if it is in use again */
+    const char *empty; /* ?2 of its rows */
     const char *drop;
 } orphan_kind;
 

@@ -22,8 +22,8 @@ typedef struct session_copy {
     sqlite3 *target;
     int64_t from; /* session_id in the source */
     int64_t to;
-    int64_t checked_version; /* of the source, when the session was checked */
-    sj_block_files *files;   /* of the source */
+    int64_t checked_version; /* the source's data_version when the session was checked */
+    sj_block_files *files;   /* the source's */
     sj_progress_work work;   /* a part for each block */
     sj_error *error;
 } session_copy;
@@ -319,7 +319,7 @@ static sj_status copy_all(session_copy *copy)
     int64_t version = 0;
     SJ_TRY(check_is_new(copy));
     SJ_TRY(read_number(copy, SOURCE_VERSION_SQL, &version));
-    if (version != copy->checked_version) { /* somebody records into the source */
+    if (version != copy->checked_version) { /* another process writes to the source */
         SJ_TRY(sj_session_check(copy->target, copy->from, copy->error));
     }
     SJ_TRY(run_made(

@@ -248,7 +248,7 @@ static const char *why_not_opened(sqlite3 *database)
                : sqlite3_errmsg(database);
 }
 
-/* SQLite opens the file as immutable, which is so where nobody can write. */
+/* SQLite opens the file as immutable, which holds where no process can write. */
 sj_status sj_database_open_frozen(const char *path, sqlite3 **database, sj_error *error)
 {
     *database = NULL;

@@ -304,7 +304,7 @@ static sj_status find_edge_totals(sj_session_state *state, uint32_t caller, uint
     return SJ_OK;
 }
 
-/* True if the node is there only for those below it, which were folded: nobody called that way. */
+/* True if the node is there only for those below it, which were folded: no call took that way. */
 static bool is_only_above_rare(const sj_callgraph *graph, const sj_path_node *node)
 {
     sj_path_node root = *node;
@@ -326,7 +326,7 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     sj_node_shadow *before = &state->shadows[node];
     sj_function_totals *function = NULL;
     sj_edge_totals *edge = NULL;
-    if (now.rare || is_only_above_rare(state->graph, &now)) { /* nobody's call */
+    if (now.rare || is_only_above_rare(state->graph, &now)) { /* no call */
         return SJ_OK;
     }
     SJ_TRY(find_function_totals(state, now.function, &function));

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* sj_stored_text_bind binds `size` bytes of text to a place (from 1) of a statement, with \xNN for
- * each byte that is no UTF-8; NULL stays NULL. The text is borrowed until the statement was run.
+ * each byte that is not UTF-8; NULL stays NULL. The text is borrowed until the statement was run.
  * Returns a result code of SQLite. The thread of the statement; does not block. */
 int sj_stored_text_bind(sqlite3_stmt *statement, int place, const char *text, size_t size);
 

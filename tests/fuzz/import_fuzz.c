@@ -1,4 +1,4 @@
-/* A session that is imported from a file which somebody has changed: each input is a list of u32
+/* A session that is imported from a file which was changed: each input is a list of u32
  * place and u8 byte, put into a sound file. An import may fail; what it takes can be verified. */
 #include "collector-server/maintenance/session_copy.h"
 

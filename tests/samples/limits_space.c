@@ -89,7 +89,7 @@ static long run_threads(void)
     return sum;
 }
 
-/* Waits until somebody has attached and hooked the program. */
+/* Waits until a recorder has attached to and hooked the program. */
 static void wait_for_hooks(void)
 {
     const volatile uint8_t *code = (const uint8_t *)(uintptr_t)leaf;

@@ -1,4 +1,4 @@
-/* A VFS of SQLite for tests: the system's, which can be told to fail at the n-th operation. It
+/* A VFS of SQLite for tests: the system's, which fails at the n-th operation on request. It
  * notes in the power log (power_log.h) what is written, and leaves out the syncs. One thread. */
 #ifndef SJ_TESTS_SUPPORT_FAULT_VFS_H
 #define SJ_TESTS_SUPPORT_FAULT_VFS_H

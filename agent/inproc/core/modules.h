@@ -37,8 +37,8 @@ void sj_modules_forget_unloaded(void);
 /* sj_modules_changed: sj_modules_announce would have something to report. */
 bool sj_modules_changed(void);
 
-/* sj_on_module is told of a module that was loaded later, whose initialisers have not run. glibc
- * has not relocated it yet. Under the loader's lock. */
+/* The agent calls sj_on_module for a module that was loaded later, whose initialisers have not
+ * run. glibc has not relocated it yet. Under the loader's lock. */
 typedef void sj_on_module(const struct dl_phdr_info *info);
 
 /* sj_modules_follow hooks the loader's debug hook, so that modules loaded later are announced

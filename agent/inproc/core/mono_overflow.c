@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What the latest fault of the thread has changed. */
+/* The registers that the thread's latest fault has changed. */
 static __thread uint64_t changed[SJ_NATIVE_REGISTERS] __attribute__((tls_model("initial-exec")));
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
@@ -93,7 +93,7 @@ bool sj_mono_overflow_show(uint64_t signal, const siginfo_t *info, void *context
     if (registers[SJ_NATIVE_SP] - address > SJ_MONO_TOUCHED_BYTES || !leave_to_method(registers)) {
         return false;
     }
-    registers[SJ_NATIVE_PC]--; /* of the call: a try block may begin behind it */
+    registers[SJ_NATIVE_PC]--; /* lies in the call: a try block may begin behind it */
     memcpy(changed, found, sizeof(changed));
     sj_context_set_all(context, registers);
     saved->magic = SJ_SAVED_CONTEXT_MAGIC;

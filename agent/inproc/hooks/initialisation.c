@@ -50,7 +50,8 @@ static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry
     return sj_sys_protect(room, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* What the dynamic section says instead of its own word: where the copy, or the stub, is. */
+/* The word that stands in the dynamic section instead of its own: the address of the copy, or of
+ * the stub. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
     return (uint64_t)(uintptr_t)(init->room + (init->count != 0 ? PAGE : 0)) - bias;

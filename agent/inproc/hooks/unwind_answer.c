@@ -37,9 +37,9 @@ enum {
     OP_REGISTER = 0x70 /* and a register */
 };
 
-/* What a table is made of. */
+/* The parts of a table. */
 typedef struct answer_key {
-    uint64_t begin; /* of the code that it describes */
+    uint64_t begin; /* where the code begins that it describes */
     uint64_t bytes;
     sj_stub_place places[2]; /* of `begin`, if the unwinder looks before, and of the thread */
     uint64_t looks_before;

@@ -19,7 +19,7 @@ typedef struct sj_recorder_state {
     sj_arena_header *arena;  /* base of the mapping */
     uint64_t arena_bytes;
     bool follows_forks;           /* forked children are to be recorded */
-    const char *directory;        /* of its file */
+    const char *directory;        /* its file's */
     _Atomic uint64_t slot_counts; /* sj_recorder_slot_counts */
     _Atomic uint32_t has_marks;   /* the pages of marks have memory */
     sj_thread_slot *slots;

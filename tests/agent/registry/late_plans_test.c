@@ -31,7 +31,7 @@ static void a_process_does_not_wait_for_a_plan_that_is_late(void **state)
     assert_int_equal(second_ns, SECOND_NS);
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
     assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
-    /* It could not be made, as the file is no module: nobody gets it. */
+    /* It could not be made, as the file is no module: no process gets it. */
     assert_false(sj_late_plans_wait(&late, ahead, &planner, &second_ns));
     assert_int_equal(second_ns, SECOND_NS);
     sj_late_plans_deinit(&late);

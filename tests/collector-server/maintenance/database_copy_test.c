@@ -241,9 +241,9 @@ static void a_copy_without_its_log_gets_no_name(void **state)
 
 static sj_status restore_as_nobody(const char *from, const char *to)
 {
-    enum { NOBODY = 65534 };
+    enum { UNPRIVILEGED_USER = 65534 };
     const uid_t user = geteuid();
-    assert_int_equal(user == 0 ? seteuid(NOBODY) : 0, 0);
+    assert_int_equal(user == 0 ? seteuid(UNPRIVILEGED_USER) : 0, 0);
     const sj_status status = restore(from, to, false);
     assert_int_equal(seteuid(user), 0);
     return status;

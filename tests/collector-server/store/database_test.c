@@ -239,14 +239,14 @@ static void a_new_database_is_for_its_owner_only(void **state)
     sqlite3_close(opened);
 }
 
-enum { NOBODY = 65534 };
+enum { UNPRIVILEGED_USER = 65534 };
 
 static sj_status open_as_nobody(const char *name, sj_error *error)
 {
     sqlite3 *opened = NULL;
     const uid_t user = geteuid();
     if (user == 0) {
-        assert_int_equal(seteuid(NOBODY), 0);
+        assert_int_equal(seteuid(UNPRIVILEGED_USER), 0);
     }
     const sj_status status = sj_database_open(name, SJ_DATABASE_READ, &opened, error);
     if (status == SJ_OK) {

@@ -26,7 +26,7 @@ enum {
     DELAYS = 2
 };
 
-/* What a device sends, and what the store acknowledged of it. */
+/* The frames that a device sends, and those that the store acknowledged. */
 typedef struct sent_frames {
     sj_slice frames[MOST_FRAMES];
     size_t count;
@@ -347,7 +347,8 @@ static void power_that_goes_at_any_step_takes_nothing_acknowledged(void **state)
     }
 }
 
-/* Nothing holds what a disk took back; then what is missing is told, or that the file is damaged.
+/* Nothing holds what a disk took back; then the store says what is missing, or that the file is
+ * damaged.
  */
 static void check_truth(lab_file *lab, const char *name)
 {

@@ -1,5 +1,6 @@
-/* What an attached process keeps of modules that the loader has mapped and not relocated. The
- * module is made by hand at the bias of the C library: as if it was unloaded, and that came. */
+/* The entries that an attached process keeps for modules that the loader has mapped and not
+ * relocated. The module is made by hand at the bias of the C library: as if it was unloaded, and
+ * that came. */
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
