@@ -1,4 +1,5 @@
 /* Calls a known number of functions, then ends in the way that is asked for. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,6 +77,15 @@ static void run_daemon(void)
     _exit(0);
 }
 
+/* Makes the loader run its debug hook. A static program has no loader. */
+static void load_nothing(void)
+{
+#if !defined(__GLIBC__)
+    (void)dlopen("no_such_library.so", RTLD_NOW);
+    ends_work(50);
+#endif
+}
+
 __attribute__((noinline)) void ends_die(const char *how)
 {
     if (strcmp(how, "segv") == 0) {
@@ -90,6 +100,8 @@ __attribute__((noinline)) void ends_die(const char *how)
         run_threads(20);
     } else if (strcmp(how, "fork") == 0) {
         run_child();
+    } else if (strcmp(how, "load") == 0) {
+        load_nothing();
     } else if (strcmp(how, "daemon") == 0) {
         run_daemon();
     } else if (strcmp(how, "flood") == 0) {

@@ -243,6 +243,15 @@ static bool is_loaded_by_jvm(void)
            sj_definition_find("JNI_GetCreatedJavaVMs", NULL) != 0;
 }
 
+/* Follows the modules that the loader maps later. musl calls its debug hook under a write lock that
+ * its dl_iterate_phdr takes as well: there such modules are not recorded. */
+static void follow_modules(sj_on_module *on_new_module)
+{
+    if (__register_atfork != NULL) {
+        (void)!sj_modules_follow(on_modules, on_new_module);
+    }
+}
+
 __attribute__((constructor)) static void start_agent(int argc, char **argv, char **environment)
 {
     (void)argc;
@@ -273,7 +282,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
     } else {
         /* Without these, modules loaded later and programs run are not recorded; all else is. */
-        (void)!sj_modules_follow(on_modules, NULL);
+        follow_modules(NULL);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
         (void)!sj_filters_follow();
@@ -311,7 +320,7 @@ static sj_status attach_first(void)
     const sj_status status = join(&link, SJ_OCCASION_ATTACH);
     sj_link_close(&link);
     if (status == SJ_OK) {
-        (void)!sj_modules_follow(on_modules, sj_find_object_bind_later);
+        follow_modules(sj_find_object_bind_later);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory, SJ_EXEC_NONE);
         (void)!sj_filters_follow();
         (void)!sj_limits_follow();

@@ -1,4 +1,4 @@
-"""Programs linked against musl are recorded, forks and threads included. Programs that cannot join a
+"""Programs linked against musl are recorded, forks, threads and dlopen included. Programs that cannot join a
 session (AddressSanitizer's runtime has to come first, no loader, another root directory, another
 user) do what they do without, print nothing else, and are listed in the summary."""
 import os
@@ -24,7 +24,8 @@ def record(sojourn, command, name):
 
 
 def musl(sojourn, samples):
-    for how, steps, processes, threads in [("fork", 1050, 2, 2), ("threads", 3000, 1, 21)]:
+    for how, steps, processes, threads in [("fork", 1050, 2, 2), ("threads", 3000, 1, 21),
+                                            ("load", 1050, 1, 1)]:
         database, told = record(sojourn, [f"{samples}/ends_musl", how], f"musl-{how}")
         calls = sojourn.sql(database, "SELECT sum(s.calls) AS calls FROM function_stats s JOIN functions "
                             "f ON f.function_id = s.function_id WHERE f.name = 'ends_step'")[0]["calls"]
