@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 
+import plain
 import programs
 import reach
 
@@ -389,6 +390,13 @@ def reach_of(name, uses):
             found.add(name)
             waiting += uses.get(name, ())
     return found
+
+
+def check_plain(_build):
+    """Comments, documents and messages of the rewritten components, and subjects of new commits."""
+    base = base_of_changes()
+    subjects = git("log", "--no-merges", "--format=%s", f"{base}..HEAD") if base else []
+    fail(plain.subject_problems(subjects) + (plain.problems_below(plain.REWRITTEN) if plain.REWRITTEN else []))
 
 
 # Where threads come in that may hold any lock of the C library, or have lost its owner by a fork.
