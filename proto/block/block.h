@@ -289,7 +289,7 @@ typedef struct sj_block {
     bool is_checked; /* the decoder has checked symbols, times and depths */
 } sj_block;
 
-/* What to decode. Header, key-frame, endings, gaps and values are always decoded. */
+/* Selects the columns to decode. Header, key-frame, endings, gaps and values are always decoded. */
 typedef enum sj_block_want {
     SJ_WANT_STRUCTURE = 1 << 0,
     SJ_WANT_TIMES = 1 << 1,

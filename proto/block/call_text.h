@@ -6,7 +6,7 @@
 
 #include "proto/block/block.h"
 
-/* What function.txt shows for a result that was not recorded. */
+/* The text in function.txt for a result that was not recorded. */
 #define SJ_CALL_TEXT_UNRECORDED "-"
 
 enum {
@@ -31,7 +31,7 @@ static inline sj_cut_text sj_cut_text_init(char *text, size_t capacity)
 
 void sj_cut_text_add_bytes(sj_cut_text *to, const char *bytes, size_t count);
 void sj_cut_text_add(sj_cut_text *to, const char *text);
-/* Adds a text in quotes. If `is_cut`, three dots show that the text went on. */
+/* Adds a text in quotes. If `is_cut`, three dots show that the text was longer. */
 void sj_cut_text_quote(sj_cut_text *to, const char *text, size_t bytes, bool is_cut);
 
 /* The arguments that were recorded, by position from 1. */

@@ -38,8 +38,8 @@ typedef enum sj_value_cost {
     SJ_COST_CPU_NS = 1,   /* CPU time of the thread during the call */
     SJ_COST_SELF_NS = 2,  /* the same without callees whose cost is measured */
     SJ_COST_NESTED = 3,   /* 1: the call lies within a call of the same function */
-    /* What the thread allocated and freed during the call, in its runtime's heap or with malloc.
-     * SELF: the same without callees that are measured. */
+    /* Memory that the thread allocated and freed during the call, in its runtime's heap or with
+     * malloc. SELF: the same without callees that are measured. */
     SJ_COST_ALLOCATED_BYTES = 4,
     SJ_COST_ALLOCATIONS = 5,
     SJ_COST_FREES = 6,
@@ -103,7 +103,7 @@ enum {
     SJ_PLACE_FILLED_INT = 15,  /* the same with a 32-bit result */
     SJ_PLACE_MOST_WORDS = 191, /* highest number of words after SJ_PLACE_WORDS */
     /* after SJ_PLACE_WORDS: plus n, that many words at the address the caller passed for a memory
-     * result (sret), which is no longer in a register at the exit. With n = 0 the next place says
+     * result (sret). That address is lost at the exit. With n = 0 the next place says
      * what is there */
     SJ_PLACE_GIVEN_WORDS = 192,
     SJ_PLACE_GIVEN_MOST = 239,

@@ -73,8 +73,8 @@ typedef struct sj_deferred_exit {
     uint32_t flags;      /* sj_call_flag */
 } sj_deferred_exit;
 
-/* What one block tells beyond the nodes. The graph owns the arrays; they are valid until its next
- * call. */
+/* The results of one block beyond the nodes. The graph owns the arrays; they are valid until its
+ * next call. */
 typedef struct sj_block_summary {
     uint64_t ended_calls;
     uint64_t max_duration_ticks;
