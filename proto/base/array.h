@@ -1,4 +1,4 @@
-/* Growing arrays: the one way in which lists outside of the traced program get their room. */
+/* Growing arrays. All lists outside the traced program get their memory here. */
 #ifndef SJ_PROTO_BASE_ARRAY_H
 #define SJ_PROTO_BASE_ARRAY_H
 
@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* sj_array_reserve makes room for `count` + `more` elements of `element_bytes` in the array that
- * `items` (the address of a pointer from malloc, or to NULL) leads to, whose room is `*capacity`.
- * New room is zeroed, and doubles at least. SJ_ENOMEM, SJ_ELIMIT past 2^32 elements; the array is
- * unchanged then. One thread. */
+/* Makes sure that an array has space for `more` elements beyond its first `count`. `items` is the
+ * address of the array pointer, which comes from malloc or is NULL. `*capacity` is the number of
+ * elements that fit today. A growing array at least doubles, and its new part is zeroed. Errors:
+ * SJ_ENOMEM; SJ_ELIMIT beyond 2^32 elements. The array is unchanged then. Not thread-safe. */
 SJ_MUST_CHECK sj_status sj_array_reserve(void *items, size_t *capacity, size_t count, size_t more,
                                          size_t element_bytes);
 

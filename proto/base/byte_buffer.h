@@ -1,5 +1,5 @@
-/* Bytes that grow, little-endian: what binary formats are put together in. A failure is kept until
- * it is asked for. One thread. */
+/* A growing buffer in which binary formats are assembled, little-endian. If memory runs out,
+ * `failed` is set and stays set: the caller checks it once, at the end. Not thread-safe. */
 #ifndef SJ_PROTO_BASE_BYTE_BUFFER_H
 #define SJ_PROTO_BASE_BYTE_BUFFER_H
 
@@ -9,26 +9,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Zeroed is empty. */
+/* A zeroed buffer is empty. */
 typedef struct sj_byte_buffer {
     uint8_t *bytes;
     size_t size, capacity;
-    bool failed; /* no memory: what is in it cannot be used */
+    bool failed; /* memory ran out: the content is incomplete */
 } sj_byte_buffer;
 
-void sj_byte_buffer_deinit(sj_byte_buffer *buffer); /* safe on a zeroed one */
-void sj_byte_buffer_clear(sj_byte_buffer *buffer);  /* keeps the memory, and a failure */
+void sj_byte_buffer_deinit(sj_byte_buffer *buffer); /* A zeroed buffer is allowed */
+void sj_byte_buffer_clear(sj_byte_buffer *buffer);  /* Keeps the memory and `failed` */
 
-/* sj_byte_buffer_add appends zeroed bytes and returns their place; NULL: there is no memory. */
+/* Appends `bytes` zeroed bytes and returns their address, or NULL if out of memory. The address is
+ * valid until the next append. */
 uint8_t *sj_byte_buffer_add(sj_byte_buffer *buffer, size_t bytes);
 
-/* sj_byte_buffer_align appends zeros until the size is a multiple of `bytes`. */
+/* Appends zeros until the size is a multiple of `bytes`. */
 void sj_byte_buffer_align(sj_byte_buffer *buffer, size_t bytes);
 
 void sj_byte_buffer_put(sj_byte_buffer *buffer, const void *data, size_t size);
 
-/* sj_byte_buffer_put_number appends the lowest bytes of a number, sj_byte_buffer_set overwrites
- * those at `at`; 8 at most. The slow form makes room. */
+/* sj_byte_buffer_put_number appends the lowest `bytes` bytes of a number (8 at most).
+ * sj_byte_buffer_set overwrites `bytes` bytes at offset `at`, which must have been appended before.
+ * sj_byte_buffer_put_number_slow is the part of put_number that grows the buffer. */
 void sj_byte_buffer_put_number_slow(sj_byte_buffer *buffer, uint64_t value, unsigned bytes);
 static inline void sj_byte_buffer_put_number(sj_byte_buffer *buffer, uint64_t value, unsigned bytes)
 {
@@ -38,12 +40,13 @@ static inline void sj_byte_buffer_put_number(sj_byte_buffer *buffer, uint64_t va
     }
     const uint64_t little = htole64(value);
     memcpy(buffer->bytes + buffer->size, &little,
-           sizeof(little)); /* what is beyond is overwritten */
+           sizeof(little)); /* writes all 8 bytes; the next append overwrites the surplus */
     buffer->size += bytes;
 }
 void sj_byte_buffer_set(sj_byte_buffer *buffer, size_t at, uint64_t value, unsigned bytes);
 
-/* sj_byte_buffer_put_varint appends an unsigned LEB128 number, _put_zigzag a signed one. */
+/* sj_byte_buffer_put_varint appends an unsigned LEB128 number. sj_byte_buffer_put_zigzag appends a
+ * signed number in zigzag coding. */
 void sj_byte_buffer_put_varint(sj_byte_buffer *buffer, uint64_t value);
 void sj_byte_buffer_put_zigzag(sj_byte_buffer *buffer, int64_t value);
 

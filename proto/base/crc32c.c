@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli, reflected): the CPU's instruction where it has one, else a table. */
+/* CRC-32C (Castagnoli, reflected). Uses the CPU's instruction if it has one, else a table. */
 #include "proto/base/crc32c.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define HAS_CRC_INSTRUCTION 1
 #endif
 
-/* The crc is linear, so the entry of a byte is the sum of the entries of its bits. */
+/* A CRC is linear: the table entry of a byte is the XOR of the entries of its set bits. */
 #define BIT(b, n, crc) (((b) >> (n)&1U) != 0 ? UINT32_C(crc) : 0U)
 #define ENTRY(b)                                                                                   \
     (BIT(b, 0, 0xf26b8303) ^ BIT(b, 1, 0xe13b70f7) ^ BIT(b, 2, 0xc79a971f) ^                       \
@@ -39,11 +39,11 @@ uint32_t sj_crc32c_portable(uint32_t crc, const void *bytes, size_t size)
 
 #ifdef HAS_CRC_INSTRUCTION
 
-/* In assembly, because the headers of intrinsics need the vector registers that the code inside the
- * traced program is built without. */
+/* Inline assembly, because the headers of the intrinsics need vector registers. Code inside the
+ * traced program is compiled without them. */
 #if defined(__x86_64__)
 
-static bool ask_processor(void)
+static bool detect_instruction(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
@@ -64,7 +64,7 @@ static uint32_t add_byte(uint32_t crc, uint8_t byte)
 
 #else
 
-static bool ask_processor(void)
+static bool detect_instruction(void)
 {
     return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
 }
@@ -86,13 +86,13 @@ static uint32_t add_byte(uint32_t crc, uint8_t byte)
 static bool has_instruction(void)
 {
     enum { UNKNOWN, YES, NO };
-    static int known; /* asking takes microseconds in a virtual machine */
-    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (answer == UNKNOWN) {
-        answer = ask_processor() ? YES : NO;
-        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    static int cached; /* because CPUID takes microseconds in a virtual machine */
+    int found = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (found == UNKNOWN) {
+        found = detect_instruction() ? YES : NO;
+        __atomic_store_n(&cached, found, __ATOMIC_RELAXED);
     }
-    return answer == YES;
+    return found == YES;
 }
 
 static uint32_t crc_by_instruction(uint32_t crc, const uint8_t *at, size_t size)

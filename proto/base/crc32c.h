@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* sj_crc32c continues a CRC-32C (Castagnoli, RFC 3720 B.4) over `bytes`; start with 0. Uses the
- * SSE4.2 or ARMv8 instruction where the CPU has it. */
+/* Continues a CRC-32C (Castagnoli, RFC 3720 B.4) over `size` bytes and returns it. Start with `crc`
+ * 0. Uses the SSE4.2 or ARMv8 instruction if the CPU has it. Thread-safe. */
 uint32_t sj_crc32c(uint32_t crc, const void *bytes, size_t size);
 
-/* sj_crc32c_portable gives the same as sj_crc32c, from a table: for CPUs without the instruction,
- * and for tests to compare with. */
+/* Returns the same as sj_crc32c, computed from a table. CPUs without the instruction use it, and
+ * tests compare with it. */
 uint32_t sj_crc32c_portable(uint32_t crc, const void *bytes, size_t size);
 
 #endif

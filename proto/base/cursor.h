@@ -1,9 +1,10 @@
-/* Bounds-checked reading and writing of byte ranges: the only way that foreign bytes are parsed.
+/* Bounds-checked reading and writing of byte ranges. All bytes from outside are parsed with it.
  *
- * A reader or writer never moves outside its range. The first access that would do so sets `bad`,
- * and from then on every read returns zero and every write does nothing, so a parser may read a
- * whole structure and check once. Multi-byte integers are little-endian, at any alignment.
- * Freestanding: no allocation, no locks; safe from any context, one thread per cursor. */
+ * A reader or writer never leaves its range. The first access beyond the range sets `bad`. From
+ * then on every read returns zero and every write does nothing. So a parser reads a whole structure
+ * and checks `bad` once. Integers are little-endian and may be unaligned.
+ *
+ * Does not allocate or lock, so it may be used in any context. A cursor belongs to one thread. */
 #ifndef SJ_PROTO_BASE_CURSOR_H
 #define SJ_PROTO_BASE_CURSOR_H
 
@@ -35,7 +36,7 @@ typedef struct sj_writer {
 static inline sj_reader sj_reader_of(const void *data, size_t size)
 {
     const uint8_t *bytes = data;
-    /* NULL is a fine empty range, but NULL + 0 is undefined */
+    /* `bytes + 0` would be undefined behaviour for NULL, which is a valid empty range. */
     return (sj_reader){.at = bytes, .end = size != 0 ? bytes + size : bytes, .bad = false};
 }
 
@@ -44,7 +45,7 @@ static inline size_t sj_reader_left(const sj_reader *reader)
     return (size_t)(reader->end - reader->at);
 }
 
-/* sj_reader_take borrows the next `size` bytes; NULL (and bad) when fewer are left. */
+/* Returns the next `size` bytes, borrowed. If fewer are left, returns NULL and sets `bad`. */
 static inline const uint8_t *sj_reader_take(sj_reader *reader, size_t size)
 {
     if (reader->bad || sj_reader_left(reader) < size) {
@@ -90,7 +91,7 @@ static inline uint64_t sj_read_u64(sj_reader *reader)
     return value;
 }
 
-/* sj_read_varint reads an unsigned LEB128 number of at most 64 bits; longer ones are bad. */
+/* Reads an unsigned LEB128 number. Numbers of more than 64 bits set `bad`. */
 static inline uint64_t sj_read_varint(sj_reader *reader)
 {
     uint64_t value = 0;
@@ -108,7 +109,7 @@ static inline uint64_t sj_read_varint(sj_reader *reader)
     return 0;
 }
 
-/* sj_read_zigzag reads a signed number stored as (n << 1) ^ (n >> 63) in a varint. */
+/* Reads a signed number that was stored as the varint (n << 1) ^ (n >> 63). */
 static inline int64_t sj_read_zigzag(sj_reader *reader)
 {
     const uint64_t raw = sj_read_varint(reader);

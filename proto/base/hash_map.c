@@ -22,7 +22,8 @@ static bool is_free(const sj_hash_entry *entry)
     return entry->key == 0 && entry->sub == 0;
 }
 
-/* The entry of a key, or the free place where it belongs. The map has a free place. */
+/* Returns the entry of a key, or the free entry where the key belongs. The map must have a free
+ * entry. */
 static sj_hash_entry *find_place(const sj_hash_map *map, uint64_t key, uint32_t sub)
 {
     size_t at = place_of(map, key, sub);
@@ -74,8 +75,8 @@ sj_status sj_hash_map_put(sj_hash_map *map, const sj_hash_entry *entry)
 
 void sj_hash_map_remove(sj_hash_map *map, sj_hash_entry *entry)
 {
-    /* What follows moves up, as far as its own place allows: no marks of removed entries are left.
-     */
+    /* Shifts the following entries back, each no further than its home slot, so that no tombstones
+     * are needed. */
     const size_t mask = map->capacity - 1;
     size_t hole = (size_t)(entry - map->entries);
     for (size_t at = (hole + 1) & mask; !is_free(&map->entries[at]); at = (at + 1) & mask) {

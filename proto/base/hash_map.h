@@ -1,4 +1,5 @@
-/* A growing hash table with open addressing: two small numbers by a key of 96 bits. One thread. */
+/* A growing hash table with open addressing. It maps a key of 96 bits to two 32-bit numbers. Not
+ * thread-safe. */
 #ifndef SJ_PROTO_BASE_HASH_MAP_H
 #define SJ_PROTO_BASE_HASH_MAP_H
 
@@ -8,13 +9,13 @@
 #include <stdint.h>
 
 typedef struct sj_hash_entry {
-    uint64_t key; /* key and sub are looked up together; 0 and 0 is no key */
+    uint64_t key; /* `key` and `sub` form the key; both 0 marks a free entry */
     uint32_t sub;
     uint32_t first;
     uint32_t second;
 } sj_hash_entry;
 
-/* Zeroed is empty. */
+/* A zeroed map is empty. */
 typedef struct sj_hash_map {
     sj_hash_entry *entries;
     size_t capacity; /* a power of 2, or 0 */
@@ -23,13 +24,13 @@ typedef struct sj_hash_map {
 
 void sj_hash_map_deinit(sj_hash_map *map);
 
-/* sj_hash_map_find gives the entry of a key, or NULL. Valid until the map is changed. */
+/* Returns the entry of a key, or NULL. The entry is borrowed, and valid until the map changes. */
 sj_hash_entry *sj_hash_map_find(const sj_hash_map *map, uint64_t key, uint32_t sub);
 
-/* sj_hash_map_put adds a entry or replaces that of its key. SJ_ENOMEM. */
+/* Adds an entry, or replaces the entry of the same key. Errors: SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_hash_map_put(sj_hash_map *map, const sj_hash_entry *entry);
 
-/* sj_hash_map_remove removes a entry that sj_hash_map_find gave. */
+/* Removes an entry that sj_hash_map_find returned. */
 void sj_hash_map_remove(sj_hash_map *map, sj_hash_entry *entry);
 
 #endif

@@ -1,4 +1,4 @@
-/* Identities that every room shares. */
+/* Identities that all components share. */
 #ifndef SJ_PROTO_BASE_IDS_H
 #define SJ_PROTO_BASE_IDS_H
 
@@ -6,14 +6,14 @@
 
 enum { SJ_SESSION_ID_BYTES = 16, SJ_DEVICE_ID_BYTES = 16, SJ_BUILD_ID_MAX_BYTES = 32 };
 
-/* A session: 128 random bits, printed as 32 lower-case hexadecimal digits. */
+/* A session id: 128 random bits, printed as 32 lower-case hexadecimal digits. */
 typedef struct sj_session_id {
     uint8_t bytes[SJ_SESSION_ID_BYTES];
 } sj_session_id;
 
-/* A call: `stream << 38 | index`. `stream` is the dense id that the store gave to the stream (one
- * execution stack); `index` counts the calls of the stream in preorder, dropped ones included.
- * JSON carries call ids as decimal strings, because they exceed 2^53. */
+/* A call id: `stream << 38 | index`. `stream` is the number that the store gave to the stream (one
+ * execution stack). `index` numbers the stream's calls in preorder and counts lost calls, too. JSON
+ * has call ids as decimal strings, because they exceed 2^53. */
 enum { SJ_CALL_INDEX_BITS = 38 };
 
 typedef uint64_t sj_call_id;

@@ -15,8 +15,8 @@ void sj_log_open(const char *program)
     log_program = program;
 }
 
-/* quote writes a text as a quoted value; returns its length. Room for the closing quote and the
- * line end is always left. */
+/* Writes a text as a quoted value and returns its length. Leaves space for the closing quote and
+ * the newline. */
 static size_t quote(const char *text, char *output, size_t capacity)
 {
     static const char digits[] = "0123456789abcdef";
@@ -68,7 +68,7 @@ void sj_log(sj_log_level level, const char *event, const char *format, ...)
     size_t used = write_head(level, event, line, sizeof(line) / 4);
     used += quote(message, line + used, sizeof(line) - used - 1);
     line[used++] = '\n';
-    /* One call, so that lines of several threads do not mix. */
+    /* One write call, so that lines of several threads do not mix. */
     (void)!write(STDERR_FILENO, line, used);
     errno = kept_errno;
 }

@@ -3,12 +3,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum { MOST_LEVELS = 8 }; /* of work within work; deeper ones are not counted */
+enum { MOST_LEVELS = 8 }; /* of nested work; deeper work is not counted */
 
 typedef struct level {
     sj_progress_work work;
     uint64_t done;
-    uint64_t total; /* 0: not known */
+    uint64_t total; /* 0: unknown */
     bool is_list;
 } level;
 
@@ -29,11 +29,12 @@ bool sj_progress_is_watched(void)
     return watched.show != NULL;
 }
 
-/* The done part of the outermost work, with those of the works in its lists. */
+/* Returns the finished fraction of the outermost work, or -1 if it is unknown. If the outermost
+ * work is a list, the fraction includes the finished part of its current item. */
 static double done_part(void)
 {
     double part = 0;
-    double share = 1; /* of all, that a part of this level is */
+    double share = 1; /* fraction of the outermost work that one part of this level stands for */
     for (unsigned i = 0; i < watched.count; i++) {
         const level *each = &watched.levels[i];
         if (each->total == 0) {
@@ -81,7 +82,7 @@ sj_progress_work sj_progress_begin_list(uint64_t total)
     return begin(total, true);
 }
 
-/* NULL: it is none of this thread's, or has ended. */
+/* Returns NULL if the work has ended or belongs to another thread. */
 static level *find(sj_progress_work work)
 {
     for (unsigned i = 0; work != 0 && i < watched.count; i++) {

@@ -1,5 +1,6 @@
-/* How far long work has come, from where it is done to whoever waits for it: of one thread, which
- * does the work and is called back between two parts of it. Nothing happens without a watcher. */
+/* Reports the progress of long work to a callback of the same thread, for example a progress bar.
+ * The thread that works is the thread that is called back, between two parts of the work. Without a
+ * callback all functions do nothing. */
 #ifndef SJ_PROTO_BASE_PROGRESS_H
 #define SJ_PROTO_BASE_PROGRESS_H
 
@@ -7,31 +8,34 @@
 #include <stdint.h>
 
 typedef struct sj_progress {
-    double part;    /* of the work that is done, up to 1; less than 0: not known */
-    bool has_ended; /* the work has, however it did */
+    double part;    /* finished fraction, 0 to 1; negative: unknown */
+    bool has_ended; /* the work has ended, successfully or not */
 } sj_progress;
 
-/* Called at the begin, after each part, and at the end; has to be quick. */
+/* Called at the start of the work, after each part, and at its end. Must return quickly. */
 typedef void sj_progress_show(const sj_progress *progress);
 
-/* Work that is watched; 0: it is not. Other threads may end it, which has no effect there. */
+/* A handle of work in progress; 0 if no callback is set. Only the thread that started the work can
+ * use it: on other threads the functions below do nothing. */
 typedef uint64_t sj_progress_work;
 
-/* sj_progress_watch has the calling thread's work shown from now on; NULL: no more. Work that has
- * begun before is not counted any more. */
+/* Sets the callback of the calling thread; NULL removes it. Work that started earlier is not
+ * reported any more. */
 void sj_progress_watch(sj_progress_show *show);
 
-/* sj_progress_is_watched: counting the parts beforehand is worth it. */
+/* True if the calling thread has a callback, so that counting the parts of the work in advance is
+ * worthwhile. */
 bool sj_progress_is_watched(void);
 
-/* sj_progress_begin begins work of so many parts (0: not known). Of work within work, which has an
- * end of its own, neither is known how long it takes.
- * sj_progress_begin_list begins work each part of which is work itself, and is counted. */
+/* Both start work of `total` parts (0: unknown). sj_progress_begin: if other work starts inside
+ * this work, the progress of both is unknown. sj_progress_begin_list: each part is work itself, and
+ * its progress counts as a fraction of the part. */
 sj_progress_work sj_progress_begin(uint64_t total);
 sj_progress_work sj_progress_begin_list(uint64_t total);
 
-/* sj_progress_step counts a part; sj_progress_reach says that so many are done, as many as before
- * when only time has passed; sj_progress_end ends the work. */
+/* sj_progress_step counts one finished part. sj_progress_reach sets the number of finished parts.
+ * It may repeat the last number, so that the callback can show the elapsed time. sj_progress_end
+ * ends the work. */
 void sj_progress_step(sj_progress_work work);
 void sj_progress_reach(sj_progress_work work, uint64_t done);
 void sj_progress_end(sj_progress_work work);

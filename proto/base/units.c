@@ -15,7 +15,7 @@ bool sj_duration_parse(const char *text, uint64_t *ns)
     const double most_ns = 1e18;
     const size_t digits = strspn(text, "0123456789.");
     char *end = NULL;
-    /* strtod also reads signs, exponents and hexadecimal digits, which are not meant here. */
+    /* strtod also accepts signs, exponents and hexadecimal digits, which are not allowed here. */
     if (text[0] < '0' || text[0] > '9' || strpbrk(text, "xXpPeE") != NULL) {
         return false;
     }

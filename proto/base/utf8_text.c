@@ -4,7 +4,8 @@
 
 enum { LONGEST = 4 };
 
-/* The bytes of the sequence at `text`, of which `left` may be read; 0: there is none. */
+/* Returns the length of the UTF-8 sequence at `text`, or 0 if there is none. Reads at most `left`
+ * bytes. */
 static size_t sequence_within(const char *text, size_t left)
 {
     const unsigned char *bytes = (const unsigned char *)text;
@@ -32,7 +33,8 @@ static size_t sequence_within(const char *text, size_t left)
 
 size_t sj_utf8_sequence(const char *text)
 {
-    return sequence_within(text, LONGEST); /* the NUL ends it sooner */
+    /* the terminating NUL is not a continuation byte, so the scan stops there */
+    return sequence_within(text, LONGEST);
 }
 
 size_t sj_utf8_clean(const char *text, char *out)

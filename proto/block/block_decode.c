@@ -1,4 +1,4 @@
-/* Decoding of a block whose bytes may come from anyone. Every length is checked against what the
+/* Decodes blocks whose bytes may come from an attacker. Every length is checked against what the
  * header allows before memory is reserved for it. */
 #include "proto/base/crc32c.h"
 #include "proto/block/block_internal.h"
@@ -17,7 +17,7 @@ struct sj_block_decoder {
     sj_block_buffer endings;
     sj_block_buffer gaps;
     sj_block_buffer values;
-    sj_value_columns *value_columns; /* NULL: not needed yet */
+    sj_value_columns *value_columns; /* NULL until the first block with values */
     sj_block_buffer tails;
     sj_block_buffer tail_calls;
     sj_block_buffer untimed;
@@ -75,7 +75,7 @@ typedef struct stored_column {
     bool present;
 } stored_column;
 
-/* read_directory finds the known columns; others are skipped. */
+/* Finds the stored bytes of the known columns. Skips unknown ones. */
 static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
                                 stored_column columns[SJ_BLOCK_KNOWN_COLUMNS])
 {
@@ -108,7 +108,7 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
     return !body.bad && sj_reader_left(&body) == 0 ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* open_column gives the bytes of a column before compression; an absent one is empty. */
+/* Returns the uncompressed bytes of a column in `*raw`; an absent column is empty. */
 static sj_status open_column(sj_block_decoder *decoder, const stored_column *columns, unsigned id,
                              sj_slice *raw)
 {
@@ -185,7 +185,7 @@ static inline uint32_t block_symbol(const sj_block *block, size_t event)
     return block->symbols16 != NULL ? block->symbols16[event] : block->symbols32[event];
 }
 
-/* Looks for a LEAVE that has no open call. */
+/* Fails if a LEAVE has no open call, or if the final depth differs from the header's. */
 static sj_status check_balance(sj_block_decoder *decoder, sj_block *block)
 {
     block->depths = sj_block_measure_steps(block, decoder->steps, &block->step_count);

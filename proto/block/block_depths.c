@@ -1,5 +1,5 @@
-/* Depths of a block's calls, eight symbols at a time: which of them are ENTERs makes a number below
- * 256, and a table says what those eight do to the depth. */
+/* Computes the depths of a block's calls, eight symbols at a time. Which of the eight are ENTERs
+ * makes a number below 256 (a pattern). A table says what each pattern does to the depth. */
 #include "proto/block/block_internal.h"
 
 #ifdef __SSE2__
@@ -10,12 +10,13 @@ enum {
     PATTERN_BITS = 8,
     PATTERNS = 1 << PATTERN_BITS,
     PIECE = 2 * PATTERN_BITS,
-    MOST_PIECES = 512 /* at once: depths change by less than what 16 bits hold */
+    MOST_PIECES = 512 /* per batch: the depth then changes by less than 16 bits hold */
 };
 
-/* The depth after eight symbols, and the greatest and least after each of them, relative to the one
- * before all: what is least is stored negated, so that it grows, too. Filled up so that one
- * addition makes one entry's depths relative to those after another. */
+/* The effect of one pattern: the depth after its eight symbols, and the highest and lowest depth
+ * within. Depths are relative to the depth before. The lowest is stored negated, so that one
+ * maximum serves both. The fields repeat so that one vector addition rebases an entry on the end of
+ * the one before. */
 typedef struct eight_steps {
     _Alignas(16) int16_t end[4];
     int16_t extremes[4];
@@ -24,7 +25,8 @@ typedef struct eight_steps {
 #define LESS(a, b) ((a) < (b) ? (a) : (b))
 #define MORE(a, b) ((a) > (b) ? (a) : (b))
 
-/* Of a pattern of four symbols, the first in its lowest bit: the depth after each. */
+/* For a pattern of four symbols, with the first symbol in its lowest bit: the depth after each
+ * symbol. */
 #define STEP(p, k) (((p) >> (k)&1) != 0 ? 1 : -1)
 #define DEPTH_0(p) STEP(p, 0)
 #define DEPTH_1(p) (DEPTH_0(p) + STEP(p, 1))
@@ -33,7 +35,7 @@ typedef struct eight_steps {
 #define LOWEST_4(p) LESS(LESS(DEPTH_0(p), DEPTH_1(p)), LESS(DEPTH_2(p), DEPTH_3(p)))
 #define HIGHEST_4(p) MORE(MORE(DEPTH_0(p), DEPTH_1(p)), MORE(DEPTH_2(p), DEPTH_3(p)))
 
-/* Of eight: those of the first four, and those of the others on top of them. */
+/* For a pattern of eight symbols: the first four, then the last four on top of them. */
 #define END(p) (DEPTH_3((p)&15) + DEPTH_3((p) >> 4))
 #define LOWEST(p) LESS(LOWEST_4((p)&15), DEPTH_3((p)&15) + LOWEST_4((p) >> 4))
 #define HIGHEST(p) MORE(HIGHEST_4((p)&15), DEPTH_3((p)&15) + HIGHEST_4((p) >> 4))
@@ -58,7 +60,7 @@ static inline void step(sj_block_depths *depths, uint32_t symbol)
     }
 }
 
-/* What some pieces do to the depth: as an entry of the table does for eight symbols. */
+/* Returns the effect of `pieces` times sixteen symbols, in the form of a table entry. */
 #ifdef __SSE2__
 static inline __m128i step_eight(__m128i before, uint32_t pattern, __m128i *most)
 {
@@ -106,7 +108,8 @@ static eight_steps step_pieces(const uint16_t *symbols, size_t pieces)
 }
 #endif
 
-/* There was an ENTER before: from then on the greatest depth is always one that an ENTER led to. */
+/* Needs an ENTER before these symbols: only then the highest depth is always the depth after an
+ * ENTER. */
 static void add_pieces(sj_block_depths *depths, const uint16_t *symbols, size_t pieces)
 {
     const eight_steps steps = step_pieces(symbols, pieces);
@@ -142,7 +145,7 @@ sj_block_depths sj_block_measure_depths(const sj_block *block)
     return depths;
 }
 
-/* The events [from, to) of a block as a block of their own, as far as depths go. */
+/* Returns the events [from, to) of a block as a block, complete enough to measure its depths. */
 static sj_block cut_block(const sj_block *block, size_t from, size_t to, int64_t depth)
 {
     sj_block part = {.symbols16 = block->symbols16, .symbols32 = block->symbols32};

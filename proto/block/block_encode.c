@@ -1,4 +1,4 @@
-/* Encoding of a block: events to symbols, columns, compression, directory, crc. */
+/* Encodes a block: symbols from events, columns, compression, directory, checksum. */
 #include "proto/base/crc32c.h"
 #include "proto/block/block_internal.h"
 
@@ -6,17 +6,19 @@
 
 enum {
     MAX_NARROW_FUNCTIONS = 65534,
-    FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS, so at most half full */
+    FUNCTION_SLOT_BITS = 19, /* twice SJ_BLOCK_MAX_EVENTS: at most half of the slots are used */
     FUNCTION_SLOTS = 1 << FUNCTION_SLOT_BITS,
-    MIN_COMPRESSED_BYTES = 32, /* a zstd frame alone takes 9 to 13 */
-    /* A table of so few slots stays in the nearest cache, and recent matches are as good. */
+    MIN_COMPRESSED_BYTES = 32, /* an empty zstd frame alone takes 9 to 13 */
+    /* A table of this size stays in the L1 cache, and the recent matches that it finds are as
+     * good. */
     ZSTD_HASH_BITS = 10,
-    /* Only misses have short matches that are worth more than what they repeat. */
+    /* Only in misses are matches this short cheaper than literals. */
     ZSTD_MIN_MATCH = 7,
     ZSTD_MIN_MATCH_MISSES = 4
 };
 
-/* `stamp` is the block's first stamp plus the symbol: older ones are free slots. */
+/* A slot is free if its `stamp` is below the block's first stamp. Else stamp - first_stamp is the
+ * symbol. */
 typedef struct entry_slot {
     uint64_t entry; /* see entry_of */
     uint32_t stamp;
@@ -25,7 +27,7 @@ typedef struct entry_slot {
 struct sj_block_encoder {
     ZSTD_CCtx *zstd;
     sj_block_buffer scratch;
-    sj_value_columns *values; /* NULL: none were encoded yet */
+    sj_value_columns *values; /* NULL until the first block with values */
     sj_contexts contexts;
     uint32_t first_stamp;
     uint32_t function_count;
@@ -33,10 +35,11 @@ struct sj_block_encoder {
     bool bad_tail_call;
     uint32_t functions[SJ_BLOCK_MAX_EVENTS];
     uint8_t tails[1 + SJ_BLOCK_MAX_EVENTS];   /* by symbol */
-    uint8_t untimed[1 + SJ_BLOCK_MAX_EVENTS]; /* likewise */
+    uint8_t untimed[1 + SJ_BLOCK_MAX_EVENTS]; /* by symbol */
     entry_slot slots[FUNCTION_SLOTS];
     uint8_t gaps[SJ_BLOCK_MAX_EVENTS];
-    uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK]; /* either width */
+    /* used for both symbol widths */
+    uint32_t symbols[SJ_HISTORY_PADDING + SJ_BLOCK_MAX_EVENTS + SJ_COPY_SLACK];
     sj_writer columns[SJ_BLOCK_KNOWN_COLUMNS];
 };
 
@@ -70,10 +73,10 @@ void sj_block_encoder_free(sj_block_encoder *encoder)
     free(encoder);
 }
 
-/* What a column of the block can take at most. */
+/* Returns the most bytes that a column of the block can take. */
 static size_t column_bound(unsigned column, const sj_block_input *input)
 {
-    return column != SJ_COLUMN_VALUE_ROWS /* not written any more */
+    return column != SJ_COLUMN_VALUE_ROWS /* only older versions wrote it */
                ? sj_block_column_limit(column, &input->header, input->gap_count, input->value_count,
                                        sj_values_text_bytes(input->values, input->value_count))
                : 0;
@@ -91,26 +94,27 @@ size_t sj_block_bound(const sj_block_input *input)
 /* --- dictionary and symbols --------------------------------------------------------------------
  */
 
-/* What the dictionary has an entry for: a function, and how it was entered. */
+/* The key of a dictionary entry: a function and how it was entered. */
 static inline uint64_t entry_of(const sj_event *event)
 {
     return (uint64_t)event->tail_call << 32 | event->function;
 }
 
-/* Function ids are dense, so nearly all entries have a slot of their own. */
+/* Function ids are dense, so nearly every entry finds its home slot free. */
 static inline uint32_t home_slot(uint64_t entry)
 {
     return ((uint32_t)entry + (uint32_t)(entry >> 32) * (FUNCTION_SLOTS / 8 - 1)) &
            (FUNCTION_SLOTS - 1);
 }
 
-/* Where entries are looked for whose own slot is another's; then in those behind it. */
+/* Returns where to search for an entry whose home slot is taken. The search goes on slot by
+ * slot. */
 static uint32_t next_slot(uint64_t entry)
 {
     return (uint32_t)((entry * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - FUNCTION_SLOT_BITS));
 }
 
-/* LEAVE has a slot like any entry, so that no event needs to be asked which it is. */
+/* LEAVE gets a slot like any entry, so that the lookup needs no branch on the kind of event. */
 static void begin_dictionary(sj_block_encoder *encoder)
 {
     encoder->first_stamp += encoder->function_count + 1;
@@ -138,8 +142,8 @@ static void add_entry(sj_block_encoder *encoder, entry_slot *slot, uint64_t entr
     *slot = (entry_slot){.entry = entry, .stamp = encoder->first_stamp + encoder->function_count};
 }
 
-/* take_slot returns whether a slot is the entry's, making it so when it is free. */
-static bool take_slot(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
+/* Puts `entry` into the slot if it is free. True if the slot holds `entry`. */
+static bool claim_slot(sj_block_encoder *encoder, entry_slot *slot, uint64_t entry)
 {
     if (slot->stamp < encoder->first_stamp) {
         add_entry(encoder, slot, entry);
@@ -147,18 +151,18 @@ static bool take_slot(sj_block_encoder *encoder, entry_slot *slot, uint64_t entr
     return slot->entry == entry;
 }
 
-/* find_symbol is symbol_of for an entry that is not in its own slot, or not yet. */
+/* The slow path of symbol_of: the entry is not in its home slot, or is new. */
 static uint32_t find_symbol(sj_block_encoder *encoder, uint64_t entry)
 {
     entry_slot *slot = &encoder->slots[home_slot(entry)];
-    for (uint32_t at = next_slot(entry); !take_slot(encoder, slot, entry);
+    for (uint32_t at = next_slot(entry); !claim_slot(encoder, slot, entry);
          at = (at + 1) & (FUNCTION_SLOTS - 1)) {
         slot = &encoder->slots[at];
     }
     return slot->stamp - encoder->first_stamp;
 }
 
-/* symbol_of gives 0 for LEAVE and 1 + the dictionary index for an ENTER. */
+/* Returns 0 for LEAVE, and 1 + the dictionary index for an ENTER. */
 static inline uint32_t symbol_of(sj_block_encoder *encoder, uint32_t first_stamp, uint64_t entry)
 {
     const entry_slot *slot = &encoder->slots[home_slot(entry)];
@@ -185,7 +189,7 @@ static void fill_wide_symbols(sj_block_encoder *encoder, const sj_event *events,
     }
 }
 
-/* count_calls counts calls and depth by the symbols. SJ_EINVAL: a LEAVE without an open call. */
+/* Fills in call count and final depth. Errors: SJ_EINVAL for a LEAVE without an open call. */
 static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_block_header *header)
 {
     const sj_block described = {.header = *header, .symbols16 = narrow, .symbols32 = wide};
@@ -196,7 +200,8 @@ static sj_status count_calls(const uint16_t *narrow, const uint32_t *wide, sj_bl
     return depths.lowest >= 0 && depths.end <= UINT32_MAX ? SJ_OK : SJ_EINVAL;
 }
 
-/* Tail calls, once the symbols are known. SJ_EINVAL: one without the LEAVEs that it names. */
+/* Encodes which symbols are tail calls. Errors: SJ_EINVAL if the LEAVEs that a tail call names are
+ * missing. */
 static sj_status encode_tail_symbols(sj_block_encoder *encoder, const sj_block_header *header,
                                      const uint16_t *narrow, const uint32_t *wide)
 {
@@ -322,7 +327,8 @@ static void encode_small_columns(sj_block_encoder *encoder, const sj_block_input
 /* --- assembly ----------------------------------------------------------------------------------
  */
 
-/* What the columns' sizes depend on; sj_block_header_check looks at the finished header. */
+/* Checks the input on which the column sizes depend. sj_block_header_check checks the finished
+ * header. */
 static sj_status check_input(const sj_block_input *input)
 {
     const sj_block_header *header = &input->header;
@@ -344,7 +350,7 @@ static sj_status check_input(const sj_block_input *input)
     return check_endings(input);
 }
 
-/* Gives each column the room that it can need at most. */
+/* Gives each column a part of the scratch buffer, as large as the column can get. */
 static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *input)
 {
     SJ_TRY(sj_block_buffer_reserve(&encoder->scratch, sj_block_bound(input)));
@@ -357,7 +363,8 @@ static sj_status begin_columns(sj_block_encoder *encoder, const sj_block_input *
     return SJ_OK;
 }
 
-/* compress gives the bytes that a column takes in `output`; 0: no fewer than it has. */
+/* Compresses a column into `output`. Returns its compressed size, or 0 if compression does not
+ * pay. */
 static size_t compress(ZSTD_CCtx *zstd, unsigned column, const sj_writer *raw, uint8_t *output,
                        size_t capacity)
 {
@@ -372,7 +379,7 @@ static size_t compress(ZSTD_CCtx *zstd, unsigned column, const sj_writer *raw, u
     return !ZSTD_isError(packed) && packed < raw_bytes ? packed : 0;
 }
 
-/* write_column appends a column, compressed when that is smaller, and its directory entry. */
+/* Appends a column, compressed if that is smaller, and its directory entry. */
 static void write_column(sj_block_encoder *encoder, unsigned column, sj_writer *directory,
                          sj_writer *body)
 {

@@ -1,4 +1,4 @@
-/* The two small columns of a block: endings of calls that did not simply return, and gaps.
+/* Two small columns of a block: endings of calls that did not simply return, and gaps.
  *
  *   endings: varint count | count x varint (distance to the previous ending's event << 2 | ending)
  *   gaps: varint count | count x { varint distance of before_event | varint reason | varint calls |
@@ -8,7 +8,8 @@
 
 enum { MIN_ENDING_BYTES = 1, MIN_GAP_BYTES = 6 };
 
-/* Reads a count of items of which each takes at least `item_bytes`. */
+/* Reads the number of items, each of at least `item_bytes` bytes. Sets `bad` if it is 0 or too
+ * high. */
 static size_t read_count(sj_reader *reader, size_t item_bytes, size_t limit)
 {
     const uint64_t count = sj_read_varint(reader);

@@ -1,4 +1,4 @@
-/* The header of a block: 128 bytes, README.md has the table. */
+/* Reads, writes and checks the 128 bytes of a block's header. proto/README.md has their table. */
 #include "proto/base/crc32c.h"
 #include "proto/block/block_internal.h"
 
@@ -95,7 +95,8 @@ sj_status sj_block_header_check(const sj_block_header *header)
 size_t sj_block_column_limit(unsigned column, const sj_block_header *header, size_t gap_count,
                              size_t value_count, size_t text_bytes)
 {
-    enum { FRAME_BYTES = 120, GAP_BYTES = 50, SYMBOL_BYTES = 3 }; /* at most, as varints */
+    /* upper bounds of their varints */
+    enum { FRAME_BYTES = 120, GAP_BYTES = 50, SYMBOL_BYTES = 3 };
     const size_t events = header->kind == SJ_BLOCK_CALLS ? header->event_count : 0;
     switch (column) {
     case SJ_COLUMN_KEYFRAME:

@@ -1,21 +1,21 @@
-/* Design notes.
+/* The key-frame column.
  *
- * Frames are stored field by field, outermost first, each value as the zigzag difference to the one
- * before it (64-bit wrap-around arithmetic; the first to 0, start times to the block's
- * first_ticks). After two equal differences in a row a varint says how many more follow, so that
- * a deep recursion at a constant stack distance costs a few bytes however deep it is, and a stack
- * without any pattern pays nothing for it.
+ * Frames are stored field by field, outermost first. Each value is the zigzag difference to the
+ * value before it, modulo 2^64. The first value is a difference to 0; start times are relative to
+ * first_ticks. After two equal differences in a row, a varint says how many more follow. So a deep
+ * recursion at a constant stack distance costs a few bytes, and a stack without a pattern costs
+ * nothing extra.
  *
- * varint time unit (start times are multiples of it, relative to first_ticks) | functions |
- * stacks | call indexes | start times | callee times | flags */
+ * varint time unit (of start times) | functions | stacks | call indexes | start times | callee
+ * times | flags */
 #include "proto/block/block_internal.h"
 
 typedef struct delta_writer {
     sj_writer *writer;
     uint64_t previous;
     int64_t last_delta;
-    uint64_t repeats; /* of last_delta beyond the two that are written */
-    unsigned equal;   /* 0, 1 or 2 equal differences in a row */
+    uint64_t repeats; /* of last_delta, beyond the two that are written */
+    unsigned equal;   /* equal differences in a row: 0, 1 or 2 */
 } delta_writer;
 
 static void end_repeats(delta_writer *column)
@@ -69,7 +69,7 @@ static uint64_t read_delta(delta_reader *column)
     return column->previous;
 }
 
-/* Start times lie before or after first_ticks by whole steps when the clock allows. */
+/* Returns `step` if all start times are whole steps away from first_ticks, else 1. */
 static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
                             uint32_t step)
 {
@@ -81,7 +81,7 @@ static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t
     return step;
 }
 
-/* In their order in the block. */
+/* In the order of the column. */
 typedef enum frame_field {
     FIELD_FUNCTION,
     FIELD_STACK,
@@ -106,7 +106,7 @@ static uint64_t field_of(const sj_stack_frame *frame, frame_field field)
     case FIELD_CHILD_TICKS:
         return frame->child_ticks;
     case FIELD_FLAGS:
-        return frame->flags & ~(uint32_t)SJ_CALL_UNTIMED; /* another column says */
+        return frame->flags & ~(uint32_t)SJ_CALL_UNTIMED; /* SJ_COLUMN_UNTIMED has that flag */
     case FIELDS:
         break;
     }
@@ -166,7 +166,7 @@ sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
         return bytes.size == 0 ? SJ_OK : SJ_ECORRUPT;
     }
     for (size_t i = 0; i < count; i++) {
-        frames[i].left_ticks = 0; /* another column says */
+        frames[i].left_ticks = 0; /* SJ_COLUMN_JUMPED_FRAMES has the times */
     }
     const uint64_t unit = sj_read_varint(&reader);
     bool good = unit == 1 || unit == step;

@@ -1,19 +1,18 @@
-/* Design notes.
+/* The structure of a block, as runs and misses.
  *
- * The structure of a block is a sequence of symbols: 0 for LEAVE, 1 + dictionary index for an
- * ENTER. Programs repeat themselves, so the sequence is stored as agreement with an earlier part of
- * itself. After a miss the coder looks up where the same last SJ_HISTORY_LONG symbols (else the
- * last SJ_HISTORY_SHORT, else the place where the previous match went on) were seen before, and
- * the next symbols are said to equal what followed there, for a run of so many events; then comes
- * one symbol that does not agree (the miss), and so on. Both sides keep the same tables.
+ * The structure is a sequence of symbols: 0 for LEAVE, 1 + dictionary index for ENTER. Programs
+ * repeat themselves, so the sequence is stored as agreement with an earlier part of itself. After a
+ * miss, the coder looks up where the same last SJ_HISTORY_LONG symbols were seen before, else the
+ * last SJ_HISTORY_SHORT. If both are new, it continues where the previous match ended. It writes
+ * how many symbols agree with what followed there (the run), then the first symbol that does not
+ * agree (the miss). Encoder and decoder keep the same tables.
  *
- * Only positions up to SJ_HISTORY_LONG after a miss are entered in the tables: a context that lies
- * wholly within a run was entered when its original was written. That makes the work of both sides
- * proportional to the misses (1-6 % of events); runs are compared and copied in bulk, and the
- * decoder has no chain of dependent look-ups through every event.
+ * Only positions up to SJ_HISTORY_LONG after a miss are entered in the tables: a context wholly
+ * within a run was entered with its original. So the work is proportional to the misses (1-6 % of
+ * events). Runs are compared and copied in bulk, and the decoder has no chain of dependent lookups.
  *
- * Contexts use the low 16 bits of a symbol, whatever its width, so that both widths make the same
- * bytes. The hash functions and table sizes are part of the format. */
+ * Contexts use the low 16 bits of a symbol, so that both symbol widths make the same bytes. The
+ * hash functions and table sizes are part of the format. */
 #include "proto/block/block_internal.h"
 
 #define LONG_FACTOR_OLD UINT64_C(0x9e3779b97f4a7c15)
@@ -21,7 +20,7 @@
 
 enum { NOWHERE = -1 };
 
-/* Symbols of either width; `wide` is a constant wherever this is inlined. */
+/* Symbols of either width. `wide` is a compile-time constant after inlining. */
 typedef struct symbol_array {
     void *at;
     bool wide;
@@ -32,7 +31,7 @@ static inline __attribute__((always_inline)) uint32_t symbol_at(symbol_array sym
     return symbols.wide ? ((const uint32_t *)symbols.at)[i] : ((const uint16_t *)symbols.at)[i];
 }
 
-/* The low 16 bits of the 4 symbols that end before `i`, the newest in the highest bits. */
+/* Returns the low 16 bits of the 4 symbols before position `i`, the newest in the highest bits. */
 static inline __attribute__((always_inline)) uint64_t four_before(symbol_array symbols, int64_t i)
 {
     uint64_t four = 0;
@@ -63,14 +62,14 @@ static inline __attribute__((always_inline)) uint32_t *short_slot(sj_contexts *c
 
 void sj_contexts_begin(sj_contexts *contexts)
 {
-    /* 0 is below every epoch: a fresh table knows nothing. */
+    /* Every epoch is above 0, so the slots of a new table look unused. */
     if (contexts->epoch == 0 || contexts->epoch > UINT32_MAX - 2 * SJ_BLOCK_MAX_EVENTS) {
         memset(contexts, 0, sizeof(*contexts));
     }
     contexts->epoch += SJ_BLOCK_MAX_EVENTS + 1;
 }
 
-/* find_match gives the position whose continuation predicts the events from `i` on. */
+/* Returns the position whose continuation predicts the symbols from `i` on. */
 static inline __attribute__((always_inline)) int64_t
 find_match(sj_contexts *contexts, symbol_array symbols, int64_t i, int64_t fallback)
 {
@@ -83,7 +82,7 @@ find_match(sj_contexts *contexts, symbol_array symbols, int64_t i, int64_t fallb
     return in_short >= contexts->epoch ? (int64_t)in_short - contexts->epoch : fallback;
 }
 
-/* learn enters the contexts of the positions `first`..`last` that hold the miss before `first`. */
+/* Enters the positions `first`..`last` whose contexts contain the miss before `first`. */
 static inline __attribute__((always_inline)) void learn(sj_contexts *contexts, symbol_array symbols,
                                                         int64_t first, int64_t last)
 {
@@ -101,7 +100,7 @@ static inline __attribute__((always_inline)) void learn(sj_contexts *contexts, s
     }
 }
 
-/* How many symbols from `match` on equal those from `i` on, at most `limit`. */
+/* Returns how many symbols from `match` on equal those from `i` on, at most `limit`. */
 static inline __attribute__((always_inline)) int64_t
 matching_length(symbol_array symbols, int64_t match, int64_t i, int64_t limit)
 {
@@ -157,9 +156,9 @@ void sj_structure_encode_wide(sj_contexts *contexts, const uint32_t *symbols, si
                    (int64_t)count, runs, misses);
 }
 
-/* copy_run repeats `run` symbols from `match` at `i`; they may overlap. What is copied doubles in
- * length until then, so no copy has to wait for the one before it. Writes up to SJ_COPY_SLACK
- * symbols past the end, which what follows overwrites. */
+/* Copies `run` symbols from position `match` to position `i`. The ranges may overlap: each round
+ * copies at most the distance between them, which doubles with every round. Writes up to
+ * SJ_COPY_SLACK symbols beyond the end; later symbols overwrite them. */
 static inline __attribute__((always_inline)) void copy_run(symbol_array symbols, int64_t match,
                                                            int64_t i, int64_t run)
 {

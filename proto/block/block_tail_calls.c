@@ -1,5 +1,5 @@
-/* Tail calls (README.md): the calls of the key-frame that have jumped, and which symbols of the
- * dictionary stand for ENTERs by a tail call. */
+/* Two columns about tail calls (proto/README.md): the calls of the key-frame that ended by a jump,
+ * and the symbols that stand for ENTERs by a tail call. */
 #include "proto/block/block_internal.h"
 
 #include <string.h>
@@ -95,10 +95,10 @@ static inline uint32_t symbol_at(const sj_block *block, bool wide, size_t event)
     return wide ? block->symbols32[event] : block->symbols16[event];
 }
 
-/* Nothing but LEAVEs may stand where the calls end that a tail call names. */
+/* True if enough LEAVEs precede each tail call. */
 static inline __attribute__((always_inline)) bool check_events(const sj_block *block, bool wide)
 {
-    uint32_t leaves = 0; /* right in front of the event */
+    uint32_t leaves = 0; /* right before the event */
     bool sound = true;
     for (size_t i = 0; i < block->header.event_count; i++) {
         const uint32_t symbol = symbol_at(block, wide, i);
@@ -115,12 +115,13 @@ bool sj_tail_calls_check(const sj_block *block)
         most = block->tails[i] > most ? block->tails[i] : most;
     }
     if (most <= 1) {
-        return true; /* such end no call */
+        return true; /* a value of 1 names no LEAVEs, so there is nothing to check */
     }
     return block->symbols16 != NULL ? check_events(block, false) : check_events(block, true);
 }
 
-/* Without a branch on what an event is. `calls` has room for one more than there are ENTERs. */
+/* Has no branch on the kind of event. `calls` needs space for one element more than there are
+ * ENTERs. */
 static inline __attribute__((always_inline)) size_t list_events(const sj_block *block, bool wide,
                                                                 sj_block_tail_call *calls)
 {
@@ -138,8 +139,8 @@ sj_status sj_tail_calls_list(sj_block *block, sj_block_buffer *buffer)
     if (block->tails == NULL) {
         return SJ_OK;
     }
-    const size_t room = block->header.call_count + (size_t)1;
-    SJ_TRY(sj_block_buffer_reserve(buffer, room * sizeof(sj_block_tail_call)));
+    const size_t capacity = block->header.call_count + (size_t)1;
+    SJ_TRY(sj_block_buffer_reserve(buffer, capacity * sizeof(sj_block_tail_call)));
     sj_block_tail_call *calls = (void *)buffer->data;
     block->tail_call_count = block->symbols16 != NULL ? list_events(block, false, calls)
                                                       : list_events(block, true, calls);

@@ -1,16 +1,13 @@
-/* Design notes.
+/* The columns of times: format and decoder. block_times_encode.c has the encoder.
  *
- * Times are the greater part of a block. Each event has one gap to the event before it (the first
- * one to first_ticks, so 0), in clock steps. Gaps are packed at 2, 4 or 8 bits, whichever makes
- * the fewest bytes before compression: a clock that advances in coarse steps gives gaps of 0 to 2
- * almost always, and then zstd's entropy stage sees four of them at once; a fine clock gives gaps
- * that fill a byte. The highest value of a packing stands for "that much or more" and the rest
- * follows as a varint in the column of long times.
+ * Times are the greater part of a block. Each event has a gap in clock steps: its distance to the
+ * event before it (0 for the first event). Gaps are packed in 2, 4 or 8 bits, whichever needs the
+ * fewest bytes before compression. A coarse clock gives gaps of 0 to 2 almost always, and zstd then
+ * sees four of them in each byte. A fine clock gives gaps that fill a byte. The highest value of a
+ * packing means "that much or more"; the rest is a varint in the column of long times.
  *
  *   times: u8 bits (2, 4, 8) | ceil(count * bits / 8) bytes, earlier gaps in lower bits, rest 0
- *   long times: one varint for each gap whose packed value is the highest, in order
- *
- * This file reads them; block_times_encode.c writes them. */
+ *   long times: one varint for each gap whose packed value is the highest, in order */
 #include "proto/block/block_internal.h"
 
 #if defined(__x86_64__)
@@ -18,11 +15,12 @@
 #define EIGHT_TARGET __attribute__((target("avx2")))
 #endif
 
-/* Decoding works without a branch for each event: the long gaps are read first and then added where
- * a packed value is the highest. They wait at the end of the array of times, where none of them is
- * overwritten before it is used, because at least as many times as long gaps are still to come. */
+/* The decoder has no branch per event. It reads the long gaps first and then adds each where a
+ * packed value is the highest. The long gaps are kept at the end of the array of times. None of
+ * them is overwritten before its use, because at least as many times as long gaps are still to be
+ * written. */
 
-/* Reads the long gaps, in ticks, into the end of `ticks`. `most` is what their sum may be. */
+/* Reads the long gaps, in ticks, into the end of `ticks`. Their sum may be at most `most`. */
 static sj_status read_long_gaps(sj_slice escapes, uint64_t step, uint64_t most, uint64_t *ticks,
                                 size_t count, const uint64_t **gaps)
 {
@@ -46,14 +44,14 @@ static sj_status read_long_gaps(sj_slice escapes, uint64_t step, uint64_t most, 
     return whole ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Where the long gaps are taken from, and how far. */
+/* The long gaps, and how many of them have been used. */
 typedef struct long_gap_reader {
     const uint64_t *gaps;
     size_t count;
     size_t used;
 } long_gap_reader;
 
-/* The times of `here` gaps, packed in a byte or a word, whatever their length. */
+/* Writes the times of the `here` gaps in `packed` and returns the last time. */
 static inline __attribute__((always_inline)) uint64_t
 expand_any(uint64_t packed, unsigned bits, size_t here, uint64_t now, uint64_t step,
            long_gap_reader *reader, uint64_t *ticks)
@@ -70,10 +68,10 @@ expand_any(uint64_t packed, unsigned bits, size_t here, uint64_t now, uint64_t s
     return now;
 }
 
-/* expand_gaps is compiled once for each packing. Nothing can wrap unnoticed: long gaps add up to no
- * more than the block takes, short ones to less than 2^58, and the last time is known. Gives it. It
- * stops within a byte or a word after the last long gap there is, which the slack behind the times
- * makes harmless. */
+/* Writes the times of `count` gaps and returns the last time. Compiled once for each packing.
+ * Overflow cannot go unnoticed: the long gaps add up to at most the duration of the block, the
+ * short ones to less than 2^58, and the caller knows the last time. If there are too few long gaps,
+ * it may read one too many; the slack after `ticks` makes that harmless. */
 static inline __attribute__((always_inline)) uint64_t
 expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
             long_gap_reader *reader, uint64_t *ticks, size_t count)
@@ -91,8 +89,8 @@ static inline uint64_t move_apart(uint64_t packed, unsigned bits, uint64_t kept)
     return (packed | packed << bits) & kept;
 }
 
-/* Eight gaps packed in `bits` bits each, a constant, as bytes: fours, then pairs are moved apart.
- */
+/* Returns eight gaps of `bits` bits each (a constant) as eight bytes. Moves fours apart, then
+ * pairs, then single gaps. */
 static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, unsigned bits)
 {
     if (bits == 4) {
@@ -110,7 +108,8 @@ static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, un
 #ifdef EIGHT_TARGET
 enum { EIGHT = 8 };
 
-/* Adds a long gap to the times from number `first` of eight on; to none when that is EIGHT. */
+/* Adds a long gap to the times from number `first` of eight on. Adds it to no time if `first` is
+ * EIGHT. */
 EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint64_t gap)
 {
     static const int64_t from[2 * EIGHT] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
@@ -120,7 +119,8 @@ EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint
     halves[1] = _mm256_add_epi64(halves[1], _mm256_and_si256(gaps, _mm256_loadu_si256(lanes + 1)));
 }
 
-/* The long gaps among eight, a bit each: mostly one or none, which takes no branch to find. */
+/* Adds the long gaps among eight; `left` has a bit for each. Usually there is one or none, which is
+ * found without a branch. */
 EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long_gap_reader *reader)
 {
     add_long(halves, (unsigned)__builtin_ctz(left | 1U << EIGHT), reader->gaps[reader->used]);
@@ -130,8 +130,8 @@ EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long
     }
 }
 
-/* expand_gaps, eight at a time: times are sums of gaps, so that no event waits for the one before
- * it, and a long gap is added to those behind it. */
+/* Like expand_gaps, eight gaps at a time. Times are prefix sums of gaps, so that no event waits for
+ * the one before it. A long gap is added to the times after it. */
 EIGHT_TARGET static inline __attribute__((always_inline)) uint64_t
 expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
               long_gap_reader *reader, uint64_t *ticks, size_t count)

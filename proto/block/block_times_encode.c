@@ -1,15 +1,14 @@
-/* Design notes.
- * Block_times.c says what the bytes mean. All gaps are measured first, a byte each, because the
- * packing follows from how many of them are long; then the bytes are packed. The few gaps of
- * SJ_LONG_GAP steps and more are looked up in the events again when they are written. Eight or
- * sixteen events are taken at once as long as nothing is odd about any of them. */
+/* The encoder of times; block_times.c documents the format. It first measures all gaps, one byte
+ * each, because the number of long gaps decides the packing. Then it packs the bytes. The few gaps
+ * of SJ_LONG_GAP steps and more are computed again when they are written. Eight or sixteen events
+ * are handled at once while all of them are ordinary. */
 #include "proto/block/block_internal.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-/* Quotients by a step that is the same for a whole block, without a division for each. */
+/* Divides by a constant step without a division instruction. */
 typedef struct divider {
     uint64_t reciprocal; /* ceil(2^64 / step), exact for dividends below 2^32 */
     uint32_t step;
@@ -33,7 +32,7 @@ static inline uint64_t divide(const divider *by, uint64_t dividend)
 
 enum { SUSPECT_GAP_BITS = 40 };
 
-/* How many gaps 2, 4 and 8 bits have no room for. */
+/* Number of gaps that do not fit into 2, 4 and 8 bits. */
 typedef struct gap_counts {
     size_t over_2;
     size_t over_4;
@@ -41,12 +40,12 @@ typedef struct gap_counts {
 } gap_counts;
 
 typedef struct gap_figures {
-    uint64_t remainder; /* not 0 when a gap is no multiple of the step */
-    uint64_t any_bits;  /* of the gaps that are not short */
+    uint64_t remainder; /* not 0 if a gap is not a multiple of the step */
+    uint64_t any_bits;  /* OR of the gaps that were measured one by one */
     gap_counts counts;
 } gap_figures;
 
-/* measure_each fills the gaps of events `first`..`end`, in steps of `by`, one after the other. */
+/* Measures the gaps of events `first`..`end` in steps of `by`, one after the other. */
 static void measure_each(const sj_event *events, size_t first, size_t end, const divider *by,
                          uint8_t *gaps, gap_figures *figures)
 {
@@ -65,8 +64,8 @@ static void measure_each(const sj_event *events, size_t first, size_t end, const
 #ifdef __SSE2__
 enum { EIGHT = 8, EIGHT_MOST_STEP = 32767, SIXTEEN = 16 };
 
-/* For gaps below 2^15: the step's multiples are divided exactly, and the others are no product of
- * step and quotient. */
+/* Divides gaps below 2^15. Multiples of the step are divided exactly; for other gaps, quotient
+ * times step differs from the gap. */
 typedef struct divider16 {
     __m128i factor; /* ceil(2^(16 + shift) / step) */
     __m128i shift;
@@ -85,7 +84,7 @@ static divider16 divider16_of(uint32_t step)
                        .step = _mm_set1_epi16((int16_t)step)};
 }
 
-/* What the eight sums of 16 bits are; each is at most SJ_BLOCK_MAX_EVENTS / 8. */
+/* Returns the sum of eight 16-bit counters; each is at most SJ_BLOCK_MAX_EVENTS / 8. */
 static size_t sum_of_eight(__m128i counts)
 {
     uint16_t each[EIGHT];
@@ -97,7 +96,7 @@ static size_t sum_of_eight(__m128i counts)
     return sum;
 }
 
-/* The gaps between two events and the ones before them, 64 bits each. */
+/* Returns the gaps of two events, 64 bits each. */
 static inline __m128i gap_pair(const sj_event *event)
 {
     __m128i times[3];
@@ -107,7 +106,7 @@ static inline __m128i gap_pair(const sj_event *event)
     return _mm_unpacklo_epi64(_mm_sub_epi64(times[1], times[0]), _mm_sub_epi64(times[2], times[1]));
 }
 
-/* Four gaps of 32 bits; `*high` gets the upper halves. */
+/* Returns the low 32 bits of four gaps; `*high` gets the upper halves. */
 static inline __m128i four_gaps(const sj_event *event, __m128i *high)
 {
     const __m128 first = _mm_castsi128_ps(gap_pair(event));
@@ -116,7 +115,7 @@ static inline __m128i four_gaps(const sj_event *event, __m128i *high)
     return _mm_castps_si128(_mm_shuffle_ps(first, second, _MM_SHUFFLE(2, 0, 2, 0)));
 }
 
-/* Eight gaps of 16 bits; false when one has no room in 15, or is negative. */
+/* Returns eight gaps of 16 bits in `*gaps`. False if a gap is negative or has more than 15 bits. */
 static inline bool eight_gaps(const sj_event *event, __m128i *gaps)
 {
     __m128i high[2];
@@ -127,8 +126,8 @@ static inline bool eight_gaps(const sj_event *event, __m128i *gaps)
     return _mm_movemask_epi8(_mm_cmpeq_epi8(rest, _mm_setzero_si128())) == 0xffff;
 }
 
-/* measure_eights is measure_gaps; it ends at a gap that is no multiple of the step. `is_whole`, a
- * constant: the step is 1. */
+/* Like measure_gaps, but stops at a gap that is not a multiple of the step. `is_whole` is a
+ * constant: true if the step is 1. */
 static inline __attribute__((always_inline)) gap_figures
 measure_eights(const sj_event *events, size_t count, const divider *by, bool is_whole,
                uint8_t *gaps)
@@ -170,7 +169,7 @@ measure_eights(const sj_event *events, size_t count, const divider *by, bool is_
 }
 #endif
 
-/* measure_gaps fills the gaps in steps of `step`; that of the first event is 0. */
+/* Measures all gaps in steps of `step`. The gap of the first event is 0. */
 static gap_figures measure_gaps(const sj_event *events, size_t count, uint32_t step, uint8_t *gaps)
 {
     const divider by = divider_of(step);
@@ -186,8 +185,9 @@ static gap_figures measure_gaps(const sj_event *events, size_t count, uint32_t s
     return figures;
 }
 
-/* Gaps are taken modulo 2^64. Times that go back, or begin anew after 64 bits, end before they
- * began or have a gap of at least 2^63 / SJ_BLOCK_MAX_EVENTS ticks; so most blocks need no walk. */
+/* True if time goes backwards anywhere. Gaps are computed modulo 2^64. If time goes backwards, the
+ * last time is below the first, or some gap has at least 2^63 / SJ_BLOCK_MAX_EVENTS ticks. So most
+ * blocks need no loop. */
 static bool goes_back(const sj_event *events, size_t count, uint64_t any_bits)
 {
     bool backwards = events[count - 1].ticks < events[0].ticks;
@@ -221,7 +221,7 @@ sj_status sj_times_measure(const sj_event *events, size_t count, uint32_t step, 
     return SJ_OK;
 }
 
-/* What a packed gap has no room for. */
+/* Writes what does not fit into the packed gap of event `i`. */
 static void write_escape(const sj_event *events, const uint8_t *gaps, size_t i, uint32_t step,
                          unsigned highest, sj_writer *escapes)
 {
@@ -230,7 +230,7 @@ static void write_escape(const sj_event *events, const uint8_t *gaps, size_t i, 
     sj_write_varint(escapes, steps - highest);
 }
 
-/* pack_each packs the gaps from `first` on, which begins a byte, one after the other. */
+/* Packs the gaps from `first` on, one after the other. `first` must begin a byte. */
 static void pack_each(const sj_event *events, const uint8_t *gaps, size_t first, size_t count,
                       const sj_times_plan *plan, uint8_t *packed, sj_writer *escapes)
 {
@@ -248,7 +248,7 @@ static void pack_each(const sj_event *events, const uint8_t *gaps, size_t first,
 }
 
 #ifdef __SSE2__
-/* Sixteen packed gaps of `bits` bits, a constant: 2 * bits bytes. */
+/* Packs sixteen gaps of `bits` bits (a constant) into 2 * bits bytes. */
 static inline __attribute__((always_inline)) void pack_sixteen(__m128i gaps, unsigned bits,
                                                                uint8_t *packed)
 {
@@ -270,7 +270,7 @@ static inline __attribute__((always_inline)) void pack_sixteen(__m128i gaps, uns
     memcpy(packed, &bytes, sizeof(bytes));
 }
 
-/* pack_gaps is compiled once for each packing. */
+/* Packs all gaps. Compiled once for each packing. */
 static inline __attribute__((always_inline)) void
 pack_gaps(const sj_event *events, const uint8_t *gaps, size_t count, const sj_times_plan *plan,
           unsigned bits, uint8_t *packed, sj_writer *escapes)

@@ -1,8 +1,8 @@
-/* Untimed calls (README.md): which symbols of the dictionary stand for ENTERs without a clock, and
- * which calls of the key-frame were entered so.
+/* The column of untimed calls (proto/README.md): the symbols that stand for ENTERs without a clock,
+ * and the calls of the key-frame that are untimed.
  *
- * varint count of symbols | each as the distance to the one before | frames likewise, the first
- * from 0, to the end */
+ * varint count of symbols | each symbol as distance to the previous one | each frame as distance to
+ * the previous one, the first to 0, until the end */
 #include "proto/block/block_internal.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* The values of blocks that were written before they had a dictionary; they are still read.
+/* The value column of older blocks. It is only read.
  *
  *   varint count of rules | rules x { u8 bytes, bytes of its name }
  *   varint count | count x { zigzag call index - previous one's (first_call at first) |
- *       u8 descriptor | u8 note | u8 rule (0: none, else 1 + its place above) | the value }
+ *       u8 descriptor | u8 note | u8 rule (0: none, else 1 + its index above) | the value }
  *   the value: text { u8 bytes, bytes }; float, double: 8 bytes; signed kinds: zigzag; else varint
  */
 #include "proto/block/block_internal.h"
@@ -15,7 +15,7 @@ size_t sj_block_value_rows_bound(size_t count)
     return count != 0 ? HEAD_BYTES + count * VALUE_BYTES : 0;
 }
 
-/* read_text copies a text to `to`. */
+/* Copies a text to `to`. */
 static void read_text(sj_reader *reader, uint8_t *to, sj_block_value *value)
 {
     const uint8_t bytes = sj_read_u8(reader);

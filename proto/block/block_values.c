@@ -1,17 +1,17 @@
-/* The values of a block: arguments and results that a policy asked for, beside the calls.
+/* The value column of a block: arguments and results that a policy asked for.
  *
  *   varint count of rules | rules x { u8 bytes, bytes of its name }
  *   varint count of values
  *   varint count of texts | texts x { varint bytes, bytes }
  *   varint count of shapes | shapes x { u8 descriptor | u8 note |
- *       varint rule (0: none, else 1 + its place above) }
+ *       varint rule (0: none, else 1 + its index above) }
  *   count x zigzag call index - previous one's (first_call at first)
- *   count x varint place of its shape
- *   count x the value: text: varint place above; float, double: 8 bytes; else zigzag of its
- *       distance from the previous one of its shape
+ *   count x varint index of its shape
+ *   count x the value: text: varint index above; float, double: 8 bytes; else zigzag distance to
+ * the previous value of its shape
  *
- * Texts and shapes stand in the order of their first values. Blocks of before have rows instead:
- * see block_value_rows.c. */
+ * A shape is what values have in common: descriptor, note and rule. Texts and shapes stand in the
+ * order of their first values. Older blocks have rows instead: see block_value_rows.c. */
 #include "proto/block/block_internal.h"
 
 #include <stdlib.h>
@@ -28,21 +28,21 @@ size_t sj_block_values_bound(size_t count, size_t text_bytes)
     return count != 0 ? HEAD_BYTES + count * VALUE_BYTES + text_bytes : 0;
 }
 
-/* The different shapes, or texts, of the values at hand. */
+/* A hash set of the distinct shapes, or texts, of the block's values. */
 typedef struct value_dictionary {
     uint32_t count;
-    uint32_t slots[SLOTS];               /* 1 + place; 0: free */
-    uint32_t first[SJ_BLOCK_MAX_VALUES]; /* the first value that has it, by place */
+    uint32_t slots[SLOTS];               /* 1 + index; 0: free */
+    uint32_t first[SJ_BLOCK_MAX_VALUES]; /* by index: the first value with this shape or text */
 } value_dictionary;
 
 struct sj_value_columns {
     value_dictionary shapes;
     value_dictionary texts;
-    uint32_t shape_of[SJ_BLOCK_MAX_VALUES];       /* place, by value */
-    uint32_t text_of[SJ_BLOCK_MAX_VALUES];        /* likewise, of texts */
-    uint64_t previous[SJ_BLOCK_MAX_VALUES];       /* bits, by shape */
-    sj_block_value shape_at[SJ_BLOCK_MAX_VALUES]; /* while decoding */
-    sj_slice text_at[SJ_BLOCK_MAX_VALUES];        /* likewise */
+    uint32_t shape_of[SJ_BLOCK_MAX_VALUES];       /* by value: index of its shape */
+    uint32_t text_of[SJ_BLOCK_MAX_VALUES];        /* by value: index of its text */
+    uint64_t previous[SJ_BLOCK_MAX_VALUES];       /* by shape: bits of its previous value */
+    sj_block_value shape_at[SJ_BLOCK_MAX_VALUES]; /* used while decoding */
+    sj_slice text_at[SJ_BLOCK_MAX_VALUES];        /* used while decoding */
 };
 
 sj_status sj_value_columns_new(sj_value_columns **columns)
@@ -77,7 +77,7 @@ static uint64_t hash_text(const sj_block_value *value)
     return hash;
 }
 
-/* add_to returns the place of value number `at` in a dictionary. */
+/* Returns the index of value number `at` in a dictionary, which it enters if it is new. */
 static uint32_t add_to(value_dictionary *dictionary, const sj_block_value *values, uint32_t at,
                        uint64_t hash,
                        bool (*same)(const sj_block_value *left, const sj_block_value *right))
@@ -241,7 +241,7 @@ void sj_values_read_rules(sj_reader *reader, sj_block_rules *rules)
     }
 }
 
-/* read_texts copies the texts to `to`, which has room for all bytes of the column. */
+/* Copies the texts to `to`, which has space for all bytes of the column. Returns their number. */
 static size_t read_texts(sj_reader *reader, sj_value_columns *columns, uint8_t *to)
 {
     enum { MIN_TEXT_BYTES = 1 };
@@ -301,7 +301,7 @@ static void read_bits(sj_reader *reader, const sj_value_columns *columns, size_t
     }
 }
 
-/* read_values reads the three parts of the values; the shapes' places wait in `shape_of`. */
+/* Reads call indexes, shapes and contents of the values. `shape_of` keeps the shape of each. */
 static void read_values(sj_reader *reader, uint64_t call, const value_counts *counts,
                         sj_value_columns *columns, sj_block_value *values)
 {

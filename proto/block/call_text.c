@@ -20,7 +20,7 @@ void sj_cut_text_add(sj_cut_text *to, const char *text)
 
 void sj_cut_text_quote(sj_cut_text *to, const char *text, size_t bytes, bool is_cut)
 {
-    to->capacity--; /* for the quote at the end */
+    to->capacity--; /* keeps space for the closing quote */
     sj_cut_text_add(to, "\"");
     for (size_t i = 0; i < bytes; i++) {
         sj_cut_text_add(to, text[i] == '"' || text[i] == '\\' ? "\\" : "");
@@ -31,7 +31,7 @@ void sj_cut_text_quote(sj_cut_text *to, const char *text, size_t bytes, bool is_
     sj_cut_text_add(to, "\"");
 }
 
-/* add_real writes a number as SQL does: 15 digits, and always as one with a fraction. */
+/* Writes a number as SQL does: 15 digits, always with a fraction. */
 static void add_real(sj_cut_text *to, double real)
 {
     char digits[40];
@@ -94,7 +94,8 @@ void sj_call_text_value(const sj_block_value *value, sj_cut_text *to)
     sj_cut_text_add(to, digits);
 }
 
-/* The bytes of a type in a list: up to the next comma outside of brackets, or the list's end. */
+/* Returns the length of the type at the start of a list. It ends at a comma outside brackets, or
+ * with the list. */
 static size_t type_bytes(const char *types)
 {
     int depth = 0;

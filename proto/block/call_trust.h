@@ -1,19 +1,20 @@
-/* Call trust: which calls a gap makes untrustworthy, by one rule for the device that cuts blocks
- * and for everyone who reads them.
+/* Call trust: decides which calls a gap makes untrustworthy. The device, which cuts blocks, and all
+ * readers of blocks use this one rule.
  *
- * A gap concerns every call open at that moment, so flagged calls are always the outermost ones of
- * a stack: a depth says it all, and a stack of a million frames is flagged in one store. A reader
- * starts with the depths of a block's header and walks its events, gaps and endings in order.
+ * A gap concerns every call that is open at that moment, so the flagged calls are always the
+ * outermost ones of a stack. One depth says which they are, and flagging a stack of a million
+ * frames is one store. A reader starts with the depths in a block's header and walks events, gaps
+ * and endings in order.
  *
- *   SJ_CALL_GAP, SJ_CALL_WAITED: the call was open across a gap, or a wait.
+ *   SJ_CALL_GAP, SJ_CALL_WAITED: the call was open across a gap, or while the thread waited.
  *   SJ_CALL_BEFORE_RECORDING: the call was open when recording began. The header has no depth for
  *   it: the calls of later key-frames carry the flag themselves.
- *   SJ_CALL_UNCERTAIN_DEPTH: the call was entered while calls below it were not known to have
- *   outlived a gap. A call that returns proves nothing of its callers: another call of its
- *   function may have begun at the same address. They are known again when all of them have ended,
- *   or when a block begins whose header says so.
+ *   SJ_CALL_UNCERTAIN_DEPTH: at the call's entry, it was unknown whether the calls below it had
+ *   survived a gap. A call that returns proves nothing about its callers: another call of the same
+ *   function may have begun at the same address. The uncertainty ends when all these calls have
+ *   ended, or with a block whose header says so.
  *
- * Freestanding; one thread per object. */
+ * Does not allocate or lock. An object belongs to one thread. */
 #ifndef SJ_PROTO_BLOCK_CALL_TRUST_H
 #define SJ_PROTO_BLOCK_CALL_TRUST_H
 
@@ -33,7 +34,7 @@ static inline sj_call_trust sj_call_trust_of(const sj_block_header *header)
                            .uncertain_depth = header->uncertain_depth};
 }
 
-/* sj_call_trust_gap notes a gap while `depth` calls are open. */
+/* Records a gap while `depth` calls are open. */
 static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint32_t depth)
 {
     if (reason == SJ_GAP_WAITED) {
@@ -46,11 +47,11 @@ static inline void sj_call_trust_gap(sj_call_trust *trust, uint32_t reason, uint
     }
     trust->gap_depth = depth;
     if (reason != SJ_GAP_ORPHAN && reason != SJ_GAP_SPOOL_FULL) {
-        trust->uncertain_depth = depth; /* those two lose no knowledge of what is open */
+        trust->uncertain_depth = depth; /* only these two reasons leave the open calls known */
     }
 }
 
-/* sj_call_trust_flagged returns how many of the outermost calls are flagged at least. */
+/* Returns how many of the outermost calls have at least one flag. */
 static inline uint32_t sj_call_trust_flagged(const sj_call_trust *trust)
 {
     uint32_t depth = trust->gap_depth;
@@ -58,8 +59,7 @@ static inline uint32_t sj_call_trust_flagged(const sj_call_trust *trust)
     return depth > trust->before_depth ? depth : trust->before_depth;
 }
 
-/* sj_call_trust_flags returns the flags that gaps give to the open call number `index` (0: the
- * outermost). */
+/* Returns the flags that gaps give to the open call number `index` (0: the outermost). */
 static inline uint32_t sj_call_trust_flags(const sj_call_trust *trust, uint32_t index)
 {
     return (index < trust->gap_depth ? (uint32_t)SJ_CALL_GAP : 0u) |
@@ -67,13 +67,13 @@ static inline uint32_t sj_call_trust_flags(const sj_call_trust *trust, uint32_t 
            (index < trust->before_depth ? (uint32_t)SJ_CALL_BEFORE_RECORDING : 0u);
 }
 
-/* sj_call_trust_enter returns the flags that a new call starts with. */
+/* Returns the flags with which a new call starts. */
 static inline uint32_t sj_call_trust_enter(const sj_call_trust *trust)
 {
     return trust->uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
-/* sj_call_trust_leave notes that the open call number `index`, the innermost, ended. */
+/* Records that the innermost call, number `index`, ended. */
 static inline void sj_call_trust_leave(sj_call_trust *trust, uint32_t index)
 {
     if (index < trust->uncertain_depth) {

@@ -68,7 +68,7 @@ static sj_status check_marks(const sj_block *block)
     return sums ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Symbols and times of a block that no decoder made. */
+/* Checks symbols and times of a block that no decoder has checked. */
 static bool check_events(const sj_block *block)
 {
     return (block->symbols16 != NULL ? check_symbols(block, block->symbols16, NULL)
@@ -93,7 +93,7 @@ sj_status sj_block_check(const sj_block *block, sj_block_extent *extent)
         return SJ_ECORRUPT;
     }
     SJ_TRY(check_marks(block));
-    /* entered - ended = end_depth - open_depth, and both make up event_count */
+    /* entered - ended = end_depth - open_depth, and entered + ended = event_count */
     const int64_t growth = (int64_t)block->header.end_depth - (int64_t)block->header.open_depth;
     *extent =
         (sj_block_extent){.entered = (uint32_t)(((int64_t)block->header.event_count + growth) / 2),

@@ -1,6 +1,6 @@
-/* Design notes.
- * A block is validated before anything is changed; replay.c then walks its events. A graph that
- * only measures blocks hangs all nodes on the root: one for each function. */
+/* The call graph's functions. A block is checked before anything is changed; then replay.c walks
+ * its events. A graph that only measures blocks is flat: every function is one child of the
+ * root. */
 #include "proto/callgraph/callgraph.h"
 #include "proto/base/array.h"
 
@@ -44,8 +44,8 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph);
 }
 
-/* Puts the frames that the block needs into graph->key, outermost first, and says how many of the
- * stored prefix are among them. Changes nothing else. */
+/* Copies the frames that the block needs to graph->key, outermost first. `*looked_up` becomes the
+ * number of them that come from stored stacks. Changes nothing else. */
 static sj_status gather_frames(sj_callgraph *graph, const sj_block *block,
                                const sj_block_extent *extent, sj_stack_lookup lookup,
                                void *lookup_context, uint32_t *looked_up)
@@ -104,13 +104,13 @@ sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block, sj_st
                                void *lookup_context, sj_block_summary *summary)
 {
     if (!gauge->flat || gauge->paths.count > MOST_GAUGE_NODES) {
-        gauge->flat = false; /* until there is a table of nodes again */
+        gauge->flat = false; /* until the table of nodes exists again */
         sj_path_nodes_deinit(&gauge->paths);
         SJ_TRY(sj_path_nodes_init(&gauge->paths));
         gauge->flat = true;
-        gauge->slow.floor_ticks = UINT64_MAX; /* no call is slow */
+        gauge->slow.floor_ticks = UINT64_MAX; /* so that no call is recorded as slow */
     }
-    memset(gauge->prefixes, 0, sizeof(gauge->prefixes)); /* of other sessions */
+    memset(gauge->prefixes, 0, sizeof(gauge->prefixes)); /* they belong to other sessions */
     const sj_status status = sj_callgraph_apply(gauge, block, lookup, lookup_context, summary);
     for (size_t i = 0; i < summary->sample_count; i++) {
         gauge->samples[i] = 0;

@@ -1,18 +1,19 @@
-/* The call graph of one session: who called whom, rebuilt from blocks by containment.
+/* The call graph of one session: who called whom, rebuilt from blocks.
  *
- * A calls B when both are on one stream and A's interval contains B's, and no call between them
- * does. Blocks carry the true order, so containment is read off the order of events
- * (callgraph_apply).
+ * A calls B if both are on one stream, A's interval contains B's, and no call lies between them.
+ * Events are in their true order, so replaying them finds these pairs (sj_callgraph_apply).
  *
- * Blocks may come in any order and with others missing: every aggregate is a sum over calls that
- * *ended* in the block, whose start and callee time the key-frame knows.
+ * Blocks may arrive in any order, and some may be missing. Every aggregate is a sum over the calls
+ * that *ended* in a block; the key-frame knows their start and callee time.
  *
- * Nodes are call paths (function under its callers); node 0 is the root of all threads. From
- * SJ_PATH_FOLD_DEPTH levels on, a recursion is folded: a call goes to the nearest node above it
- * with the same function and caller, so a million levels of recursion are some thousand nodes;
- * calls, self times and edges stay exact (rows of `calls` are never folded). Paths beyond a budget
- * are folded, too, the rarest first (sj_callgraph_fold_rare). Not thread-safe: the store's writer
- * owns it. Memory: some 100 bytes a node plus its histogram (path_histogram.h). */
+ * Nodes are call paths: a function with its chain of callers. Node 0 is the root of all threads.
+ * Recursions deeper than SJ_PATH_FOLD_DEPTH are folded: the call is counted at the nearest node
+ * above with the same function and the same caller. So a million levels of recursion need some
+ * thousand nodes. Numbers of calls, self times and edges stay exact, and rows of `calls` are never
+ * folded. Paths beyond a budget are folded, too, the rarest first (sj_callgraph_fold_rare).
+ *
+ * Not thread-safe: the store's writer owns the graph. Memory: about 100 bytes a node, plus its
+ * histogram (path_histogram.h). */
 #ifndef SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 #define SJ_PROTO_CALLGRAPH_CALLGRAPH_H
 
@@ -23,41 +24,43 @@
 
 enum {
     SJ_PATH_FOLD_DEPTH = 1024,
-    SJ_SAMPLE_BITS = SJ_BLOCK_STEP_BITS /* the open path is noted where a step begins */
+    SJ_SAMPLE_BITS = SJ_BLOCK_STEP_BITS /* the open path is sampled at the start of each step */
 };
 
 typedef struct sj_callgraph sj_callgraph;
 
-/* Call paths that a session may have, some 165 bytes each. Programs have thousands, compilers
- * millions: those beyond the budget are folded between two blocks. The limit ends what folding
- * cannot make fit: a session that is made to have as many callers and callees. */
+/* The number of call paths of a session; a path takes about 165 bytes. Programs have thousands of
+ * paths, compilers have millions. Between two blocks, paths beyond the budget are folded. The hard
+ * limit stops sessions that folding cannot shrink: those with too many distinct pairs of caller and
+ * callee. */
 enum { SJ_PATH_BUDGET = 1 << 19, SJ_MOST_PATHS = 1 << 21 };
 
-/* Sums of what the measured calls of a path have cost, by sj_value_cost. */
+/* Sums of the costs of a path's measured calls, indexed by sj_value_cost. */
 typedef struct sj_path_cost {
-    uint64_t calls;    /* that were measured */
+    uint64_t calls;    /* measured calls */
     uint32_t function; /* session-wide id */
-    uint32_t known;    /* bits of those that any of them has */
+    uint32_t known;    /* bit set of the costs that at least one call has */
     uint64_t all[SJ_COSTS];
-    uint64_t outermost[SJ_COSTS]; /* of calls that lie in no measured call of their function */
+    /* only calls that lie in no other measured call of their function */
+    uint64_t outermost[SJ_COSTS];
 } sj_path_cost;
 
-/* What is known of a call path. */
+/* The aggregates of a call path. */
 typedef struct sj_path_node {
-    uint64_t calls; /* that ended */
+    uint64_t calls; /* calls that ended */
     uint64_t total_ticks;
     uint64_t self_ticks;
     uint64_t min_ticks; /* UINT64_MAX while calls == 0 */
     uint64_t max_ticks;
     uint64_t unwound;
-    uint64_t untrusted;          /* calls with any sj_call_flag, or truncated */
-    uint32_t parent;             /* node; 0: root */
-    uint32_t function;           /* session-wide function id */
-    uint32_t depth;              /* 0 for children of the root */
-    bool recursive;              /* its function occurs above it */
-    bool rare;                   /* a root that stands for its function as a caller in rare paths */
-    bool dirty;                  /* changed since sj_callgraph_clean */
-    sj_path_histogram histogram; /* of durations in ticks */
+    uint64_t untrusted; /* calls with a sj_call_flag, or truncated */
+    uint32_t parent;    /* node; 0: root */
+    uint32_t function;  /* session-wide function id */
+    uint32_t depth;     /* 0 for children of the root */
+    bool recursive;     /* its function occurs above it, too */
+    bool rare;  /* a child of the root that stands for its function as the caller in rare paths */
+    bool dirty; /* changed since sj_callgraph_clean */
+    sj_path_histogram histogram; /* durations, in ticks */
 } sj_path_node;
 
 /* A call that was entered in an earlier block and ended in this one. */
@@ -65,129 +68,132 @@ typedef struct sj_deferred_exit {
     uint64_t call_index;
     uint64_t end_ticks;
     uint64_t self_ticks;
-    uint64_t left_ticks; /* when it jumped to another (a tail call); 0: it did not */
+    uint64_t left_ticks; /* when it ended by a tail call; 0: it did not */
     uint32_t ending;     /* sj_ending */
     uint32_t flags;      /* sj_call_flag */
 } sj_deferred_exit;
 
-/* What one block says beyond the nodes. Arrays belong to the graph until its next call. */
+/* The results of one block beyond the nodes. The graph owns the arrays; they are valid until its
+ * next call. */
 typedef struct sj_block_summary {
     uint64_t ended_calls;
     uint64_t max_duration_ticks;
     uint32_t max_depth; /* of calls entered in the block, counted from 1 */
     const sj_deferred_exit *late;
     size_t late_count;
-    /* the innermost open path at the block's first event, and at each event whose number in the
-     * stream is a multiple of 2^SJ_SAMPLE_BITS; nodes, 0: none open */
+    /* Nodes of the innermost open call, 0 if none is open. One sample at the block's first event,
+     * and one at each event whose number in the stream is a multiple of 2^SJ_SAMPLE_BITS. */
     const uint32_t *samples;
     size_t sample_count;
-    sj_outline *outline; /* may be shortened */
-    /* the calls open at the block's end, outermost first, if sj_callgraph_list_open asked for them;
-     * NULL: not asked for, or more than SJ_BLOCK_MAX_INLINE_FRAMES */
+    sj_outline *outline; /* the caller may shorten it */
+    /* Calls open at the block's end, outermost first. NULL if sj_callgraph_list_open was not
+     * called, or if there are more than SJ_BLOCK_MAX_INLINE_FRAMES. */
     const sj_stack_frame *open;
     size_t open_count;
 } sj_block_summary;
 
-/* Frames below the key-frame's inline ones; the store finds them among the STACK blocks.
- * Gives `count` frames, outermost first, into `frames`; SJ_ENOTFOUND when one is missing. */
+/* Finds the frames below the inline frames of a key-frame, in the DEEP_FRAMES blocks that the
+ * caller stores. Writes `count` frames to `frames`, outermost first. Returns SJ_ENOTFOUND if one is
+ * missing. */
 typedef sj_status (*sj_stack_lookup)(void *context, uint32_t stream, uint32_t stack_reference,
                                      uint32_t count, sj_stack_frame *frames);
 
 SJ_MUST_CHECK sj_status sj_callgraph_new(sj_callgraph **graph);
 void sj_callgraph_free(sj_callgraph *graph);
 
-/* sj_callgraph_limit sets how many call paths there may be, the root included, in the place of
- * SJ_MOST_PATHS. */
+/* Replaces the limit SJ_MOST_PATHS by `most` nodes, root included. */
 void sj_callgraph_limit(sj_callgraph *graph, uint32_t most);
 
-/* sj_callgraph_list_open makes the summaries of later blocks list the calls that they leave open.
- */
+/* Makes the summaries of later blocks list the calls that are open at the block's end. */
 void sj_callgraph_list_open(sj_callgraph *graph);
 
-/* sj_callgraph_apply adds one decoded CALLS block (each block once: the caller has deduplicated).
- * SJ_ECORRUPT, and what `lookup` returns when it fails (it may be NULL: SJ_ENOTFOUND where it were
- * needed), leave the graph as it was. SJ_ENOMEM, and SJ_ELIMIT when the session has more
- * call paths than it may have: the graph must be dropped and reloaded. */
+/* Adds one decoded CALLS block. The caller makes sure that each block is added once. `lookup` may
+ * be NULL if no block has stored frames. The graph is unchanged after SJ_ECORRUPT and after an
+ * error of `lookup` (SJ_ENOTFOUND if it is NULL). After SJ_ENOMEM and SJ_ELIMIT (too many call
+ * paths) the graph is unusable: free it and load it again. */
 SJ_MUST_CHECK sj_status sj_callgraph_apply(sj_callgraph *graph, const sj_block *block,
                                            sj_stack_lookup lookup, void *lookup_context,
                                            sj_block_summary *summary);
 
-/* sj_callgraph_measure checks a block and summarises it as sj_callgraph_apply does, without any
- * call graph of its session: `gauge` is one that serves nothing else and stays small. Only the
- * nodes of `samples` are not given (they are 0). */
+/* Checks and summarises a block like sj_callgraph_apply, without the call graph of its session.
+ * `gauge` is a graph used for nothing else; it stays small. All `samples` are 0. Errors as for
+ * sj_callgraph_apply. */
 SJ_MUST_CHECK sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block,
                                              sj_stack_lookup lookup, void *lookup_context,
                                              sj_block_summary *summary);
 
-/* sj_callgraph_restore puts back a copy of a stored node (histogram included; `dirty` is cleared);
- * parents before children; its number must be the next one (sj_callgraph_node_count). */
+/* Appends a copy of a stored node, with its histogram; `dirty` is cleared. Parents come before
+ * children. The node gets the number sj_callgraph_node_count. Errors: SJ_ECORRUPT, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_callgraph_restore(sj_callgraph *graph, const sj_path_node *node);
 
-/* sj_callgraph_merge adds sums made elsewhere: nodes[i] has its parent at nodes[parent - 1], before
- * it, or the root (0). SJ_ECORRUPT leaves the graph as it was; SJ_ENOMEM, SJ_ELIMIT: drop it and
- * reload. */
+/* Adds aggregates that were computed elsewhere. The parent of nodes[i] is nodes[parent - 1], which
+ * precedes it, or the root if parent is 0. Errors: SJ_ECORRUPT leaves the graph unchanged. After
+ * SJ_ENOMEM and SJ_ELIMIT the graph is unusable: free it and load it again. */
 SJ_MUST_CHECK sj_status sj_callgraph_merge(sj_callgraph *graph, const sj_path_node *nodes,
                                            uint32_t count);
 
-/* What sj_callgraph_fold_rare did. */
+/* The result of sj_callgraph_fold_rare. */
 typedef struct sj_path_folding {
-    uint32_t *moved; /* [moved_count]: the new number of each node */
+    uint32_t *moved; /* the new number of each old node */
     uint32_t moved_count;
-    uint64_t paths; /* that are no more */
-    uint64_t calls; /* that ended on them */
+    uint64_t paths; /* paths that were folded */
+    uint64_t calls; /* calls that had ended on them */
 } sj_path_folding;
 
-/* sj_callgraph_fold_rare keeps about `keep` call paths and folds the rarest: those that have, with
- * all below them, the least share of calls and of self time. What is folded keeps its caller and
- * loses the path above: its sums go to a child of the root node (`rare`) of its caller, so that the
- * sums of functions and of edges stay exact. A recursive one goes below the rare node of its own
- * function and there below its caller, so that it is recursive still; one in another call of its
- * edge goes below that edge and its caller (rare A, B, A, B). A path that is called again is
- * counted anew. Nodes get new numbers and are all dirty. Memory afterwards: at most `keep`
- * nodes, those that threads begin with, and four for each edge. Not between a block and the use of
- * its summary. SJ_ENOMEM leaves the graph as it was. sj_path_folding_deinit frees `folding`. */
+/* Keeps about `keep` call paths and folds the rarest: those with the smallest share of calls and
+ * self time, counting all paths below them. A folded path keeps its direct caller and loses the
+ * callers above. Its sums go to a child of the `rare` node of its caller, so that sums per function
+ * and per edge stay exact. A recursive path goes below the rare node of its own function, under its
+ * caller, so that it stays recursive. A path nested in a call of the same edge goes below that edge
+ * and its caller (rare A, B, A, B). If a folded path is called again, it starts at zero.
+ *
+ * All nodes get new numbers and become dirty. Afterwards there are at most `keep` nodes, the first
+ * nodes of threads, and four per edge. Do not call it while a block's summary is in use. Release
+ * `folding` with sj_path_folding_deinit. Errors: SJ_ENOMEM leaves the graph unchanged. */
 SJ_MUST_CHECK sj_status sj_callgraph_fold_rare(sj_callgraph *graph, uint32_t keep,
                                                sj_path_folding *folding);
-void sj_path_folding_deinit(sj_path_folding *folding); /* safe on a zeroed one */
+void sj_path_folding_deinit(sj_path_folding *folding); /* A zeroed folding is allowed */
 
-uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* root included */
+uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* with the root */
 
-/* sj_callgraph_node says what is known of a node, whose histogram it borrows until the graph
- * changes; zeroes of one that is not there. */
+/* Returns the aggregates of a node; all zero if there is no such node. The histogram is borrowed
+ * until the graph changes. */
 sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
 
-/* sj_callgraph_is_nested_edge returns whether a call of the node lies in another call of its
- * function by the same caller, whose time has its time; false of a node that is not there. */
+/* True if the node's calls lie in another call of the same function by the same caller, which
+ * contains their time. False if there is no such node. */
 bool sj_callgraph_is_nested_edge(const sj_callgraph *graph, uint32_t node);
 
-/* sj_callgraph_cost borrows the sums of a node's measured calls until the graph changes; NULL: none
- * was measured. sj_callgraph_cost_at: those of one of the sj_callgraph_cost_count nodes that have
- * any. sj_callgraph_restore_cost gives them to a node that was restored: SJ_ENOMEM. */
+/* sj_callgraph_cost returns the sums of a node's measured calls, or NULL if none was measured.
+ * sj_callgraph_cost_at enumerates the sj_callgraph_cost_count nodes that have such sums. Both
+ * borrow until the graph changes. sj_callgraph_restore_cost adds sums to a restored node; errors:
+ * SJ_ENOMEM. */
 size_t sj_callgraph_cost_count(const sj_callgraph *graph);
 const sj_path_cost *sj_callgraph_cost_at(const sj_callgraph *graph, size_t place);
 const sj_path_cost *sj_callgraph_cost(const sj_callgraph *graph, uint32_t node);
 SJ_MUST_CHECK sj_status sj_callgraph_restore_cost(sj_callgraph *graph, uint32_t node,
                                                   const sj_path_cost *cost);
 
-/* sj_callgraph_settle makes the totals of folded recursions right, before nodes are stored or sent:
- * no time counts twice, so a path's total is no less than those of its callees together.
- * SJ_ENOMEM leaves all as it was. */
+/* Corrects the totals of folded recursions; call it before nodes are stored or sent. Afterwards no
+ * time is counted twice: a path's total is at least the sum of its callees' totals. Errors:
+ * SJ_ENOMEM leaves all totals unchanged. */
 SJ_MUST_CHECK sj_status sj_callgraph_settle(sj_callgraph *graph);
 
-/* sj_callgraph_dirty lists the nodes changed since the last sj_callgraph_clean. */
+/* sj_callgraph_dirty returns the nodes that changed since the last sj_callgraph_clean; borrowed
+ * until the graph changes. */
 const uint32_t *sj_callgraph_dirty(const sj_callgraph *graph, size_t *count);
 void sj_callgraph_clean(sj_callgraph *graph);
 
-/* sj_callgraph_fold_histograms brings the histograms of the functions of dirty nodes up to date. It
- * may be called again. SJ_ENOMEM: call it again before asking for any. */
+/* Brings the histograms of functions with dirty nodes up to date. May be called repeatedly. Errors:
+ * SJ_ENOMEM; call it again before you read a histogram. */
 SJ_MUST_CHECK sj_status sj_callgraph_fold_histograms(sj_callgraph *graph);
 
-/* sj_callgraph_function_histogram borrows the sum over the paths of a function, right after
- * folding; NULL: none of its calls has ended. */
+/* Returns the histogram of a function over all its paths, or NULL if none of its calls has ended.
+ * Valid right after sj_callgraph_fold_histograms; borrowed until the graph changes. */
 const sj_histogram *sj_callgraph_function_histogram(const sj_callgraph *graph, uint32_t function);
 
-/* sj_callgraph_slow_calls borrows the longest calls of the functions. The owner may set
- * `floor_ticks` before the first block, put back what is stored (sj_slow_calls_add) and clean. */
+/* Returns the longest calls of the functions, borrowed. Before the first block the owner may set
+ * `floor_ticks`, add stored calls (sj_slow_calls_add) and mark them clean. */
 sj_slow_calls *sj_callgraph_slow_calls(sj_callgraph *graph);
 
 #endif

@@ -1,5 +1,6 @@
-/* Histograms of functions: each the sum over call paths, kept while paths change, because making
- * one anew reads all paths of its function (hundreds of thousands in deeply recursive programs). */
+/* Histograms of functions: each is the sum over the function's call paths. They are updated while
+ * paths change, because rebuilding one reads all paths of its function (hundreds of thousands in
+ * deeply recursive programs). Not thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_FUNCTION_HISTOGRAMS_H
 #define SJ_PROTO_CALLGRAPH_FUNCTION_HISTOGRAMS_H
 
@@ -8,24 +9,24 @@
 
 typedef struct sj_function_histograms {
     sj_histogram *histograms;
-    sj_hash_map by_function; /* number of its histogram */
+    sj_hash_map by_function; /* by function: index of its histogram */
     size_t capacity;
     uint32_t count;
 } sj_function_histograms;
 
-void sj_function_histograms_deinit(sj_function_histograms *all); /* safe on a zeroed one */
+void sj_function_histograms_deinit(sj_function_histograms *all); /* A zeroed object is allowed */
 
-/* sj_function_histograms_add adds `part` to the histogram of a function (not 0). SJ_ENOMEM leaves
- * all unchanged. */
+/* Adds `part` to the histogram of a function (not 0). Errors: SJ_ENOMEM leaves all histograms
+ * unchanged. */
 SJ_MUST_CHECK sj_status sj_function_histograms_add(sj_function_histograms *all, uint32_t function,
                                                    const sj_path_histogram *part);
 
-/* sj_function_histograms_subtract takes away what was added. */
+/* Subtracts `part`, which was added before. */
 void sj_function_histograms_subtract(sj_function_histograms *all, uint32_t function,
                                      const sj_path_histogram *part);
 
-/* sj_function_histograms_find returns NULL for a function to which nothing was added; what it
- * returns lasts until the next add. */
+/* Returns the histogram of a function, or NULL if nothing was added to it. Borrowed until the next
+ * add. */
 const sj_histogram *sj_function_histograms_find(const sj_function_histograms *all,
                                                 uint32_t function);
 

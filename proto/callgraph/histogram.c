@@ -6,7 +6,7 @@ enum {
     SUB_COUNT = 1 << SJ_HISTOGRAM_SUB_BITS,
     STORED_VERSION = 1,
     MAX_VARINT_BYTES = 10,
-    MAX_BIN_DELTA_BYTES = 2 /* bins are below 2^14 */
+    MAX_BIN_DELTA_BYTES = 2 /* a bin is below 2^14 */
 };
 
 #define SHIFT(v)                                                                                   \
@@ -39,7 +39,7 @@ uint64_t sj_histogram_high(uint32_t bin)
     return sj_histogram_low(bin) + ((UINT64_C(1) << shift) - 1);
 }
 
-/* Makes room for octaves first..last beside those held. */
+/* Makes the histogram hold the octaves first..last besides the ones it holds. */
 static sj_status hold_octaves(sj_histogram *histogram, uint32_t first, uint32_t last)
 {
     if (histogram->octave_count > 0) {
@@ -68,7 +68,7 @@ static sj_status hold_octaves(sj_histogram *histogram, uint32_t first, uint32_t 
     return SJ_OK;
 }
 
-sj_status sj_histogram_hold(sj_histogram *histogram, uint32_t low, uint32_t high)
+sj_status sj_histogram_reserve(sj_histogram *histogram, uint32_t low, uint32_t high)
 {
     return hold_octaves(histogram, low >> SJ_HISTOGRAM_SUB_BITS, high >> SJ_HISTOGRAM_SUB_BITS);
 }
@@ -110,7 +110,7 @@ void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part)
     }
 }
 
-void sj_histogram_take(sj_histogram *from, uint32_t bin, uint64_t count)
+void sj_histogram_subtract_bin(sj_histogram *from, uint32_t bin, uint64_t count)
 {
     const uint32_t place = (bin >> SJ_HISTOGRAM_SUB_BITS) - from->first_octave;
     if (place < from->octave_count) {
@@ -129,8 +129,8 @@ static uint64_t count_of(const sj_histogram *histogram, uint32_t bin)
     return histogram->octaves[bin >> SJ_HISTOGRAM_SUB_BITS].count[bin & (SUB_COUNT - 1)];
 }
 
-/* nearest_rank returns which of `total` values, the least being 1, is quantile q. What multiplying
- * rounds up is no rank more: 0.07 of 100 is the seventh. */
+/* Returns the rank of quantile q among `total` values; the smallest value has rank 1. A rounding
+ * error of the multiplication must not raise the rank: quantile 0.07 of 100 values has rank 7. */
 static uint64_t nearest_rank(double q, uint64_t total)
 {
     const double clamped = q > 0 ? (q < 1 ? q : 1) : 0; /* a NaN counts as 0 */

@@ -1,7 +1,10 @@
-/* Mergeable histogram of durations: log-linear, 16 bins an octave, so that a quantile is at most
- * 1/32 = 3.1 % off (middle of the bin). Octaves are allocated when first used, so that a call path
- * whose calls take alike costs little. Stored form: varint version (1), then for each non-empty bin
- * varint (bin - previous bin) and varint count: about 2-3 bytes a bin. Unit: that of its values. */
+/* A mergeable histogram of durations. It is log-linear with 16 bins per octave. A quantile is the
+ * middle of its bin and therefore at most 1/32 (3.1 %) off. An octave is allocated when it is first
+ * used, so a call path with similar durations costs little. Its unit is that of its values. Not
+ * thread-safe.
+ *
+ * Stored form: varint version (1), then for each non-empty bin varint (bin - previous bin) and
+ * varint count. That is 2-3 bytes per bin. */
 #ifndef SJ_PROTO_CALLGRAPH_HISTOGRAM_H
 #define SJ_PROTO_CALLGRAPH_HISTOGRAM_H
 
@@ -11,12 +14,12 @@
 
 enum {
     SJ_HISTOGRAM_SUB_BITS = 4,
-    SJ_HISTOGRAM_OCTAVES = 61, /* values of 64 bits */
+    SJ_HISTOGRAM_OCTAVES = 61, /* enough for 64-bit values */
     SJ_HISTOGRAM_BINS = SJ_HISTOGRAM_OCTAVES << SJ_HISTOGRAM_SUB_BITS,
     SJ_HISTOGRAM_SHORT = 2048
 };
 
-/* The bins of the values below SJ_HISTOGRAM_SHORT, which are most durations. */
+/* The bins of all values below SJ_HISTOGRAM_SHORT; most durations are below. */
 extern const uint16_t sj_histogram_short_bins[SJ_HISTOGRAM_SHORT];
 
 typedef struct sj_histogram_octave {
@@ -24,13 +27,13 @@ typedef struct sj_histogram_octave {
 } sj_histogram_octave;
 
 typedef struct sj_histogram {
-    uint32_t
-        first_octave; /* number of the lowest octave held; meaningless when octave_count is 0 */
-    uint32_t octave_count;        /* octaves held, consecutive */
+    uint32_t first_octave; /* the lowest octave that is held; meaningless if octave_count is 0 */
+    uint32_t octave_count; /* number of consecutive octaves */
     sj_histogram_octave *octaves; /* owned */
 } sj_histogram;
 
-/* sj_histogram_bin returns the bin of a value; sj_histogram_low and _high the range of a bin. */
+/* sj_histogram_bin returns the bin of a value. sj_histogram_low and sj_histogram_high return the
+ * range of a bin. */
 static inline uint32_t sj_histogram_bin(uint64_t value)
 {
     if (value < SJ_HISTOGRAM_SHORT) {
@@ -43,8 +46,8 @@ static inline uint32_t sj_histogram_bin(uint64_t value)
 uint64_t sj_histogram_low(uint32_t bin);
 uint64_t sj_histogram_high(uint32_t bin); /* inclusive */
 
-/* sj_histogram_add counts `count` values; SJ_ENOMEM leaves it as it was. The slow form is taken
- * when the value lies in an octave not held yet. */
+/* Counts `count` values. Errors: SJ_ENOMEM leaves the histogram unchanged. sj_histogram_add_slow is
+ * the path for an octave that is not held yet. */
 SJ_MUST_CHECK sj_status sj_histogram_add_slow(sj_histogram *histogram, uint64_t value,
                                               uint64_t count);
 SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, uint64_t value,
@@ -58,39 +61,41 @@ SJ_MUST_CHECK static inline sj_status sj_histogram_add(sj_histogram *histogram, 
     }
     return sj_histogram_add_slow(histogram, value, count);
 }
-/* sj_histogram_hold makes room for the bins from `low` to `high`: counting in them needs none.
- * SJ_ENOMEM leaves it as it was. */
-SJ_MUST_CHECK sj_status sj_histogram_hold(sj_histogram *histogram, uint32_t low, uint32_t high);
+/* Makes the histogram hold the bins from `low` to `high`, so that counting in them cannot fail.
+ * Errors: SJ_ENOMEM leaves it unchanged. */
+SJ_MUST_CHECK sj_status sj_histogram_reserve(sj_histogram *histogram, uint32_t low, uint32_t high);
 SJ_MUST_CHECK sj_status sj_histogram_merge(sj_histogram *into, const sj_histogram *from);
-/* sj_histogram_subtract takes away what was merged into it before; sj_histogram_take, of one bin.
- */
+/* sj_histogram_subtract subtracts a histogram that was merged before. sj_histogram_subtract_bin
+ * subtracts from one bin. */
 void sj_histogram_subtract(sj_histogram *from, const sj_histogram *part);
-void sj_histogram_take(sj_histogram *from, uint32_t bin, uint64_t count);
-void sj_histogram_deinit(sj_histogram *histogram); /* safe on a zeroed one */
+void sj_histogram_subtract_bin(sj_histogram *from, uint32_t bin, uint64_t count);
+void sj_histogram_deinit(sj_histogram *histogram); /* A zeroed histogram is allowed */
 
-/* A quantile by nearest rank: the smallest value that at least q of all values do not exceed. */
+/* A quantile by nearest rank: the smallest value that at least a fraction q of all values do not
+ * exceed. */
 typedef struct sj_quantile {
-    uint64_t value; /* middle of its bin; 0 when the histogram is empty */
-    bool is_least;  /* it is the least of all values */
-    bool is_most;   /* it is the greatest of all values */
+    uint64_t value; /* middle of its bin; 0 if the histogram is empty */
+    bool is_least;  /* its rank is the first: the exact minimum is a better value */
+    bool is_most;   /* its rank is the last: the exact maximum is a better value */
 } sj_quantile;
 
-/* sj_histogram_find_quantile finds quantile q (0..1; NaN is 0); sj_histogram_quantile returns its
- * value only. */
+/* sj_histogram_find_quantile returns quantile q (0..1; NaN counts as 0). sj_histogram_quantile
+ * returns only its value. */
 sj_quantile sj_histogram_find_quantile(const sj_histogram *histogram, double q);
 uint64_t sj_histogram_quantile(const sj_histogram *histogram, double q);
 
-/* sj_quantile_within returns a quantile's value, converted to the caller's unit as `value`, between
- * the exact least and greatest values in that unit. */
+/* Returns a quantile's value within the exact minimum and maximum. `value` is quantile->value in
+ * the caller's unit; `least` and `most` have that unit, too. */
 int64_t sj_quantile_within(const sj_quantile *quantile, int64_t value, int64_t least, int64_t most);
 
-/* Stored form. sj_histogram_decode checks everything: SJ_ECORRUPT, SJ_EVERSION, SJ_ENOMEM. */
+/* Encoding and decoding of the stored form. sj_histogram_decode checks all bytes. Errors:
+ * SJ_ECORRUPT, SJ_EVERSION, SJ_ENOMEM. */
 size_t sj_histogram_encoded_bound(const sj_histogram *histogram);
 size_t sj_histogram_encode(const sj_histogram *histogram, uint8_t *output, size_t capacity);
 SJ_MUST_CHECK sj_status sj_histogram_decode(sj_slice bytes, sj_histogram *histogram);
 
-/* Writes the stored form bin by bin, in rising order, counts above 0. sj_histogram_written returns
- * its size; 0: there was no room. */
+/* Writes the stored form bin by bin. Bins must rise and counts must not be 0. sj_histogram_written
+ * returns the size, or 0 if the capacity was too small. */
 typedef struct sj_histogram_writer {
     sj_writer writer;
     uint32_t previous;
@@ -100,8 +105,8 @@ sj_histogram_writer sj_histogram_begin(uint8_t *output, size_t capacity);
 void sj_histogram_put(sj_histogram_writer *writer, uint32_t bin, uint64_t count);
 size_t sj_histogram_written(const sj_histogram_writer *writer);
 
-/* Reads it bin by bin, without a histogram in memory. sj_histogram_next gives bins in rising order;
- * SJ_ENOTFOUND: that was all, SJ_ECORRUPT. */
+/* Reads the stored form bin by bin, in rising order, without a histogram in memory.
+ * sj_histogram_next returns SJ_ENOTFOUND after the last bin, and SJ_ECORRUPT for bad bytes. */
 typedef struct sj_histogram_reader {
     sj_reader reader;
     uint32_t bin;

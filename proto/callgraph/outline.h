@@ -1,8 +1,9 @@
-/* The outline of a block: its longest calls. Who looks for such need not decode a block whose
- * outline has them all. Found while the block is replayed: most calls cost one comparison.
+/* The outline of a block: its longest calls. A search for long calls need not decode a block whose
+ * outline has them. The outline is made while the block is replayed; it costs most calls one
+ * comparison.
  *
- * A call that lies in one of the outline's is shorter than it, or as long: so the callers of all
- * calls of an outline are in it, too, or were open when the block began. */
+ * A call is at least as long as the calls within it. So the outline also has the callers of all its
+ * calls, except those that were open when the block began. */
 #ifndef SJ_PROTO_CALLGRAPH_OUTLINE_H
 #define SJ_PROTO_CALLGRAPH_OUTLINE_H
 
@@ -11,45 +12,46 @@
 #include <stdint.h>
 
 enum {
-    SJ_OUTLINE_CALLS = 32, /* longest ones */
-    SJ_OUTLINE_OPEN = 256  /* calls open at the end */
+    SJ_OUTLINE_CALLS = 32, /* the longest calls */
+    SJ_OUTLINE_OPEN = 256  /* most open calls at the block's end */
 };
 
-/* In the place of an sj_ending: the end of the call is not known here. */
+/* A value beside those of sj_ending: the call is still open at the block's end. */
 enum { SJ_NOT_ENDED = 4 };
 
 typedef struct sj_outline_call {
-    uint64_t call_index; /* within the stream */
+    uint64_t call_index; /* number in the stream */
     uint64_t start_ticks;
-    uint64_t duration_ticks; /* 0 of open ones, as is self_ticks */
+    uint64_t duration_ticks; /* 0 for open calls; so is self_ticks */
     uint64_t self_ticks;
     uint32_t function; /* session-wide id */
-    uint32_t depth;    /* calls below it; 0: called by nothing recorded */
-    uint32_t ending;   /* sj_ending; SJ_NOT_ENDED: it was open at the end of the block */
-    uint32_t flags;    /* sj_call_flag; not of open ones */
+    uint32_t depth;    /* number of recorded calls around it */
+    uint32_t ending;   /* sj_ending or SJ_NOT_ENDED */
+    uint32_t flags;    /* sj_call_flag; 0 for open calls */
 } sj_outline_call;
 
 typedef struct sj_outline {
-    /* calls that were entered and ended in the block and are longer than `floor_ticks`, and those
-     * that were entered in it and were open at its end */
+    /* Calls that were entered and ended in the block and are longer than `floor_ticks`. Then calls
+     * that were entered in it and are open at its end. */
     sj_outline_call calls[SJ_OUTLINE_CALLS + SJ_OUTLINE_OPEN];
     size_t call_count;
     uint64_t floor_ticks;
-    bool has_all_open; /* else more were open at the end than it has room for */
+    /* false if more than SJ_OUTLINE_OPEN calls were open; none of them is listed then */
+    bool has_all_open;
 } sj_outline;
 
-/* sj_outline_add takes a call that is longer than `floor_ticks`. While the outline is made, the
- * first SJ_OUTLINE_CALLS are a heap, the shortest on top. */
+/* Adds a call that is longer than `floor_ticks`. Until sj_outline_finish, `calls` is a heap with
+ * the shortest call on top. */
 void sj_outline_add(sj_outline *outline, const sj_outline_call *call);
 
-/* sj_outline_longest returns the greatest duration of the calls that it was given. */
+/* Returns the longest duration of the calls added so far. */
 uint64_t sj_outline_longest(const sj_outline *outline);
 
-/* sj_outline_finish ends the making: leaves calls that are longer than the floor, adds what was
- * `open`, and puts all in the order of their entries. */
+/* Completes the outline: keeps the calls longer than the floor, adds the `open` calls and sorts all
+ * by entry. */
 void sj_outline_finish(sj_outline *outline, const sj_outline_call *open, size_t open_count);
 
-/* sj_outline_shorten keeps the `most` longest calls of a finished outline, and the open ones. */
+/* Keeps the `most` longest calls of a finished outline, and the open ones. */
 void sj_outline_shorten(sj_outline *outline, size_t most);
 
 #endif

@@ -43,7 +43,7 @@ sj_status sj_block_costs_list(sj_block_costs *costs, const sj_block *block)
     return SJ_OK;
 }
 
-/* The costs of the call at `first`, as sums of one call. */
+/* Returns the costs of the call whose values begin at `first`, as sums over one call. */
 static sj_path_cost read_call(const sj_block *block, size_t first)
 {
     sj_path_cost call = {.calls = 1};
@@ -64,22 +64,22 @@ static sj_path_cost read_call(const sj_block *block, size_t first)
 
 const sj_path_cost *sj_path_costs_of(const sj_path_nodes *paths, uint32_t node)
 {
-    const uint32_t odd = paths->rests[node].odd;
-    const uint32_t cost = odd != 0 ? paths->odds[odd - 1].cost : 0;
+    const uint32_t extra = paths->rests[node].extra;
+    const uint32_t cost = extra != 0 ? paths->extras[extra - 1].cost : 0;
     return cost != 0 ? &paths->costs[cost - 1] : NULL;
 }
 
 sj_status sj_path_costs_add(sj_path_nodes *paths, uint32_t node, const sj_path_cost *cost)
 {
-    sj_path_odd *odd;
-    SJ_TRY(sj_path_nodes_odd(paths, node, &odd));
-    if (odd->cost == 0) {
+    sj_path_extra *extra;
+    SJ_TRY(sj_path_nodes_extra(paths, node, &extra));
+    if (extra->cost == 0) {
         SJ_TRY(sj_array_reserve(&paths->costs, &paths->cost_capacity, paths->cost_count, 1,
                                 sizeof(*paths->costs)));
         paths->costs[paths->cost_count++] = (sj_path_cost){.function = paths->nodes[node].function};
-        odd->cost = (uint32_t)paths->cost_count;
+        extra->cost = (uint32_t)paths->cost_count;
     }
-    sj_path_cost *sums = &paths->costs[odd->cost - 1];
+    sj_path_cost *sums = &paths->costs[extra->cost - 1];
     sums->calls += cost->calls;
     sums->known |= cost->known;
     for (size_t i = 0; i < SJ_COSTS; i++) {

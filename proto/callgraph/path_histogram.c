@@ -6,7 +6,8 @@
 enum {
     SUB_COUNT = 1 << SJ_HISTOGRAM_SUB_BITS,
     COUNT_MASK = (1 << SJ_PATH_COUNT_BITS) - 1,
-    SMALL_ROOM = 14, /* up to here a list grows by 4, so that each fills what malloc hands out */
+    /* below this size, a list grows by 4 entries, which fills the blocks that malloc returns */
+    SMALL_LIST = 14,
     MAX_VARINT_BYTES = 10,
     MAX_BIN_DELTA_BYTES = 2
 };
@@ -21,15 +22,15 @@ static uint32_t bin_of(uint32_t entry)
 
 static uint32_t *list_of(sj_path_histogram *histogram)
 {
-    return histogram->list_room == 0 ? histogram->bins.within : histogram->bins.list;
+    return histogram->list_capacity == 0 ? histogram->bins.within : histogram->bins.list;
 }
 
 static const uint32_t *read_list(const sj_path_histogram *histogram)
 {
-    return histogram->list_room == 0 ? histogram->bins.within : histogram->bins.list;
+    return histogram->list_capacity == 0 ? histogram->bins.within : histogram->bins.list;
 }
 
-/* The same as a histogram, which borrows the octaves. */
+/* Returns the octaves as a histogram that borrows them. */
 static sj_histogram view_octaves(const sj_path_histogram *histogram)
 {
     return (sj_histogram){.first_octave = histogram->first_octave,
@@ -54,7 +55,7 @@ static sj_status add_list_to(const sj_path_histogram *part, sj_histogram *into)
         high = bin_of(list[i]) > high ? bin_of(list[i]) : high;
     }
     if (part->list_count != 0) {
-        SJ_TRY(sj_histogram_hold(into, low, high));
+        SJ_TRY(sj_histogram_reserve(into, low, high));
     }
     for (uint32_t i = 0; i < part->list_count; i++) {
         SJ_TRY(sj_histogram_add(into, sj_histogram_low(bin_of(list[i])), list[i] & COUNT_MASK));
@@ -79,7 +80,7 @@ void sj_path_histogram_subtract_from(const sj_path_histogram *part, sj_histogram
         sj_histogram_subtract(from, &octaves);
     }
     for (uint32_t i = 0; i < part->list_count; i++) {
-        sj_histogram_take(from, bin_of(list[i]), list[i] & COUNT_MASK);
+        sj_histogram_subtract_bin(from, bin_of(list[i]), list[i] & COUNT_MASK);
     }
 }
 
@@ -87,7 +88,7 @@ void sj_path_histogram_deinit(sj_path_histogram *histogram)
 {
     if (histogram->octave_count != 0) {
         free(histogram->bins.octaves);
-    } else if (histogram->list_room != 0) {
+    } else if (histogram->list_capacity != 0) {
         free(histogram->bins.list);
     }
     *histogram = (sj_path_histogram){0};
@@ -105,7 +106,7 @@ sj_status sj_path_histogram_spread(sj_path_histogram *histogram)
     return SJ_OK;
 }
 
-/* Makes octaves of a list and counts in them. */
+/* Converts a list to octaves and counts in them. */
 static sj_status add_in_octaves(sj_path_histogram *histogram, uint64_t value, uint64_t count)
 {
     SJ_TRY(sj_path_histogram_spread(histogram));
@@ -119,10 +120,10 @@ static sj_status add_in_octaves(sj_path_histogram *histogram, uint64_t value, ui
 
 static sj_status grow_list(sj_path_histogram *histogram)
 {
-    const uint32_t room =
-        histogram->list_room == 0 ? (uint32_t)SJ_PATH_BINS_WITHIN : histogram->list_room;
-    const uint32_t grown = room < SMALL_ROOM ? room + 4 : room + 8;
-    uint32_t *held = histogram->list_room == 0 ? NULL : histogram->bins.list;
+    const uint32_t capacity =
+        histogram->list_capacity == 0 ? (uint32_t)SJ_PATH_BINS_WITHIN : histogram->list_capacity;
+    const uint32_t grown = capacity < SMALL_LIST ? capacity + 4 : capacity + 8;
+    uint32_t *held = histogram->list_capacity == 0 ? NULL : histogram->bins.list;
     uint32_t *list = realloc(held, grown * sizeof(*list));
     if (list == NULL) {
         return SJ_ENOMEM;
@@ -131,15 +132,15 @@ static sj_status grow_list(sj_path_histogram *histogram)
         memcpy(list, histogram->bins.within, sizeof(histogram->bins.within));
     }
     histogram->bins.list = list;
-    histogram->list_room = (uint8_t)grown;
+    histogram->list_capacity = (uint8_t)grown;
     return SJ_OK;
 }
 
 static sj_status add_in_list(sj_path_histogram *histogram, uint32_t bin, uint64_t count)
 {
-    const uint32_t room =
-        histogram->list_room == 0 ? (uint32_t)SJ_PATH_BINS_WITHIN : histogram->list_room;
-    if (histogram->list_count == room) {
+    const uint32_t capacity =
+        histogram->list_capacity == 0 ? (uint32_t)SJ_PATH_BINS_WITHIN : histogram->list_capacity;
+    if (histogram->list_count == capacity) {
         SJ_TRY(grow_list(histogram));
     }
     list_of(histogram)[histogram->list_count++] = bin << SJ_PATH_COUNT_BITS | (uint32_t)count;
@@ -165,7 +166,7 @@ sj_status sj_path_histogram_add(sj_path_histogram *histogram, uint64_t value, ui
         return add_in_octaves(histogram, value, count);
     }
     const uint32_t entry = list[place] + (uint32_t)count;
-    if (place > 0) { /* what counts often comes to the front */
+    if (place > 0) { /* moves frequent bins to the front */
         list[place] = list[place - 1];
         place--;
     }
@@ -200,7 +201,7 @@ size_t sj_path_histogram_encoded_bound(const sj_path_histogram *histogram)
                : 1 + (size_t)histogram->list_count * (MAX_BIN_DELTA_BYTES + MAX_VARINT_BYTES);
 }
 
-/* Of different bins, the order of entries is that of bins. */
+/* Sorts by bin: the bin is in the high bits of an entry. */
 static void sort_list(uint32_t *list, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {

@@ -7,12 +7,14 @@
 enum {
     FIRST_CAPACITY = 32,
     LINE_BYTES = 64,
-    SMALL_GRAPH = 1 << 13, /* nodes: there is memory for octaves of those that are called */
+    SMALL_GRAPH = 1 << 13, /* nodes; below this, memory suffices for octaves in each node */
     OFTEN = 2,
-    FEW_NODES = 1 << 18 /* their table has room to spare: most paths are found at once */
+    /* nodes; below this, half of the table stays free, so that most paths are found at once */
+    FEW_NODES = 1 << 18
 };
 
-/* Rare nodes are roots beside those of the same functions. */
+/* Returns the parent under which a node is found in the table. Rare nodes have one of their own,
+ * because the root may have another child with the same function. */
 static uint32_t key_parent(const sj_path_line *node)
 {
     return node->rare != 0 ? SJ_NO_NODE : node->parent;
@@ -23,7 +25,8 @@ static bool holds(const sj_path_line *node, uint32_t parent, uint32_t function)
     return node->function == function && key_parent(node) == parent;
 }
 
-/* The table has more places than nodes, so a free one always ends the search. */
+/* Returns the slot of a path, or the free slot where it belongs. The table has more slots than
+ * nodes, so the search ends. */
 static uint32_t find_place(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
     uint32_t place = sj_path_home(paths, parent, function);
@@ -69,8 +72,8 @@ static sj_status grow_nodes(sj_path_nodes *paths)
     return SJ_OK;
 }
 
-/* Doubles the table: twice as many places as nodes while these are few, and then at least four for
- * three. */
+/* Doubles the table. It has at least twice as many slots as nodes in a small graph, else at least
+ * 4/3. */
 static sj_status grow_table(sj_path_nodes *paths)
 {
     const uint32_t places = paths->table != NULL ? (paths->table_mask + 1) * 2 : 2 * FIRST_CAPACITY;
@@ -89,8 +92,8 @@ static sj_status grow_table(sj_path_nodes *paths)
     return SJ_OK;
 }
 
-/* Makes room for one more node. */
-static sj_status make_room(sj_path_nodes *paths)
+/* Makes sure that one more node fits into the arrays and the table. */
+static sj_status reserve_node(sj_path_nodes *paths)
 {
     if (paths->count == paths->capacity) {
         SJ_TRY(grow_nodes(paths));
@@ -101,7 +104,7 @@ static sj_status make_room(sj_path_nodes *paths)
 sj_status sj_path_nodes_init(sj_path_nodes *paths)
 {
     *paths = (sj_path_nodes){0};
-    SJ_TRY(make_room(paths));
+    SJ_TRY(reserve_node(paths));
     paths->nodes[0] = (sj_path_line){0};
     paths->rests[0] = (sj_path_rest){.min_ticks = UINT64_MAX};
     paths->count = 1;
@@ -118,14 +121,14 @@ void sj_path_nodes_deinit(sj_path_nodes *paths)
     free(paths->rests);
     free(paths->dirty);
     free(paths->table);
-    free(paths->odds);
+    free(paths->extras);
     free(paths->costs);
     sj_function_histograms_deinit(&paths->functions);
     *paths = (sj_path_nodes){0};
 }
 
-/* Whether the function occurs at or above a node. Only nodes whose function is new on their path
- * are looked at: as many as there are distinct functions, however deep the recursion. */
+/* True if the function occurs at or above a node. Visits only nodes whose function is new on their
+ * path, so even a deep recursion takes as many steps as there are distinct functions. */
 static bool occurs_above(const sj_path_nodes *paths, uint32_t node, uint32_t function)
 {
     for (node = paths->rests[node].distinct; node != 0;
@@ -170,8 +173,8 @@ static uint32_t append_node(sj_path_nodes *paths, uint32_t parent, uint32_t func
     return node;
 }
 
-/* The node that a call of `function` from `parent` is folded into: the nearest one above with the
- * same function and the same caller, so that edges stay exact; 0 when there is none. */
+/* Returns the node that counts a call of `function` from `parent` in a deep recursion, or 0. It is
+ * the nearest node above with the same function and the same caller, so that edges stay exact. */
 static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint32_t function)
 {
     const uint32_t caller = paths->nodes[parent].function;
@@ -184,7 +187,8 @@ static uint32_t fold_recursion(const sj_path_nodes *paths, uint32_t parent, uint
     return 0;
 }
 
-/* A call from `parent` was folded into `node`; 0: it was not. */
+/* Marks the nodes between `node` and `parent`: a call from `parent` was folded into `node`. Does
+ * nothing if `node` is 0. */
 static void note_loop(sj_path_nodes *paths, uint32_t node, uint32_t parent)
 {
     if (node == 0) {
@@ -219,9 +223,10 @@ sj_status sj_path_nodes_settle(sj_path_nodes *paths)
     return SJ_OK;
 }
 
-/* Puts the path at `place`, which was asked for last, where its search begins. All places between
- * are taken, so the node that has to make room for it is still found. */
-static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, uint32_t function)
+/* Swaps the path in slot `place` into the slot where its search begins, because the latest path is
+ * likely to be next. All slots between are used, so the path that it displaces is still found. */
+static void move_to_home_slot(sj_path_nodes *paths, uint32_t place, uint32_t parent,
+                              uint32_t function)
 {
     uint32_t *home = &paths->table[sj_path_home(paths, parent, function)];
     const uint32_t moved = *home;
@@ -229,10 +234,10 @@ static void bring_home(sj_path_nodes *paths, uint32_t place, uint32_t parent, ui
     paths->table[place] = moved;
 }
 
-/* SJ_NO_NODE: see sj_path_nodes_failure. */
+/* Returns SJ_NO_NODE on failure; see sj_path_nodes_failure. */
 static uint32_t add_node(sj_path_nodes *paths, uint32_t parent, uint32_t function, bool rare)
 {
-    if (paths->count >= paths->most || make_room(paths) != SJ_OK) {
+    if (paths->count >= paths->most || reserve_node(paths) != SJ_OK) {
         return SJ_NO_NODE;
     }
     const uint32_t place = find_place(paths, rare ? SJ_NO_NODE : parent, function);
@@ -246,7 +251,7 @@ uint32_t sj_path_nodes_find_or_add(sj_path_nodes *paths, uint32_t parent, uint32
     const uint32_t place = find_place(paths, parent, function);
     uint32_t node = paths->table[place];
     if (node != 0) {
-        bring_home(paths, place, parent, function);
+        move_to_home_slot(paths, place, parent, function);
         return node;
     }
     if (paths->nodes[parent].depth + 1 >= SJ_PATH_FOLD_DEPTH) {
@@ -266,14 +271,15 @@ sj_path_node sj_path_nodes_get(const sj_path_nodes *paths, uint32_t number)
 {
     const sj_path_line *node = &paths->nodes[number];
     const sj_path_rest *rest = &paths->rests[number];
-    const sj_path_odd odd = rest->odd != 0 ? paths->odds[rest->odd - 1] : (sj_path_odd){0};
+    const sj_path_extra extra =
+        rest->extra != 0 ? paths->extras[rest->extra - 1] : (sj_path_extra){0};
     return (sj_path_node){.calls = node->calls,
                           .total_ticks = node->total_ticks,
                           .self_ticks = node->self_ticks,
                           .min_ticks = rest->min_ticks,
                           .max_ticks = rest->max_ticks,
-                          .unwound = odd.unwound,
-                          .untrusted = odd.untrusted,
+                          .unwound = extra.unwound,
+                          .untrusted = extra.untrusted,
                           .parent = node->parent,
                           .function = node->function,
                           .depth = node->depth,
@@ -283,29 +289,29 @@ sj_path_node sj_path_nodes_get(const sj_path_nodes *paths, uint32_t number)
                           .histogram = node->histogram};
 }
 
-sj_status sj_path_nodes_odd(sj_path_nodes *paths, uint32_t number, sj_path_odd **odd)
+sj_status sj_path_nodes_extra(sj_path_nodes *paths, uint32_t number, sj_path_extra **extra)
 {
     sj_path_rest *rest = &paths->rests[number];
-    if (rest->odd == 0) {
-        SJ_TRY(sj_array_reserve(&paths->odds, &paths->odd_capacity, paths->odd_count, 1,
-                                sizeof(*paths->odds)));
-        paths->odds[paths->odd_count++] = (sj_path_odd){0};
-        rest->odd = (uint32_t)paths->odd_count;
+    if (rest->extra == 0) {
+        SJ_TRY(sj_array_reserve(&paths->extras, &paths->extra_capacity, paths->extra_count, 1,
+                                sizeof(*paths->extras)));
+        paths->extras[paths->extra_count++] = (sj_path_extra){0};
+        rest->extra = (uint32_t)paths->extra_count;
     }
-    *odd = &paths->odds[rest->odd - 1];
+    *extra = &paths->extras[rest->extra - 1];
     return SJ_OK;
 }
 
-sj_status sj_path_nodes_count_odd(sj_path_nodes *paths, uint32_t number, uint64_t unwound,
-                                  uint64_t untrusted)
+sj_status sj_path_nodes_count_extra(sj_path_nodes *paths, uint32_t number, uint64_t unwound,
+                                    uint64_t untrusted)
 {
-    sj_path_odd *odd;
+    sj_path_extra *extra;
     if ((unwound | untrusted) == 0) {
         return SJ_OK;
     }
-    SJ_TRY(sj_path_nodes_odd(paths, number, &odd));
-    odd->unwound += unwound;
-    odd->untrusted += untrusted;
+    SJ_TRY(sj_path_nodes_extra(paths, number, &extra));
+    extra->unwound += unwound;
+    extra->untrusted += untrusted;
     return SJ_OK;
 }
 
@@ -354,7 +360,7 @@ sj_status sj_path_nodes_add_sums(sj_path_nodes *paths, uint32_t number, const sj
         widen_range(&paths->rests[number], sums->min_ticks, sums->max_ticks);
     }
     node->quiet_count = 0;
-    return sj_path_nodes_count_odd(paths, number, sums->unwound, sums->untrusted);
+    return sj_path_nodes_count_extra(paths, number, sums->unwound, sums->untrusted);
 }
 
 sj_status sj_path_nodes_merge(sj_path_nodes *paths, uint32_t number, const sj_path_node *sums)
@@ -368,7 +374,8 @@ static uint64_t least_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Least and greatest may be those of a stored node, so what the histogram holds is looked at. */
+/* Minimum and maximum may come from a stored node, so the range is also limited to the octaves that
+ * the histogram holds. */
 void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
 {
     sj_path_line *node = &paths->nodes[number];
@@ -384,7 +391,7 @@ void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t number)
     const uint64_t held_high = sj_histogram_high(first + bins - 1);
     const uint64_t low = rest->min_ticks > held_low ? rest->min_ticks : held_low;
     uint64_t high = least_of(least_of(rest->max_ticks, held_high), node->slow_ticks);
-    high = least_of(high, UINT32_MAX - 1); /* so that their number fits */
+    high = least_of(high, UINT32_MAX - 1); /* so that quiet_count fits */
     if (low <= high) {
         node->quiet_low = (uint32_t)low;
         node->quiet_count = (uint32_t)(high - low + 1);
@@ -423,7 +430,7 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     if (node->parent >= paths->count || node->function == 0 || (node->rare && node->parent != 0)) {
         return SJ_ECORRUPT;
     }
-    SJ_TRY(make_room(paths));
+    SJ_TRY(reserve_node(paths));
     const uint32_t place =
         find_place(paths, node->rare ? SJ_NO_NODE : node->parent, node->function);
     const uint32_t depth = node->parent != 0 ? paths->nodes[node->parent].depth + 1 : 0;
@@ -445,6 +452,6 @@ sj_status sj_path_nodes_restore(sj_path_nodes *paths, const sj_path_node *node)
     added->histogram = histogram;
     paths->rests[number].min_ticks = node->min_ticks;
     paths->rests[number].max_ticks = node->max_ticks;
-    SJ_TRY(sj_path_nodes_count_odd(paths, number, node->unwound, node->untrusted));
+    SJ_TRY(sj_path_nodes_count_extra(paths, number, node->unwound, node->untrusted));
     return fold_node(paths, added);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 enum {
-    CLOSED_VERSION = 1, /* of profiles without open calls; older collectors refuse the newer one */
+    CLOSED_VERSION = 1, /* of profiles without open calls; older collectors can read them */
     VERSION = 2,
     VARINT_BYTES = 10,
     NODE_VARINTS = 10,
@@ -61,7 +61,7 @@ sj_status sj_profile_encode(const sj_callgraph *graph, const sj_profile_open_cal
     sj_write_varint(&writer, open_count > 0 ? VERSION : CLOSED_VERSION);
     sj_write_varint(&writer, count - 1);
     for (uint32_t i = 1; i < count; i++) {
-        /* Nodes are numbered from 1 behind the root: a node's number is 1 + its place. */
+        /* a node's number is 1 + its index here, because the root is left out */
         const sj_path_node node = sj_callgraph_node(graph, i);
         write_node(&writer, &node, made + bound, bound);
     }

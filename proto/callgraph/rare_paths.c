@@ -1,8 +1,8 @@
-/* Design notes.
- * The table is built anew: what is kept moves over with its histogram, in the order of numbers, so
- * that parents stay before their children; the sums of the rest go to rare nodes, which are made as
- * they are met. A path weighs as much as its weightiest descendant, so what is kept always has its
- * callers. Nothing of the old table changes before the last allocation has succeeded. */
+/* Folds rare call paths. It builds a second table: kept nodes move over in the order of their
+ * numbers, so that parents stay before children. The sums of the other nodes go to rare nodes,
+ * which are made on demand. A path weighs as much as its heaviest descendant, so the callers of a
+ * kept path are always kept. The old table does not change before the last allocation has
+ * succeeded. */
 #include "proto/callgraph/path_costs.h"
 
 #include <math.h>
@@ -14,18 +14,18 @@ enum { SHARED = 2 };
 typedef struct folding_run {
     const sj_path_nodes *old;
     sj_path_nodes made;
-    double *weights; /* of the old nodes */
+    double *weights; /* by old node */
     double *sorted;
-    uint32_t *moved; /* their new numbers */
-    uint8_t *users;  /* of the new nodes: how many went there, SHARED for more than one */
-    double least;    /* what weighs more is kept */
+    uint32_t *moved; /* by old node: its new number */
+    uint8_t *users;  /* by new node: how many old nodes it holds; SHARED for two or more */
+    double least;    /* heavier nodes are kept */
     uint64_t paths;
     uint64_t calls;
 } folding_run;
 
-enum { RARE_LEVELS = 3 }; /* below a rare node */
+enum { RARE_LEVELS = 3 }; /* levels below a rare node that are never folded again */
 
-/* Roots, of threads and of rare paths, and the levels below rare ones stay. */
+/* True for children of the root (threads and rare nodes) and for the levels below rare nodes. */
 static bool always_stays(const sj_path_nodes *paths, uint32_t number)
 {
     uint32_t above = paths->nodes[number].parent;
@@ -81,8 +81,8 @@ static uint32_t child(folding_run *run, uint32_t parent, uint32_t function)
     return parent == SJ_NO_NODE ? SJ_NO_NODE : sj_path_nodes_child(&run->made, parent, function);
 }
 
-/* The node that a path is folded into, which is recursive, and nested in another call of its edge,
- * if the path is; SJ_NO_NODE. */
+/* Returns the node into which a path is folded. It is recursive if the path is recursive, and
+ * nested in another call of its edge if the path is. Returns SJ_NO_NODE on failure. */
 static uint32_t find_rare(folding_run *run, uint32_t number)
 {
     const uint32_t function = run->old->nodes[number].function;
@@ -119,7 +119,7 @@ static sj_status move_node(folding_run *run, uint32_t number)
     return place != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->made);
 }
 
-/* Which nodes there will be, with their sums. */
+/* Makes the nodes of the second table, with their sums. */
 static sj_status move_sums(folding_run *run)
 {
     run->moved[0] = 0;
@@ -143,7 +143,7 @@ static sj_status move_sums(folding_run *run)
     return SJ_OK;
 }
 
-/* Histograms that share a place are added up; the others go where their nodes went. */
+/* Merges the histograms of nodes that were folded together; moves all others. */
 static sj_status move_histograms(folding_run *run, sj_path_nodes *old)
 {
     for (uint32_t i = 1; i < old->count; i++) {

@@ -1,16 +1,19 @@
-/* Design notes.
- * Replaying a block walks its events over a small stack of (start, callee time) and one current
- * node. A frame holds the node of its caller, because leaving a folded recursion (path_nodes.c)
- * does not lead to the parent of its node.
- * Three things make it fast. The node of a call is found where the search for its path begins in
- * the hash table (path_nodes.h), the function's part of the hash reckoned once a block. Most calls
- * call nothing: their LEAVE is the next event, so they are counted at their ENTER and need no
- * frame. And most durations change nothing but sums and a bin, which one comparison with the quiet
- * range of the node decides. Whatever is rare (calls of the key-frame, calls flagged by gaps or
- * entered with flags) lies at or below a watermark of the stack, so that the loop over ordinary
- * events tests for it once per LEAVE of a call with callees; endings other than a return and
- * samples lie at events known beforehand. A block with costs of calls is replayed event by event:
- * each of its calls may have some. */
+/* Replays a block: walks its events with a small stack of (start, callee time) and one current
+ * node. A stack entry holds the node of its caller, because the parent of a folded node
+ * (path_nodes.c) may be another node.
+ *
+ * Three things make it fast:
+ * 1. A path's node is usually found where its search begins in the hash table (path_nodes.h). The
+ *    function's part of the hash is computed once per block.
+ * 2. Most calls call nothing: their LEAVE is the next event. They are counted at their ENTER and
+ * need no stack entry.
+ * 3. Most durations change only sums and a bin. One comparison with the node's quiet range finds
+ * them.
+ *
+ * Rare cases are calls of the key-frame and calls with flags. They are at or below a watermark of
+ * the stack, so the loop over ordinary events tests for them once per LEAVE. Endings other than a
+ * return, and samples, are at events known beforehand. A block with costs is replayed event by
+ * event, because each of its calls may have costs. */
 #include "proto/callgraph/replay.h"
 #include "proto/base/array.h"
 #include "proto/block/call_trust.h"
@@ -19,23 +22,23 @@
 
 #include <string.h>
 
-/* One application of a block. */
+/* The state while one block is replayed. */
 typedef struct replay {
     sj_callgraph *graph;
     const sj_block *block;
     sj_call_trust trust;
-    uint32_t base;     /* calls open below stack[1] */
-    size_t top;        /* index of the innermost open call in stack; 0: none held */
-    size_t watermark;  /* at or below this, a LEAVE is not ordinary */
-    size_t key_top;    /* at or below this are calls of the key-frame */
-    size_t behind_key; /* event behind the last LEAVE of one of these */
-    size_t odd_top;    /* at or below this are all calls that were entered with flags */
+    uint32_t base;      /* number of open calls below stack[1] */
+    size_t top;         /* index of the innermost open call in `stack`; 0: none */
+    size_t watermark;   /* a LEAVE of a call at or below this index is not ordinary */
+    size_t key_top;     /* calls of the key-frame are at or below this index */
+    size_t behind_key;  /* event after the last LEAVE of such a call */
+    size_t flagged_top; /* calls that were entered with flags are at or below this index */
     uint32_t node;
     uint32_t enter_flags;
     size_t sample_at; /* event of the next sample */
     size_t sample_count;
     size_t late_count;
-    size_t ending; /* place of the next one in the block's */
+    size_t ending; /* index of the block's next ending */
     uint64_t max_duration;
 } replay;
 
@@ -44,7 +47,7 @@ static uint32_t parent_of(const sj_callgraph *graph, uint32_t caller)
     return graph->flat ? 0 : caller;
 }
 
-/* Opens the calls of the key-frame. */
+/* Pushes the calls of the key-frame. */
 static sj_status open_frames(replay *run, uint32_t looked_up)
 {
     sj_callgraph *graph = run->graph;
@@ -73,19 +76,19 @@ static sj_status open_frames(replay *run, uint32_t looked_up)
     return SJ_OK;
 }
 
-/* The highest stack index that a LEAVE cannot treat as ordinary. */
+/* Recomputes the watermark and the flags of the next ENTER. */
 static void set_watermark(replay *run)
 {
     uint32_t depth = sj_call_trust_flagged(&run->trust);
     depth = depth > run->trust.uncertain_depth ? depth : run->trust.uncertain_depth;
     run->watermark = depth > run->base ? depth - run->base : 0;
     run->watermark = run->watermark > run->key_top ? run->watermark : run->key_top;
-    run->watermark = run->watermark > run->odd_top ? run->watermark : run->odd_top;
+    run->watermark = run->watermark > run->flagged_top ? run->watermark : run->flagged_top;
     run->enter_flags = run->trust.uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
-/* Index of the call at stack[top]. Before an event there were as many ENTERs as make up the growth
- * of the depth and the number of events together. */
+/* Returns the index of the call at stack[top]. The number of ENTERs before its event follows from
+ * the number of events and the growth of the depth; gaps add their lost calls. */
 static uint64_t call_index_at(const replay *run, size_t top)
 {
     const sj_block *block = run->block;
@@ -101,7 +104,7 @@ static uint64_t call_index_at(const replay *run, size_t top)
     return index;
 }
 
-/* A call that may be one of the longest of its function. */
+/* Records a call that may be one of the longest of its function. */
 static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_slow_call *ended)
 {
     sj_path_line *node = &run->graph->paths.nodes[number];
@@ -119,7 +122,7 @@ static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_sl
     return SJ_OK;
 }
 
-/* Whether the call at stack[top] was entered without a clock, as a flag. */
+/* Returns SJ_CALL_UNTIMED if the call at stack[top] was entered without a clock, else 0. */
 static uint32_t untimed_flag(const replay *run, size_t top)
 {
     const uint32_t place = run->graph->stack[top].place;
@@ -132,7 +135,7 @@ static uint32_t untimed_flag(const replay *run, size_t top)
                : 0;
 }
 
-/* Counts a call of any kind, which was at stack[top]. */
+/* Counts a call of any kind that was at stack[top]. */
 static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t number, size_t top,
                                                       const sj_slow_call *ended)
 {
@@ -147,7 +150,8 @@ static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t numb
     return SJ_OK;
 }
 
-/* The ENTER of the call that the LEAVE at `event` ends; SIZE_MAX: it is not from `first` on. */
+/* Returns the ENTER of the call that the LEAVE at `event` ends; SIZE_MAX if it lies before
+ * `first`. */
 static size_t enter_of(const sj_block *block, size_t first, size_t event)
 {
     for (size_t open = 1; event > first;) {
@@ -160,9 +164,9 @@ static size_t enter_of(const sj_block *block, size_t first, size_t event)
     return SIZE_MAX;
 }
 
-/* When the call of the key-frame at `frame`, whose LEAVE is at `event`, jumped in this block: its
- * last callee, or the first of those that took each other's place, was entered by a tail call. 0:
- * it did not. */
+/* Returns when a call of the key-frame, whose LEAVE is at `event`, ended by a tail call in this
+ * block; 0 if it did not. It did if its last callee was entered by a tail call; in a folded chain,
+ * if the first call of the chain was. */
 static uint64_t jumped_at(const replay *run, size_t event)
 {
     const sj_block *block = run->block;
@@ -199,8 +203,8 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
     return SJ_OK;
 }
 
-/* Tells the outline of a call, entered in the block and at stack[top] until now, that is longer
- * than its floor. */
+/* Adds a call at stack[top] to the outline. It was entered in the block and is longer than the
+ * outline's floor. */
 static void note_long(replay *run, size_t top, const sj_slow_call *ended)
 {
     const sj_callgraph *graph = run->graph;
@@ -217,7 +221,7 @@ static void note_long(replay *run, size_t top, const sj_slow_call *ended)
                                       .flags = ended->flags | untimed_flag(run, top)});
 }
 
-/* Adds what the call at stack[top] has cost, if the block says so. */
+/* Adds the costs of the call at stack[top] to its node, if it has any. */
 static sj_status count_costs(replay *run, uint32_t node, size_t top)
 {
     sj_callgraph *graph = run->graph;
@@ -227,7 +231,7 @@ static sj_status count_costs(replay *run, uint32_t node, size_t top)
                                       &graph->paths, node);
 }
 
-/* Calls that have jumped to another have their costs while they are open. */
+/* A call that ended by a tail call has its costs in this block although it is still open. */
 static sj_status count_open_costs(replay *run)
 {
     uint32_t node = run->node;
@@ -238,7 +242,7 @@ static sj_status count_open_costs(replay *run)
     return SJ_OK;
 }
 
-/* A LEAVE with anything unusual about it. */
+/* Handles a LEAVE of any kind. */
 static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
 {
     sj_callgraph *graph = run->graph;
@@ -249,8 +253,8 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
         (frame.flags & ~(uint32_t)SJ_CALL_UNTIMED) | sj_call_trust_flags(&run->trust, index);
     const uint64_t duration = ticks - frame.start;
     const uint64_t self = duration - frame.child;
-    SJ_TRY(sj_path_nodes_count_odd(&graph->paths, run->node, ending == SJ_ENDING_UNWOUND,
-                                   flags != 0 || ending == SJ_ENDING_TRUNCATED));
+    SJ_TRY(sj_path_nodes_count_extra(&graph->paths, run->node, ending == SJ_ENDING_UNWOUND,
+                                     flags != 0 || ending == SJ_ENDING_TRUNCATED));
     run->max_duration = duration > run->max_duration ? duration : run->max_duration;
     const sj_slow_call ended = {
         .duration_ticks = duration, .self_ticks = self, .ending = ending, .flags = flags};
@@ -266,14 +270,14 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     }
     sj_call_trust_leave(&run->trust, index);
     run->top--;
-    run->odd_top = run->top < run->odd_top ? run->top : run->odd_top;
+    run->flagged_top = run->top < run->flagged_top ? run->top : run->flagged_top;
     graph->stack[run->top].child += duration;
     run->node = frame.caller;
     set_watermark(run);
     return SJ_OK;
 }
 
-/* An ENTER while what lies below is uncertain. */
+/* Handles an ENTER while the calls below are uncertain. */
 static sj_status enter_slow(replay *run, uint32_t function, size_t event)
 {
     const uint32_t flags = sj_call_trust_enter(&run->trust);
@@ -283,13 +287,13 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
                                                       .flags = flags,
                                                       .place = (uint32_t)event,
                                                       .caller = caller};
-    run->odd_top = flags != 0 ? run->top : run->odd_top;
+    run->flagged_top = flags != 0 ? run->top : run->flagged_top;
     set_watermark(run);
     return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
 /* Replays an event of any kind. */
-static sj_status replay_odd(replay *run, size_t event)
+static sj_status replay_any(replay *run, size_t event)
 {
     const sj_block *block = run->block;
     const uint32_t symbol = sj_block_symbol(block, event);
@@ -303,7 +307,8 @@ static sj_status replay_odd(replay *run, size_t event)
     return leave_slow(run, event, ending);
 }
 
-/* Counts an ordinary call whose duration is not quiet; `frame` holds its start and its place. */
+/* Counts an ordinary call whose duration is outside the quiet range. `frame` has its start and
+ * event. */
 static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_frame *frame,
                                 uint64_t duration, uint64_t self, uint32_t ending)
 {
@@ -312,7 +317,7 @@ static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_fr
         &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
 }
 
-/* Tells the outline of an ordinary call and returns its floor. */
+/* Adds an ordinary call to the outline and returns the outline's floor. */
 static __attribute__((noinline, cold)) uint64_t note_ordinary(replay *run,
                                                               const sj_replay_frame *frame,
                                                               uint64_t duration, uint64_t self,
@@ -323,16 +328,16 @@ static __attribute__((noinline, cold)) uint64_t note_ordinary(replay *run,
     return run->graph->outline.floor_ticks;
 }
 
-/* Where ordinary events have led to; lives in registers. */
+/* The state of the loop over ordinary events. The compiler keeps it in registers. */
 typedef struct walker {
     sj_replay_frame *top; /* the innermost open call */
     uint32_t node;
-    uint64_t floor;                   /* the outline's */
-    const sj_replay_frame *watermark; /* at or below this, a LEAVE is not ordinary */
+    uint64_t floor;                   /* of the outline */
+    const sj_replay_frame *watermark; /* a LEAVE at or below this is not ordinary */
     sj_path_line *nodes;
     const uint32_t *table;
     uint32_t mask; /* of the table */
-    /* the block's */
+    /* The block's arrays. */
     const uint64_t *ticks;
     const sj_replay_symbol *dictionary;
     const uint16_t *symbols16;
@@ -361,7 +366,7 @@ static inline __attribute__((always_inline)) void keep_walker(replay *run, const
     run->node = at->node;
 }
 
-/* The node of a call, or SJ_NO_NODE. */
+/* Returns the node of a call, or SJ_NO_NODE. */
 static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *paths, walker *at,
                                                                  bool flat, sj_replay_symbol called)
 {
@@ -406,7 +411,7 @@ static inline __attribute__((always_inline)) sj_status leave(replay *run, walker
     return SJ_OK;
 }
 
-/* A call that calls nothing. */
+/* Counts a call that calls nothing: its LEAVE is the next event. */
 static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
                                                             size_t event)
 {
@@ -426,25 +431,25 @@ static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker 
     return SJ_OK;
 }
 
-/* A LEAVE that is not above the watermark, or has an ending. */
-static inline __attribute__((always_inline)) sj_status leave_odd(replay *run, walker *at,
+/* Handles a LEAVE that is not above the watermark, or that has an ending. */
+static inline __attribute__((always_inline)) sj_status leave_any(replay *run, walker *at,
                                                                  size_t event)
 {
     keep_walker(run, at);
-    SJ_TRY(replay_odd(run, event));
+    SJ_TRY(replay_any(run, event));
     *at = walker_of(run);
     return SJ_OK;
 }
 
-/* The LEAVE at `event`, which has the block's next ending. */
+/* Handles the LEAVE at `event`, to which the block's next ending belongs. */
 static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, walker *at,
                                                                    size_t event)
 {
     if (at->top <= at->watermark || run->block->endings[run->ending].ending != SJ_ENDING_UNWOUND) {
-        return leave_odd(run, at, event);
+        return leave_any(run, at, event);
     }
     run->ending++;
-    SJ_TRY(sj_path_nodes_count_odd(&run->graph->paths, at->node, 1, 0));
+    SJ_TRY(sj_path_nodes_count_extra(&run->graph->paths, at->node, 1, 0));
     return leave(run, at, event, SJ_ENDING_UNWOUND);
 }
 
@@ -462,8 +467,8 @@ static inline size_t next_ending(const replay *run, size_t end)
     return event < end ? event : end;
 }
 
-/* Replays the events from `event` to `end`, which have no gaps among them, while no ENTER is odd.
- * Compiled for each of the constants. */
+/* Replays the events from `event` to `end`. There must be no gap among them, and ENTERs must not
+ * have flags. Compiled once for each combination of the constants `wide` and `flat`. */
 static inline __attribute__((always_inline)) sj_status
 replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 {
@@ -486,7 +491,7 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
             } else if (__builtin_expect(at.top > at.watermark, 1)) {
                 SJ_TRY(leave(run, &at, event, SJ_ENDING_RETURNED));
             } else {
-                SJ_TRY(leave_odd(run, &at, event));
+                SJ_TRY(leave_any(run, &at, event));
             }
         }
         if (event == end) {
@@ -501,7 +506,7 @@ replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 static sj_status replay_range(replay *run, size_t from, size_t to)
 {
     for (; from < to && (run->enter_flags != 0 || run->graph->costs.count != 0); from++) {
-        SJ_TRY(replay_odd(run, from));
+        SJ_TRY(replay_any(run, from));
     }
     const bool wide = run->block->symbols16 == NULL;
     if (run->graph->flat) {
@@ -512,7 +517,7 @@ static sj_status replay_range(replay *run, size_t from, size_t to)
                 : replay_events(run, from, to, false, false);
 }
 
-static sj_status take_sample(replay *run)
+static sj_status record_sample(replay *run)
 {
     sj_callgraph *graph = run->graph;
     const size_t every = (size_t)1 << SJ_SAMPLE_BITS;
@@ -531,7 +536,7 @@ static sj_status replay_all(replay *run)
     size_t gap = 0;
     while (event < count || gap < block->gap_count) {
         if (event == run->sample_at && event < count) {
-            SJ_TRY(take_sample(run));
+            SJ_TRY(record_sample(run));
         }
         if (gap < block->gap_count && block->gaps[gap].before_event == event) {
             sj_call_trust_gap(&run->trust, block->gaps[gap].reason, run->base + (uint32_t)run->top);
@@ -558,7 +563,7 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
-/* Ends the outline, with the calls of the block that are still open. */
+/* Completes the outline with the block's calls that are still open. */
 static void finish_outline(replay *run)
 {
     sj_callgraph *graph = run->graph;
@@ -578,8 +583,8 @@ static void finish_outline(replay *run)
     sj_outline_finish(&graph->outline, open, open_count);
 }
 
-/* Lists the calls that are open at the end, if all of them are held. The caller of sj_replay_block
- * has made room for them. */
+/* Lists the calls that are open at the block's end, if `stack` holds all of them.
+ * sj_callgraph_apply has reserved memory for the list. */
 static void list_open(const replay *run, sj_block_summary *summary)
 {
     sj_callgraph *graph = run->graph;

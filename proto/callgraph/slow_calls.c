@@ -18,7 +18,7 @@ static sj_slow_list *find_list(const sj_slow_calls *slow, uint32_t function)
     return known != NULL ? &slow->lists[known->first] : NULL;
 }
 
-static sj_status take_list(sj_slow_calls *slow, uint32_t function, sj_slow_list **list)
+static sj_status find_or_add_list(sj_slow_calls *slow, uint32_t function, sj_slow_list **list)
 {
     *list = find_list(slow, function);
     if (*list != NULL) {
@@ -50,7 +50,7 @@ static int compare_ticks(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Lets the shorter half of all calls go. */
+/* Drops the shorter half of all calls. */
 static sj_status raise_floor(sj_slow_calls *slow)
 {
     uint64_t *durations = malloc(slow->call_count * sizeof(*durations));
@@ -92,7 +92,7 @@ sj_status sj_slow_calls_add(sj_slow_calls *slow, uint32_t function, const sj_slo
         return SJ_OK;
     }
     sj_slow_list *list;
-    SJ_TRY(take_list(slow, function, &list));
+    SJ_TRY(find_or_add_list(slow, function, &list));
     if (slow->call_count == SJ_SLOW_CALLS_A_SESSION && list->count < SJ_SLOW_CALLS_A_FUNCTION) {
         SJ_TRY(raise_floor(slow));
         return sj_slow_calls_add(slow, function, call);

@@ -1,10 +1,9 @@
 /* The longest calls of each function of a session, found while blocks are replayed.
  *
- * A function keeps its SJ_SLOW_CALLS_A_FUNCTION longest calls; of equal ones those that came first.
- * Calls that are not longer than a floor are never kept. When a session had more than
- * SJ_SLOW_CALLS_A_SESSION, the shorter half of all goes and the floor rises to what is left, so
- * that memory is bounded and a function's longest call is the last of its calls to go.
- * One thread at a time. */
+ * A function keeps its SJ_SLOW_CALLS_A_FUNCTION longest calls; among equal ones, the first. Calls
+ * not longer than a floor are never kept. If a session has more than SJ_SLOW_CALLS_A_SESSION calls,
+ * the shorter half is dropped and the floor rises to the longest dropped duration. So memory is
+ * bounded, and a function's longest call is dropped last. Not thread-safe. */
 #ifndef SJ_PROTO_CALLGRAPH_SLOW_CALLS_H
 #define SJ_PROTO_CALLGRAPH_SLOW_CALLS_H
 
@@ -22,8 +21,8 @@ typedef struct sj_slow_call {
     uint64_t start_ticks;
     uint64_t duration_ticks;
     uint64_t self_ticks;
-    uint32_t stream; /* number in the session */
-    uint32_t node;   /* its call path */
+    uint32_t stream; /* number of the stream in the session */
+    uint32_t node;   /* the call path */
     uint32_t ending; /* sj_ending */
     uint32_t flags;  /* sj_call_flag */
 } sj_slow_call;
@@ -38,27 +37,27 @@ typedef struct sj_slow_list {
 typedef struct sj_slow_calls {
     uint64_t floor_ticks;
     sj_slow_list *lists;
-    uint32_t *dirty;         /* numbers of lists */
-    sj_hash_map by_function; /* number of its list; sub is 1 */
+    uint32_t *dirty;         /* indexes of lists */
+    sj_hash_map by_function; /* by function: index of its list; sub is 1 */
     size_t list_capacity, dirty_capacity;
     uint32_t list_count, dirty_count;
-    uint32_t call_count; /* of all lists */
+    uint32_t call_count; /* over all lists */
 } sj_slow_calls;
 
-void sj_slow_calls_deinit(sj_slow_calls *slow); /* safe on a zeroed one */
+void sj_slow_calls_deinit(sj_slow_calls *slow); /* A zeroed object is allowed */
 
-/* sj_slow_calls_threshold returns the ticks that a call of the function must exceed to be kept. */
+/* Returns the duration in ticks that a call of the function must exceed to be kept. */
 uint64_t sj_slow_calls_threshold(const sj_slow_calls *slow, uint32_t function);
 
-/* sj_slow_calls_add keeps a call if it is long enough. SJ_ENOMEM leaves all as it was. */
+/* Keeps a call if it is long enough. Errors: SJ_ENOMEM leaves all lists unchanged. */
 SJ_MUST_CHECK sj_status sj_slow_calls_add(sj_slow_calls *slow, uint32_t function,
                                           const sj_slow_call *call);
 
-/* sj_slow_calls_move gives the nodes of all calls their new numbers; those not below `count` are
- * none (0). All lists are dirty. */
+/* Replaces the node numbers of all calls by moved[node], or by 0 from `count` on. Marks all lists
+ * dirty. */
 void sj_slow_calls_move(sj_slow_calls *slow, const uint32_t *moved, uint32_t count);
 
-/* sj_slow_calls_clean marks all lists as unchanged. */
+/* Marks all lists as unchanged. */
 void sj_slow_calls_clean(sj_slow_calls *slow);
 
 #endif

@@ -69,7 +69,8 @@ static sj_status leave(sj_stack_walk *walk, uint64_t ticks, uint32_t ending)
     return SJ_OK;
 }
 
-/* Returns how the call that leaves at `event` ended; `*next` is the ending looked at next. */
+/* Returns how the call that leaves at `event` ended. `*next` is the index of the next unused
+ * ending. */
 static uint32_t ending_at(const sj_block *block, size_t event, size_t *next)
 {
     if (*next < block->ending_count && block->endings[*next].event == event) {

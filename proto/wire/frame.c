@@ -1,10 +1,10 @@
-/* Frames: see frame.h for the bytes. */
+/* Reads and writes frames. frame.h documents the bytes. */
 #include "proto/wire/frame.h"
 #include "proto/base/crc32c.h"
 
 enum { CRC_AT = 16 };
 
-/* The crc covers the frame without the four bytes that hold it. */
+/* The checksum covers the whole frame except its own four bytes. */
 static uint32_t crc_of_frame(const uint8_t *frame, size_t frame_bytes)
 {
     const uint32_t crc = sj_crc32c(0, frame, CRC_AT);

@@ -1,11 +1,11 @@
-/* The frame: one message on the wire and one record of the spool.
+/* The frame: one message on the wire, and one record of the spool.
  *
  *   u32 magic "SJF1" | u8 major | u8 minor | u16 type | u32 header_bytes | u32 payload_bytes
  *   u32 crc32c of everything else | header (protobuf, sojourn.proto) | payload (raw bytes)
  *
- * Little-endian. A frame is never longer than SJ_FRAME_MAX_BYTES; the header never longer than
- * SJ_FRAME_MAX_HEADER_BYTES (a protobuf of 64 KiB can unpack to 5 MB at worst). Major versions must
- * match; minor ones add types and fields that older readers skip. */
+ * Little-endian. A frame has at most SJ_FRAME_MAX_BYTES. Its header has at most
+ * SJ_FRAME_MAX_HEADER_BYTES, because a protobuf of 64 KiB can unpack to 5 MB. The major version
+ * must match. A new minor version adds types and fields that older readers skip. */
 #ifndef SJ_PROTO_WIRE_FRAME_H
 #define SJ_PROTO_WIRE_FRAME_H
 
@@ -20,11 +20,11 @@ enum {
     SJ_FRAME_PREFIX_BYTES = 20,
     SJ_FRAME_MAX_HEADER_BYTES = 64 * 1024,
     SJ_FRAME_MAX_BYTES = 8 * 1024 * 1024 + 128 * 1024,
-    SJ_REPORT_MAX_BYTES = 256 * 1024, /* payload of a REPORT */
-    SJ_REPORT_NAME_BYTES = 64         /* its monitor and kind: [A-Za-z0-9_.-], each at most */
+    SJ_REPORT_MAX_BYTES = 256 * 1024, /* payload of a REPORT frame */
+    SJ_REPORT_NAME_BYTES = 64         /* of a monitor's name and a report's kind, [A-Za-z0-9_.-] */
 };
 
-/* Type of a frame, and so the message in its header and the meaning of its payload. */
+/* The type says which message the header holds and what the payload means. */
 typedef enum sj_frame_type {
     SJ_FRAME_HELLO = 1,   /* Hello; first frame of a connection */
     SJ_FRAME_SESSION = 2, /* Session: begin or update */
@@ -37,26 +37,26 @@ typedef enum sj_frame_type {
     SJ_FRAME_GAP = 9,     /* Gap that lies in no block */
     SJ_FRAME_SESSION_END = 10,
     SJ_FRAME_MAPPING = 11,  /* Mapping: module loaded in a process at an address */
-    SJ_FRAME_UNHOOKED = 12, /* Unhooked: functions left alone by the agent */
+    SJ_FRAME_UNHOOKED = 12, /* Unhooked: functions that the agent refused to hook */
     SJ_FRAME_DEVICE_CLOCK =
-        13,                 /* DeviceClock: how far the device's clock is from the collector's */
-    SJ_FRAME_POLICY = 16,   /* Policy: what is recorded from here on */
+        13,                 /* DeviceClock: the offset between the clocks of device and collector */
+    SJ_FRAME_POLICY = 16,   /* Policy: what is recorded from now on */
     SJ_FRAME_PROFILE = 17,  /* Profile + payload: sums per call path (callgraph/profile.h) */
     SJ_FRAME_DECISION = 18, /* Decision of the overhead budget */
-    SJ_FRAME_TRIGGER = 19,  /* Trigger that fired */
-    SJ_FRAME_FILTERED = 20, /* Filtered: calls that were counted and not kept */
+    SJ_FRAME_TRIGGER = 19,  /* Trigger: one that fired */
+    SJ_FRAME_FILTERED = 20, /* Filtered: calls that were counted but not kept */
     SJ_FRAME_STACK = 21,    /* Stack: native stack of one thread */
     SJ_FRAME_REPORT = 22,   /* Report + payload: a JSON object */
-    SJ_FRAME_ENROL = 32,    /* Hello with an enrolment token; answered by ENROLLED */
+    SJ_FRAME_ENROL = 32,    /* Hello with an enrolment token; the reply is ENROLLED */
     SJ_FRAME_ENROLLED = 33, /* Enrolled */
-    SJ_FRAME_POLL = 34,     /* Poll: answered by COMMAND or, when there is none, by ACK */
+    SJ_FRAME_POLL = 34,     /* Poll; the reply is COMMAND, or ACK if there is none */
     SJ_FRAME_COMMAND = 35,  /* Command */
     SJ_FRAME_RESULT = 36,   /* CommandResult */
-    SJ_FRAME_FETCH = 37,    /* Fetch: answered by PART */
+    SJ_FRAME_FETCH = 37,    /* Fetch; the reply is PART */
     SJ_FRAME_PART = 38,     /* Part + payload */
     SJ_FRAME_FLEET_LAST = 47,
-    SJ_FRAME_ACK = 128, /* Ack: answer to any of the above, after COMMIT */
-    SJ_FRAME_PING = 129 /* empty; the listener's own watchdog; answered by Ack */
+    SJ_FRAME_ACK = 128, /* Ack: the reply to any frame above, after COMMIT */
+    SJ_FRAME_PING = 129 /* empty; the listener's watchdog sends it; the reply is ACK */
 } sj_frame_type;
 
 typedef struct sj_frame_view {
@@ -65,16 +65,16 @@ typedef struct sj_frame_view {
     uint16_t type;
     sj_slice header; /* borrowed from the frame's bytes */
     sj_slice payload;
-    size_t frame_bytes; /* total length */
+    size_t frame_bytes; /* of the whole frame */
 } sj_frame_view;
 
-/* sj_frame_read parses the frame at the start of `bytes`. SJ_EAGAIN: more bytes are needed (spool
- * tail); SJ_ECORRUPT: magic, lengths or crc wrong; SJ_EVERSION: other major; SJ_ELIMIT: too long.
- */
+/* Parses the frame at the start of `bytes`. `frame` borrows from `bytes`. Thread-safe. Does not
+ * block. Errors: SJ_EAGAIN if the frame is incomplete; SJ_ECORRUPT if magic or checksum is wrong;
+ * SJ_EVERSION for another major version; SJ_ELIMIT if the announced lengths exceed the limits. */
 SJ_MUST_CHECK sj_status sj_frame_read(sj_slice bytes, sj_frame_view *frame);
 
-/* sj_frame_write builds a frame into `output`. SJ_ELIMIT when it would be too long for the format
- * or the buffer. */
+/* Writes a frame into `output` and sets its size. Errors: SJ_ELIMIT if the frame exceeds the
+ * format's limits or `capacity`. */
 SJ_MUST_CHECK sj_status sj_frame_write(uint16_t type, sj_slice header, sj_slice payload,
                                        uint8_t *output, size_t capacity, size_t *size_bytes);
 

@@ -1,14 +1,15 @@
-/* Function tables: see function_table.h for the bytes. */
+/* Reads and writes function tables. function_table.h documents the bytes. */
 #include "proto/wire/function_table.h"
 
 enum {
-    MIN_ENTRY_BYTES = 6, /* offset, size, three byte columns, the end of the name */
+    MIN_ENTRY_BYTES = 6, /* offset, size, three byte columns, NUL of the name */
     MAX_FIXED_BYTES = 10 + 5 + 3 + 8,
-    WITHOUT_FINGERPRINTS = 1 /* the version */
+    WITHOUT_FINGERPRINTS = 1 /* the version of such tables */
 };
 
-/* Moves `reader` past `count` varints and returns where they were. */
-static sj_reader take_varints(sj_reader *reader, uint64_t count, uint64_t highest)
+/* Skips `count` varints and returns a reader at the first one. A varint above `highest` sets
+ * `bad`. */
+static sj_reader skip_varints(sj_reader *reader, uint64_t count, uint64_t highest)
 {
     const sj_reader column = *reader;
     for (uint64_t i = 0; i < count && !reader->bad; i++) {
@@ -17,7 +18,7 @@ static sj_reader take_varints(sj_reader *reader, uint64_t count, uint64_t highes
     return column;
 }
 
-static sj_reader take_bytes(sj_reader *reader, uint64_t count)
+static sj_reader skip_bytes(sj_reader *reader, uint64_t count)
 {
     const sj_reader column = *reader;
     sj_reader_take(reader, count);
@@ -53,11 +54,11 @@ sj_status sj_function_table_open(sj_slice raw, sj_function_table *table)
     if (reader.bad || count > sj_reader_left(&reader) / MIN_ENTRY_BYTES) {
         return SJ_ECORRUPT;
     }
-    table->offsets = take_varints(&reader, count, UINT64_MAX);
-    table->sizes = take_varints(&reader, count, UINT32_MAX);
-    table->techniques = take_bytes(&reader, count);
-    table->skips = take_bytes(&reader, count);
-    table->sources = take_bytes(&reader, count);
+    table->offsets = skip_varints(&reader, count, UINT64_MAX);
+    table->sizes = skip_varints(&reader, count, UINT32_MAX);
+    table->techniques = skip_bytes(&reader, count);
+    table->skips = skip_bytes(&reader, count);
+    table->sources = skip_bytes(&reader, count);
     table->names = reader;
     uint64_t nameless = 0;
     for (uint64_t i = 0; i < count && !reader.bad; i++) {

@@ -1,11 +1,12 @@
-/* The function table: payload of a MODULE frame, the functions of one module.
+/* The function table of one module, the payload of a MODULE frame:
  *
  *   varint version | varint count | columns, one after the other:
  *   offsets: zigzag deltas | sizes: varints | technique, skip, source: count bytes each |
- *   names: count NUL-terminated strings (mangled; empty when unknown) |
- *   version 2: fingerprints: 8 bytes for each function without a name
- * A table without fingerprints is written as version 1, which older collectors read;
- * all of it zstd-compressed in the frame (`raw_bytes` in Module). */
+ *   names: count NUL-terminated strings (mangled; empty if unknown) |
+ *   version 2 only: fingerprints: 8 bytes for each function without a name
+ *
+ * A table without fingerprints has version 1, which older collectors can read. In the frame the
+ * table is compressed with zstd; Module.raw_bytes is its size before. */
 #ifndef SJ_PROTO_WIRE_FUNCTION_TABLE_H
 #define SJ_PROTO_WIRE_FUNCTION_TABLE_H
 
@@ -15,13 +16,14 @@
 enum { SJ_FUNCTION_TABLE_VERSION = 2, SJ_FUNCTION_TABLE_MAX_BYTES = 64 * 1024 * 1024 };
 
 typedef struct sj_function_entry {
-    uint64_t offset; /* module offset of the entry */
+    uint64_t offset; /* offset of the entry in the module */
     uint32_t size_bytes;
-    uint8_t technique;    /* sj_technique */
-    uint8_t skip;         /* sj_skip */
-    uint8_t source;       /* sj_symbol_source */
-    const char *name;     /* NUL-terminated, borrowed */
-    uint64_t fingerprint; /* of the code of a function without a name; 0: unknown, or has a name */
+    uint8_t technique; /* sj_technique */
+    uint8_t skip;      /* sj_skip */
+    uint8_t source;    /* sj_symbol_source */
+    const char *name;  /* NUL-terminated, borrowed */
+    /* of the code, for a function without a name; 0: unknown, or it has a name */
+    uint64_t fingerprint;
 } sj_function_entry;
 
 typedef struct sj_function_table {
@@ -32,14 +34,16 @@ typedef struct sj_function_table {
     bool has_fingerprints;
 } sj_function_table;
 
-/* sj_function_table_open checks a raw (uncompressed) table as a whole, so that the following
- * `count` calls of sj_function_table_next cannot fail. SJ_ECORRUPT, SJ_EVERSION. No allocation. */
+/* Checks a whole uncompressed table. After that, `count` calls of sj_function_table_next cannot
+ * fail. `raw` is borrowed while `table` is in use. Does not allocate. Errors: SJ_ECORRUPT,
+ * SJ_EVERSION. */
 SJ_MUST_CHECK sj_status sj_function_table_open(sj_slice raw, sj_function_table *table);
 
-/* sj_function_table_next gives the next entry; false after the last. */
+/* Reads the next entry; its name is borrowed. Returns false after the last entry. */
 bool sj_function_table_next(sj_function_table *table, sj_function_entry *entry);
 
-/* sj_function_table_write writes `count` entries; `output` must hold sj_function_table_bound. */
+/* Writes `count` entries into `output` and sets `*size_bytes`. A capacity of
+ * sj_function_table_bound always suffices. Errors: SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_function_table_write(const sj_function_entry *entries, size_t count,
                                                 uint8_t *output, size_t capacity,
                                                 size_t *size_bytes);

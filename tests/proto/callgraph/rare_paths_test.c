@@ -34,7 +34,7 @@ static void add_calls(sj_path_nodes *paths, uint32_t *random, uint32_t walks)
         }
         const uint64_t duration = next_random(random) % 5000;
         assert_int_equal(sj_path_nodes_count(paths, node, duration, duration / 2), SJ_OK);
-        assert_int_equal(sj_path_nodes_count_odd(paths, node, i % 3 == 0, 0), SJ_OK);
+        assert_int_equal(sj_path_nodes_count_extra(paths, node, i % 3 == 0, 0), SJ_OK);
         if (paths->nodes[node].function % 3 == 0) { /* some functions are measured */
             const bool is_nested = paths->nodes[node].recursive;
             const sj_path_cost cost = {.calls = 1,
