@@ -21,7 +21,7 @@ static sj_status store_typed(sj_call_stack *stream, const sj_typed_function *typ
             sj_block_value kept;
             char number[SJ_TYPED_NUMBER_BYTES];
             *is_known = true;
-            SJ_TRY(sj_typed_value_take(of, value, &kept, number)
+            SJ_TRY(sj_typed_value_convert(of, value, &kept, number)
                        ? sj_call_stack_value(stream, &kept)
                        : SJ_OK);
         }
@@ -263,7 +263,7 @@ sj_status sj_call_values_store(sj_call_stack *stream, sj_value_queue *queue,
                                const sj_valued_moment *moment)
 {
     const bool has_call_rules =
-        sj_value_rules_judge_calls(stream->context->value_rules) && !stays_open(stream, moment);
+        sj_value_rules_evaluate_calls(stream->context->value_rules) && !stays_open(stream, moment);
     call_values all;
     call_values results;
     sj_block_value value;
