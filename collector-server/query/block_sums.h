@@ -1,9 +1,9 @@
 /* Block sums: totals of the calls of one block by function. A question that adds up many blocks
  * needs only these, so each block is decoded once instead of once per question.
  *
- * Sums count the calls that began in the block (and in the scan's window) and ended in it, as if no
- * counted call was open at its start. If one was, calls of its function are nested in it until it
- * ends: `ends` says which. */
+ * Sums count the calls that began and ended in the block, inside the scan's window. They assume
+ * that no counted call was open at its start. If one was, calls of its function are nested in it
+ * until it ends: `ends` says which. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 
