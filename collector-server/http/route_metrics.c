@@ -27,6 +27,8 @@ static const metric metrics[] = {
     {"sojourn_devices_polling", "Devices that asked for commands in the last two minutes.",
      "SELECT count(*) FROM device_status WHERE polled_realtime_ns >"
      " (unixepoch('now') - 120) * 1000000000"},
+    {"sojourn_devices_copied", "Devices whose identity two daemons use at present.",
+     "SELECT count(*) FROM copied_devices"},
     {"sojourn_commands_open", "Commands that are not finished.",
      "SELECT count(*) FROM commands WHERE state IN ('queued', 'sent')"},
     {"sojourn_database_bytes", "Size of the database.",

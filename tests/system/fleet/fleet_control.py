@@ -266,6 +266,7 @@ def over_http(collector, api, device):
     families = list(text_string_to_metric_families(content.decode())) # Prometheus' own reader
     samples = {sample.name: sample.value for family in families for sample in family.samples}
     check(samples["sojourn_devices"] == 2 and samples["sojourn_devices_polling"] == 2, f"{samples}")
+    check(samples["sojourn_devices_copied"] == 0, f"{samples}")
     calls = collector.sql("SELECT sum(stored_calls) AS n FROM sessions")[0]["n"]
     check(samples["sojourn_stored_calls"] == calls, f"{samples['sojourn_stored_calls']} {calls}")
     check(samples["sojourn_frames_total"] > 0 and samples["sojourn_database_up"] == 1, f"{samples}")
