@@ -243,6 +243,25 @@ static void write_counter(FILE *text, const char *name, const char *help, uint64
             name, name, (unsigned long long)value);
 }
 
+static void write_gauge(FILE *text, const char *name, const char *help, double value)
+{
+    fprintf(text, "# HELP sojourn_%s %s\n# TYPE sojourn_%s gauge\nsojourn_%s %.6f\n", name, help,
+            name, name, value);
+}
+
+/* How far the collector is behind what devices send. */
+static void write_lag_metrics(FILE *text, const sj_ingest_counters *counters)
+{
+    write_gauge(text, "refusing", "1: the last batch of frames was refused, and devices keep it.",
+                counters->is_refusing);
+    write_gauge(text, "ingest_lag_seconds",
+                "Time from receipt to the answer, of the oldest frame of the last batch.",
+                (double)counters->lag_ns / 1e9);
+    write_gauge(text, "oldest_unacknowledged_seconds",
+                "Age of the oldest frame that was received and is not stored; 0: none.",
+                (double)counters->oldest_unacknowledged_ns / 1e9);
+}
+
 static void write_edge_metrics(FILE *text, const sj_edge_counters *edge)
 {
     write_counter(text, "connections_total", "Connections accepted.", edge->accepted);
@@ -275,6 +294,7 @@ static void write_metrics(void *context, FILE *text)
                   counters.foreign);
     write_counter(text, "unanswered_probes_total", "Times that an address did not answer.",
                   counters.unanswered_probes);
+    write_lag_metrics(text, &counters);
     write_edge_metrics(text, &counters.edge);
     write_counter(text, "writer_cpu_seconds_total", "CPU time of the writer thread, rounded.",
                   counters.writer_cpu_ns / 1000000000);

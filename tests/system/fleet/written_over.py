@@ -19,6 +19,7 @@ class Server:
     def __init__(self, sojourn, database, url, log):
         self.port = free_port()
         self.log = sojourn.path(log)
+        self.database = database
         self.socket = url.removeprefix("ipc://")
         self.process = subprocess.Popen([sojourn.program + "d", "--database", database, "--listen", url, "--http",
                                          f"127.0.0.1:{self.port}"], stderr=open(self.log, "w", encoding="utf-8"))
@@ -32,6 +33,15 @@ class Server:
             return refusal.code
         except OSError:
             return 0
+
+    def metrics(self):
+        """What is refused, and for how long the oldest frame has waited."""
+        with open(self.database + ".token", encoding="utf-8") as file:
+            shown = {"Authorization": f"Bearer {file.read().strip()}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=shown)
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            found = dict(line.split(" ") for line in answer.read().decode().splitlines() if line[0] != "#")
+        return tuple(float(found["sojourn_" + name]) for name in ("refusing", "oldest_unacknowledged_seconds"))
 
     def says(self, words):
         with open(self.log, encoding="utf-8") as file:
@@ -76,9 +86,13 @@ def overwritten_while_recording(sojourn, server, database, backup):
         return sojourn.sql(database, "SELECT coalesce(sum(stored_calls), 0) AS n FROM sessions")[0]["n"]
 
     wait_for("calls that are stored", lambda: stored() > 0)
+    check(server.metrics()[0] == 0, f"frames are refused already: {server.metrics()}")
     write_over(backup, database)
     expect_refusal(server)
     wait_for("a batch that is refused", lambda: server.says("no frame is stored"))
+    refusing, before = server.metrics()
+    _, after = server.metrics()
+    check(refusing == 1 and 0 < before < after, f"the oldest frame waits {before}, then {after} s; refusing: {refusing}")
     server.end()
     put_in_place(sojourn, backup, database)
 
@@ -94,6 +108,7 @@ def test(sojourn, _arguments):
         with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
             overwritten_while_recording(sojourn, servers[-1], database, backup)
             servers.append(Server(sojourn, database, url, "3.log"))
+            wait_for("frames that are stored again", lambda: servers[-1].metrics() == (0, 0))
             recorder.terminate()
             check(recorder.wait(PATIENCE_S) is not None, "the recorder")
         wait_for("the session's end", lambda: sojourn.sql(
