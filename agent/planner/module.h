@@ -121,6 +121,10 @@ uint32_t sj_module_ranges_before(const sj_module *module, int64_t offset);
 /* sj_module_range_at returns the index of the range that holds an offset, or SJ_CODE_RANGE_NONE. */
 uint32_t sj_module_range_at(const sj_module *module, int64_t offset);
 
+/* sj_name_part returns where a compiler's suffix for a part of a function begins in `name` (".cold"
+ * or, of a basic block section, ".__part."). NULL: it names a whole function. Borrowed. */
+const char *sj_name_part(const char *name);
+
 /* sj_name_is_runtime returns whether a function belongs to the start files or the linker. */
 bool sj_name_is_runtime(const char *name);
 
