@@ -147,7 +147,7 @@ static void mark_special(sj_module *module)
         if (fde != NULL && fde->start == address) {
             range->is_cold = !module->unwind.rows[fde->first_row].is_entry;
         }
-        range->is_cold = range->is_cold || strstr(range->name, ".cold") != NULL;
+        range->is_cold = range->is_cold || sj_name_part(range->name) != NULL;
     }
     static const char *const start_sections[] = {".init", ".fini"};
     for (unsigned s = 0; s < 2; s++) {

@@ -26,8 +26,8 @@ static void join_sets(uint32_t *parents, uint32_t a, uint32_t b)
 
 static size_t base_name_bytes(const char *name)
 {
-    const char *cold = strstr(name, ".cold");
-    return cold != NULL ? (size_t)(cold - name) : strlen(name);
+    const char *part = sj_name_part(name);
+    return part != NULL ? (size_t)(part - name) : strlen(name);
 }
 
 /* A part without a jump to it (its callers throw) is found by the name of its function. Parts and

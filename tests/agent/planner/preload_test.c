@@ -147,7 +147,8 @@ static void a_program_whose_tables_lie_runs_the_same(void **state)
 static void exceptions_land_between_packed_exits(void **state)
 {
     (void)state;
-    static const char *const programs[] = {PLANNER_LANDING "-gcc", PLANNER_LANDING "-clang"};
+    static const char *const programs[] = {PLANNER_LANDING "-gcc", PLANNER_LANDING "-clang",
+                                           PLANNER_LANDING "-sections"};
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
         const char *const arguments[ARGUMENTS] = {programs[i]};
         assert_true(compare_runs(arguments).entries > 100);
