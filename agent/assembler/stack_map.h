@@ -15,7 +15,8 @@
  * that is nearly unused can be taken for its continuation (calls of one appear under the other;
  * they end as unwound when the other goes on). A coroutine that moves to another thread leaves its
  * calls open here and its exits are orphans there. When own bounds are unknown, rule 1 is left out
- * and the first stack seen counts as the thread's own. */
+ * and the first stack seen counts as the thread's own. An alternate signal stack inside the own
+ * bounds counts as the own stack: a handler there ends the calls deeper than that stack. */
 #ifndef SJ_AGENT_ASSEMBLER_STACK_MAP_H
 #define SJ_AGENT_ASSEMBLER_STACK_MAP_H
 
