@@ -8,7 +8,7 @@
  *      12 KiB below its innermost open call. All open calls lie in that part, so an exit always
  *      finds its entry.
  *   3. The region just below, if the address is at most 1 KiB above its top: the next coroutine
- * that is entered on a reused stack.
+ *     that is entered on a reused stack.
  *   4. A new stack.
  *
  * How this fails:
@@ -20,8 +20,8 @@
  *   there.
  *
  * If the thread's own bounds are unknown, rule 1 does not apply, and the first stack seen counts as
- * the thread's own.
- */
+ * the thread's own. An alternate signal stack inside the own bounds counts as the own stack: a
+ * handler there ends the calls that are deeper than that stack. */
 #ifndef SJ_AGENT_ASSEMBLER_STACK_MAP_H
 #define SJ_AGENT_ASSEMBLER_STACK_MAP_H
 
