@@ -12,7 +12,7 @@ The words behind a fence say what a block is:
   console        commands that need another machine or root: collector-server.cli.examples parses them
 
 Each line of a text block has to be among the lines that the commands print. Names and counts have to be the
-same. Times, percentages, sizes, dates, addresses and ids may be others. A line "..." is not compared.
+same. Times, percentages, sizes, dates, addresses and ids may be others. "..." stands for anything, also for lines.
 """
 import os
 import re
@@ -30,6 +30,8 @@ END_OF_STEP = "<end of a step>\n"
 NUMBER = r"[-+~]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 # What differs from run to run, and the expression that stands for it.
 VARIABLE = [
+    (r"\.\.\.", ".*"),
+    (r"\([a-z ]+ [\d.]+ times the CPU", r"\([a-z ]+ [\d.]+ times the CPU"),
     (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"),
     (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=[a-f]*\d)[0-9a-f]{32}\b", r"[0-9a-f-]+"),
     (r"\b0x[0-9a-f]+\b", r"0x[0-9a-f]+"),
@@ -38,7 +40,7 @@ VARIABLE = [
     (r"[-+~]?\d+\.\d+", NUMBER),
     (r"\s*[\u2581-\u258f]+", r"(?:\s*[\u2581-\u258f]+)?"),
     (r"(?<=127\.0\.0\.1:)\d+", r"\d+"),
-    (r"\b\d{12,}\b", r"\d+"),
+    (r"(?<=by thread )\d+|(?<=\()\d{3,}(?=\))|\b\d{7,}\b", r"\d+"),
     (r"(?<!\S)/\S+", r"/\S+"),
 ]
 ANY_VARIABLE = re.compile("|".join(f"(?P<v{number}>{found})" for number, (found, _) in enumerate(VARIABLE)))
