@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every link of the documents to a file of the tree leads to one, and to a heading that is there. Pictures are small.
+"""Every link of the documents to a file of the tree leads to one, and to a heading that is there. Pictures are small,
+and the table of figures is short.
 
 links.py SOURCE_FOLDER
 """
@@ -9,6 +10,7 @@ import re
 import sys
 
 MOST_PICTURE_BYTES = 200 * 1024
+MOST_LINES_OF_RESULTS = 400
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -36,11 +38,14 @@ def problems_of(page):
 
 def main():
     source = sys.argv[1]
-    pages = [*glob.glob(os.path.join(source, "*.md")), *glob.glob(os.path.join(source, "docs", "*.md"))]
+    pages = [*glob.glob(os.path.join(source, "tests", "bench", "*.md")), *glob.glob(os.path.join(source, "*.md")), *glob.glob(os.path.join(source, "docs", "*.md"))]
     pictures = glob.glob(os.path.join(source, "docs", "pictures", "*"))
     problems = [problem for page in pages for problem in problems_of(page)]
     problems += [f"{picture} is larger than {MOST_PICTURE_BYTES} bytes" for picture in pictures
                  if os.path.getsize(picture) > MOST_PICTURE_BYTES]
+    with open(os.path.join(source, "tests", "bench", "RESULTS.md"), encoding="utf-8") as file:
+        if len(file.readlines()) > MOST_LINES_OF_RESULTS:
+            problems.append("RESULTS.md is too long: move old tables to history/")
     if len(pages) < 15 or not pictures:
         problems.append("pages or pictures are not found")
     print("\n".join(problems) or "passed")
