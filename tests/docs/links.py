@@ -11,6 +11,7 @@ import sys
 
 MOST_PICTURE_BYTES = 200 * 1024
 MOST_LINES_OF_RESULTS = 400
+FOLDERS = (".", "docs", "tests/bench")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -38,7 +39,7 @@ def problems_of(page):
 
 def main():
     source = sys.argv[1]
-    pages = [*glob.glob(os.path.join(source, "tests", "bench", "*.md")), *glob.glob(os.path.join(source, "*.md")), *glob.glob(os.path.join(source, "docs", "*.md"))]
+    pages = [page for folder in FOLDERS for page in glob.glob(os.path.join(source, folder, "*.md"))]
     pictures = glob.glob(os.path.join(source, "docs", "pictures", "*"))
     problems = [problem for page in pages for problem in problems_of(page)]
     problems += [f"{picture} is larger than {MOST_PICTURE_BYTES} bytes" for picture in pictures

@@ -28,7 +28,7 @@ from sojourn_testing import PATIENCE_S, check, main
 FENCE = re.compile(r"^```(\w+)(?: +([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 END_OF_STEP = "<end of a step>\n"
 NUMBER = r"[-+~]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
-# What differs from run to run, and the expression that stands for it.
+# Each row is what may differ from run to run, and the expression that stands for it.
 VARIABLE = [
     (r"\.\.\.", ".*"),
     (r"\([a-z ]+ [\d.]+ times the CPU", r"\([a-z ]+ [\d.]+ times the CPU"),
