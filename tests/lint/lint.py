@@ -122,7 +122,7 @@ FLOORS = """
     proto/callgraph agent/abi
     agent/inproc/recorder
     agent/inproc/hooks
-    agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/zombies
+    agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/heap_guard
     agent/inproc/objc_zombies
     agent/inproc/core
     agent/uplink

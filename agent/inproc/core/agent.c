@@ -16,6 +16,7 @@
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
 #include "agent/inproc/core/signals.h"
+#include "agent/inproc/heap_guard/zombies.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -26,7 +27,6 @@
 #include "agent/inproc/recorder/readable.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/zombies.h"
 
 #include <fcntl.h>
 #include <link.h>

@@ -1,9 +1,9 @@
-/* The monitor of freed memory (agent/inproc/zombies). */
+/* The monitor of freed memory (agent/inproc/heap_guard). */
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/monitor.h"
 
 #include "agent/abi/agent_state.h"
-#include "agent/inproc/zombies/zombies.h"
+#include "agent/inproc/heap_guard/zombies.h"
 
 /* Before plans are applied, and again in each later conversation. The program's own threads do not
  * run yet when it is launched; later, a tracer writes what is prepared. */

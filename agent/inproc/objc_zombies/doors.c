@@ -6,7 +6,7 @@
  * mapping, which the next agent finds by its name and uses again. */
 #include "agent/inproc/objc_zombies/internal.h"
 
-#include "agent/inproc/zombies/named_mapping.h"
+#include "agent/inproc/heap_guard/named_mapping.h"
 
 #include <string.h>
 

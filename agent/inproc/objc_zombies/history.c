@@ -5,8 +5,8 @@
  * change the number of owners are entered through doors, as -dealloc is (hooks.c). */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/trace.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define SJ_AGENT_INPROC_OBJC_ZOMBIES_INTERNAL_H
 
 #include "agent/abi/zombies.h"
-#include "agent/inproc/zombies/objects.h"
+#include "agent/inproc/heap_guard/objects.h"
 
 #include <stddef.h>
 #include <stdint.h>

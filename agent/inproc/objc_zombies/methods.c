@@ -9,9 +9,9 @@
  * never be written again; all of its methods have their receiver in the same register. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/named_mapping.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/named_mapping.h"
 
 #include <string.h>
 #include <sys/mman.h>

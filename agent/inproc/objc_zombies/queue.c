@@ -10,10 +10,10 @@
  * handler that finds its thread busy frees its objects at once. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/trace.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -1,6 +1,6 @@
 #include "agent/inproc/objc_zombies/internal.h"
 
-#include "agent/inproc/zombies/trace.h"
+#include "agent/inproc/heap_guard/trace.h"
 
 #include <string.h>
 
