@@ -152,7 +152,7 @@ typedef struct sj_block_tail_call {
 typedef struct sj_block_value {
     uint64_t call_index; /* number in the stream */
     uint64_t bits;       /* converted to the value's kind; unused for texts */
-    const char *text;    /* borrowed, not NUL-terminated; NULL if there is no text */
+    const char *text;    /* borrowed, not NUL-terminated; NULL without a text */
     uint16_t text_bytes; /* at most SJ_VALUE_TEXT_MOST */
     uint16_t rule;       /* 1 + index of the rule whose condition the value met; 0: no rule */
     uint8_t descriptor;  /* position and kind */
@@ -218,8 +218,8 @@ enum { SJ_EVENT_LEAVE = 0, SJ_EVENT_UNTIMED = 1 << 16 };
 typedef struct sj_event {
     uint64_t ticks;
     uint32_t function; /* SJ_EVENT_LEAVE, or the function id of an ENTER */
-    /* of an ENTER by a tail call: 1 + `ended` of its sj_block_tail_call, else 0; plus
-     * SJ_EVENT_UNTIMED if the call is SJ_CALL_UNTIMED */
+    /* ENTER by a tail call: 1 + `ended` of its sj_block_tail_call, else 0. Plus SJ_EVENT_UNTIMED if
+     * the call is SJ_CALL_UNTIMED. */
     uint32_t tail_call;
 } sj_event;
 

@@ -107,7 +107,7 @@ static inline uint32_t home_slot(uint64_t entry)
            (FUNCTION_SLOTS - 1);
 }
 
-/* Returns where to search for an entry whose home slot is taken. The search goes on slot by
+/* Returns where to search for an entry whose home slot is taken. The search continues slot by
  * slot. */
 static uint32_t next_slot(uint64_t entry)
 {

@@ -62,16 +62,17 @@ typedef enum sj_cost_counter {
 } sj_cost_counter;
 
 enum {
-    SJ_VALUE_KINDS = 16,         /* 1 + the highest kind */
-    SJ_VALUE_RULE_KINDS = 13,    /* 1 + the highest kind that a rule may ask for */
-    SJ_VALUE_RESULT = 0,         /* the position of a call's result */
-    SJ_VALUE_LAST_POSITION = 15, /* of an argument; arguments are numbered from 1 in source order */
+    SJ_VALUE_KINDS = 16,      /* 1 + the highest kind */
+    SJ_VALUE_RULE_KINDS = 13, /* 1 + the highest kind that a rule may ask for */
+    SJ_VALUE_RESULT = 0,      /* the position of a call's result */
+    SJ_VALUE_LAST_POSITION =
+        15, /* highest position; arguments are numbered from 1 in source order */
     SJ_VALUE_LAST_REGISTER = 8,  /* the last argument that a rule by register may name */
     SJ_VALUES_PER_FUNCTION = 16, /* the most values that rules may ask for */
     SJ_VALUE_TEXT_BYTES = 64,    /* the default limit of a recorded text */
     SJ_VALUE_TEXT_MOST = 4096,   /* the highest limit that a rule may set */
     SJ_VALUE_RULES = 256,        /* the most rules of a policy */
-    SJ_VALUE_RULE_BYTES = 64     /* of a rule's name, with its NUL */
+    SJ_VALUE_RULE_BYTES = 64     /* most bytes of a rule's name, NUL included */
 };
 
 /* Places: the bytes of a patch plan that tell the probe where a value is. A place is a descriptor.

@@ -156,12 +156,12 @@ void sj_path_folding_deinit(sj_path_folding *folding); /* A zeroed folding is al
 
 uint32_t sj_callgraph_node_count(const sj_callgraph *graph); /* with the root */
 
-/* Returns the aggregates of a node; all zero if there is no such node. The histogram is borrowed
+/* Returns the aggregates of a node; all zero if the node does not exist. The histogram is borrowed
  * until the graph changes. */
 sj_path_node sj_callgraph_node(const sj_callgraph *graph, uint32_t node);
 
 /* True if the node's calls lie in another call of the same function by the same caller, which
- * contains their time. False if there is no such node. */
+ * contains their time. False if the node does not exist. */
 bool sj_callgraph_is_nested_edge(const sj_callgraph *graph, uint32_t node);
 
 /* sj_callgraph_cost returns the sums of a node's measured calls, or NULL if none was measured.

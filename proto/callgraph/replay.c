@@ -332,11 +332,11 @@ static __attribute__((noinline, cold)) uint64_t note_ordinary(replay *run,
 typedef struct walker {
     sj_replay_frame *top; /* the innermost open call */
     uint32_t node;
-    uint64_t floor;                   /* of the outline */
+    uint64_t floor;                   /* the outline's floor_ticks */
     const sj_replay_frame *watermark; /* a LEAVE at or below this is not ordinary */
     sj_path_line *nodes;
     const uint32_t *table;
-    uint32_t mask; /* of the table */
+    uint32_t mask; /* size of the table - 1 */
     /* The block's arrays. */
     const uint64_t *ticks;
     const sj_replay_symbol *dictionary;

@@ -44,10 +44,10 @@ struct sj_callgraph {
     uint32_t *samples;
     size_t sample_capacity;
     sj_outline outline;
-    sj_block_costs costs; /* of the current block */
+    sj_block_costs costs; /* costs in the current block */
     bool flat;            /* only measures blocks: all functions are children of the root */
     bool lists_open;
-    sj_stack_frame *open; /* of the current block */
+    sj_stack_frame *open; /* calls open at the current block's end */
     size_t open_capacity;
 };
 

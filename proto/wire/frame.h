@@ -21,7 +21,7 @@ enum {
     SJ_FRAME_MAX_HEADER_BYTES = 64 * 1024,
     SJ_FRAME_MAX_BYTES = 8 * 1024 * 1024 + 128 * 1024,
     SJ_REPORT_MAX_BYTES = 256 * 1024, /* payload of a REPORT frame */
-    SJ_REPORT_NAME_BYTES = 64         /* of a monitor's name and a report's kind, [A-Za-z0-9_.-] */
+    SJ_REPORT_NAME_BYTES = 64         /* most of a monitor's name and a report's kind */
 };
 
 /* The type says which message the header holds and what the payload means. */
@@ -65,7 +65,7 @@ typedef struct sj_frame_view {
     uint16_t type;
     sj_slice header; /* borrowed from the frame's bytes */
     sj_slice payload;
-    size_t frame_bytes; /* of the whole frame */
+    size_t frame_bytes; /* size of the whole frame */
 } sj_frame_view;
 
 /* Parses the frame at the start of `bytes`. `frame` borrows from `bytes`. Thread-safe. Does not

@@ -22,7 +22,7 @@ typedef struct sj_function_entry {
     uint8_t skip;      /* sj_skip */
     uint8_t source;    /* sj_symbol_source */
     const char *name;  /* NUL-terminated, borrowed */
-    /* of the code, for a function without a name; 0: unknown, or it has a name */
+    /* hash of the code if the function has no name; 0: unknown, or it has a name */
     uint64_t fingerprint;
 } sj_function_entry;
 

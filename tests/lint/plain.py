@@ -13,12 +13,12 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
 # The components whose sentences were rewritten. lint.plain checks these.
-REWRITTEN = ()
+REWRITTEN = ("proto",)
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 
 HEADLESS = re.compile(r"(Of|Those|That of|What|Who|Whose|Whoever|Likewise|As the next|The same|Nobody|Somebody"
-                      r"|None|Neither|But for|By way of|With which|In which|On which|Which)\b")
+                      r"|None|Neither|But for|By way of|With which|In which|On which|Which|of (?:the|an?))\b")
 UNUSED = re.compile(r"\b(likewise|somebody|nobody|whoever|custod(?:y|ian|ies)|doors?|excus(?:e|es|ed)|hurr(?:y|ies|ied)"
                     r"|laid|led|odd|told|rooms?|lands|landed|but for|no less|go(?:es)? on|went on|put(?:s|ting)? in(?! [a-z]+ing)"
                     r"|(?<!there )(?<!There )(?:is|are|was|were) no(?! longer| more|t))\b")
@@ -127,6 +127,8 @@ def wording(comment):
 
 
 def length(text):
+    """Words of the longest sentence. Lines that are indented deeper describe a format."""
+    text = re.sub(r"^\s{3,}.*$", "", text, flags=re.MULTILINE)
     return max((len(sentence.split()) for sentence in sentences(text)), default=0)
 
 

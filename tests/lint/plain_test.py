@@ -8,6 +8,7 @@ import plain
 UNCLEAR = {
     "Of functions that are left out.": "begins without its subject",
     "Those of an exit that has ended no call": "begins without its subject",
+    "of the whole thread; 0: unknown": "begins without its subject",
     "What is left there of earlier calls.": "begins without its subject",
     "Makes room for the rest, likewise.": "uses 'likewise'",
     "The thread has no rooms left.": "uses 'rooms'",
@@ -53,6 +54,7 @@ def test_docstrings():
 def test_length():
     assert plain.length(" ".join(["word"] * 25) + ". Short.") == 25
     assert plain.length(" ".join(["word"] * 26)) == 26
+    assert plain.length("The bytes:\n   u8 a | u8 b | u8 c | u8 d\nEnd.") == 2
 
 
 def test_stale_names():

@@ -201,11 +201,16 @@ void sj_agent_on_initialisation(void)
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                              void *module) __attribute__((weak));
 
+static bool is_glibc(void)
+{
+    return __register_atfork != NULL;
+}
+
 /* Meets forks by what the program's C library has. */
 static bool meet_forks(void)
 {
     int (*register_for_all)(void (*)(void), void (*)(void), void (*)(void));
-    if (__register_atfork != NULL) {
+    if (is_glibc()) {
         return __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child,
                                  __dso_handle) == 0;
     }
@@ -244,10 +249,10 @@ static bool is_loaded_by_jvm(void)
 }
 
 /* Follows the modules that the loader maps later. musl calls its debug hook under a write lock that
- * its dl_iterate_phdr takes as well: there such modules are not recorded. */
+ * its dl_iterate_phdr takes as well, so such modules of a musl program are not recorded. */
 static void follow_modules(sj_on_module *on_new_module)
 {
-    if (__register_atfork != NULL) {
+    if (is_glibc()) {
         (void)!sj_modules_follow(on_modules, on_new_module);
     }
 }
@@ -259,7 +264,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
     const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
     publish_handle();
     sj_find_object_begin();
-    if (__register_atfork == NULL) { /* musl passes nothing to constructors */
+    if (!is_glibc()) { /* musl passes nothing to constructors */
         environment = environ;
     }
     if (!sj_recorder_peer_meet(argv, environment, sojourn_agent_state.runtime_directory,

@@ -16,14 +16,15 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 3, 7, 17, 0x4206, 0x4207
 ANY_CHILD = 0x40000000
-ORIG_RAX = 15 * 8
-WAITING_CALLS = {7, 23, 35, 202, 230, 232, 270, 271, 281}  # poll, select, nanosleep, futex, epoll_wait and their kind
+ORIG_RAX, RSI = 15 * 8, 13 * 8
+WAITING_CALLS = {7, 23, 35, 230, 232, 270, 271, 281}  # poll, select, nanosleep, epoll_wait and their kind
+FUTEX, FUTEX_COMMAND_MASK, FUTEX_WAIT_BITSET = 202, 0x7f, 9
 WAIT_MS = 3000  # longer than all attempts of one step of leaving would take
 
 
 class Frozen:
-    """All threads of the recorder but the first, which traces: nobody reads the records. Each stands in a system call
-    that waits, and so holds no lock."""
+    """Stops all threads of the recorder but the first, which traces: no thread reads the records. Each stopped thread
+    holds no lock, because it sleeps or waits for a condition variable."""
 
     def __init__(self, pid):
         self.libc = ctypes.CDLL(None)
@@ -36,10 +37,16 @@ class Frozen:
     def is_stopped_waiting(self, tid):
         self.libc.ptrace(PTRACE_INTERRUPT, tid, None, None)
         os.waitpid(tid, ANY_CHILD)
-        if self.libc.ptrace(PTRACE_PEEKUSER, tid, ctypes.c_void_p(ORIG_RAX), None) in WAITING_CALLS:
+        call = self.read_register(tid, ORIG_RAX)
+        # The C library waits for a mutex by FUTEX_WAIT, and may hold another one meanwhile.
+        if call in WAITING_CALLS or (call == FUTEX and
+                                     self.read_register(tid, RSI) & FUTEX_COMMAND_MASK == FUTEX_WAIT_BITSET):
             return True
         self.libc.ptrace(PTRACE_CONT, tid, None, None)
         return False
+
+    def read_register(self, tid, offset):
+        return self.libc.ptrace(PTRACE_PEEKUSER, tid, ctypes.c_void_p(offset), None)
 
     def run_on(self):
         for tid in self.tids:
