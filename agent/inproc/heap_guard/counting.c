@@ -1,19 +1,19 @@
 /* Design notes
  *
- * What every thread allocates and frees is counted at the entries that the monitor of freed memory
- * patches. An entry that gives a block out calls the rest of itself and counts what comes back:
- * its usable bytes are what a free counts later, so that what is given back adds up to nothing.
- * The C library has it in the chunk's header, which lies in front of the block; the
- * first blocks are compared with what malloc_usable_size says, which is asked from then on if they
- * differ. Of other allocators it is asked always.
+ * The patched entries of the allocator count what each thread allocates and frees. An allocating
+ * entry calls the rest of itself, then counts the usable bytes of the result. A free counts the
+ * same number, so that a freed block adds up to zero. The C library keeps this number in the
+ * chunk's header before the block. The first blocks are compared with the result of
+ * malloc_usable_size. If they differ, or if another allocator is used, malloc_usable_size is called
+ * every time.
  *
- * An entry that calls another counts for both: what that one has counted is taken back. A thread
- * counts in its slot, where the recorder looks at it. */
+ * If an entry calls another entry, both would count. So the outer one restores the counters before
+ * it counts. The counters are in the thread's recorder slot, where the recorder reads them. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/recorder/memory.h"
 
-enum { COMPARED = 64, ASKED_ALWAYS = INT32_MAX };
+enum { COMPARED = 64, ALWAYS_ASK = INT32_MAX };
 
 typedef void *(*new_function)(size_t bytes);
 typedef void *(*new_two_function)(size_t first, size_t bytes);
@@ -22,15 +22,16 @@ typedef void *(*resize_function)(void *block, size_t bytes);
 typedef void *(*resize_flags_function)(void *block, size_t bytes, int flags);
 typedef size_t (*size_function)(const void *block);
 
-/* More than 0: so many blocks are asked for. Threads that count it down at once do no harm. */
-static _Atomic int32_t asked = COMPARED;
+/* How many more blocks are compared. Threads that decrement it at the same time do no harm. */
+static _Atomic int32_t remaining_comparisons = COMPARED;
 
-static size_t told_bytes(const void *block)
+static size_t bytes_by_allocator(const void *block)
 {
-    return ((size_function)sj_zombie_originals[SJ_HEAD_USABLE_SIZE])(block);
+    return ((size_function)sj_heap_originals[SJ_HEAD_USABLE_SIZE])(block);
 }
 
-/* The C library's chunk: its size with three bits, one of which says that it is a mapping. */
+/* Reads the header of the C library's chunk: its size and three flag bits. One bit says that the
+ * block is a mapping. */
 static size_t header_bytes(const void *block)
 {
     enum { BITS = 7, IS_MAPPED = 2 };
@@ -39,14 +40,14 @@ static size_t header_bytes(const void *block)
     return (size & ~(size_t)BITS) - head;
 }
 
-static __attribute__((noinline)) size_t asked_bytes(const void *block)
+static __attribute__((noinline)) size_t compare_bytes(const void *block)
 {
-    const size_t bytes = told_bytes(block);
-    if (atomic_load(&asked) != ASKED_ALWAYS) {
+    const size_t bytes = bytes_by_allocator(block);
+    if (atomic_load(&remaining_comparisons) != ALWAYS_ASK) {
         if (bytes == header_bytes(block)) {
-            atomic_fetch_sub(&asked, 1);
+            atomic_fetch_sub(&remaining_comparisons, 1);
         } else {
-            atomic_store(&asked, ASKED_ALWAYS);
+            atomic_store(&remaining_comparisons, ALWAYS_ASK);
         }
     }
     return bytes;
@@ -58,20 +59,21 @@ static inline size_t usable_bytes(const void *block)
         const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
         return slot != NULL ? slot->size : 0;
     }
-    return __builtin_expect(atomic_load_explicit(&asked, memory_order_relaxed) > 0, 0)
-               ? asked_bytes(block)
+    return __builtin_expect(atomic_load_explicit(&remaining_comparisons, memory_order_relaxed) > 0,
+                            0)
+               ? compare_bytes(block)
                : header_bytes(block);
 }
 
-#define REST(type, head) ((type)sj_custody_now->rests[head])
+#define REST(type, head) ((type)sj_residue_now->uncounted[head])
 
 __thread uint64_t sj_counted_site;
 
-/* What the rest of an entry has to take for its caller, unless it is the last thing that is called.
- */
+/* Saves the program's return address for the functions that the rest of the entry calls. It is not
+ * needed where that call is the last thing that happens. */
 #define BEGIN_REST()                                                                               \
     const uint64_t outer_site = sj_counted_site;                                                   \
-    sj_counted_site = SJ_ENTRY_SITE()
+    sj_counted_site = SJ_CALL_SITE_OF_ENTRY()
 #define END_REST() sj_counted_site = outer_site
 
 static inline void *count_new(void *block)
@@ -91,7 +93,7 @@ static inline __attribute__((always_inline)) void count_freed(const void *block)
     }
 }
 
-/* Those of the C library call no other entry. */
+/* These entries of the C library call no other entry. */
 static void *count_malloc(size_t bytes)
 {
     BEGIN_REST();
@@ -108,14 +110,15 @@ static void *count_calloc(size_t count, size_t bytes)
     return count_new(block);
 }
 
-/* The rest is called last, so the return address that it finds is the program's. */
+/* The rest is a tail call, so it finds the program's return address by itself. */
 static void count_free(void *block)
 {
     count_freed(block);
     REST(void (*)(void *), SJ_HEAD_FREE)(block);
 }
 
-/* An operator may throw: what it calls takes the agent for its caller, which names no family. */
+/* An operator new may throw past END_REST, so its call site is not saved. The functions that it
+ * calls then see the agent as their caller. */
 #define COUNT_OPERATOR(name, head)                                                                 \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
@@ -147,7 +150,7 @@ static void count_free(void *block)
         return count_new(block);                                                                   \
     }
 
-/* Further arguments, up to those that any of these entries has, are passed on. */
+/* Passes further arguments on: no freeing entry has more than three. */
 #define COUNT_FREE(name, head)                                                                     \
     static void name(void *block, size_t second, size_t third)                                     \
     {                                                                                              \
@@ -199,12 +202,13 @@ static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
     return failed;
 }
 
-/* A block that was resized is one that was freed and one that was allocated, wherever it lies. */
-static void count_resized(const sj_memory_counters *before, bool is_freed, size_t held, void *block)
+/* A resized block counts as one free and one allocation, also if it stays in place. */
+static void count_resized(const sj_memory_counters *before, bool is_freed, size_t old_bytes,
+                          void *block)
 {
     sj_recorder_restore_memory(before);
     if (is_freed) {
-        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, held);
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, old_bytes);
     }
     (void)count_new(block);
 }
@@ -212,32 +216,32 @@ static void count_resized(const sj_memory_counters *before, bool is_freed, size_
 static void *count_realloc(void *block, size_t bytes)
 {
     const sj_memory_counters before = sj_recorder_copy_memory();
-    const size_t held = block != NULL ? usable_bytes(block) : 0;
+    const size_t old_bytes = block != NULL ? usable_bytes(block) : 0;
     BEGIN_REST();
     void *resized = REST(resize_function, SJ_HEAD_REALLOC)(block, bytes);
     END_REST();
-    count_resized(&before, block != NULL && (resized != NULL || bytes == 0), held, resized);
+    count_resized(&before, block != NULL && (resized != NULL || bytes == 0), old_bytes, resized);
     return resized;
 }
 
 static void *count_rallocx(void *block, size_t bytes, int flags)
 {
     const sj_memory_counters before = sj_recorder_copy_memory();
-    const size_t held = usable_bytes(block);
+    const size_t old_bytes = usable_bytes(block);
     BEGIN_REST();
     void *resized = REST(resize_flags_function, SJ_HEAD_RALLOCX)(block, bytes, flags);
     END_REST();
-    count_resized(&before, resized != NULL, held, resized);
+    count_resized(&before, resized != NULL, old_bytes, resized);
     return resized;
 }
 
-static bool is_of_c_library(const sj_zombie_region *region)
+static bool is_c_library(const sj_zombie_region *region)
 {
     return region->heads[SJ_HEAD_SIGACTION] != 0 &&
            region->parts[SJ_HEAD_SIGACTION] == SJ_HEAP_ALLOCATOR;
 }
 
-/* Operators of the C++ library call malloc and free, which count. */
+/* Operators of the C++ library are not counted: they call malloc and free, which count. */
 static bool is_counted(const sj_zombie_region *region, sj_zombie_head head)
 {
     return region->heads[head] != 0 && region->parts[head] == SJ_HEAP_ALLOCATOR &&
@@ -279,13 +283,14 @@ uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head)
         ENTRY(DELETE_ARRAY_ALIGNED, count_delete_array_aligned),
         ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, count_delete_array_aligned_nothrow),
         ENTRY(DELETE_ARRAY_SIZED_ALIGNED, count_delete_array_sized_aligned)};
-    static const uint64_t simple[SJ_HEADS] = {ENTRY(MALLOC, count_malloc),
-                                              ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
+    static const uint64_t c_library_entries[SJ_HEADS] = {
+        ENTRY(MALLOC, count_malloc), ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
 #undef ENTRY
     if (!is_counted(region, head)) {
         return 0;
     }
-    return is_of_c_library(region) && simple[head] != 0 ? simple[head] : entries[head];
+    return is_c_library(region) && c_library_entries[head] != 0 ? c_library_entries[head]
+                                                                : entries[head];
 }
 
 bool sj_counting_is_possible(const sj_zombie_region *region)
@@ -296,20 +301,20 @@ bool sj_counting_is_possible(const sj_zombie_region *region)
 
 void sj_counting_begin(const sj_zombie_region *region)
 {
-    if (!is_of_c_library(region)) {
-        atomic_store(&asked, ASKED_ALWAYS);
+    if (!is_c_library(region)) {
+        atomic_store(&remaining_comparisons, ALWAYS_ASK);
     }
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        atomic_store(&sj_custody_now->counts_by[head],
+        atomic_store(&sj_residue_now->counting_handlers[head],
                      sj_counting_entry(region, (sj_zombie_head)head));
     }
-    atomic_store(&sj_recorder_counts_memory, &sj_custody_now->shared.is_whole);
+    atomic_store(&sj_recorder_counts_memory, &sj_residue_now->shared.is_whole);
 }
 
 void sj_counting_end(void)
 {
     atomic_store(&sj_recorder_counts_memory, NULL);
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        atomic_store(&sj_custody_now->counts_by[head], 0);
+        atomic_store(&sj_residue_now->counting_handlers[head], 0);
     }
 }

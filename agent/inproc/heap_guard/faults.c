@@ -1,9 +1,10 @@
 /* Design notes
  *
- * The kernel knows our handler only; the program's is kept here and called for every fault that is
- * not about the pool. sigaction's entry is patched, so that a handler that the program installs
- * later takes that place. Entries of the table are written once, then published by their number,
- * so that a handler reads a whole one. errno is never written: system calls are raw. */
+ * The kernel knows only our handler. The program's handler is kept here, and called for every fault
+ * outside the pool. The entry of sigaction is patched, so that a handler that the program installs
+ * later is kept here, too. Entries of the table are written once and then published by their
+ * number, so that a signal handler never reads half of one. errno is never written, because all
+ * system calls are raw. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -12,7 +13,7 @@
 
 #include <string.h>
 
-enum { KEPT = 64, SET_BYTES = 8, NUMBERS = 2, RESTORER_FLAG = 0x04000000 };
+enum { KEPT_ACTIONS = 64, SET_BYTES = 8, SIGNALS = 2, RESTORER_FLAG = 0x04000000 };
 
 typedef int (*sigaction_function)(int signal, const struct sigaction *action,
                                   struct sigaction *old);
@@ -20,19 +21,19 @@ typedef int (*sigmask_function)(int how, const sigset_t *set, sigset_t *old);
 typedef void (*plain_handler)(int signal);
 
 typedef struct program_action {
-    struct sigaction kept[KEPT];
-    _Atomic uint32_t latest; /* of kept, modulo KEPT */
+    struct sigaction kept[KEPT_ACTIONS];
+    _Atomic uint32_t latest; /* Index of the newest entry of `kept`, modulo KEPT. */
 } program_action;
 
-static const int numbers[NUMBERS] = {SIGSEGV, SIGBUS};
-static program_action actions[NUMBERS];
+static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
+static program_action actions[SIGNALS];
 
 /* Handlers are installed at the first guarded block: in an attached process the entries are patched
- * long after they have been prepared. */
+ * long after they were prepared. */
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
-static uint32_t process; /* whose signals are handled */
+static uint32_t handled_process; /* Process whose signals are handled. */
 
 static program_action *action_of(int signal)
 {
@@ -43,7 +44,7 @@ static void handle_fault(int signal, siginfo_t *info, void *context);
 
 static sigaction_function real_sigaction(void)
 {
-    return (sigaction_function)sj_zombie_originals[SJ_HEAD_SIGACTION];
+    return (sigaction_function)sj_heap_originals[SJ_HEAD_SIGACTION];
 }
 
 static bool is_ours(const struct sigaction *action)
@@ -51,7 +52,7 @@ static bool is_ours(const struct sigaction *action)
     return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == handle_fault;
 }
 
-static int register_ours(int signal, int program_flags, struct sigaction *before)
+static int install_ours(int signal, int program_flags, struct sigaction *before)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER |
                                          (program_flags & (SA_ONSTACK | SA_RESTART))};
@@ -62,36 +63,36 @@ static int register_ours(int signal, int program_flags, struct sigaction *before
 static void keep_action(program_action *action, const struct sigaction *given)
 {
     const uint32_t next = atomic_load(&action->latest) + 1;
-    action->kept[next % KEPT] = *given;
+    action->kept[next % KEPT_ACTIONS] = *given;
     atomic_store_explicit(&action->latest, next, memory_order_release);
 }
 
-static struct sigaction kept_action(const program_action *action)
+static struct sigaction current_action(const program_action *action)
 {
-    return action->kept[atomic_load_explicit(&action->latest, memory_order_acquire) % KEPT];
+    return action->kept[atomic_load_explicit(&action->latest, memory_order_acquire) % KEPT_ACTIONS];
 }
 
-static sigset_t without_faults(const sigset_t *set)
+static sigset_t without_fault_signals(const sigset_t *set)
 {
-    sigset_t left = *set;
-    for (uint32_t i = 0; i < NUMBERS; i++) {
-        left.__val[0] &= ~(UINT64_C(1) << (numbers[i] - 1));
+    sigset_t unblocked = *set;
+    for (uint32_t i = 0; i < SIGNALS; i++) {
+        unblocked.__val[0] &= ~(UINT64_C(1) << (signals[i] - 1));
     }
-    return left;
+    return unblocked;
 }
 
 int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-    const sigmask_function real = (sigmask_function)sj_zombie_originals[SJ_HEAD_SIGMASK];
+    const sigmask_function real = (sigmask_function)sj_heap_originals[SJ_HEAD_SIGMASK];
     if (set == NULL || how == SIG_UNBLOCK) {
         return real(how, set, old);
     }
-    const sigset_t left = without_faults(set);
-    return real(how, &left, old);
+    const sigset_t unblocked = without_fault_signals(set);
+    return real(how, &unblocked, old);
 }
 
-/* Keeps what the program gives, as the C library shows it later: with the restorer that it adds. */
-static void keep_given(program_action *kept, int signal, const struct sigaction *given)
+/* Keeps the program's action as the C library would return it, with the restorer that it adds. */
+static void keep_with_restorer(program_action *kept, int signal, const struct sigaction *given)
 {
     struct sigaction shown = *given;
     struct sigaction ours;
@@ -102,16 +103,17 @@ static void keep_given(program_action *kept, int signal, const struct sigaction 
     keep_action(kept, &shown);
 }
 
-/* Of another signal: its handler, too, can meet a closed page. */
-static int change_other(int signal, const struct sigaction *action, struct sigaction *old)
+/* Changes the action of another signal. Its handler, too, may touch a closed page, so it must not
+ * block our signals. */
+static int set_other_action(int signal, const struct sigaction *action, struct sigaction *old)
 {
-    struct sigaction left;
+    struct sigaction unblocked;
     if (action == NULL) {
         return real_sigaction()(signal, action, old);
     }
-    left = *action;
-    left.sa_mask = without_faults(&action->sa_mask);
-    return real_sigaction()(signal, &left, old);
+    unblocked = *action;
+    unblocked.sa_mask = without_fault_signals(&action->sa_mask);
+    return real_sigaction()(signal, &unblocked, old);
 }
 
 int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigaction *old)
@@ -119,18 +121,18 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     const sigaction_function real = real_sigaction();
     program_action *kept = action_of(signal);
     if (kept == NULL) {
-        return change_other(signal, action, old);
+        return set_other_action(signal, action, old);
     }
     if (atomic_load(&kept->latest) == 0) {
         return real(signal, action, old);
     }
-    const struct sigaction before = kept_action(kept);
+    const struct sigaction before = current_action(kept);
     if (action != NULL) {
-        const int result = register_ours(signal, action->sa_flags, NULL);
+        const int result = install_ours(signal, action->sa_flags, NULL);
         if (result != 0) {
             return result;
         }
-        keep_given(kept, signal, action);
+        keep_with_restorer(kept, signal, action);
     }
     if (old != NULL) {
         *old = before;
@@ -138,8 +140,9 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     return 0;
 }
 
-/* The default action is the kernel's: the fault comes again, or what was sent is sent again. */
-static void leave_to_kernel(int signal, const siginfo_t *info)
+/* Restores the default action. A fault then occurs again in the program; a signal that was sent is
+ * sent again. */
+static void restore_default(int signal, const siginfo_t *info)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     (void)real_sigaction()(signal, &usual, NULL);
@@ -148,16 +151,16 @@ static void leave_to_kernel(int signal, const siginfo_t *info)
     }
 }
 
-static void call_program(int signal, siginfo_t *info, void *context)
+static void call_program_handler(int signal, siginfo_t *info, void *context)
 {
     program_action *kept = action_of(signal);
-    const struct sigaction action = kept_action(kept);
-    const bool is_sent = info->si_code <= 0;
-    if (action.sa_handler == SIG_IGN && is_sent) {
+    const struct sigaction action = current_action(kept);
+    const bool is_sent_signal = info->si_code <= 0;
+    if (action.sa_handler == SIG_IGN && is_sent_signal) {
         return;
     }
     if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) {
-        leave_to_kernel(signal, info);
+        restore_default(signal, info);
         return;
     }
     sigset_t blocked = action.sa_mask;
@@ -166,7 +169,7 @@ static void call_program(int signal, siginfo_t *info, void *context)
     }
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
-        struct sigaction usual = action; /* all else of it stays */
+        struct sigaction usual = action; /* Everything else stays. */
         usual.sa_handler = SIG_DFL;
         keep_action(kept, &usual);
     }
@@ -177,28 +180,28 @@ static void call_program(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* The block behind whose end, or in front of whose beginning, an address of a guard page lies. */
+/* Finds the block that an address of a guard page is next to. */
 static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
 {
     sj_pool_slot *before =
-        address - SJ_POOL_PAGE >= sj_zombie_pool.base ? sj_pool_find(address - SJ_POOL_PAGE) : NULL;
+        address - SJ_POOL_PAGE >= sj_heap_pool.base ? sj_pool_find(address - SJ_POOL_PAGE) : NULL;
     const uint64_t page = address & ~(uint64_t)(SJ_POOL_PAGE - 1);
-    const bool is_behind = before != NULL && before != slot && before->address != 0 &&
-                           before->address + before->size + 16 > page;
+    const bool is_after = before != NULL && before != slot && before->address != 0 &&
+                          before->address + before->size + 16 > page;
     const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
-    if (is_behind && is_before &&
+    if (is_after && is_before &&
         slot->address - address < address - (before->address + before->size)) {
-        *kind = SJ_ZOMBIE_UNDERFLOW; /* the nearer one is meant */
+        *kind = SJ_ZOMBIE_UNDERFLOW; /* The nearer block is meant. */
         return slot;
     }
-    *kind = is_behind ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
-    return is_behind ? before : is_before ? slot : NULL;
+    *kind = is_after ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
+    return is_after ? before : is_before ? slot : NULL;
 }
 
-static sj_pool_slot *explain(uint64_t address, sj_zombie_kind *kind)
+static sj_pool_slot *classify_fault(uint64_t address, sj_zombie_kind *kind)
 {
     sj_pool_slot *slot = sj_pool_find(address);
-    const bool is_guard = slot == NULL || (address - sj_pool_room(slot)) / SJ_POOL_PAGE == 0;
+    const bool is_guard = slot == NULL || (address - sj_pool_slot_start(slot)) / SJ_POOL_PAGE == 0;
     if (is_guard) {
         slot = find_neighbour(address, slot, kind);
     } else {
@@ -214,8 +217,8 @@ static sj_pool_slot *explain(uint64_t address, sj_zombie_kind *kind)
     return slot;
 }
 
-/* Of a fault in a stub, the trace is that of the instruction that the stub has a copy of. */
-static void leave_stub(sj_zombie_trace *use)
+/* If the fault is in a stub, replaces its registers by those at the original instruction. */
+static void move_out_of_stub(sj_zombie_trace *use)
 {
     sj_stub_state state = {.pc = use->registers[SJ_TRACE_COUNTER],
                            .sp = use->registers[SJ_TRACE_STACK_POINTER]};
@@ -225,16 +228,16 @@ static void leave_stub(sj_zombie_trace *use)
     }
 }
 
-static void take_fault(int signal, uint64_t address, const siginfo_t *info, void *context)
+static void report_fault(int signal, uint64_t address, const siginfo_t *info, void *context)
 {
     sj_zombie_trace use = {0};
     sj_zombie_kind kind;
-    sj_pool_slot *slot = explain(address, &kind);
+    sj_pool_slot *slot = classify_fault(address, &kind);
     sj_trace_of_context(&use, context);
-    leave_stub(&use);
+    move_out_of_stub(&use);
     if (sj_report_use(slot, kind, address, sj_context_is_write(context), &use,
                       use.registers[SJ_TRACE_COUNTER]) == SJ_ZOMBIE_STOP) {
-        leave_to_kernel(signal, info);
+        restore_default(signal, info);
     } else {
         sj_pool_open_pages(sj_pool_find(address), address);
     }
@@ -245,23 +248,24 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
     const uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
     const bool is_fault = info->si_code == SEGV_ACCERR || info->si_code == SEGV_MAPERR;
     if (is_fault && sj_pool_has(address)) {
-        take_fault(signal, address, info, context);
+        report_fault(signal, address, info, context);
     } else {
-        call_program(signal, info, context);
+        call_program_handler(signal, info, context);
     }
 }
 
-/* The program may install a handler between the look and the change, and later on meets ours. */
-static bool begin(void)
+/* Installs our handlers. The program may change its handler between the two calls: then the handler
+ * that was really replaced is kept. */
+static bool install_handlers(void)
 {
-    for (uint32_t i = 0; i < NUMBERS; i++) {
+    for (uint32_t i = 0; i < SIGNALS; i++) {
         struct sigaction before;
         struct sigaction replaced;
-        if (real_sigaction()(numbers[i], NULL, &before) != 0) {
+        if (real_sigaction()(signals[i], NULL, &before) != 0) {
             return false;
         }
         keep_action(&actions[i], &before);
-        if (register_ours(numbers[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
+        if (install_ours(signals[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
             return false;
         }
         if (!is_ours(&replaced) && replaced.sa_handler != before.sa_handler) {
@@ -273,7 +277,7 @@ static bool begin(void)
 
 void sj_faults_adopt(void)
 {
-    process = sj_sys_pid();
+    handled_process = sj_sys_pid();
 }
 
 bool sj_faults_are_handled(void)
@@ -282,13 +286,13 @@ bool sj_faults_are_handled(void)
     if (atomic_load_explicit(&handling, memory_order_acquire) == HANDLING_ALL) {
         return true;
     }
-    if (sj_sys_pid() != process) {
-        return false; /* a child of vfork has our memory, and handlers of its own */
+    if (sj_sys_pid() != handled_process) {
+        return false; /* A child of vfork shares our memory but has its own handlers. */
     }
     if (!atomic_compare_exchange_strong(&handling, &none, HANDLING_BEGINS)) {
         return false;
     }
-    const bool is_done = begin();
+    const bool is_done = install_handlers();
     atomic_store_explicit(&handling, is_done ? HANDLING_ALL : HANDLING_FAILED,
                           memory_order_release);
     return is_done;
@@ -296,12 +300,12 @@ bool sj_faults_are_handled(void)
 
 void sj_faults_end(void)
 {
-    for (uint32_t i = 0; i < NUMBERS; i++) {
+    for (uint32_t i = 0; i < SIGNALS; i++) {
         struct sigaction now;
-        const struct sigaction before = kept_action(&actions[i]);
-        if (atomic_load(&actions[i].latest) != 0 && real_sigaction()(numbers[i], NULL, &now) == 0 &&
+        const struct sigaction before = current_action(&actions[i]);
+        if (atomic_load(&actions[i].latest) != 0 && real_sigaction()(signals[i], NULL, &now) == 0 &&
             is_ours(&now)) {
-            (void)real_sigaction()(numbers[i], &before, NULL);
+            (void)real_sigaction()(signals[i], &before, NULL);
         }
         atomic_store(&actions[i].latest, 0);
     }

@@ -1,17 +1,18 @@
 #include "agent/inproc/heap_guard/internal.h"
 
 static __thread bool is_forced __attribute__((tls_model("initial-exec")));
-static __thread int64_t drawn
-    __attribute__((tls_model("initial-exec"))); /* the thread's distance */
+static __thread int64_t saved_distance
+    /* The thread's distance to its next sampled allocation. */
+    __attribute__((tls_model("initial-exec")));
 
-void sj_zombies_guard_next(bool is_wanted)
+void sj_guard_next_allocations(bool is_wanted)
 {
     is_forced = is_wanted;
     if (is_wanted) {
-        drawn = sj_zombie_countdown;
-        sj_zombie_countdown = 1;
+        saved_distance = sj_sampling_countdown;
+        sj_sampling_countdown = 1;
     } else {
-        sj_zombie_countdown = drawn;
+        sj_sampling_countdown = saved_distance;
     }
 }
 

@@ -12,7 +12,7 @@
 
 enum { LINE_BYTES = 256 };
 
-/* Lines of /proc/self/maps, each cut to LINE_BYTES. */
+/* Reads the lines of /proc/self/maps, each cut to LINE_BYTES. */
 typedef struct line_reader {
     int descriptor;
     uint32_t used;
@@ -59,7 +59,7 @@ static uint64_t read_hexadecimal(const char *text)
     }
 }
 
-/* The name is the last of the line. */
+/* The file's name is the last field of the line. */
 static bool is_of_file(const char *line, const char *name)
 {
     static const char before[] = "/memfd:";
@@ -76,7 +76,7 @@ void *sj_named_mapping_find(const char *name)
     const long file = sj_sys_open_at(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     reader.descriptor = (int)file;
     while (file >= 0 && found == NULL && next_line(&reader)) {
-        /* The data comes first: it is what can be written. */
+        /* The writable part is the data, which comes first. */
         if (strstr(reader.line, " rw-p ") != NULL && is_of_file(reader.line, name)) {
             found = (void *)(uintptr_t)read_hexadecimal(reader.line);
         }
@@ -90,13 +90,13 @@ void *sj_named_mapping_find(const char *name)
 static long make_file(const char *name)
 {
     long file = SJ_SYS(SYS_memfd_create, name, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
-    if (file < 0) { /* a kernel that does not know MFD_EXEC */
+    if (file < 0) { /* An older kernel does not know MFD_EXEC. */
         file = SJ_SYS(SYS_memfd_create, name, MFD_CLOEXEC, 0, 0, 0, 0);
     }
     return file;
 }
 
-void *sj_named_mapping_make(const char *name, size_t data_bytes, size_t code_bytes)
+void *sj_named_mapping_new(const char *name, size_t data_bytes, size_t code_bytes)
 {
     const size_t bytes = data_bytes + code_bytes;
     const long file = make_file(name);

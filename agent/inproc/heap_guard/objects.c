@@ -11,7 +11,7 @@ void sj_objects_add(uint64_t offset, uint64_t by)
     }
 }
 
-/* `*` stands for any characters, `?` for one. */
+/* `*` matches any characters, `?` matches one. */
 static bool fits(const char *pattern, const char *text)
 {
     const char *star = NULL;

@@ -1,13 +1,14 @@
 /* Design notes
  *
- * Where the kernel has guard regions (Linux 6.13), a closed page is one: it needs no mapping of the
- * kernel's, a forked child has it too, and there is no descriptor that a program could close. Such
- * a page loses what it holds, so the content of a block that is freed goes to a ring of bytes, from
- * which a use gets it back; what was freed first is overwritten first. A thread that is overtaken
- * by a whole round while it copies may spoil the content of a freed block, nothing else.
+ * If the kernel has guard regions (Linux 6.13), a closed page is a guard region. It needs no
+ * separate kernel mapping, a forked child inherits it, and there is no descriptor that the program
+ * could close. Such a page loses its content. So the content of a freed block is copied to a ring
+ * of bytes, and copied back when the program uses the block. The oldest content is overwritten
+ * first. If other threads fill the whole ring while a thread copies, the content of that freed
+ * block may be wrong; nothing else is affected.
  *
- * Other kernels close pages by protection, which keeps their content, and each closed page between
- * open ones costs two mappings of the kernel's. */
+ * Other kernels close pages by protection, which keeps their content. Each closed page between open
+ * ones then costs two kernel mappings. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -21,8 +22,9 @@ enum {
     GUARDED_BLOCKS_BY_PROTECTION = 28000
 };
 
-/* Guard regions were refused once, of locked memory for instance: some pages are protected. */
-static _Atomic bool is_mixed;
+/* True if the kernel refused a guard region once, for example in locked memory: then protection
+ * closes some pages. */
+static _Atomic bool has_protected_pages;
 
 static long advise(uint64_t address, uint64_t bytes, int advice)
 {
@@ -47,9 +49,9 @@ static bool has_guard_regions(void)
     return has_them;
 }
 
-/* At most a quarter of the memory that the policy allows: most blocks are much smaller than pages.
- */
-static bool open_ring(sj_pool *pool, uint64_t memory_bytes)
+/* The ring uses at most a quarter of the memory that the policy allows: most blocks are much
+ * smaller than their pages. */
+static bool map_ring(sj_pool *pool, uint64_t memory_bytes)
 {
     uint64_t bytes = SJ_POOL_PAGE;
     while (bytes * 8 <= memory_bytes && bytes < (uint64_t)pool->slots * SJ_POOL_BLOCK_MAX_BYTES) {
@@ -60,14 +62,14 @@ static bool open_ring(sj_pool *pool, uint64_t memory_bytes)
     return pool->saved != NULL;
 }
 
-bool sj_pages_open_pool(sj_pool *pool, uint64_t memory_bytes)
+bool sj_pages_map_pool(sj_pool *pool, uint64_t memory_bytes)
 {
-    pool->has_guards = has_guard_regions() && open_ring(pool, memory_bytes) ? 1 : 0;
+    pool->has_guards = has_guard_regions() && map_ring(pool, memory_bytes) ? 1 : 0;
     if (pool->has_guards == 0 && pool->slots > GUARDED_BLOCKS_BY_PROTECTION) {
         pool->slots = GUARDED_BLOCKS_BY_PROTECTION;
     }
     while ((UINT64_C(1) << pool->shift) <
-           (uint64_t)pool->slots * SJ_POOL_ROOM_BYTES + SJ_POOL_PAGE) {
+           (uint64_t)pool->slots * SJ_POOL_SLOT_BYTES + SJ_POOL_PAGE) {
         pool->shift++;
     }
     pool->base = (uint64_t)(uintptr_t)map(UINT64_C(1) << pool->shift, PROT_NONE);
@@ -77,18 +79,19 @@ bool sj_pages_open_pool(sj_pool *pool, uint64_t memory_bytes)
     return pool->base != 0;
 }
 
-static _Atomic uint32_t protected_count; /* never less: such a pool goes on little by little */
+/* Only grows. A process can have only a limited number of kernel mappings. */
+static _Atomic uint32_t protected_blocks;
 
 bool sj_pages_close(uint64_t address, uint64_t bytes)
 {
-    if (sj_zombie_pool.has_guards != 0) {
+    if (sj_heap_pool.has_guards != 0) {
         if (advise(address, bytes, ADVICE_GUARD_INSTALL) == 0) {
             return true;
         }
-        atomic_store(&is_mixed, true);
-        /* refused from now on (a program that locks its memory): mappings are not without end */
-        if (atomic_fetch_add(&protected_count, 1) >= GUARDED_BLOCKS_BY_PROTECTION) {
-            atomic_fetch_sub(&protected_count, 1);
+        atomic_store(&has_protected_pages, true);
+        /* The program locks its memory, so the kernel refuses guard regions from now on. */
+        if (atomic_fetch_add(&protected_blocks, 1) >= GUARDED_BLOCKS_BY_PROTECTION) {
+            atomic_fetch_sub(&protected_blocks, 1);
             return false;
         }
     }
@@ -97,28 +100,28 @@ bool sj_pages_close(uint64_t address, uint64_t bytes)
 
 bool sj_pages_open(uint64_t address, uint64_t bytes)
 {
-    const bool has_guards = sj_zombie_pool.has_guards != 0;
+    const bool has_guards = sj_heap_pool.has_guards != 0;
     if (has_guards && advise(address, bytes, ADVICE_GUARD_REMOVE) != 0) {
         return false;
     }
-    return (has_guards && !atomic_load_explicit(&is_mixed, memory_order_relaxed)) ||
+    return (has_guards && !atomic_load_explicit(&has_protected_pages, memory_order_relaxed)) ||
            sj_sys_protect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-void sj_pages_open_met(uint64_t page)
+void sj_pages_open_touched(uint64_t page)
 {
-    if (sj_zombie_pool.has_guards != 0) {
+    if (sj_heap_pool.has_guards != 0) {
         (void)advise(page, SJ_POOL_PAGE, ADVICE_GUARD_REMOVE);
     }
     (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
 }
 
-bool sj_pages_close_room(uint64_t room)
+bool sj_pages_close_slot(uint64_t room)
 {
-    return (sj_zombie_pool.has_guards == 0 ||
-            sj_sys_protect((void *)(uintptr_t)room, SJ_POOL_ROOM_BYTES, PROT_READ | PROT_WRITE) ==
+    return (sj_heap_pool.has_guards == 0 ||
+            sj_sys_protect((void *)(uintptr_t)room, SJ_POOL_SLOT_BYTES, PROT_READ | PROT_WRITE) ==
                 0) &&
-           sj_pages_close(room, SJ_POOL_ROOM_BYTES);
+           sj_pages_close(room, SJ_POOL_SLOT_BYTES);
 }
 
 void sj_pages_open_all(sj_pool *pool)
@@ -132,39 +135,39 @@ void sj_pages_open_all(sj_pool *pool)
     (void)sj_sys_protect((void *)(uintptr_t)pool->base, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* To or from the ring, in whose middle what crosses its end goes on. */
-static void copy_ring(const sj_pool *pool, uint64_t place, void *bytes, uint64_t count,
+/* Copies to or from the ring, in two parts if the bytes cross its end. */
+static void copy_ring(const sj_pool *pool, uint64_t position, void *bytes, uint64_t count,
                       bool to_ring)
 {
     while (count != 0) {
-        const uint64_t at = place & (pool->saved_bytes - 1);
+        const uint64_t at = position & (pool->saved_bytes - 1);
         const uint64_t part = count < pool->saved_bytes - at ? count : pool->saved_bytes - at;
         memcpy(to_ring ? pool->saved + at : (uint8_t *)bytes, to_ring ? bytes : pool->saved + at,
                part);
         bytes = (uint8_t *)bytes + part;
-        place += part;
+        position += part;
         count -= part;
     }
 }
 
 void sj_pages_save(sj_pool_slot *slot)
 {
-    sj_pool *pool = &sj_zombie_pool;
+    sj_pool *pool = &sj_heap_pool;
     slot->saved_at = 0;
     if (pool->has_guards == 0 || slot->size > pool->saved_bytes) {
         return;
     }
-    const uint64_t place = atomic_fetch_add(&pool->saved_next, slot->size);
-    copy_ring(pool, place, (void *)(uintptr_t)slot->address, slot->size, true);
-    slot->saved_at = place + 1;
+    const uint64_t position = atomic_fetch_add(&pool->saved_next, slot->size);
+    copy_ring(pool, position, (void *)(uintptr_t)slot->address, slot->size, true);
+    slot->saved_at = position + 1;
 }
 
 bool sj_pages_is_saved(const sj_pool_slot *slot)
 {
-    const sj_pool *pool = &sj_zombie_pool;
-    const uint64_t place = slot->saved_at - 1;
-    return slot->saved_at != 0 && place >= atomic_load(&pool->saved_floor) &&
-           atomic_load(&pool->saved_next) - place <= pool->saved_bytes;
+    const sj_pool *pool = &sj_heap_pool;
+    const uint64_t position = slot->saved_at - 1;
+    return slot->saved_at != 0 && position >= atomic_load(&pool->saved_floor) &&
+           atomic_load(&pool->saved_next) - position <= pool->saved_bytes;
 }
 
 void sj_pages_restore(const sj_pool_slot *slot, uint64_t page)
@@ -175,23 +178,23 @@ void sj_pages_restore(const sj_pool_slot *slot, uint64_t page)
     if (low >= high || !sj_pages_is_saved(slot)) {
         return;
     }
-    copy_ring(&sj_zombie_pool, slot->saved_at - 1 + (low - slot->address), (void *)(uintptr_t)low,
+    copy_ring(&sj_heap_pool, slot->saved_at - 1 + (low - slot->address), (void *)(uintptr_t)low,
               high - low, false);
-    if (!sj_pages_is_saved(slot)) { /* overwritten meanwhile */
+    if (!sj_pages_is_saved(slot)) { /* Overwritten meanwhile. */
         memset((void *)(uintptr_t)low, 0, high - low);
     }
 }
 
-/* Whole pages of the ring between two places. */
-static void drop_ring(const sj_pool *pool, uint64_t from, uint64_t to)
+/* Gives the memory of whole pages between two positions of the ring back. */
+static void release_ring(const sj_pool *pool, uint64_t from, uint64_t to)
 {
     const uint64_t low = (from + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
     const uint64_t high = to & ~(uint64_t)(SJ_POOL_PAGE - 1);
     for (uint64_t at = low; at < high;) {
-        const uint64_t place = at & (pool->saved_bytes - 1);
+        const uint64_t position = at & (pool->saved_bytes - 1);
         const uint64_t part =
-            high - at < pool->saved_bytes - place ? high - at : pool->saved_bytes - place;
-        (void)advise((uint64_t)(uintptr_t)pool->saved + place, part, MADV_DONTNEED);
+            high - at < pool->saved_bytes - position ? high - at : pool->saved_bytes - position;
+        (void)advise((uint64_t)(uintptr_t)pool->saved + position, part, MADV_DONTNEED);
         at += part;
     }
 }
@@ -203,6 +206,6 @@ void sj_pages_forget_half(sj_pool *pool)
     const uint64_t first = end - floor > pool->saved_bytes ? end - pool->saved_bytes : floor;
     const uint64_t half = first + (end - first + 1) / 2;
     if (half > floor && atomic_compare_exchange_strong(&pool->saved_floor, &floor, half)) {
-        drop_ring(pool, first, half);
+        release_ring(pool, first, half);
     }
 }

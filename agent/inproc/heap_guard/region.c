@@ -1,7 +1,7 @@
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/abi/zombie_head_names.h"
-#include "agent/inproc/heap_guard/quarantine.h"
+#include "agent/inproc/heap_guard/delayed_free.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/recorder.h"
@@ -16,16 +16,16 @@ enum { PATH_BYTES = 4096, SLOTS_MAX = 1000000 };
 
 sj_zombie_region *_Atomic sj_zombie_region_now;
 
-static sj_hooked_module takers[SJ_HEAP_PARTS];
+static sj_hooked_module allocating_entries[SJ_HEAP_PARTS];
 static bool was_prepared;
-static bool has_left;
-static bool was_monitored; /* by this process, or the one that forked it */
+static bool is_detached;
+static bool was_monitored; /* True if this process or its parent was monitored. */
 static sj_zombie_refusal refusal;
 
-/* The modules that the region lists. A forked child cannot ask for them: another thread of its
- * parent may have held the loader's lock. */
-static sj_zombie_module noted[SJ_ZOMBIE_MODULES];
-static uint32_t noted_count;
+/* Modules that the region lists. A forked child cannot ask the loader for them: another thread of
+ * its parent may have held the loader's lock. */
+static sj_zombie_module listed_modules[SJ_ZOMBIE_MODULES];
+static uint32_t listed_count;
 
 static bool join_path(char *path, const char *directory, const char *name)
 {
@@ -40,7 +40,7 @@ static bool join_path(char *path, const char *directory, const char *name)
     return true;
 }
 
-/* `*bytes` 0: any size; else the size that it must have at least. */
+/* Maps a file that has at least `*bytes` bytes, and writes its size to `*bytes`. */
 static void *map_file(const char *path, int flags, int protection, int kind, size_t *bytes)
 {
     struct stat status;
@@ -104,8 +104,8 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
     return find->found ? 1 : 0;
 }
 
-/* Applies the plan of one half of a module's entries. */
-static bool patch_half(const sj_heads_context *context, sj_zombie_half half, uint64_t bias,
+/* Applies the plan of the freeing or of the allocating entries of a module. */
+static bool patch_half(const sj_entries_context *context, sj_zombie_half half, uint64_t bias,
                        bool prepare_only, sj_hooked_module *module)
 {
     static const uint32_t functions[SJ_HEAP_HALVES] = {SJ_HOOK_HEAP_TAKERS, SJ_HOOK_HEAP_GIVERS};
@@ -113,7 +113,7 @@ static bool patch_half(const sj_heads_context *context, sj_zombie_half half, uin
     size_t bytes = 0;
     sj_hooks_report report = {0};
     const sj_hooks_heads heads = {.context = (void *)(uintptr_t)context,
-                                  .emit = sj_heads_emit,
+                                  .emit = sj_entries_emit,
                                   .function = functions[half],
                                   .prepare_only = prepare_only};
     if (path[0] == '\0' || module->change_count != 0) {
@@ -141,8 +141,9 @@ static uint8_t family_of(uint32_t head)
     return head >= SJ_HEAD_DALLOCX && head <= SJ_HEAD_SALLOCX ? SJ_FAMILY_ANY : SJ_FAMILY_MALLOC;
 }
 
-/* Names of one entry are one family: by which it was called is not known. */
-static void fill_families(sj_custody *custody, const sj_zombie_region *region, bool are_known)
+/* If one entry has several names, it gets the families of all: it is not known by which name it was
+ * called. */
+static void fill_families(sj_residue *custody, const sj_zombie_region *region, bool are_known)
 {
     for (uint32_t head = 0; head < SJ_HEADS; head++) {
         custody->families[head] = are_known ? family_of(head) : SJ_FAMILY_ANY;
@@ -155,7 +156,7 @@ static void fill_families(sj_custody *custody, const sj_zombie_region *region, b
     }
 }
 
-/* Every operator that the program calls is the module's: it replaces none. */
+/* True if the program replaces none of the module's operators new and delete. */
 static bool has_all_operators(const find_bias *module)
 {
     for (uint32_t head = 0; head < SJ_HEAD_SIGACTION; head++) {
@@ -169,42 +170,42 @@ static bool has_all_operators(const find_bias *module)
     return true;
 }
 
-static void lead_to_agent(sj_custody *custody)
+static void set_agent_handlers(sj_residue *custody)
 {
     for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
-        custody->goes_to[head] = (uint64_t)(uintptr_t)sj_allocation_taker((sj_zombie_head)head);
+        custody->block_handlers[head] = (uint64_t)(uintptr_t)sj_free_handler((sj_zombie_head)head);
     }
-    custody->goes_to[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
-    custody->goes_to[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
+    custody->block_handlers[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
+    custody->block_handlers[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
     for (uint32_t head = SJ_HEAD_READ; head < SJ_HEADS; head++) {
-        custody->goes_to[head] = sj_buffer_call((sj_zombie_head)head);
+        custody->block_handlers[head] = sj_buffer_call((sj_zombie_head)head);
     }
 }
 
-/* Makes the custody, or goes on with the one that an agent before left. */
-static sj_zombie_refusal open_custody(const sj_zombie_region *region)
+/* Creates the residue, or takes over the one that an earlier agent left. */
+static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 {
-    sj_custody_now = sj_custody_find();
-    if (sj_custody_now != NULL) {
-        if (sj_custody_now->shared.version != SJ_HEAP_CUSTODY_VERSION) {
+    sj_residue_now = sj_residue_find();
+    if (sj_residue_now != NULL) {
+        if (sj_residue_now->shared.version != SJ_HEAP_CUSTODY_VERSION) {
             return SJ_ZOMBIE_OTHER_AGENT;
         }
-        sj_pool_go_on();
+        sj_pool_resume();
         return SJ_ZOMBIE_MONITORED;
     }
-    sj_custody_now = sj_custody_make();
-    if (sj_custody_now != NULL) {
-        sj_custody_now->has_counting = region->settings.counts;
+    sj_residue_now = sj_residue_new();
+    if (sj_residue_now != NULL) {
+        sj_residue_now->has_counting = region->settings.counts;
     }
-    return sj_custody_now != NULL && sj_pool_open(&region->settings) ? SJ_ZOMBIE_MONITORED
+    return sj_residue_now != NULL && sj_pool_init(&region->settings) ? SJ_ZOMBIE_MONITORED
                                                                      : SJ_ZOMBIE_NO_MEMORY;
 }
 
 typedef struct heap_modules {
-    find_bias parts[SJ_HEAP_PARTS]; /* not found: nothing of it is patched */
+    find_bias parts[SJ_HEAP_PARTS]; /* Not found: no entry of this part is patched. */
 } heap_modules;
 
-/* The modules that were planned; false: one is not what the program uses. */
+/* Finds the modules that were planned. Returns false if the program uses another one. */
 static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
 {
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
@@ -225,10 +226,11 @@ static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
     return true;
 }
 
-/* Which functions blocks are from is known where the program's operators are all patched. */
-static void learn_families(const sj_zombie_region *region, const heap_modules *modules)
+/* Finds out the families of all entries. They are known only if all of the program's operators are
+ * patched. */
+static void find_families(const sj_zombie_region *region, const heap_modules *modules)
 {
-    sj_custody *custody = sj_custody_now;
+    sj_residue *custody = sj_residue_now;
     const bool has_own =
         region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR;
     const find_bias *module = &modules->parts[has_own ? SJ_HEAP_ALLOCATOR : SJ_HEAP_OPERATORS];
@@ -238,41 +240,42 @@ static void learn_families(const sj_zombie_region *region, const heap_modules *m
     custody->operators_high = are_known ? module->end : 0;
 }
 
-/* Blocks are given out when all entries are written: `is_whole`. */
+/* Patches all entries. Blocks are guarded only after `is_whole` says that all are written. */
 static bool patch_all(sj_zombie_region *region, const heap_modules *modules, bool prepare_only)
 {
-    sj_hooked_module *givers = sj_custody_now->shared.givers;
-    learn_families(region, modules);
-    lead_to_agent(sj_custody_now);
+    sj_hooked_module *freeing = sj_residue_now->shared.givers;
+    find_families(region, modules);
+    set_agent_handlers(sj_residue_now);
     for (uint32_t step = 0; step < SJ_HEAP_HALVES * SJ_HEAP_PARTS; step++) {
-        const bool is_giver = step < SJ_HEAP_PARTS; /* they are first */
-        const sj_heads_context context = {.region = region,
-                                          .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
+        const bool is_freeing = step < SJ_HEAP_PARTS; /* Freeing entries are prepared first. */
+        const sj_entries_context context = {.region = region,
+                                            .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
         const find_bias *module = &modules->parts[context.part];
         if (module->found &&
-            !patch_half(&context, is_giver ? SJ_HEAP_GIVERS : SJ_HEAP_TAKERS, module->bias,
-                        prepare_only, is_giver ? &givers[context.part] : &takers[context.part])) {
+            !patch_half(&context, is_freeing ? SJ_HEAP_GIVERS : SJ_HEAP_TAKERS, module->bias,
+                        prepare_only,
+                        is_freeing ? &freeing[context.part] : &allocating_entries[context.part])) {
             return false;
         }
     }
-    atomic_store(&sj_custody_now->shared.is_whole, prepare_only ? 0 : 1);
+    atomic_store(&sj_residue_now->shared.is_whole, prepare_only ? 0 : 1);
     return true;
 }
 
 static void unpatch_all(void)
 {
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
-        (void)!sj_hooks_unpatch(&takers[part]);
-        if (atomic_load(&sj_custody_now->shared.live) == 0) {
-            (void)!sj_hooks_unpatch(&sj_custody_now->shared.givers[part]);
+        (void)!sj_hooks_unpatch(&allocating_entries[part]);
+        if (atomic_load(&sj_residue_now->shared.live) == 0) {
+            (void)!sj_hooks_unpatch(&sj_residue_now->shared.givers[part]);
         }
     }
 }
 
-static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
+static sj_zombie_refusal patch_heap(sj_zombie_region *region, bool prepare_only)
 {
     heap_modules modules = {0};
-    if (!sj_heads_supported()) {
+    if (!sj_entries_supported()) {
         return SJ_ZOMBIE_MACHINE;
     }
     if (region->plans[SJ_HEAP_ALLOCATOR].anchor_name[0] == '\0') {
@@ -282,16 +285,16 @@ static sj_zombie_refusal enter_heap(sj_zombie_region *region, bool prepare_only)
     if (!find_modules(region, &modules)) {
         return SJ_ZOMBIE_OTHER_MALLOC;
     }
-    const sj_zombie_refusal opened = open_custody(region);
+    const sj_zombie_refusal opened = create_or_adopt_residue(region);
     if (opened != SJ_ZOMBIE_MONITORED) {
         return opened;
     }
-    sj_custody_now->new_block = modules.parts[SJ_HEAP_ALLOCATOR].address;
+    sj_residue_now->new_block = modules.parts[SJ_HEAP_ALLOCATOR].address;
     if (patch_all(region, &modules, prepare_only)) {
         return SJ_ZOMBIE_MONITORED;
     }
-    unpatch_all(); /* all or nothing */
-    sj_custody_take_over(sj_custody_now);
+    unpatch_all(); /* All entries are patched, or none. */
+    sj_residue_point_at_own_code(sj_residue_now);
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
@@ -303,33 +306,33 @@ static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
     if (!sj_counting_is_possible(region)) {
         return SJ_ZOMBIE_NO_SIZES;
     }
-    if (sj_custody_now->has_counting == 0) {
+    if (sj_residue_now->has_counting == 0) {
         return SJ_ZOMBIE_NOT_COUNTING;
     }
     sj_counting_begin(region);
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* What the settings ask of a heap that was tried. */
-static void use_heap(sj_zombie_region *region)
+/* Applies the settings to a heap whose entries have been tried. */
+static void apply_settings(sj_zombie_region *region)
 {
     atomic_store(&region->refusal, refusal);
     if (was_prepared && region->settings.counts != 0) {
         atomic_store(&region->counting_refusal, begin_counting(region));
     }
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
-        sj_quarantine_begin(region);
+        sj_delayed_free_begin(region);
     }
 }
 
-/* What the settings ask of the heap and has not been tried. */
-static void try_heap(sj_zombie_region *region, bool prepare_only)
+/* Patches the entries if the settings ask for it and it has not been tried yet. */
+static void patch_once(sj_zombie_region *region, bool prepare_only)
 {
     if (!was_prepared && (region->settings.one_in != 0 || region->settings.counts != 0)) {
-        refusal = enter_heap(region, prepare_only);
+        refusal = patch_heap(region, prepare_only);
         was_prepared = true;
     }
-    use_heap(region);
+    apply_settings(region);
 }
 
 static void list_module(sj_zombie_region *region, const sj_zombie_module *module)
@@ -341,63 +344,63 @@ static void list_module(sj_zombie_region *region, const sj_zombie_module *module
     }
 }
 
-/* Publishes the region unless there is nothing to report into it. */
+/* Publishes the region. Unmaps it and returns false if there is nothing to report into it. */
 static bool open_region(sj_zombie_region *region)
 {
-    /* Counting alone may be what is refused. */
+    /* The heap may be monitored although its counting was refused. */
     if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
         (void)sj_sys_unmap(region, sizeof(*region));
         return false;
     }
-    for (uint32_t i = 0; i < noted_count; i++) {
-        list_module(region, &noted[i]);
+    for (uint32_t i = 0; i < listed_count; i++) {
+        list_module(region, &listed_modules[i]);
     }
     atomic_store(&sj_zombie_region_now, region);
     was_monitored = true;
     return true;
 }
 
-bool sj_zombies_prepare(const char *runtime, const char *name, bool prepare_only)
+bool sj_heap_guard_prepare(const char *runtime, const char *name, bool prepare_only)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    if (has_left) {
+    if (is_detached) {
         return false;
     }
     sj_faults_adopt();
     if (region != NULL) {
-        try_heap(region, prepare_only);
+        patch_once(region, prepare_only);
         return true;
     }
     region = map_region(runtime, name);
     if (region == NULL) {
         return false;
     }
-    try_heap(region, prepare_only);
+    patch_once(region, prepare_only);
     if (!open_region(region)) {
         return false;
     }
-    sj_zombies_note_modules();
+    sj_heap_guard_list_modules();
     return true;
 }
 
-void sj_zombies_rejoin(const char *runtime, const char *name)
+void sj_heap_guard_rejoin(const char *runtime, const char *name)
 {
     sj_zombie_region *region =
-        !has_left && (was_prepared || was_monitored) ? map_region(runtime, name) : NULL;
+        !is_detached && (was_prepared || was_monitored) ? map_region(runtime, name) : NULL;
     if (region != NULL) {
-        use_heap(region);
+        apply_settings(region);
         (void)!open_region(region);
     }
 }
 
-void sj_zombies_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
+void sj_heap_guard_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
 {
     const bool is_patched = was_prepared && refusal == SJ_ZOMBIE_MONITORED;
-    *heap_takers = is_patched ? (uint64_t)(uintptr_t)takers : 0;
-    *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_custody_now : 0;
+    *heap_takers = is_patched ? (uint64_t)(uintptr_t)allocating_entries : 0;
+    *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_residue_now : 0;
 }
 
-void sj_zombies_shrink(void)
+void sj_heap_guard_shrink(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region == NULL) {
@@ -406,54 +409,54 @@ void sj_zombies_shrink(void)
     atomic_store(&region->shrinks_done, atomic_load(&region->shrinks_wanted));
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_pool_shrink();
-        sj_quarantine_shrink();
+        sj_delayed_free_shrink();
     }
 }
 
-bool sj_zombies_has_quarantine(void)
+bool sj_heap_guard_delays_frees(void)
 {
-    return sj_quarantine_is_on();
+    return sj_delayed_free_is_on();
 }
 
-void sj_zombies_end_quarantine(void)
+void sj_heap_guard_end_delays(void)
 {
-    sj_quarantine_end();
+    sj_delayed_free_end();
 }
 
-void sj_zombies_check_quarantine(void)
+void sj_heap_guard_check_delayed(void)
 {
-    sj_quarantine_check();
+    sj_delayed_free_check();
 }
 
-void sj_zombies_leave(void)
+void sj_heap_guard_detach(void)
 {
-    if (!was_prepared || refusal != SJ_ZOMBIE_MONITORED || has_left) {
+    if (!was_prepared || refusal != SJ_ZOMBIE_MONITORED || is_detached) {
         return;
     }
-    has_left = true;
-    sj_zombies_after_fork();
-    sj_quarantine_forget();
+    is_detached = true;
+    sj_heap_guard_after_fork();
+    sj_delayed_free_deinit();
     sj_counting_end();
-    atomic_store(&sj_custody_now->shared.is_whole, 0);
+    atomic_store(&sj_residue_now->shared.is_whole, 0);
     sj_faults_end();
-    sj_pool_leave();
-    sj_custody_take_over(sj_custody_now);
+    sj_pool_detach();
+    sj_residue_point_at_own_code(sj_residue_now);
 }
 
-void sj_zombies_forget(void)
+void sj_heap_guard_release_code(void)
 {
-    has_left = true;
-    sj_zombies_after_fork();
+    is_detached = true;
+    sj_heap_guard_after_fork();
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
-        sj_hooks_forget(&takers[part]);
+        sj_hooks_forget(&allocating_entries[part]);
     }
 }
 
-static bool is_noted(uint64_t bias, const char *path)
+static bool is_listed(uint64_t bias, const char *path)
 {
-    for (uint32_t i = noted_count; i-- > 0;) {
-        if (noted[i].bias == bias) {
-            return strncmp(noted[i].path, path, SJ_ZOMBIE_PATH_BYTES) == 0;
+    for (uint32_t i = listed_count; i-- > 0;) {
+        if (listed_modules[i].bias == bias) {
+            return strncmp(listed_modules[i].path, path, SJ_ZOMBIE_PATH_BYTES) == 0;
         }
     }
     return false;
@@ -468,19 +471,19 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *context)
     } else if (strnlen(info->dlpi_name, sizeof(path)) < sizeof(path)) {
         memcpy(path, info->dlpi_name, strlen(info->dlpi_name) + 1);
     }
-    if (path[0] != '/' || noted_count == SJ_ZOMBIE_MODULES || is_noted(info->dlpi_addr, path)) {
+    if (path[0] != '/' || listed_count == SJ_ZOMBIE_MODULES || is_listed(info->dlpi_addr, path)) {
         return 0;
     }
-    sj_zombie_module *module = &noted[noted_count];
+    sj_zombie_module *module = &listed_modules[listed_count];
     module->bias = info->dlpi_addr;
     module->text_high = end_of(info);
     memcpy(module->path, path, sizeof(path));
-    noted_count++;
+    listed_count++;
     list_module(context, module);
     return 0;
 }
 
-void sj_zombies_note_modules(void)
+void sj_heap_guard_list_modules(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL) {
@@ -488,10 +491,10 @@ void sj_zombies_note_modules(void)
     }
 }
 
-void sj_zombies_after_fork(void)
+void sj_heap_guard_after_fork(void)
 {
     sj_zombie_region *region = atomic_exchange(&sj_zombie_region_now, NULL);
-    sj_quarantine_after_fork();
+    sj_delayed_free_after_fork();
     sj_thread_after_fork();
     if (region != NULL && sj_recorder_may_call()) {
         (void)sj_sys_unmap(region, sizeof(*region));

@@ -11,8 +11,8 @@
 
 #define NS_PER_MINUTE UINT64_C(60000000000)
 
-/* The minute since boot in the upper half, reports in it in the lower. */
-static _Atomic uint64_t reported;
+/* Upper half: the minute since boot. Lower half: reports in that minute. */
+static _Atomic uint64_t reports_in_minute;
 
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 {
@@ -23,7 +23,7 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
     if (bytes != 0 && sj_recorder_may_call()) {
         got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1, &from_part, 1, 0);
     }
-    if (got < 0 && bytes != 0) { /* refused: as much as certainly can be read */
+    if (got < 0 && bytes != 0) { /* The kernel refuses: copy the part that can certainly be read. */
         const uint64_t page_end = (from | (SJ_POOL_PAGE - 1)) + 1;
         got = (long)(page_end - from < bytes ? page_end - from : bytes);
         memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
@@ -35,37 +35,38 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 static bool is_within_limit(uint32_t per_minute)
 {
     const uint64_t minute = sj_sys_clock_ns(CLOCK_MONOTONIC) / NS_PER_MINUTE + 1;
-    uint64_t seen = atomic_load(&reported);
+    uint64_t seen = atomic_load(&reports_in_minute);
     for (;;) {
         const uint64_t made = seen >> 32 == minute ? (uint32_t)seen : 0;
         if (made >= per_minute) {
             return false;
         }
-        if (atomic_compare_exchange_weak(&reported, &seen, minute << 32 | (made + 1))) {
+        if (atomic_compare_exchange_weak(&reports_in_minute, &seen, minute << 32 | (made + 1))) {
             return true;
         }
     }
 }
 
-/* Sites and how many of their reports were made, in a small table without chains: two sites at one
- * place take turns, so that a limit may be exceeded, never a report be lost for another's sake. */
+/* Counts the reports of each site in a small hash table without chains. Two sites at one place
+ * overwrite each other. So a site may exceed its limit, but no report is lost because of another
+ * site. */
 static bool is_within_share(uint64_t site, sj_zombie_kind kind)
 {
     enum { SITES = 256, SHARE = 8, COUNT_BITS = 8 };
-    static _Atomic uint64_t sites[SITES]; /* hash with the count in its lowest bits */
+    static _Atomic uint64_t sites[SITES]; /* Hash of the site; the lowest bits are the count. */
     const uint64_t hash = (site ^ (uint64_t)kind << 56) * UINT64_C(0x9e3779b97f4a7c15);
     const uint64_t tag = hash & ~(uint64_t)((1 << COUNT_BITS) - 1);
-    _Atomic uint64_t *place = &sites[hash >> 56];
-    const uint64_t seen = atomic_load(place);
+    _Atomic uint64_t *bucket = &sites[hash >> 56];
+    const uint64_t seen = atomic_load(bucket);
     const bool is_same = (seen ^ tag) >> COUNT_BITS == 0;
     const uint64_t made = is_same ? seen & ((1 << COUNT_BITS) - 1) : 0;
     if (made < SHARE) {
-        atomic_store(place, tag | (made + 1));
+        atomic_store(bucket, tag | (made + 1));
     }
     return made < SHARE;
 }
 
-static sj_zombie_report *claim_room(sj_zombie_region *region)
+static sj_zombie_report *claim_report(sj_zombie_region *region)
 {
     for (uint32_t i = 0; i < SJ_ZOMBIE_REPORTS; i++) {
         uint32_t is_free = SJ_ZOMBIE_REPORT_FREE;
@@ -77,7 +78,7 @@ static sj_zombie_report *claim_room(sj_zombie_region *region)
     return NULL;
 }
 
-static void name_object(sj_zombie_report *report, const sj_pool_slot *slot)
+static void copy_class_name(sj_zombie_report *report, const sj_pool_slot *slot)
 {
     const char *name = slot->class_name;
     for (uint32_t i = 0; name != NULL && i + 1 < SJ_ZOMBIE_CLASS_BYTES && name[i] != '\0'; i++) {
@@ -88,7 +89,7 @@ static void name_object(sj_zombie_report *report, const sj_pool_slot *slot)
 
 static void copy_traces(sj_zombie_report *report, const sj_pool_slot *slot)
 {
-    const uint32_t bytes = sj_zombie_pool.stack_bytes;
+    const uint32_t bytes = sj_heap_pool.stack_bytes;
     const uint8_t *stacks = (const uint8_t *)(slot + 1);
     report->allocation = slot->allocation;
     report->release = slot->release;
@@ -109,7 +110,7 @@ static void write_report(sj_zombie_report *report, const sj_pool_slot *slot, sj_
     report->object.class_name[0] = '\0';
     if (slot != NULL) {
         copy_traces(report, slot);
-        name_object(report, slot);
+        copy_class_name(report, slot);
     }
     sj_report_finish(report, use);
 }
@@ -128,7 +129,7 @@ void sj_report_fill_kept(sj_zombie_report *report, const sj_kept_block *kept, sj
     memcpy(report->release_stack, kept + 1, kept->release.stack_bytes);
 }
 
-/* Of a use that is found later. */
+/* Finishes a report of a write whose code is not known. */
 static void finish_without_use(sj_zombie_report *report)
 {
     memset(&report->use, 0, sizeof(report->use));
@@ -161,13 +162,13 @@ sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64
     return next;
 }
 
-/* NULL: it is not to be made. */
+/* Returns NULL if the report is suppressed. */
 static sj_zombie_report *begin_report(sj_zombie_region *region, uint64_t site, sj_zombie_kind kind)
 {
     atomic_fetch_add(&region->counters.uses, 1);
     sj_zombie_report *report =
         is_within_share(site, kind) && is_within_limit(region->settings.reports_per_minute)
-            ? claim_room(region)
+            ? claim_report(region)
             : NULL;
     if (report == NULL) {
         atomic_fetch_add(&region->counters.suppressed, 1);
@@ -181,7 +182,7 @@ sj_zombie_report *sj_report_begin(uint64_t site, sj_zombie_kind kind)
     return region != NULL ? begin_report(region, site, kind) : NULL;
 }
 
-/* 1 + its number; 0: all are taken. */
+/* Returns 1 + the number of a free large stack buffer; 0 if all are in use. */
 static uint32_t claim_deep_stack(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -215,7 +216,7 @@ void sj_report_stop(void)
     (void)SJ_SYS(SYS_tgkill, sj_sys_pid(), sj_sys_tid(), SIGABRT, 0, 0, 0);
 }
 
-void sj_report_follow(sj_zombie_on_use next)
+void sj_report_stop_if(sj_zombie_on_use next)
 {
     if (next == SJ_ZOMBIE_STOP) {
         sj_report_stop();
@@ -231,7 +232,7 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
     if (slot != NULL && atomic_exchange(&slot->is_reported, 1) != 0) {
-        return next; /* one report for each block */
+        return next; /* One report for each block. */
     }
     sj_zombie_report *report = begin_report(region, site, kind);
     if (report != NULL) {

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A system call that cannot fault costs more than all else that is done for a freed object. Most
- * stacks are those that threads began with, whose end is known to stay: the main thread's ends with
- * its mapping, those of others below the thread's own data, which lie in the same mapping. Any
- * other stack is read by the system call. */
+ * A system call that reads memory without faulting costs more than everything else that is done for
+ * a freed object. Most threads run on the stack that they began with, whose end cannot be unmapped.
+ * The main thread's stack ends with its mapping. Other stacks end below the thread's own data,
+ * which lies in the same mapping. All other stacks are read by the system call. */
 #include "agent/inproc/heap_guard/objects.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -13,15 +13,15 @@
 
 #include <string.h>
 
-enum { LOOKS = 16 };
+enum { MAX_SEARCHES = 16 };
 
 typedef struct known_stack {
-    uint64_t low;  /* what has been seen of it */
-    uint64_t high; /* 0: not known */
-    uint32_t looks;
+    uint64_t low;  /* Lowest address that was found mapped. */
+    uint64_t high; /* 0: not known. */
+    uint32_t searches;
 } known_stack;
 
-static __thread known_stack known __attribute__((tls_model("initial-exec")));
+static __thread known_stack stack_range __attribute__((tls_model("initial-exec")));
 
 static uint64_t end_in(const sj_mapping *mapping, uint64_t sp)
 {
@@ -32,20 +32,20 @@ static uint64_t end_in(const sj_mapping *mapping, uint64_t sp)
     return self > sp && self < mapping->high ? self : 0;
 }
 
-static void look(uint64_t sp)
+static void find_stack(uint64_t sp)
 {
     char buffer[SJ_MAPS_LITTLE_BYTES];
     sj_maps maps;
     sj_mapping mapping;
-    known.looks++;
-    known.high = 0;
+    stack_range.searches++;
+    stack_range.high = 0;
     if (!sj_maps_open(&maps, buffer, sizeof(buffer))) {
         return;
     }
     while (sj_maps_next(&maps, &mapping)) {
         if (sp >= mapping.low && sp < mapping.high) {
-            known.low = mapping.low;
-            known.high = end_in(&mapping, sp);
+            stack_range.low = mapping.low;
+            stack_range.high = end_in(&mapping, sp);
             break;
         }
     }
@@ -54,17 +54,17 @@ static void look(uint64_t sp)
 
 static bool is_known(uint64_t sp)
 {
-    if (sp >= known.low && sp < known.high) {
+    if (sp >= stack_range.low && sp < stack_range.high) {
         return true;
     }
-    if (known.looks >= LOOKS) {
+    if (stack_range.searches >= MAX_SEARCHES) {
         return false;
     }
-    look(sp);
-    return sp >= known.low && sp < known.high;
+    find_stack(sp);
+    return sp >= stack_range.low && sp < stack_range.high;
 }
 
-/* The compiler is not to make a function of the C library of it. */
+/* A plain loop, so that the compiler does not call memcpy. */
 static inline void copy_words(void *target, const void *source, uint64_t bytes)
 {
     uint64_t *to = target;
@@ -74,14 +74,14 @@ static inline void copy_words(void *target, const void *source, uint64_t bytes)
     }
 }
 
-void sj_stack_take(sj_zombie_trace *trace, void *stack, uint32_t bytes)
+void sj_stack_copy_own(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 {
     const uint64_t sp = trace->registers[SJ_TRACE_STACK_POINTER];
     if (!is_known(sp)) {
         sj_trace_stack(trace, stack, bytes);
         return;
     }
-    const uint64_t left = known.high - sp;
+    const uint64_t left = stack_range.high - sp;
     trace->stack_bytes = left < bytes ? (uint32_t)left & ~7U : bytes;
     copy_words(stack, (const void *)(uintptr_t)sp, trace->stack_bytes);
     sj_return_slots_put_back(sp, stack, trace->stack_bytes / sizeof(uint64_t));

@@ -1,5 +1,5 @@
-/* Registers of a moment, by DWARF number: sj_trace_here, sj_trace_of_context, sj_context_is_write.
- */
+/* Functions that save registers by their DWARF numbers: sj_trace_here, sj_trace_of_context,
+ * sj_context_is_write. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_OF_ARCH_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_OF_ARCH_H
 

@@ -1,12 +1,12 @@
+#include "agent/inproc/heap_guard/delayed_free.h"
 #include "agent/inproc/heap_guard/internal.h"
-#include "agent/inproc/heap_guard/quarantine.h"
 #include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/heap_guard/virtual_tables.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
 
-/* A type's name as compilers mangle it, without the star that marks local ones. */
+/* Writes a type's mangled name, without the star that marks local types. */
 static void write_type(sj_zombie_object *target, uint64_t type)
 {
     sj_type_head head;
@@ -47,8 +47,9 @@ report_call(sj_kept_block *kept, const sj_virtual_table *table, uint64_t number,
     sj_report_finish(report, &here);
 }
 
-/* Results in memory: their address comes first, and is returned. */
-uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
+/* The second argument is the object if the result is in memory: then the first one is the result's
+ * address, which is returned. */
+uint64_t sj_virtual_call_handler(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     const sj_virtual_table *table = sj_virtual_table_of(first);
@@ -56,12 +57,12 @@ uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uin
     table = is_second ? sj_virtual_table_of(second) : table;
     const uint64_t object = is_second ? second : first;
     sj_kept_block *kept =
-        table != NULL ? sj_quarantine_find_object(object + (uint64_t)table->offset_to_top) : NULL;
+        table != NULL ? sj_delayed_free_find_object(object + (uint64_t)table->offset_to_top) : NULL;
     if (kept != NULL && region != NULL) {
         if (atomic_exchange(&kept->is_reported, 1) == 0) {
             report_call(kept, table, number, site);
         }
-        sj_report_follow((sj_zombie_on_use)region->settings.on_use);
+        sj_report_stop_if((sj_zombie_on_use)region->settings.on_use);
     }
     return is_second ? first : 0;
 }

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * Each table of the program's that an object in quarantine had gets one of ours, with the same type
- * information, so that typeid and dynamic_cast go on. A table ends in front of what is no code: a
- * larger one than ours is known by that, once for all of its objects, which are then not kept. What
- * is not certainly mapped is read by a system call that cannot fault: a block may begin with any
- * number. */
+ * Each of the program's tables in a kept object is replaced by one of ours. It has the same type
+ * information, so that typeid and dynamic_cast continue to work. A table ends before the first word
+ * that does not point to code. If it is larger than ours, objects with that table are freed at
+ * once; this is found out once for each table. Memory that may not be mapped is read by a system
+ * call that cannot fault, because a block may begin with any number. */
 #include "agent/inproc/heap_guard/virtual_tables.h"
 
 #include "agent/inproc/heap_guard/internal.h"
@@ -17,7 +17,7 @@
 
 enum { TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
 
-/* What lies in front of a table, and its first function. */
+/* The words before a table, and its first function. */
 typedef struct table_head {
     int64_t offset_to_top;
     uint64_t type;
@@ -28,7 +28,7 @@ extern const uint8_t sj_arch_virtual_stubs[] __attribute__((visibility("hidden")
 
 static sj_virtual_table *tables;
 
-void sj_virtual_open(void)
+void sj_virtual_tables_init(void)
 {
     void *mapped = tables == NULL
                        ? sj_sys_map(NULL, TABLES * sizeof(*tables), PROT_READ | PROT_WRITE,
@@ -59,8 +59,8 @@ static bool is_type(uint64_t type)
            is_in_module(head.table) && is_in_module(head.name);
 }
 
-/* `offset`: of the word that points to the table, in its object. A base whose destructor has run
- * has a table of its own type. */
+/* True if `table` is a virtual table of the program. `offset` is the place in the object of the
+ * word that points to it. After a base's destructor has run, the table has the base's type. */
 static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
 {
     return table % WORD == 0 && is_in_module(table) &&
@@ -69,7 +69,7 @@ static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
            is_in_module(head->function) && is_type(head->type);
 }
 
-/* `*known` is a mapping of code, kept for the next question. */
+/* `*known` caches the mapping of code that was found last. */
 static bool is_code(uint64_t address, sj_mapping *known)
 {
     char buffer[SJ_MAPS_LITTLE_BYTES];
@@ -88,7 +88,8 @@ static bool is_code(uint64_t address, sj_mapping *known)
     return is_found;
 }
 
-/* Words from the table on, as many as ours has and one more, lie in modules, or are code. */
+/* True if the words of the table are addresses in modules, or of code. It checks as many words as
+ * our tables have, and one more. */
 static bool is_filled(uint64_t table, bool with_code)
 {
     sj_mapping known = {0};
@@ -102,8 +103,8 @@ static bool is_filled(uint64_t table, bool with_code)
     return true;
 }
 
-/* What follows a table may be type information, whose words lie in modules, too; what is code costs
- * more to find out. */
+/* Type information may follow a table, and its words lie in modules, too. Whether they are code
+ * costs more to find out, so it is checked last. */
 static bool is_too_large(uint64_t table)
 {
     return is_filled(table, false) && is_filled(table, true);
@@ -124,25 +125,27 @@ static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t
     atomic_store_explicit(&table->state, SJ_VIRTUAL_READY, memory_order_release);
 }
 
-/* NULL: it is no table, or there is no room for ours. */
+/* Returns our table for one of the program's. Returns NULL if it is not a table, or if all of ours
+ * are used. */
 static const sj_virtual_table *table_for(uint64_t original, uint64_t offset)
 {
-    const uint64_t key = original | offset << 48; /* one of the program's has one for each place */
+    /* Our tables differ by the place of the pointer in the object. */
+    const uint64_t key = original | offset << 48;
     const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 48;
     for (uint64_t i = 0; i < PROBES; i++) {
         sj_virtual_table *table = &tables[(hash + i) % TABLES];
-        uint64_t held = atomic_load(&table->key);
+        uint64_t old_key = atomic_load(&table->key);
         table_head head;
-        if (held == 0) {
+        if (old_key == 0) {
             if (!is_program_table(original, offset, &head)) {
                 return NULL;
             }
-            if (atomic_compare_exchange_strong(&table->key, &held, key)) {
+            if (atomic_compare_exchange_strong(&table->key, &old_key, key)) {
                 fill_table(table, &head, original, offset);
                 return table;
             }
         }
-        if (held == key) {
+        if (old_key == key) {
             return atomic_load_explicit(&table->state, memory_order_acquire) != SJ_VIRTUAL_UNKNOWN
                        ? table
                        : NULL;

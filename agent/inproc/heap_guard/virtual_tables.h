@@ -1,5 +1,5 @@
-/* Virtual tables for C++ objects in quarantine: what calls a virtual function of one is reported,
- * and gets zero. */
+/* Virtual tables for C++ objects whose free is delayed: a virtual call on such an object is
+ * reported, and returns zero. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_VIRTUAL_TABLES_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_VIRTUAL_TABLES_H
 
@@ -9,54 +9,56 @@
 #define SJ_VIRTUAL_ADDRESS ((UINT64_C(1) << 48) - 1)
 
 enum {
-    SJ_VIRTUAL_WORDS = 16, /* of an object, in which pointers to tables are looked for */
+    SJ_VIRTUAL_WORDS = 16, /* How many words of an object are searched for pointers to tables. */
     SJ_VIRTUAL_FUNCTIONS = 1024
 };
 
 typedef enum sj_virtual_state {
-    SJ_VIRTUAL_UNKNOWN = 0, /* it is being filled */
+    SJ_VIRTUAL_UNKNOWN = 0, /* A thread is filling the table. */
     SJ_VIRTUAL_READY = 1,
-    SJ_VIRTUAL_TOO_LARGE = 2 /* the program's has more functions than ours */
+    SJ_VIRTUAL_TOO_LARGE = 2 /* The program's table has more functions than ours can have. */
 } sj_virtual_state;
 
-/* What a program's table is replaced by. */
+/* Our replacement of one of the program's tables. */
 typedef struct sj_virtual_table {
-    _Atomic uint64_t key;   /* its address, and above SJ_VIRTUAL_ADDRESS its place in the object;
-                               0: not used */
-    _Atomic uint32_t state; /* sj_virtual_state */
+    /* The program's table; the bits above SJ_VIRTUAL_ADDRESS are the place of its pointer in the
+     * object. 0: not used. */
+    _Atomic uint64_t key;
+    _Atomic uint32_t state; /* An sj_virtual_state. */
     uint32_t reserved;
-    int64_t offset_to_top; /* from here on as the C++ ABI has it */
+    int64_t offset_to_top; /* This and the following members have the layout of the C++ ABI. */
     uint64_t type;
     uint64_t functions[SJ_VIRTUAL_FUNCTIONS];
 } sj_virtual_table;
 
-/* How a type_info begins. */
+/* The first members of a type_info. */
 typedef struct sj_type_head {
     uint64_t table;
     uint64_t name;
 } sj_type_head;
 
-/* sj_virtual_open maps the room for tables; without memory none is replaced. One thread. */
-void sj_virtual_open(void);
+/* Maps the memory for our tables. If out of memory, no table is replaced later. One thread at a
+ * time. */
+void sj_virtual_tables_init(void);
 
-/* sj_virtual_replace puts our tables in the place of those of the object that `words` are, if it
- * begins with one that has type information: its address is written to `*type`, and a bit for each
- * word that was replaced to `*replaced`. False, nothing is changed: one of the tables has too many
- * functions. */
+/* Replaces the pointers to the program's tables in an object by pointers to ours. `words` is the
+ * object; it has `count` words. Objects whose first word does not point to a table with type
+ * information stay unchanged. Writes the type's address to `*type`, and one bit for each replaced
+ * word to `*replaced`. Returns false without a change if a table has too many functions. */
 bool sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type, uint64_t *replaced);
 
-/* sj_virtual_answer is what every stub calls (arch/<machine>/virtual_stubs.S): the first arguments
- * of the call as integers, the function's place in the table, where it returns to. */
-uint64_t sj_virtual_answer(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
+/* Every stub calls this function (arch/<machine>/virtual_stubs.S). It gets the first two arguments
+ * of the virtual call, the function's number in the table, and the return address. */
+uint64_t sj_virtual_call_handler(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
     __attribute__((used, visibility("hidden")));
 
-/* sj_virtual_table_of returns our table of an object at any address; NULL: it has none. */
+/* Returns our table of the object at `object`, which may be any number, or NULL. */
 const sj_virtual_table *sj_virtual_table_of(uint64_t object);
 
-/* sj_virtual_read copies memory that may not be there; false: it is not. */
+/* Copies memory that may not be mapped. Returns false if it is not. */
 bool sj_virtual_read(uint64_t from, void *to, uint64_t bytes);
 
-/* sj_virtual_is_table: a word points to one of our tables. */
+/* True if a word points to one of our tables. */
 bool sj_virtual_is_table(uint64_t word);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which allocations are guarded: each with the same chance, whatever came before. */
+/* Each allocation has the same chance to be guarded, whatever came before it. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "tests/support/check.h"
@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { ONE_IN = 20, DRAWS = 1 << 22, DISTANCES = 100, THREADS = 20000, TURNS = 40 };
+enum { ONE_IN = 20, DRAWS = 1 << 22, DISTANCES = 100, THREADS = 20000, ALLOCATIONS = 40 };
 
-/* Numbers at equal distances stand for random ones: the shares are exact. */
+/* Evenly spaced numbers replace random ones, so the shares are exact. */
 static void distances_are_geometric(void **state)
 {
     (void)state;
@@ -30,7 +30,7 @@ static void distances_are_geometric(void **state)
     }
 }
 
-static void rare_ones_are_at_their_distance(void **state)
+static void rare_samples_have_their_distance(void **state)
 {
     (void)state;
     static const uint64_t rates[] = {2, 5000, 1000000000};
@@ -45,12 +45,12 @@ static void rare_ones_are_at_their_distance(void **state)
 }
 
 static sj_zombie_region *region;
-static uint32_t hits[TURNS];
+static uint32_t hits[ALLOCATIONS];
 static char ordinary;
 
-static uint32_t failures; /* that are still to come */
+static uint32_t failures; /* How many of the next allocations fail. */
 
-static void *give_out(size_t bytes)
+static void *allocate_ordinary(size_t bytes)
 {
     (void)bytes;
     if (failures != 0) {
@@ -60,20 +60,20 @@ static void *give_out(size_t bytes)
     return &ordinary;
 }
 
-/* As the entry of malloc does. */
+/* Counts down and calls the handler, as the patched entry of malloc does. */
 static void *allocate(void)
 {
-    const uint64_t giver = (uint64_t)(uintptr_t)sj_allocation_giver(SJ_HEAD_MALLOC);
-    return --sj_zombie_countdown > 0 ? &ordinary : ((void *(*)(size_t))giver)(48);
+    const uint64_t giver = (uint64_t)(uintptr_t)sj_allocation_handler(SJ_HEAD_MALLOC);
+    return --sj_sampling_countdown > 0 ? &ordinary : ((void *(*)(size_t))giver)(48);
 }
 
 static void *run_thread(void *unused)
 {
-    for (uint32_t i = 0; i < TURNS; i++) {
+    for (uint32_t i = 0; i < ALLOCATIONS; i++) {
         void *block = allocate();
         if (sj_pool_has((uint64_t)(uintptr_t)block)) {
             hits[i]++;
-            sj_pool_put(block, 0, SJ_FAMILY_ANY);
+            sj_pool_free(block, 0, SJ_FAMILY_ANY);
         }
     }
     return unused;
@@ -82,23 +82,24 @@ static void *run_thread(void *unused)
 static void prepare(void)
 {
     region = calloc(1, sizeof(*region));
-    sj_custody_now = calloc(1, sizeof(*sj_custody_now));
-    assert_true(region != NULL && sj_custody_now != NULL);
+    sj_residue_now = calloc(1, sizeof(*sj_residue_now));
+    assert_true(region != NULL && sj_residue_now != NULL);
     region->settings.one_in = ONE_IN;
     region->settings.slots = 64;
     region->settings.memory_kib = 4096;
     region->settings.reports_per_minute = 100;
-    sj_zombie_originals[SJ_HEAD_MALLOC] = (uint64_t)(uintptr_t)give_out;
-    sj_zombie_originals[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sigaction;
-    sj_custody_now->families[SJ_HEAD_MALLOC] = SJ_FAMILY_ANY;
-    atomic_store(&sj_custody_now->shared.is_whole, 1);
-    assert_true(sj_pool_open(&region->settings));
+    sj_heap_originals[SJ_HEAD_MALLOC] = (uint64_t)(uintptr_t)allocate_ordinary;
+    sj_heap_originals[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sigaction;
+    sj_residue_now->families[SJ_HEAD_MALLOC] = SJ_FAMILY_ANY;
+    atomic_store(&sj_residue_now->shared.is_whole, 1);
+    assert_true(sj_pool_init(&region->settings));
     sj_faults_adopt();
     atomic_store(&sj_zombie_region_now, region);
 }
 
-/* Many short threads: the first allocation has its share, and so has what follows a hit. */
-static void no_turn_is_preferred(void **state)
+/* Uses many short threads: the first allocation of a thread has its share, and so does the one
+ * after a guarded one. */
+static void no_allocation_is_preferred(void **state)
 {
     (void)state;
     prepare();
@@ -108,8 +109,9 @@ static void no_turn_is_preferred(void **state)
         assert_int_equal(pthread_join(thread, NULL), 0);
     }
     const double wanted = (double)THREADS / ONE_IN;
-    const double band = 6 * sqrt(wanted * (1 - 1.0 / ONE_IN)); /* never by chance */
-    for (uint32_t i = 0; i < TURNS; i++) {
+    /* Chance does not exceed this band. */
+    const double band = 6 * sqrt(wanted * (1 - 1.0 / ONE_IN));
+    for (uint32_t i = 0; i < ALLOCATIONS; i++) {
         if (fabs(hits[i] - wanted) > band) {
             fail_msg("turn %u: %u, not %.0f +- %.0f", i, hits[i], wanted, band);
         }
@@ -117,21 +119,21 @@ static void no_turn_is_preferred(void **state)
     assert_int_equal(atomic_load(&region->counters.uses), 0);
 }
 
-/* Before an allocation fails, half of what freed blocks keep is given up. */
-static void a_failing_allocation_makes_room(void **state)
+/* Before an allocation fails, half of the memory of freed blocks is given back. */
+static void a_failing_allocation_frees_memory(void **state)
 {
     (void)state;
-    sj_zombie_countdown = 1;
+    sj_sampling_countdown = 1;
     region->settings.one_in = 1;
     void *guarded = allocate();
     assert_true(sj_pool_has((uint64_t)(uintptr_t)guarded));
-    sj_pool_put(guarded, 0, SJ_FAMILY_ANY);
+    sj_pool_free(guarded, 0, SJ_FAMILY_ANY);
     const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)guarded);
     const bool was_saved = sj_pages_is_saved(slot);
-    region->settings.memory_kib = 0; /* no block is guarded any more */
+    region->settings.memory_kib = 0; /* No block is guarded from now on. */
     failures = 1;
     assert_ptr_equal(allocate(), &ordinary);
-    const uint64_t floor = atomic_load(&sj_zombie_pool.saved_floor);
+    const uint64_t floor = atomic_load(&sj_heap_pool.saved_floor);
     assert_true(!was_saved || floor != 0);
     failures = 2;
     assert_null(allocate());
@@ -141,8 +143,8 @@ static void a_failing_allocation_makes_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(distances_are_geometric),
-                                       cmocka_unit_test(rare_ones_are_at_their_distance),
-                                       cmocka_unit_test(no_turn_is_preferred),
-                                       cmocka_unit_test(a_failing_allocation_makes_room)};
+                                       cmocka_unit_test(rare_samples_have_their_distance),
+                                       cmocka_unit_test(no_allocation_is_preferred),
+                                       cmocka_unit_test(a_failing_allocation_frees_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,35 +1,36 @@
-/* The one allocation that is guarded for its class does not change which others are sampled. */
+/* An allocation that is guarded for its class does not change which later ones are sampled. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "tests/support/check.h"
 
-static void the_distance_goes_on_as_it_was(void **state)
+static void the_distance_is_restored(void **state)
 {
     (void)state;
-    sj_zombie_countdown = 77;
+    sj_sampling_countdown = 77;
     assert_false(sj_guard_is_forced());
-    sj_zombies_guard_next(true);
+    sj_guard_next_allocations(true);
     assert_true(sj_guard_is_forced());
-    assert_int_equal(sj_zombie_countdown, 1); /* the next allocation comes by */
-    sj_zombie_countdown--;                    /* as its entry counts */
-    sj_zombies_guard_next(false);
+    /* The entry calls the agent for the next allocation. */
+    assert_int_equal(sj_sampling_countdown, 1);
+    sj_sampling_countdown--; /* The entry counts down. */
+    sj_guard_next_allocations(false);
     assert_false(sj_guard_is_forced());
-    assert_int_equal(sj_zombie_countdown, 77);
+    assert_int_equal(sj_sampling_countdown, 77);
 }
 
-static void a_thread_that_has_drawn_none_still_draws(void **state)
+static void a_new_thread_still_draws_a_distance(void **state)
 {
     (void)state;
-    sj_zombie_countdown = 0;
-    sj_zombies_guard_next(true);
-    sj_zombie_countdown--;
-    sj_zombies_guard_next(false);
-    assert_int_equal(sj_zombie_countdown, 0);
+    sj_sampling_countdown = 0;
+    sj_guard_next_allocations(true);
+    sj_sampling_countdown--;
+    sj_guard_next_allocations(false);
+    assert_int_equal(sj_sampling_countdown, 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_distance_goes_on_as_it_was),
-                                       cmocka_unit_test(a_thread_that_has_drawn_none_still_draws)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_distance_is_restored),
+                                       cmocka_unit_test(a_new_thread_still_draws_a_distance)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

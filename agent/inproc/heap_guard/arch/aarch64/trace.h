@@ -1,4 +1,5 @@
-/* Guarded blocks are not supported on AArch64 (arch/aarch64/heads.c): nothing here is called. */
+/* Guarded blocks are not supported on AArch64 (arch/aarch64/entries.c), so nothing here is called.
+ */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 

@@ -1,4 +1,4 @@
-/* The heap is not watched on this processor: nothing leads here. */
+/* The heap is not watched on this processor, so nothing jumps here. */
     .text
     .globl sj_arch_virtual_stubs
     .hidden sj_arch_virtual_stubs

@@ -1,4 +1,4 @@
-/* Registers of a moment, by DWARF number. */
+/* Saves registers by their DWARF numbers. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 
@@ -9,7 +9,8 @@
 
 enum { SJ_TRACE_STACK_POINTER = 7, SJ_TRACE_COUNTER = 16 };
 
-/* sj_trace_here fills in the registers of the calling function that survive calls. */
+/* Fills in the registers of the calling function that calls preserve, and its stack pointer and pc.
+ */
 #define sj_trace_here(trace)                                                                       \
     do {                                                                                           \
         uint64_t *registers_ = (trace)->registers;                                                 \
@@ -28,7 +29,7 @@ enum { SJ_TRACE_STACK_POINTER = 7, SJ_TRACE_COUNTER = 16 };
                          : "rcx", "memory");                                                       \
     } while (0)
 
-/* sj_trace_of_context fills in the registers that a signal handler was given. */
+/* Fills in the registers that the kernel gave to a signal handler. */
 static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t *context)
 {
     static const uint8_t order[SJ_ZOMBIE_REGISTERS] = {

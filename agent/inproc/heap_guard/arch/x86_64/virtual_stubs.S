@@ -1,5 +1,6 @@
-/* What the virtual tables of freed C++ objects lead to: a stub for each place of a table, which
- * says its number. Whatever the result is said to be, it is zero; one in memory is left as it is. */
+/* The virtual tables of freed C++ objects point to these stubs: one for each place of a table,
+ * which passes its number. A virtual call returns zero in every result register; a result in memory
+ * stays as it is. */
     .text
     .globl sj_arch_virtual_stubs
     .hidden sj_arch_virtual_stubs
@@ -12,15 +13,15 @@ sj_arch_virtual_stubs:
     .p2align 4
     endbr64
     mov $number, %edx
-    jmp sj_arch_virtual_answer
+    jmp sj_arch_virtual_call
     .set number, number + 1
     .endr
     .cfi_endproc
     .size sj_arch_virtual_stubs, . - sj_arch_virtual_stubs
 
-    .type sj_arch_virtual_answer, @function
+    .type sj_arch_virtual_call, @function
     .p2align 4
-sj_arch_virtual_answer:
+sj_arch_virtual_call:
     .cfi_startproc
     push %rbp
     .cfi_def_cfa_offset 16
@@ -28,7 +29,7 @@ sj_arch_virtual_answer:
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
     mov 8(%rbp), %rcx
-    call sj_virtual_answer
+    call sj_virtual_call_handler
     pxor %xmm0, %xmm0
     pxor %xmm1, %xmm1
     xor %edx, %edx
@@ -36,5 +37,5 @@ sj_arch_virtual_answer:
     .cfi_def_cfa %rsp, 8
     ret
     .cfi_endproc
-    .size sj_arch_virtual_answer, . - sj_arch_virtual_answer
+    .size sj_arch_virtual_call, . - sj_arch_virtual_call
     .section .note.GNU-stack, "", @progbits

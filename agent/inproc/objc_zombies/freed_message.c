@@ -4,7 +4,7 @@
 
 enum { NO_ADDRESS = 4096 };
 
-/* The program may have written nonsense where the selector should be. */
+/* The selector may be any number that the program has overwritten. */
 static bool may_be_read(const void *pointer)
 {
     const uint64_t address = (uint64_t)(uintptr_t)pointer;
@@ -17,7 +17,7 @@ static const char *type_of_result(const void *selector)
     return types != NULL ? sj_objc_gcc.skip_qualifiers(types) : "";
 }
 
-static uint64_t floats_of(const char *type)
+static uint64_t x87_zeros_of(const char *type)
 {
     if (strncmp(type, "jD", 2) == 0) {
         return 2;
@@ -33,24 +33,25 @@ static uint64_t value_of(const void *receiver, const char *name)
             return (uint64_t)(uintptr_t)receiver;
         }
     }
-    /* What asks for code is going to call it. */
+    /* The caller wants code that it will call, so it gets the trampoline. */
     return strcmp(name, "methodForSelector:") == 0 ||
                    strcmp(name, "instanceMethodForSelector:") == 0
-               ? sj_door(SJ_DOOR_ANSWER)
+               ? sj_objc_trampoline_address(SJ_TRAMPOLINE_FREED_MESSAGE)
                : 0;
 }
 
-static void stop_or_go_on(sj_zombie_on_use next, sj_kept *kept)
+static void follow_policy(sj_zombie_on_use next, sj_kept *kept)
 {
     if (next == SJ_ZOMBIE_STOP) {
         sj_report_stop();
     } else if (next == SJ_ZOMBIE_FREE && kept != NULL) {
-        sj_queue_let_go_one(kept);
+        sj_queue_free_used(kept);
     }
 }
 
-/* Results in memory: their address comes first, and is returned. */
-static sj_answer answer_in_memory(void *memory, void *receiver, const void *selector, uint64_t site)
+/* Handles a message with a result in memory: its address is the first argument, and is returned. */
+static sj_message_result handle_with_memory_result(void *memory, void *receiver,
+                                                   const void *selector, uint64_t site)
 {
     const char *type = type_of_result(selector);
     const int bytes = *type != '\0' ? sj_objc_gcc.size_of_type(type) : 0;
@@ -59,27 +60,29 @@ static sj_answer answer_in_memory(void *memory, void *receiver, const void *sele
     if (bytes > 0) {
         memset(memory, 0, (size_t)bytes);
     }
-    stop_or_go_on(next, kept);
-    return (sj_answer){.value = (uint64_t)(uintptr_t)memory};
+    follow_policy(next, kept);
+    return (sj_message_result){.value = (uint64_t)(uintptr_t)memory};
 }
 
-sj_answer sj_objc_answer(void *first, void *second, void *third, uint64_t site)
+sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *third,
+                                               uint64_t site)
 {
     if (!may_be_read(second)) {
-        return (sj_answer){0};
+        return (sj_message_result){0};
     }
     if (sj_objc_is_zombie(second)) {
-        return answer_in_memory(first, second, third, site);
+        return handle_with_memory_result(first, second, third, site);
     }
-    if (!may_be_read(first) || (!sj_objc_is_zombie(first) && first != &sj_doors_now->zombie)) {
-        return (sj_answer){0}; /* it has been let go meanwhile */
+    if (!may_be_read(first) ||
+        (!sj_objc_is_zombie(first) && first != &sj_objc_trampolines_now->zombie)) {
+        return (sj_message_result){0}; /* Another thread has freed the object meanwhile. */
     }
     const char *name = sj_objc_gcc.selector_name(second);
-    const sj_answer answer = {.value = value_of(first, name),
-                              .floats = floats_of(type_of_result(second))};
-    if (first != &sj_doors_now->zombie) {
+    const sj_message_result result = {.value = value_of(first, name),
+                                      .x87_zeros = x87_zeros_of(type_of_result(second))};
+    if (first != &sj_objc_trampolines_now->zombie) {
         sj_kept *kept = sj_queue_find(first);
-        stop_or_go_on(sj_report_message(kept, second, site), kept);
+        follow_policy(sj_report_message(kept, second, site), kept);
     }
-    return answer;
+    return result;
 }

@@ -1,11 +1,11 @@
 /* Design notes
  *
- * The recorder learns of a change before it is made, or, where the runtime may refuse it
- * (class_addMethod), before the program goes on: no call by the new name is recorded earlier. The
- * runtime's methods do not say whose they are, so that classes are searched; swizzling is rare. A
- * block that was made code (imp_implementationWithBlock) is known by its own function, which the
- * generated code leads to. */
-#include "agent/inproc/objc/put_in.h"
+ * The recorder learns of a change before it is made. Where the runtime may refuse a change
+ * (class_addMethod), it learns of it before the program continues. So no call by the new name is
+ * recorded earlier. The runtime's methods do not know their class, so all classes are searched;
+ * swizzling is rare. A block that was made code (imp_implementationWithBlock) is known by its own
+ * function, which the generated code calls. */
+#include "agent/inproc/objc/replaced_methods.h"
 
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/objc/internal.h"
@@ -24,7 +24,7 @@ typedef void (*exchange_function)(void *first, void *second);
 typedef void (*module_function)(void *module);
 typedef int (*list_function)(const void **classes, int count);
 
-/* The beginning of a block that code was made of. */
+/* The first members of a block. */
 typedef struct block_head {
     const void *class;
     uint64_t flags;
@@ -35,15 +35,16 @@ static add_function real_add;
 static replace_function real_replace;
 static set_function real_set;
 static exchange_function real_exchange;
-static module_function real_selectors; /* of GCC's runtime */
-static module_function real_load;      /* of libobjc2 */
+static module_function real_selectors; /* Function of GCC's runtime. */
+static module_function real_load;      /* Function of libobjc2. */
 static list_function list_classes;
 static const void *(*method_selector)(const void *method);
 static const block_head *(*block_of)(uint64_t code);
-static sj_objc_report_put_in report_changes;
+static sj_objc_report_replaced report_changes;
 static bool (*is_of_interest)(uint64_t code);
 static _Atomic bool is_on;
-static _Atomic uint64_t bound_loads; /* modules that were ever loaded, when they were last bound */
+/* How many modules had ever been loaded when the last were bound. */
+static _Atomic uint64_t bound_loads;
 
 static uint64_t plain_code(uint64_t code)
 {
@@ -51,7 +52,8 @@ static uint64_t plain_code(uint64_t code)
     return block != NULL ? block->invoke : code;
 }
 
-static bool fill(sj_objc_put_in *change, const void *class, const void *selector, uint64_t code)
+static bool fill_change(sj_objc_replaced_method *change, const void *class, const void *selector,
+                        uint64_t code)
 {
     if (class == NULL || selector == NULL || code == 0) {
         return false;
@@ -66,7 +68,7 @@ static bool fill(sj_objc_put_in *change, const void *class, const void *selector
     return true;
 }
 
-static void report_wanted(const sj_objc_put_in *changes, uint32_t count)
+static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count)
 {
     bool is_wanted = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -79,9 +81,9 @@ static void report_wanted(const sj_objc_put_in *changes, uint32_t count)
 
 static void report_method(const void *class, const void *selector, uint64_t code)
 {
-    sj_objc_put_in change;
+    sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
-        fill(&change, class, selector, code)) {
+        fill_change(&change, class, selector, code)) {
         report_wanted(&change, 1);
     }
 }
@@ -101,7 +103,7 @@ static const void *search_classes(const void **classes, int count, const void *m
     return NULL;
 }
 
-/* The class (or metaclass) that has a method; NULL: not found. */
+/* Returns the class or metaclass that defines a method, or NULL. */
 static const void *find_class(const void *method, const void *selector)
 {
     const int count = list_classes(NULL, 0);
@@ -119,10 +121,11 @@ static const void *find_class(const void *method, const void *selector)
     return found;
 }
 
-static bool fill_of_method(sj_objc_put_in *change, const void *method, uint64_t code)
+static bool fill_change_of_method(sj_objc_replaced_method *change, const void *method,
+                                  uint64_t code)
 {
     const void *selector = method != NULL ? method_selector(method) : NULL;
-    return selector != NULL && fill(change, find_class(method, selector), selector, code);
+    return selector != NULL && fill_change(change, find_class(method, selector), selector, code);
 }
 
 static uint8_t add_method(void *class, void *selector, uint64_t code, const char *types)
@@ -142,9 +145,9 @@ static uint64_t replace_method(void *class, void *selector, uint64_t code, const
 
 static uint64_t set_implementation(void *method, uint64_t code)
 {
-    sj_objc_put_in change;
+    sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
-        fill_of_method(&change, method, code)) {
+        fill_change_of_method(&change, method, code)) {
         report_wanted(&change, 1);
     }
     return real_set(method, code);
@@ -152,11 +155,11 @@ static uint64_t set_implementation(void *method, uint64_t code)
 
 static void report_exchange(const void *first, const void *second)
 {
-    sj_objc_put_in changes[SJ_OBJC_PUT_IN_TOGETHER];
+    sj_objc_replaced_method changes[SJ_OBJC_REPLACED_TOGETHER];
     if (first != NULL && second != NULL &&
-        fill_of_method(&changes[0], first, sj_objc_runtime.implementation(second)) &&
-        fill_of_method(&changes[1], second, sj_objc_runtime.implementation(first))) {
-        report_wanted(changes, SJ_OBJC_PUT_IN_TOGETHER);
+        fill_change_of_method(&changes[0], first, sj_objc_runtime.implementation(second)) &&
+        fill_change_of_method(&changes[1], second, sj_objc_runtime.implementation(first))) {
+        report_wanted(changes, SJ_OBJC_REPLACED_TOGETHER);
     }
 }
 
@@ -177,8 +180,9 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* Binds what was loaded since: a library may register hundreds of times. */
-static void follow(void)
+/* Binds modules that were loaded since the last call. A library may register hundreds of times, so
+ * the count of loads is compared first. */
+static void bind_new_modules(void)
 {
     sj_rebinding rebindings[REBINDINGS];
     uint64_t loads = 0;
@@ -190,16 +194,16 @@ static void follow(void)
     }
 }
 
-/* The runtimes' entries for each module that registers, before any code of its classes runs. */
+/* The runtimes call these for each module that registers, before code of its classes runs. */
 static void register_selectors(void *selectors)
 {
-    follow();
+    bind_new_modules();
     real_selectors(selectors);
 }
 
 static void load_module(void *module)
 {
-    follow();
+    bind_new_modules();
     real_load(module);
 }
 
@@ -237,7 +241,7 @@ static bool find_runtime(void)
            real_exchange != NULL && list_classes != NULL && method_selector != NULL;
 }
 
-sj_status sj_objc_put_in_start(sj_objc_report_put_in report, bool (*interest)(uint64_t code))
+sj_status sj_objc_replaced_start(sj_objc_report_replaced report, bool (*interest)(uint64_t code))
 {
     if (!find_runtime()) {
         return SJ_ENOTFOUND;
@@ -246,11 +250,11 @@ sj_status sj_objc_put_in_start(sj_objc_report_put_in report, bool (*interest)(ui
     is_of_interest = interest;
     atomic_store(&bound_loads, 0);
     atomic_store(&is_on, true);
-    follow();
+    bind_new_modules();
     return SJ_OK;
 }
 
-void sj_objc_put_in_stop(void)
+void sj_objc_replaced_stop(void)
 {
     sj_rebinding rebindings[REBINDINGS];
     if (atomic_exchange(&is_on, false)) {

@@ -1,11 +1,11 @@
-/* What every message to a freed object runs. Whatever its result is said to be, it is zero, in
- * whichever registers results are. */
+/* Runs for every message to a freed object. Returns zero in every result register: rax, rdx, xmm0,
+ * xmm1 and x87. */
     .text
-    .globl sj_arch_objc_answer
-    .hidden sj_arch_objc_answer
-    .type sj_arch_objc_answer, @function
+    .globl sj_arch_freed_message
+    .hidden sj_arch_freed_message
+    .type sj_arch_freed_message, @function
     .p2align 4
-sj_arch_objc_answer:
+sj_arch_freed_message:
     .cfi_startproc
     endbr64
     push %rbp
@@ -14,7 +14,7 @@ sj_arch_objc_answer:
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
     mov 8(%rbp), %rcx
-    call sj_objc_answer
+    call sj_objc_handle_freed_message
     pxor %xmm0, %xmm0
     pxor %xmm1, %xmm1
     test %edx, %edx
@@ -28,5 +28,5 @@ sj_arch_objc_answer:
     .cfi_def_cfa %rsp, 8
     ret
     .cfi_endproc
-    .size sj_arch_objc_answer, . - sj_arch_objc_answer
+    .size sj_arch_freed_message, . - sj_arch_freed_message
     .section .note.GNU-stack, "", @progbits
