@@ -88,7 +88,7 @@ static sj_status load_map(const char *path, sj_module *module, sj_error *error)
     return result;
 }
 
-/* Owns the text of one name that is not in the file. */
+/* The text of one name that is not in the file. */
 typedef struct sj_kept_name {
     struct sj_kept_name *next;
     char text[];

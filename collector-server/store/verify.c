@@ -85,7 +85,7 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
 /* The end of rows: damage is a finding, anything else ends the look. */
 static sj_status take_end(const verify_run *run, int result)
 {
-    if (result != SQLITE_CORRUPT && result != SQLITE_NOTADB) {
+    if (!sj_database_is_damaged(result)) {
         return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
     }
     report_other(run, 0, sqlite3_errmsg(run->store->database));
