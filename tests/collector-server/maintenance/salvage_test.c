@@ -231,6 +231,7 @@ static void a_sound_database_is_saved_whole(void **state)
     assert_string_equal(rebuilt, sums);
     sqlite3_free(sums);
     sqlite3_free(rebuilt);
+    sj_salvaged_deinit(&of.salvaged);
     assert_int_equal(sj_database_salvage(of.damaged, of.made, NULL, NULL, &of.salvaged, &of.error),
                      SJ_EEXIST);
     free(bytes);
@@ -362,6 +363,7 @@ static void what_cannot_be_read_is_refused(void **state)
     assert_int_equal(salvage(&of), SJ_OK);
     assert_true(find_table(&of, "marks")->is_unknown);
     lab_file_remove(of.made);
+    sj_salvaged_deinit(&of.salvaged);
     assert_int_equal(
         sj_database_salvage("/nowhere/lab.db", of.made, NULL, NULL, &of.salvaged, &of.error),
         SJ_ENOTFOUND);
