@@ -35,6 +35,11 @@ int sj_database_version(void)
     return MIGRATIONS;
 }
 
+bool sj_database_is_damaged(int result)
+{
+    return (result & 0xff) == SQLITE_CORRUPT || (result & 0xff) == SQLITE_NOTADB;
+}
+
 sj_status sj_database_status(int result)
 {
     switch (result & 0xff) {

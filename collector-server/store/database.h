@@ -65,6 +65,10 @@ void sj_database_set_patience(sqlite3 *database, bool patient);
 /* sj_database_version is the schema version of this build. */
 int sj_database_version(void);
 
+/* Returns true if an SQLite result code, extended or not, says that the file is damaged or is not a
+ * database. Thread-safe. */
+bool sj_database_is_damaged(int result);
+
 /* sj_database_status turns an SQLite result code into a status: SJ_EFULL, SJ_ENOMEM, SJ_ECORRUPT,
  * SJ_EAGAIN (busy), else SJ_EIO. */
 sj_status sj_database_status(int result);
