@@ -1,5 +1,5 @@
 /* What can be read of a damaged database is salvaged, and is what was stored; what is missing is
- * counted. SJ_LONG=1: two thousand damaged files instead of a few. */
+ * counted. SJ_LONG=1: five hundred damaged files instead of a few. */
 #include "collector-server/maintenance/salvage.h"
 
 #include "collector-server/maintenance/database_copy.h"
@@ -22,7 +22,7 @@ enum {
     FUNCTIONS = 900,
     PAGE_BYTES = SJ_DATABASE_PAGE_BYTES,
     DAMAGES = 8,
-    LONG_DAMAGES = 2000
+    LONG_DAMAGES = 500
 };
 
 /* 3000 rows by rowid with an index, and 3000 rows without either. */
