@@ -21,7 +21,7 @@ enum {
     SJ_STUB_STACK_LEAST = -8,
     SJ_STUB_STACK_MOST = 8 * ((1 << SJ_STUB_STACK_BITS) - 2),
     /* Stubs of x86-64 touch the stack so far below before they call the slow path. */
-    SJ_STUB_TOUCHED_BYTES = 2048,
+    SJ_STUB_TOUCHED_BYTES = 2304,
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584, /* and before they record values; less than a page */
     SJ_STUB_AREA_MOST_BYTES = 1 << (32 - SJ_STUB_STACK_BITS) /* a larger area has no map */
 };
