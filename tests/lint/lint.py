@@ -122,7 +122,7 @@ FLOORS = """
     proto/callgraph agent/abi
     agent/inproc/recorder
     agent/inproc/hooks
-    agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/zombies
+    agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/heap_guard
     agent/inproc/objc_zombies
     agent/inproc/core
     agent/uplink
@@ -179,7 +179,7 @@ def promise_problems(text, labels):
     set proves says SJ_LONG=1."""
     problems, ids = [], set()
     rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
-    named = r"(?<![\w/.])(?:aarch64|agent|collector-server|fuzz|lint|proto|system|web)\.[\w.-]*\w"
+    named = r"(?<![\w/.])(?:aarch64|agent|collector-server|docs|fuzz|lint|proto|system|web)\.[\w.-]*\w"
     for number, promise, proof in rows:
         if number in ids:
             problems.append(f"{number} stands twice")
@@ -401,15 +401,15 @@ def check_plain(_build):
 
 # Where threads come in that may hold any lock of the C library, or have lost its owner by a fork.
 FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
-ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_giver", "sj_allocation_taker", "sj_quarantine_entry",
+ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_handler", "sj_free_handler", "sj_delayed_free_entry",
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
-                    "let_go", "register_method")  # through "let_go" and "registers" below
+                    "free_object", "register_method")  # through "free_object" and "registers" below
 # What assembly calls under the loader's lock.
 LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
 # What assembly calls for managed code, which holds no lock of the C library.
 RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function of the program's own, which it was calling, or of those above.
-VARIABLES = {"original", "real", "real_dispose", "let_go", "registers"}
+VARIABLES = {"original", "real", "real_dispose", "free_object", "registers"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
              "strrchr", "strstr", "getauxval"}
 

@@ -16,6 +16,7 @@
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/core/recorder_peer.h"
 #include "agent/inproc/core/signals.h"
+#include "agent/inproc/heap_guard/heap_guard.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
@@ -26,7 +27,6 @@
 #include "agent/inproc/recorder/readable.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/zombies.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -387,13 +387,13 @@ SJ_EXPORTED void sojourn_agent_watch_heap(void)
 
 SJ_EXPORTED void sojourn_agent_shrink_heap(void)
 {
-    sj_zombies_shrink();
+    sj_heap_guard_shrink();
     sj_objc_zombies_shrink();
 }
 
 SJ_EXPORTED void sojourn_agent_leave_heap(void)
 {
-    sj_zombies_leave();
+    sj_heap_guard_detach();
 }
 
 SJ_EXPORTED void sojourn_agent_adopt_signals(void)
@@ -412,7 +412,7 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     sj_signals_leave();
     sj_api_trampolines_close();
     sj_modules_forget_all();
-    sj_zombies_forget();
+    sj_heap_guard_release_code();
     sj_jvm_forget();
     if (atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_RELEASED) {
         sj_return_slots_release();
@@ -453,7 +453,7 @@ static void report_overwritten(void)
 
 __attribute__((destructor)) static void end_agent(void)
 {
-    sj_zombies_check_quarantine();
+    sj_heap_guard_check_delayed();
     report_overwritten();
     sj_recorder_end();
     sj_recorder_peer_part();

@@ -38,8 +38,8 @@ typedef struct sj_monitor {
 
 /* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
 #define SJ_MONITORS(row)                                                                           \
-    row(objc) row(objc_put_in) row(loops) row(mono_anew) row(mono) row(jvm) row(zombies)           \
-        row(quarantine) row(objc_zombies)
+    row(objc) row(objc_replaced) row(loops) row(mono_anew) row(mono) row(jvm) row(heap_guard)      \
+        row(delayed_free) row(objc_zombies)
 
 /* sj_monitors_prepare readies the monitors of `runtimes` (sj_link_runtime bits) before plans are
  * applied. */

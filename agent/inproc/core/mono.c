@@ -1,7 +1,6 @@
-/* The monitor of Mono's methods: asks the recorder which are wanted. Where these may have been
- * compiled ahead of time, Mono is asked by its environment to compile them anew; the program finds
- * its environment as it was.
- */
+/* The monitor of Mono's methods: asks the recorder which of them are wanted. If wanted methods may
+ * have been compiled ahead of time, an environment variable makes Mono compile them again. The
+ * program then finds its environment as it was. */
 #include "agent/inproc/mono/mono.h"
 #include "agent/abi/agent_state.h"
 #include "agent/abi/plan.h"
@@ -21,21 +20,22 @@
 #include <sys/mman.h>
 
 #define OPTIONS "MONO_ENV_OPTIONS"
-#define COMPILE_ANEW "-O=-aot"
+#define COMPILE_AGAIN "-O=-aot"
 #define SJ_EXPORTED __attribute__((visibility("default")))
 
 enum { OPTIONS_BYTES = 4096, PATH_BYTES = 4096, NAME_BYTES = 2048 };
 
 extern char **environ;
 
-/* The variable that Mono reads at its start, and what stood in its place: NULL, nothing. */
+/* The variable that Mono reads at its start, and the one that it replaces; NULL: none. */
 static char options_text[OPTIONS_BYTES];
 static char *original;
 static bool wants_precompiled;
-static bool was_started; /* or tried */
+static bool was_started; /* True if it was tried, too. */
 static bool is_started;
-static bool has_lines;       /* or it was found out why not */
-static sj_no_lines no_lines; /* why it is not known which lines run; 0: nobody asked, or it is */
+static bool has_lines; /* True if it is known whether lines are counted. */
+/* Why lines are not counted. 0: they are, or the recorder has not asked. */
+static sj_no_lines no_lines;
 
 typedef struct assembly_question {
     const char *path;
@@ -45,7 +45,7 @@ typedef struct assembly_question {
     sj_mono_assembly *answer;
 } assembly_question;
 
-static sj_status take_assembly(const sj_link *link, sj_mono_assembly *answer)
+static sj_status read_assembly(const sj_link *link, sj_mono_assembly *answer)
 {
     sj_link_container_added added;
     sj_link_skip skip;
@@ -61,19 +61,20 @@ static sj_status take_assembly(const sj_link *link, sj_mono_assembly *answer)
     memcpy(&added, link->payload, sizeof(added));
     const uint32_t bits_bytes = (added.count + 7) / 8;
     const uint32_t values_bytes = added.value_count * (uint32_t)sizeof(sj_link_method_values);
-    const size_t room = sj_mono_assembly_bytes(added.count, added.value_count);
+    const size_t bits_and_values_bytes = sj_mono_assembly_bytes(added.count, added.value_count);
     if (added.count == 0 || added.count > SJ_LINK_CONTAINER_TOKENS || added.first_function == 0 ||
         added.value_count > sj_link_container_values(added.count) ||
         bytes != sizeof(added) + bits_bytes + values_bytes) {
         return SJ_ECORRUPT;
     }
-    uint8_t *bits =
-        sj_sys_map(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *bits = sj_sys_map(NULL, bits_and_values_bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (sj_sys_failed(bits)) {
         return SJ_ENOMEM;
     }
     memcpy(bits, link->payload + sizeof(added), bits_bytes);
-    memcpy(bits + room - values_bytes, link->payload + sizeof(added) + bits_bytes, values_bytes);
+    memcpy(bits + bits_and_values_bytes - values_bytes, link->payload + sizeof(added) + bits_bytes,
+           values_bytes);
     answer->first_function = added.first_function;
     answer->count = added.count;
     answer->value_count = added.value_count;
@@ -99,7 +100,7 @@ static sj_status ask_assembly(sj_link *link, void *context)
     SJ_TRY(
         sj_link_send(link, SJ_LINK_CONTAINER, (uint32_t)sizeof(container) + container.path_bytes));
     SJ_TRY(sj_link_receive(link));
-    return take_assembly(link, question->answer);
+    return read_assembly(link, question->answer);
 }
 
 static bool add_assembly(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
@@ -133,7 +134,7 @@ static sj_status ask_method(sj_link *link, void *context)
     at += container_bytes;
     memcpy(at, question->name, name_bytes - 1);
     at[name_bytes - 1] = 0;
-    at[name_bytes] = 0; /* its module is not left alone */
+    at[name_bytes] = 0; /* its module is not excluded */
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS,
                         (uint32_t)(sizeof(methods) + container_bytes + name_bytes + 1)));
     SJ_TRY(sj_link_receive(link));
@@ -153,7 +154,7 @@ static bool add_method(const char *container, const char *name, uint32_t *functi
     return sj_conversation_ask(ask_method, &question);
 }
 
-/* The functions and their bytes, behind what is in the payload already. */
+/* Appends the functions and their bytes to the payload. */
 static void append_code(const sj_mono_code *code, uint8_t *at)
 {
     const size_t bytes = code->head.count * sizeof(*code->functions);
@@ -187,7 +188,7 @@ static bool is_all_hooked(const sj_mono_code *code)
     return hooked == code->head.count;
 }
 
-static sj_status take_plan(sj_link *link, const void *context)
+static sj_status receive_plan(sj_link *link, const void *context)
 {
     const sj_mono_code *code = context;
     const sj_link_code_function *last = &code->functions[code->head.count - 1];
@@ -196,19 +197,19 @@ static sj_status take_plan(sj_link *link, const void *context)
     }
     SJ_TRY(sj_modules_hook_generated(link, code->functions[0].address, last->address + last->bytes,
                                      code->runs, code->marks));
-    /* What failed has been reported; the program may end when this returns. */
+    /* Failed hooks have been reported; the program may end when this returns. */
     return is_all_hooked(code) ? SJ_OK : sj_conversation_finish(link);
 }
 
 static void plan_code(const sj_mono_code *code)
 {
     const sj_conversation_question question = {
-        .send = send_code, .take = take_plan, .context = code};
+        .send = send_code, .take = receive_plan, .context = code};
     (void)sj_conversation_ask_at_once(&question);
 }
 
-/* The runtime has read its options; the C library's list may be another one by now. */
-static void give_environment_back(void)
+/* Restores the variable in the C library's list, which may have moved meanwhile. */
+static void restore_environment(void)
 {
     for (char **at = environ; at != NULL && *at != NULL; at++) {
         if (*at != options_text) {
@@ -223,10 +224,10 @@ static void give_environment_back(void)
     }
 }
 
-/* The runtime has read its options, the environment, too. */
+/* The runtime has read its options and the environment. */
 static void on_runtime_up(void)
 {
-    give_environment_back();
+    restore_environment();
     if (no_lines != 0) {
         sj_mono_lines_report_why_not(no_lines);
         no_lines = 0;
@@ -253,8 +254,7 @@ static size_t append(char *text, size_t used, size_t capacity, const char *more)
     return used;
 }
 
-/* Where code that was compiled ahead of time lies: beside the assembly, or in the system's cache.
- */
+/* True if precompiled code lies beside the assembly, or in the system's cache. */
 static bool is_precompiled(const char *assembly)
 {
     char path[PATH_BYTES];
@@ -270,8 +270,9 @@ static bool is_precompiled(const char *assembly)
     return is_file(path);
 }
 
-/* The program that `mono` is to run is the first argument that ends like one. */
-static bool runs_precompiled(void)
+/* True if the program that `mono` runs is precompiled: its name is the first argument that ends in
+ * ".exe". */
+static bool is_program_precompiled(void)
 {
     enum { ENDING_BYTES = 4 };
     char arguments[PATH_BYTES];
@@ -292,13 +293,13 @@ static bool runs_precompiled(void)
     return false;
 }
 
-/* Before main only: the runtime reads its options when it starts. */
-static void ask_to_compile_anew(void)
+/* Call it before main only: the runtime reads its options when it starts. */
+static void set_compile_again(void)
 {
     char **at = sj_program_environment;
     size_t used = append(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
     if (at == NULL || sj_rebind_find("mono_profiler_create") == 0 ||
-        !(wants_precompiled || runs_precompiled())) {
+        !(wants_precompiled || is_program_precompiled())) {
         return;
     }
     while (*at != NULL && sj_environment_value(*at, OPTIONS) == NULL) {
@@ -306,13 +307,13 @@ static void ask_to_compile_anew(void)
     }
     original = *at;
     if (original != NULL) {
-        used = append(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_ANEW),
+        used = append(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_AGAIN),
                       sj_environment_value(original, OPTIONS));
         used = append(options_text, used, OPTIONS_BYTES, " ");
     } else {
         at[1] = NULL;
     }
-    (void)append(options_text, used, OPTIONS_BYTES, COMPILE_ANEW);
+    (void)append(options_text, used, OPTIONS_BYTES, COMPILE_AGAIN);
     *at = options_text;
 }
 
@@ -326,7 +327,7 @@ static void start_late(void)
     sj_monitors_start_late(SJ_LINK_RUNTIME_MONO);
 }
 
-/* A program may open the runtime when it needs it. */
+/* A program may open the runtime later. */
 static void watch_for_launch(void)
 {
     if (was_launched() && !is_started) {
@@ -334,19 +335,19 @@ static void watch_for_launch(void)
     }
 }
 
-static sj_status tell_no_methods(sj_link *link, void *context)
+static sj_status send_no_methods(sj_link *link, void *context)
 {
     memcpy(sj_link_payload(link), context, sizeof(sj_link_no_methods));
     return sj_link_send(link, SJ_LINK_NO_METHODS, sizeof(sj_link_no_methods));
 }
 
-/* Once: a runtime that was found lacks something for good. */
+/* Reports once that a runtime lacks a function, because that does not change. */
 static void report_no_methods(void)
 {
     static bool is_reported;
     sj_link_no_methods lacking;
-    if (!is_reported && sj_mono_is_lacking(&lacking)) {
-        is_reported = sj_conversation_ask(tell_no_methods, &lacking);
+    if (!is_reported && sj_mono_find_lacking(&lacking)) {
+        is_reported = sj_conversation_ask(send_no_methods, &lacking);
     }
 }
 
@@ -354,7 +355,7 @@ static bool start_methods(void)
 {
     const bool is_launched = was_launched();
     if (!was_started && is_launched) {
-        ask_to_compile_anew();
+        set_compile_again();
     }
     was_started = true;
     if (sj_mono_start(&registrar, !is_launched) != SJ_OK) {
@@ -377,7 +378,7 @@ static bool start_methods(void)
 SJ_EXPORTED void sojourn_agent_select_mono(void)
 {
     if (sj_recorder_is_armed() && is_started) {
-        const bool is_done = sj_mono_select_anew();
+        const bool is_done = sj_mono_reselect();
         atomic_store(&sojourn_agent_state.bind_again, is_done ? 0 : 1);
     }
 }

@@ -10,7 +10,7 @@
 
 enum { TEXT_BYTES = 4096 };
 
-#define DEBUG_OPTION "--debug" /* and those that begin so */
+#define DEBUG_OPTION "--debug" /* Also matches longer options, such as --debug=casts. */
 
 static long read_text(const char *path, char text[TEXT_BYTES])
 {
@@ -23,7 +23,7 @@ static long read_text(const char *path, char text[TEXT_BYTES])
     return got > 0 ? got : 0;
 }
 
-/* The runtime's own options stand in front of the program that it runs. */
+/* True if the runtime was started with --debug. Its own options come before the program. */
 static bool is_debugged(void)
 {
     char arguments[TEXT_BYTES];
@@ -45,7 +45,8 @@ static bool is_debugged(void)
     return false;
 }
 
-/* A program of its own may have the runtime read symbol files at any time. */
+/* True if the executable is not `mono`: such a program may have the runtime read symbol files at
+ * any time. */
 static bool is_embedded(void)
 {
     static const char *const names[] = {"mono", "mono-sgen", "mono-boehm"};

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * Between the method and the callback is one frame of the runtime, which has saved registers of the
- * method's. Its unwind table says where: a handler of the method's catches with them. The touch is
- * the callback's first instruction, so nothing has been recorded of the call. Only where a method's
- * frame is larger than what is touched can the stack end in the runtime's function itself. */
+ * One frame of the runtime lies between the method and the callback. It has saved registers of the
+ * method, and its unwind table says where. A handler of the method needs these registers. The touch
+ * is the callback's first instruction, so nothing of the call has been recorded yet. The stack can
+ * end in the runtime's own function only if a method's frame is larger than the touched range. */
 #include "agent/inproc/core/mono_overflow.h"
 
 #include "agent/inproc/core/find_object.h"
@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The registers that the thread's latest fault has changed. */
+/* Registers at the thread's latest fault, before they were changed. */
 static __thread uint64_t changed[SJ_NATIVE_REGISTERS] __attribute__((tls_model("initial-exec")));
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
@@ -47,8 +47,7 @@ static bool find_module(uint64_t pc, sj_native_module *module)
 
 #endif
 
-/* Changes the registers from the callback's first instructions to the runtime's, behind its call.
- */
+/* Changes the registers from the callback's first instructions to the runtime's, after its call. */
 static void leave_callback(uint64_t registers[SJ_NATIVE_REGISTERS])
 {
     if (SJ_MACHINE_CALL_PUSHES) {
@@ -59,7 +58,7 @@ static void leave_callback(uint64_t registers[SJ_NATIVE_REGISTERS])
     }
 }
 
-/* Changes the registers to the method's, behind its call of the runtime. */
+/* Changes the registers to the method's, after its call of the runtime. */
 static bool leave_to_method(uint64_t registers[SJ_NATIVE_REGISTERS])
 {
     const uint64_t touch = (uint64_t)(uintptr_t)&sj_arch_mono_enter;
@@ -84,7 +83,7 @@ bool sj_mono_overflow_show(uint64_t signal, const siginfo_t *info, void *context
 {
     uint64_t registers[SJ_NATIVE_REGISTERS];
     uint64_t found[SJ_NATIVE_REGISTERS];
-    if ((signal != SIGSEGV && signal != SIGBUS) || info->si_code <= 0 || !sj_mono_is_here()) {
+    if ((signal != SIGSEGV && signal != SIGBUS) || info->si_code <= 0 || !sj_mono_is_registered()) {
         return false;
     }
     sj_context_get_all(context, registers);
@@ -93,7 +92,8 @@ bool sj_mono_overflow_show(uint64_t signal, const siginfo_t *info, void *context
     if (registers[SJ_NATIVE_SP] - address > SJ_MONO_TOUCHED_BYTES || !leave_to_method(registers)) {
         return false;
     }
-    registers[SJ_NATIVE_PC]--; /* lies in the call: a try block may begin behind it */
+    /* This address is inside the call; a try block may begin after it. */
+    registers[SJ_NATIVE_PC]--;
     memcpy(changed, found, sizeof(changed));
     sj_context_set_all(context, registers);
     saved->magic = SJ_SAVED_CONTEXT_MAGIC;

@@ -1,10 +1,10 @@
-/* What a tracer has the agent do in a Mono that runs. It calls these in a thread that holds no lock
- * of the C library; `bind_again` of the agent's state: another thread is to be tried. */
+/* Entry points that a tracer calls in a process with a running Mono runtime, on a thread that holds
+ * no lock of the C library. If agent_state.bind_again is set afterwards, the tracer retries on
+ * another thread. */
 #ifndef SJ_AGENT_INPROC_CORE_MONO_TASKS_H
 #define SJ_AGENT_INPROC_CORE_MONO_TASKS_H
 
-/* sojourn_agent_select_mono obeys another policy of the recorder's, as far as the agent can: hooks
- * are prepared, and written by the tracer. */
+/* Applies a new policy of the recorder. Prepares hooks, which the tracer writes. */
 void sojourn_agent_select_mono(void);
 
 #endif

@@ -1,13 +1,13 @@
-/* The monitors of Objective-C: of messages that are recorded where they are dispatched, which asks
- * the recorder for a function of the session for each method that is met; and of code that the
- * program puts into classes, which tells the recorder what the code is called from then on. */
+/* The monitors of Objective-C. The first records messages where they are dispatched, and asks the
+ * recorder for a function of the session for each new method. The second reports code that the
+ * program puts into methods, with the method's name. */
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/monitor.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/objc/dispatch.h"
-#include "agent/inproc/objc/put_in.h"
+#include "agent/inproc/objc/replaced_methods.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static sj_status ask_for_function(sj_link *link, const sj_objc_report *method, u
     at += method->lineage_bytes;
     memcpy(at, method->name, method->name_bytes);
     at += method->name_bytes;
-    /* Messages of modules that are excluded as a whole are excluded, too. */
+    /* A message to a method of an excluded module is excluded, too. */
     *at++ = sj_modules_is_excluded(method->code) ? 1 : 0;
     memcpy(at, &method->code, sizeof(method->code));
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS, bytes));
@@ -68,19 +68,19 @@ static bool register_method(const sj_objc_report *method, uint32_t *function)
     return status == SJ_OK;
 }
 
-/* Without a runtime there is nothing to do; without memory for stubs messages are not recorded. */
+/* Without a runtime there is nothing to do. If out of memory, messages are not recorded. */
 static bool start_dispatch(void)
 {
     if (sojourn_agent_state.kept_stubs != 0) {
         sj_objc_stubs_adopt(sojourn_agent_state.kept_stubs);
     }
-    return sj_objc_start(register_method) == SJ_OK;
+    return sj_objc_dispatch_start(register_method) == SJ_OK;
 }
 
 static void stop_dispatch(void)
 {
     sj_objc_counters counters;
-    sj_objc_stop();
+    sj_objc_dispatch_stop();
     sj_objc_get_counters(&counters);
     sojourn_agent_state.message_stubs = counters.stubs;
 }
@@ -89,16 +89,17 @@ const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
                                     .name = "Objective-C dispatch",
                                     .prepare = sj_hooks_expect_dispatch,
                                     .start = start_dispatch,
-                                    .after_fork = sj_objc_after_fork,
+                                    .after_fork = sj_objc_dispatch_after_fork,
                                     .stop = stop_dispatch,
                                     .has_thunk = true};
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_put_in) +
-                       SJ_OBJC_PUT_IN_TOGETHER * (SJ_OBJC_NAME_BYTES + sizeof(uint64_t)) <=
+                       SJ_OBJC_REPLACED_TOGETHER * (SJ_OBJC_NAME_BYTES + sizeof(uint64_t)) <=
                    SJ_LINK_MAX_BYTES,
                "changes fit one packet");
 
-static sj_status send_put_in(sj_link *link, const sj_objc_put_in *changes, uint32_t count)
+static sj_status send_replaced(sj_link *link, const sj_objc_replaced_method *changes,
+                               uint32_t count)
 {
     const sj_link_put_in head = {.count = count};
     uint8_t *payload = sj_link_payload(link);
@@ -116,13 +117,14 @@ static sj_status send_put_in(sj_link *link, const sj_objc_put_in *changes, uint3
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_EPERM;
 }
 
-static void report_put_in(const sj_objc_put_in *changes, uint32_t count)
+static void report_replaced(const sj_objc_replaced_method *changes, uint32_t count)
 {
     sj_link link = {.socket = -1};
     if (!sj_recorder_is_armed() || !sj_conversation_begin()) {
         return;
     }
-    if (sj_conversation_open_again(&link) == SJ_OK && send_put_in(&link, changes, count) == SJ_OK) {
+    if (sj_conversation_open_again(&link) == SJ_OK &&
+        send_replaced(&link, changes, count) == SJ_OK) {
         (void)!sj_conversation_finish(&link);
     }
     sj_link_close(&link);
@@ -134,12 +136,12 @@ static bool is_recorded(uint64_t code)
     return !sj_modules_is_excluded(code);
 }
 
-static bool start_put_in(void)
+static bool start_replaced(void)
 {
-    return sj_objc_put_in_start(report_put_in, is_recorded) == SJ_OK;
+    return sj_objc_replaced_start(report_replaced, is_recorded) == SJ_OK;
 }
 
-const sj_monitor sj_monitor_objc_put_in = {.bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,
-                                           .name = "Objective-C methods that are put in",
-                                           .start = start_put_in,
-                                           .stop = sj_objc_put_in_stop};
+const sj_monitor sj_monitor_objc_replaced = {.bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,
+                                             .name = "replaced Objective-C methods",
+                                             .start = start_replaced,
+                                             .stop = sj_objc_replaced_stop};

@@ -21,6 +21,6 @@ static void stop_keeping(void)
 const sj_monitor sj_monitor_objc_zombies = {.bit = SJ_LINK_RUNTIME_OBJC_ZOMBIES,
                                             .name = "Objective-C zombies",
                                             .start = start_keeping,
-                                            .on_modules = sj_objc_zombies_follow,
+                                            .on_modules = sj_objc_zombies_rebind_modules,
                                             .after_fork = sj_objc_zombies_after_fork,
                                             .stop = stop_keeping};

@@ -197,7 +197,7 @@ static void correct_address(uint64_t signal, siginfo_t *info, void *context,
     if (is_at_code && info->si_code > 0 && address == saved->pc) {
         info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
     } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
-               is_ours(saved, address) && !sj_mono_is_here()) {
+               is_ours(saved, address) && !sj_mono_is_registered()) {
         const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
         info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
         sj_context_set_fault(context, pushed);

@@ -5,7 +5,7 @@ sj_mono_api sj_mono_runtime;
 
 typedef struct wanted_symbol {
     const char *name;
-    void *slot; /* of a function pointer in sj_mono_runtime */
+    void *slot; /* A function pointer in sj_mono_runtime. */
 } wanted_symbol;
 
 static const wanted_symbol symbols[] = {

@@ -1,4 +1,5 @@
-/* Has code hooked in place that the runtime has compiled: the companion plans it from its bytes. */
+/* Hooks in place code that the runtime has compiled: sends its bytes to the recorder, which plans
+ * the patches. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/plan.h"
@@ -9,34 +10,36 @@
 
 enum { TOKEN_BITS = 24, TOKEN_TABLE = 0x06 };
 
-static _Atomic uint32_t compiled_count; /* methods that were hooked when they were compiled */
+static _Atomic uint32_t compiled_count; /* How many methods were hooked when they were compiled. */
 
-/* False: not all of it; code may be gone. */
-static bool put(int file, const void *bytes, uint64_t size, uint64_t at)
+/* Returns false if not all bytes could be written, because the code was unmapped. */
+static bool write_bytes(int file, const void *bytes, uint64_t size, uint64_t at)
 {
     return SJ_SYS(SYS_pwrite64, file, bytes, size, at, 0, 0) == (long)size;
 }
 
-static bool put_all(const sj_mono_code *code, int file)
+static bool write_all(const sj_mono_code *code, int file)
 {
     uint64_t at = (uint64_t)code->head.count * sizeof(*code->functions);
-    bool is_put = put(file, code->functions, at, 0);
-    for (uint32_t i = 0; i < code->head.count && is_put; i++) {
+    bool is_written = write_bytes(file, code->functions, at, 0);
+    for (uint32_t i = 0; i < code->head.count && is_written; i++) {
         const sj_link_code_function *function = &code->functions[i];
-        is_put = put(file, (const void *)(uintptr_t)function->address, function->bytes, at);
+        is_written =
+            write_bytes(file, (const void *)(uintptr_t)function->address, function->bytes, at);
         at += function->bytes;
     }
-    return is_put;
+    return is_written;
 }
 
-/* By way of a file: code that may be gone is read by the kernel, and more than a packet holds. */
+/* Sends the code in a memory file: it may exceed a packet, and pwrite returns an error instead of
+ * faulting if the code was unmapped. */
 static void plan_by_file(sj_mono_code *code)
 {
     code->file = (int)SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
     if (code->file < 0) {
         return;
     }
-    if (put_all(code, code->file)) {
+    if (write_all(code, code->file)) {
         sj_mono_plan_code(code);
     }
     (void)sj_sys_close(code->file);
@@ -66,7 +69,8 @@ static void plan(sj_mono_code *code)
     }
 }
 
-void sj_mono_refuse_code(const sj_link_code_function *functions, uint32_t count, uint32_t skip)
+void sj_mono_report_unhooked_code(const sj_link_code_function *functions, uint32_t count,
+                                  uint32_t skip)
 {
     uint8_t mark = 0;
     sj_mono_code code = {
@@ -98,24 +102,25 @@ void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes)
     if (state != SJ_MONO_TO_BE_PATCHED && state != SJ_MONO_IS_PATCHED) {
         return;
     }
-    const sj_mono_wish wish = sj_mono_wish_of(method);
-    const sj_link_code_function function = {
-        .address = (uint64_t)(uintptr_t)code, .bytes = (uint32_t)bytes, .function = wish.function};
+    const sj_mono_selection selection = sj_mono_selection_of(method);
+    const sj_link_code_function function = {.address = (uint64_t)(uintptr_t)code,
+                                            .bytes = (uint32_t)bytes,
+                                            .function = selection.function};
     uint8_t mark = 0;
-    if (wish.function != 0 && !sj_mono_can_place(method, &wish)) {
+    if (selection.function != 0 && !sj_mono_are_values_in_registers(method, &selection)) {
         const sj_link_code_function named = {.address = function.address,
                                              .function = function.function};
-        sj_mono_refuse_code(&named, 1, SJ_SKIP_VALUES_ELSEWHERE);
-    } else if (wish.function != 0) {
+        sj_mono_report_unhooked_code(&named, 1, SJ_SKIP_VALUES_ELSEWHERE);
+    } else if (selection.function != 0) {
         atomic_fetch_add(&compiled_count, 1);
-        sj_mono_place_values(method, &wish, function.address);
+        sj_mono_place_values(method, &selection, function.address);
         sj_mono_hook_code(&function, &method, 1, false, &mark);
     }
 }
 
-bool sj_mono_has_room_in_place(void)
+bool sj_mono_may_hook_more(void)
 {
-    enum { COMPILED_MAX = 12000 }; /* of the modules that the agent has room for */
+    enum { COMPILED_MAX = 12000 }; /* The agent can keep this many modules. */
     return atomic_load(&compiled_count) < COMPILED_MAX;
 }
 

@@ -1,17 +1,17 @@
 /* Design notes
  *
- * Which way there is follows from what the runtime exports, and that from its version; to ask it
- * for the version would allocate. Of these ways only the first one tells of code before a thread
- * can run it: all others would have code changed that runs. */
+ * The exported symbols show the version of the runtime, and so how it reports methods that it
+ * compiles. To ask the runtime for its version would allocate. Only the first way reports code
+ * before a thread can run it. With all others, running code would be changed. */
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/mono/internal.h"
 
 typedef struct compile_entry {
-    const char *symbol; /* that the runtime exports */
+    const char *symbol; /* A symbol that the runtime exports. */
     sj_mono_entry entry;
 } compile_entry;
 
-/* The best way first. */
+/* The best way comes first. */
 static const compile_entry entries[] = {
     /* Mono 5.6 and later */
     {"mono_profiler_set_jit_code_buffer_callback", SJ_MONO_ENTRY_CODE_BUFFER},
@@ -20,7 +20,7 @@ static const compile_entry entries[] = {
     /* runtimes built to export their compiler */
     {"mono_jit_compile_method_with_opt", SJ_MONO_ENTRY_COMPILER},
     {"mono_jit_compile_method", SJ_MONO_ENTRY_COMPILER},
-    /* all of them: a slot of the compiler's in this function's code */
+    /* all runtimes: the code of this function calls the compiler through a slot */
     {"mono_compile_method", SJ_MONO_ENTRY_SLOT},
 };
 
@@ -34,7 +34,7 @@ static sj_mono_entry find_entry(void)
     return SJ_MONO_ENTRY_NONE;
 }
 
-bool sj_mono_is_lacking(sj_link_no_methods *lacking)
+bool sj_mono_find_lacking(sj_link_no_methods *lacking)
 {
     const char *missing = sj_rebind_find("mono_get_root_domain") != 0 ? sj_mono_find_api() : NULL;
     if (missing == NULL) {

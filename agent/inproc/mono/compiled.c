@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The runtime says what lies at an address, not what there is. Its code lies in mappings that are
- * writable and executable, of which each address that code may begin at is asked about. Such a
- * mapping can vanish at any time, so it is read by system calls only. Methods of other domains and
- * dynamic ones are left out: their code can be freed, and its bytes be another method's when hooks
- * are taken back. */
+ * The runtime tells which method an address belongs to, but does not list its methods. Its code
+ * lies in mappings that are writable and executable. Each address there at which code may begin is
+ * asked about. Such a mapping can vanish at any time, so it is read by system calls only. Dynamic
+ * methods and methods of other domains are left out: their code can be freed, and its bytes may be
+ * another method when hooks are removed. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/maps.h"
@@ -18,7 +18,7 @@ enum {
     AREAS_MAX = 256,
     ALIGNMENT = 8,
     METHODS_PER_AREA = 32768,
-    WORDS = 512, /* of a look ahead */
+    WORDS = 512, /* How many words are read at once. */
     TOKEN_BITS = 24,
     TOKEN_TABLE = 0x06
 };
@@ -28,9 +28,9 @@ typedef struct area {
     uint64_t high;
 } area;
 
-/* The methods of one area; one mapping. */
+/* The methods of one area, in one mapping. */
 typedef struct found_methods {
-    bool is_anew; /* what an earlier selection wants is recorded already */
+    bool is_anew; /* True if an earlier selection is recorded already. */
     uint32_t count;
     sj_link_code_function functions[METHODS_PER_AREA];
     void *methods[METHODS_PER_AREA];
@@ -56,8 +56,8 @@ static uint32_t find_areas(area areas[AREAS_MAX])
     return count;
 }
 
-/* Goes on to the next word that is not 0; the end of the area, or the start of what cannot be read,
- * when there is none. */
+/* Returns the address of the next word that is not 0. Returns `end` if there is none, or if the
+ * memory cannot be read. */
 static uint64_t skip_zeros(uint64_t at, uint64_t end)
 {
     uint64_t words[WORDS];
@@ -79,9 +79,10 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
     return end;
 }
 
-/* A method that no callback reports: of an attached process, one that is not in the table or was
- * hooked by an earlier agent; of a changed selection, one that was not wanted until now. */
-static bool is_silent(const sj_mono_method *known, bool is_anew)
+/* True if no callback reports the method. In an attached process this is a method that is not in
+ * the table, or that an earlier agent has hooked. After a change of the policy it is one that was
+ * not wanted until now. */
+static bool is_unreported(const sj_mono_method *known, bool is_anew)
 {
     if (known == NULL) {
         return true;
@@ -90,21 +91,21 @@ static bool is_silent(const sj_mono_method *known, bool is_anew)
     return is_anew ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
 }
 
-/* Dynamic methods have no token. */
+/* Adds a method; dynamic methods, which have no token, are left out. */
 static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
 {
     if (found->count == METHODS_PER_AREA ||
         sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
-        !is_silent(sj_mono_find_method(method), found->is_anew)) {
+        !is_unreported(sj_mono_find_method(method), found->is_anew)) {
         return;
     }
-    const sj_mono_wish wish = sj_mono_wish_of(method);
-    if (wish.function == 0 || !sj_mono_set_method(method, wish.function)) {
+    const sj_mono_selection selection = sj_mono_selection_of(method);
+    if (selection.function == 0 || !sj_mono_set_method(method, selection.function)) {
         return;
     }
-    sj_mono_place_values(method, &wish, start);
+    sj_mono_place_values(method, &selection, start);
     found->functions[found->count] =
-        (sj_link_code_function){.address = start, .bytes = bytes, .function = wish.function};
+        (sj_link_code_function){.address = start, .bytes = bytes, .function = selection.function};
     found->methods[found->count++] = method;
 }
 
@@ -145,8 +146,8 @@ static void plan_compiled(bool is_anew)
     }
 }
 
-/* Nothing can be done, or needs to. */
-static bool is_over(void)
+/* True if hooks cannot be prepared, or are not needed. */
+static bool is_needless(void)
 {
     return !sj_recorder_may_call() || sj_mono_runtime.is_shutting_down() != 0;
 }
@@ -154,28 +155,28 @@ static bool is_over(void)
 bool sj_mono_plan_compiled(void)
 {
     static bool is_done;
-    if (is_done || is_over()) {
+    if (is_done || is_needless()) {
         return true;
     }
     if (sj_mono_runtime.current_domain() == NULL) {
         return false;
     }
     is_done = true;
-    sj_mono_learn_precompiled();
+    sj_mono_hook_precompiled();
     plan_compiled(false);
     return true;
 }
 
-bool sj_mono_select_anew(void)
+bool sj_mono_reselect(void)
 {
-    if (is_over()) {
+    if (is_needless()) {
         return true;
     }
     if (sj_mono_runtime.current_domain() == NULL) {
         return false;
     }
-    sj_mono_ask_anew();
-    sj_mono_learn_precompiled();
+    sj_mono_ask_again();
+    sj_mono_hook_precompiled();
     sj_mono_mute_unwanted();
     plan_compiled(true);
     return true;

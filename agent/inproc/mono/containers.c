@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Images are few: a list, searched from the newest on, with the last one found in front. The
- * recorder is asked without our lock, since a thread that holds a lock of the runtime may wait for
- * ours; two threads that ask about one image get the same answer. */
+ * There are few images, so they form a list that is searched from the newest on. The recorder is
+ * asked without our lock, because a thread that holds a lock of the runtime may wait for ours. Two
+ * threads that ask about one image get the same reply. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -11,62 +11,62 @@
 
 enum {
     IMAGES_MAX = 4096,
-    ANSWERS_MAX = 4 * IMAGES_MAX,
+    REPLIES_MAX = 4 * IMAGES_MAX,
     PATHS_BYTES = 512 * 1024,
-    TOKEN_TABLE = 0x06, /* of method definitions */
+    TOKEN_TABLE = 0x06, /* Table of method definitions. */
     TOKEN_BITS = 24,
-    NAMED_MAX = 20000, /* methods that no file lists: a module of the session each */
-    NAMED_ROOM = 1 << 15,
+    NAMED_MAX = 20000, /* Most methods that no file lists. Each is a module of the session. */
+    NAMED_CAPACITY = 1 << 15,
     NAME_BYTES = 1024,
     ID_BYTES = 16
 };
 
-/* What was asked about an image, to ask it again. */
+/* The question about an image, kept to ask again. */
 typedef struct image_question {
-    const char *path; /* in `paths`; NULL: it has no file */
+    const char *path; /* Points into `paths`. NULL: the image has no file. */
     uint32_t id_bytes;
     uint8_t id[ID_BYTES];
     bool is_main;
 } image_question;
 
 typedef struct image_entry {
-    const void *_Atomic image; /* NULL: unloaded, or its method definitions changed */
-    _Atomic uint32_t answer;   /* place in `answers` */
+    const void *_Atomic image; /* NULL: it was unloaded, or its method definitions have changed. */
+    _Atomic uint32_t reply;    /* Index in `answers`. */
     image_question question;
-    uint32_t first_function; /* as in the last answer that had one */
+    uint32_t first_function; /* As in the latest reply that recorded the assembly. */
     uint32_t count;
 } image_entry;
 
 static image_entry images[IMAGES_MAX];
 static _Atomic uint32_t image_count;
-/* An answer is not changed any more: a new one takes its place. */
-static sj_mono_answer answers[ANSWERS_MAX];
-static uint32_t answer_count;
+/* A reply never changes. A later one gets a new place. */
+static sj_mono_reply replies[REPLIES_MAX];
+static uint32_t reply_count;
 static char paths[PATHS_BYTES];
 static uint32_t paths_used;
 static _Atomic uint32_t named_count;
-static const sj_mono_registrar *ask;
+static const sj_mono_registrar *current_registrar;
 
 _Atomic uint32_t sj_mono_assembly_count;
 
 void sj_mono_runtime_is_up(void)
 {
-    ask->runtime_is_up();
+    current_registrar->runtime_is_up();
 }
 
 void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last)
 {
-    ask->add_lines(words, count, is_last);
+    current_registrar->add_lines(words, count, is_last);
 }
 
 void sj_mono_plan_code(const sj_mono_code *code)
 {
-    ask->plan_code(code);
+    current_registrar->plan_code(code);
 }
 
 void sj_mono_set_registrar(const sj_mono_registrar *registrar)
 {
-    ask = registrar;
+    current_registrar = registrar;
 }
 
 static const image_entry *find_image(const void *image)
@@ -98,7 +98,8 @@ static int hex_digit(char digit)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* The text of a GUID has its first three fields as numbers; the file has them low byte first. */
+/* Parses the text of a GUID. Its first three fields are numbers, which the file has with the low
+ * byte first. */
 static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
 {
     static const uint8_t order[ID_BYTES] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -119,42 +120,42 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
     return used == ID_BYTES ? ID_BYTES : 0;
 }
 
-static const sj_mono_answer *answer_of(const image_entry *entry)
+static const sj_mono_reply *reply_of(const image_entry *entry)
 {
     /* Pairs with the release store in set_answer. */
-    return &answers[atomic_load_explicit(&entry->answer, memory_order_acquire)];
+    return &replies[atomic_load_explicit(&entry->reply, memory_order_acquire)];
 }
 
-static sj_mono_answer read_answer(const sj_mono_assembly *answer)
+static sj_mono_reply parse_reply(const sj_mono_assembly *reply)
 {
-    return (sj_mono_answer){
-        .first_function = answer->first_function,
-        .count = answer->count,
-        .is_unreadable = answer->is_unreadable,
-        .has_lines = answer->has_lines,
-        .wanted = answer->wanted,
-        .value_count = answer->value_count,
-        .values = (const sj_link_method_values *)(const void *)(answer->wanted +
-                                                                (answer->count + 31) / 32 * 4)};
+    return (sj_mono_reply){
+        .first_function = reply->first_function,
+        .count = reply->count,
+        .is_unreadable = reply->is_unreadable,
+        .has_lines = reply->has_lines,
+        .wanted = reply->wanted,
+        .value_count = reply->value_count,
+        .values = (const sj_link_method_values *)(const void *)(reply->wanted +
+                                                                (reply->count + 31) / 32 * 4)};
 }
 
-/* False: there is no room. The caller holds the lock. */
-static bool set_answer(image_entry *entry, const sj_mono_assembly *answer)
+/* Returns false if the table is full. The caller holds the lock. */
+static bool store_reply(image_entry *entry, const sj_mono_assembly *reply)
 {
-    if (answer_count == ANSWERS_MAX) {
+    if (reply_count == REPLIES_MAX) {
         return false;
     }
-    answers[answer_count] = read_answer(answer);
-    if (answer->first_function != 0) {
-        entry->first_function = answer->first_function;
-        entry->count = answer->count;
+    replies[reply_count] = parse_reply(reply);
+    if (reply->first_function != 0) {
+        entry->first_function = reply->first_function;
+        entry->count = reply->count;
     }
-    atomic_store_explicit(&entry->answer, answer_count++, memory_order_release);
+    atomic_store_explicit(&entry->reply, reply_count++, memory_order_release);
     return true;
 }
 
-/* Paths are kept by themselves: an image may be unloaded while it is asked about again. */
-static const char *keep_path(const char *path)
+/* Copies the path, because an image may be unloaded while it is asked about again. */
+static const char *copy_path(const char *path)
 {
     const size_t bytes = path != NULL ? strlen(path) + 1 : 0;
     if (bytes == 0 || bytes > PATHS_BYTES - paths_used) {
@@ -166,17 +167,17 @@ static const char *keep_path(const char *path)
     return kept;
 }
 
-/* `*is_new`: the answer is used. */
-static const image_entry *keep_image(const void *image, const image_question *question,
-                                     const sj_mono_assembly *answer, bool *is_new)
+/* Sets `*is_new` if the reply was stored. */
+static const image_entry *store_image(const void *image, const image_question *question,
+                                      const sj_mono_assembly *reply, bool *is_new)
 {
     const image_entry *known = find_image(image);
     const uint32_t place = atomic_load(&image_count);
-    if (known != NULL || place == IMAGES_MAX || !set_answer(&images[place], answer)) {
+    if (known != NULL || place == IMAGES_MAX || !store_reply(&images[place], reply)) {
         return known;
     }
     images[place].question = *question;
-    images[place].question.path = keep_path(question->path);
+    images[place].question.path = copy_path(question->path);
     atomic_store(&images[place].image, image);
     atomic_store_explicit(&image_count, place + 1, memory_order_release);
     atomic_fetch_add(&sj_mono_assembly_count, 1);
@@ -191,24 +192,23 @@ static bool is_main(void *image)
                                  : sj_mono_runtime.image_entry_point(image) != 0;
 }
 
-static void forget_answer(const sj_mono_assembly *answer)
+static void free_reply(const sj_mono_assembly *reply)
 {
-    if (answer->wanted != NULL) {
-        (void)sj_sys_unmap(answer->wanted,
-                           sj_mono_assembly_bytes(answer->count, answer->value_count));
+    if (reply->wanted != NULL) {
+        (void)sj_sys_unmap(reply->wanted, sj_mono_assembly_bytes(reply->count, reply->value_count));
     }
 }
 
-static bool ask_about(const image_question *question, sj_mono_assembly *answer)
+static bool ask_recorder(const image_question *question, sj_mono_assembly *reply)
 {
-    return ask->add_assembly(question->path, question->id, question->id_bytes, question->is_main,
-                             answer);
+    return current_registrar->add_assembly(question->path, question->id, question->id_bytes,
+                                           question->is_main, reply);
 }
 
-/* Asks about an image that was not met before; NULL: nobody answered, or there is no room. */
-static const image_entry *learn_image(void *image, bool *is_new)
+/* Asks about a new image. Returns NULL if the recorder did not reply, or if the table is full. */
+static const image_entry *ask_about_image(void *image, bool *is_new)
 {
-    sj_mono_assembly answer = {0};
+    sj_mono_assembly reply = {0};
     image_question question = {.is_main = is_main(image)};
     const char *path = sj_mono_runtime.image_filename(image);
     question.id_bytes = parse_id(sj_mono_runtime.image_guid(image), question.id);
@@ -216,33 +216,33 @@ static const image_entry *learn_image(void *image, bool *is_new)
         question.path = path;
     }
     if (question.path == NULL) {
-        answer.is_unreadable = true;
-    } else if (!ask_about(&question, &answer)) {
+        reply.is_unreadable = true;
+    } else if (!ask_recorder(&question, &reply)) {
         return NULL;
     }
     const image_entry *kept = NULL;
     if (sj_owner_lock_take(&sj_mono_lock)) {
-        kept = keep_image(image, &question, &answer, is_new);
+        kept = store_image(image, &question, &reply, is_new);
         sj_owner_lock_free(&sj_mono_lock);
     }
     if (!*is_new) {
-        forget_answer(&answer); /* another thread was first */
+        free_reply(&reply); /* Another thread was first. */
     }
     return kept;
 }
 
-const sj_mono_answer *sj_mono_learn_image(void *image, const char **path)
+const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path)
 {
     bool is_new = false;
     if (image == NULL || find_image(image) != NULL) {
         return NULL;
     }
-    const image_entry *kept = learn_image(image, &is_new);
+    const image_entry *kept = ask_about_image(image, &is_new);
     *path = is_new ? kept->question.path : NULL;
-    return *path != NULL ? answer_of(kept) : NULL;
+    return *path != NULL ? reply_of(kept) : NULL;
 }
 
-bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer)
+bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply)
 {
     static const char program[] = ".exe";
     const size_t bytes = strlen(path);
@@ -251,59 +251,60 @@ bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answe
     question.id_bytes = parse_id(id, question.id);
     question.is_main =
         bytes >= sizeof(program) && strcmp(path + bytes - (sizeof(program) - 1), program) == 0;
-    if (!ask_about(&question, &assembly)) {
+    if (!ask_recorder(&question, &assembly)) {
         return false;
     }
-    *answer = read_answer(&assembly);
+    *reply = parse_reply(&assembly);
     return true;
 }
 
-static bool is_wanted(const sj_mono_answer *answer, uint32_t row)
+static bool is_wanted(const sj_mono_reply *reply, uint32_t row)
 {
-    return answer->first_function != 0 && row - 1 < answer->count &&
-           (answer->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
+    return reply->first_function != 0 && row - 1 < reply->count &&
+           (reply->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
 }
 
-static void ask_again(image_entry *entry)
+static void refresh_image(image_entry *entry)
 {
-    sj_mono_assembly answer = {0};
+    sj_mono_assembly reply = {0};
     bool is_kept = false;
-    if (entry->question.path == NULL || !ask_about(&entry->question, &answer)) {
+    if (entry->question.path == NULL || !ask_recorder(&entry->question, &reply)) {
         return;
     }
     if (sj_owner_lock_take(&sj_mono_lock)) {
-        is_kept = set_answer(entry, &answer);
+        is_kept = store_reply(entry, &reply);
         sj_owner_lock_free(&sj_mono_lock);
     }
     if (!is_kept) {
-        forget_answer(&answer);
+        free_reply(&reply);
     }
 }
 
-/* Methods that were named by themselves stay as they are. */
+/* Methods that were named by themselves stay wanted. */
 bool sj_mono_is_wanted(uint32_t function)
 {
     for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
         const image_entry *entry = &images[i];
         if (entry->first_function != 0 && function - entry->first_function < entry->count) {
-            return is_wanted(answer_of(entry), function - entry->first_function + 1);
+            return is_wanted(reply_of(entry), function - entry->first_function + 1);
         }
     }
     return true;
 }
 
-void sj_mono_ask_anew(void)
+void sj_mono_ask_again(void)
 {
     for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
         if (atomic_load(&images[i].image) != NULL) {
-            ask_again(&images[i]);
+            refresh_image(&images[i]);
         }
     }
 }
 
-/* "(wrapper dynamic-method) object:Name (int)" or "Class:Name (int)", without blanks that the names
- * in files do not have. False: it is another kind of wrapper, which is no method of the program. */
-static bool take_name(const char *full, char name[NAME_BYTES])
+/* Copies the name of a method from "(wrapper dynamic-method) object:Name (int)" or "Class:Name
+ * (int)". Leaves out the blank before "(", which names in files do not have. Returns false for
+ * other kinds of wrappers, which are not methods of the program. */
+static bool copy_name(const char *full, char name[NAME_BYTES])
 {
     static const char dynamic[] = "(wrapper dynamic-method) ";
     uint32_t used = 0;
@@ -323,13 +324,14 @@ static bool take_name(const char *full, char name[NAME_BYTES])
     return used != 0;
 }
 
-/* What is known of methods by their names: memory of a freed one may be another's at once. */
+/* Methods that are known by their names: the memory of a freed method may be another method at
+ * once. */
 typedef struct named_method {
-    _Atomic uint64_t identity; /* hash of container and name; 0: free; written last */
-    uint32_t function;         /* 0: it is not recorded */
+    _Atomic uint64_t identity; /* Hash of container and name. 0: free. Written last. */
+    uint32_t function;         /* 0: not recorded. */
 } named_method;
 
-static named_method named[NAMED_ROOM];
+static named_method named[NAMED_CAPACITY];
 
 static uint64_t identity_of(const char *container, const char *name)
 {
@@ -337,28 +339,28 @@ static uint64_t identity_of(const char *container, const char *name)
     for (; *container != '\0'; container++) {
         hash = (hash ^ (uint8_t)*container) * UINT64_C(0x100000001b3);
     }
-    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* in no name */
+    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* This byte occurs in no name. */
     for (; *name != '\0'; name++) {
         hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
     }
     return hash != 0 ? hash : 1;
 }
 
-/* The entry of an identity, or the free one where it belongs: the table is never full. */
+/* Returns the entry of an identity, or the free entry where it belongs. The table is never full. */
 static named_method *find_named(uint64_t identity)
 {
     uint64_t place = identity ^ identity >> 32;
     for (;; place++) {
-        named_method *entry = &named[place % NAMED_ROOM];
+        named_method *entry = &named[place % NAMED_CAPACITY];
         /* Pairs with the release store in keep_named. */
-        const uint64_t held = atomic_load_explicit(&entry->identity, memory_order_acquire);
-        if (held == identity || held == 0) {
+        const uint64_t found = atomic_load_explicit(&entry->identity, memory_order_acquire);
+        if (found == identity || found == 0) {
             return entry;
         }
     }
 }
 
-static void keep_named(uint64_t identity, uint32_t function)
+static void store_named(uint64_t identity, uint32_t function)
 {
     if (!sj_owner_lock_take(&sj_mono_lock)) {
         return;
@@ -372,14 +374,14 @@ static void keep_named(uint64_t identity, uint32_t function)
     sj_owner_lock_free(&sj_mono_lock);
 }
 
-/* A method that no file lists is asked about once by its name, which is read each time that it is
- * compiled or looked at. */
+/* Returns the function of a method that no file lists. The recorder is asked once for each name.
+ * The name is read each time that the method is compiled or looked up. */
 static uint32_t name_method(void *method, void *image)
 {
     char name[NAME_BYTES];
     uint32_t function = 0;
     char *full = sj_mono_runtime.method_full_name(method, 1);
-    const bool is_method = full != NULL && take_name(full, name);
+    const bool is_method = full != NULL && copy_name(full, name);
     sj_mono_runtime.free(full);
     if (!is_method) {
         return 0;
@@ -391,63 +393,65 @@ static uint32_t name_method(void *method, void *image)
     if (atomic_load(&known->identity) == identity) {
         return known->function;
     }
-    if (atomic_load(&named_count) >= NAMED_MAX || !ask->add_method(container, name, &function)) {
+    if (atomic_load(&named_count) >= NAMED_MAX ||
+        !current_registrar->add_method(container, name, &function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return 0;
     }
-    keep_named(identity, function);
+    store_named(identity, function);
     return function;
 }
 
-/* What is recorded besides the calls of a method. */
-static void find_values(const sj_mono_answer *answer, uint32_t row, sj_mono_wish *wish)
+/* Finds what is recorded of a method besides its calls. */
+static void find_values(const sj_mono_reply *reply, uint32_t row, sj_mono_selection *selection)
 {
     uint32_t low = 0;
-    uint32_t high = answer->value_count;
+    uint32_t high = reply->value_count;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
-        if (answer->values[middle].token < row) {
+        if (reply->values[middle].token < row) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low < answer->value_count && answer->values[low].token == row) {
-        _Static_assert(sizeof(wish->descriptors) == SJ_LINK_METHOD_VALUES, "one a byte");
-        memcpy(&wish->descriptors, answer->values[low].descriptors, sizeof(wish->descriptors));
-        wish->in_place = answer->values[low].in_place != 0;
+    if (low < reply->value_count && reply->values[low].token == row) {
+        _Static_assert(sizeof(selection->descriptors) == SJ_LINK_METHOD_VALUES, "one a byte");
+        memcpy(&selection->descriptors, reply->values[low].descriptors,
+               sizeof(selection->descriptors));
+        selection->in_place = reply->values[low].in_place != 0;
     }
 }
 
-sj_mono_wish sj_mono_wish_of_row(const sj_mono_answer *answer, uint32_t row)
+sj_mono_selection sj_mono_selection_of_row(const sj_mono_reply *reply, uint32_t row)
 {
-    if (!is_wanted(answer, row)) {
-        return (sj_mono_wish){0};
+    if (!is_wanted(reply, row)) {
+        return (sj_mono_selection){0};
     }
-    sj_mono_wish wish = {.function = answer->first_function + row - 1,
-                         .has_lines = answer->has_lines};
-    find_values(answer, row, &wish);
-    return wish;
+    sj_mono_selection selection = {.function = reply->first_function + row - 1,
+                                   .has_lines = reply->has_lines};
+    find_values(reply, row, &selection);
+    return selection;
 }
 
-sj_mono_wish sj_mono_wish_of(void *method)
+sj_mono_selection sj_mono_selection_of(void *method)
 {
     const uint32_t token = sj_mono_runtime.method_token(method);
     const uint32_t row = token & ((1U << TOKEN_BITS) - 1);
     void *image = sj_mono_runtime.class_image(sj_mono_runtime.method_class(method));
     if (token >> TOKEN_BITS != TOKEN_TABLE || row == 0) {
-        return (sj_mono_wish){.function = name_method(method, image)};
+        return (sj_mono_selection){.function = name_method(method, image)};
     }
     const image_entry *entry = find_image(image);
     if (entry == NULL) {
         bool is_new = false;
-        entry = learn_image(image, &is_new);
+        entry = ask_about_image(image, &is_new);
     }
     if (entry == NULL) {
         atomic_fetch_add(&sj_mono_refused, 1);
-        return (sj_mono_wish){0};
+        return (sj_mono_selection){0};
     }
-    const sj_mono_answer *answer = answer_of(entry);
-    return answer->is_unreadable ? (sj_mono_wish){.function = name_method(method, image)}
-                                 : sj_mono_wish_of_row(answer, row);
+    const sj_mono_reply *reply = reply_of(entry);
+    return reply->is_unreadable ? (sj_mono_selection){.function = name_method(method, image)}
+                                : sj_mono_selection_of_row(reply, row);
 }

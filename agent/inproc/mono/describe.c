@@ -1,8 +1,9 @@
 /* Design notes
  *
- * Values as their types have them, in text. Nothing of the program is called, and what is read lies
- * in its place: this thread stands in its own call, so that a collection moves nothing that its
- * stack leads to. No floating point instruction is used: the program's registers are not kept. */
+ * Writes values as text, as their types say. No code of the program is called. The values stay in
+ * place, because this thread is inside its own call: a collection moves nothing that its stack
+ * points to. No floating-point instruction is used, because the program's registers are not saved.
+ */
 #include "agent/inproc/mono/internal.h"
 
 #include <string.h>
@@ -10,13 +11,13 @@
 enum {
     FIELD_STATIC = 0x10,
     FIELD_LITERAL = 0x40,
-    HEADER_BYTES = 16, /* of an object, which offsets of fields count */
-    HEADER_MAX = 64,   /* of a string */
+    HEADER_BYTES = 16, /* Header of an object; offsets of fields include it. */
+    HEADER_MAX = 64,   /* Largest header of a string. */
     DEPTH_MAX = 2,
     DECIMALS = 6
 };
 
-/* How many bytes of a value may be read. */
+/* Returns how many bytes of a value may be read. */
 static uint32_t size_of(int32_t type)
 {
     switch (type) {
@@ -37,17 +38,17 @@ static uint32_t size_of(int32_t type)
     }
 }
 
-static _Atomic uint32_t known_place; /* of the letters in a string; 0: not known yet */
+static _Atomic uint32_t letters_offset; /* Offset of the letters in a string. 0: not known yet. */
 
-bool sj_mono_knows_strings(void)
+bool sj_mono_reads_strings_directly(void)
 {
-    return atomic_load_explicit(&known_place, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&letters_offset, memory_order_relaxed) != 0;
 }
 
-/* What a string holds: its length lies in front of its letters, which is checked once. */
+/* Returns the letters of a string. Its length lies before its letters, which is checked once. */
 static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
 {
-    const uint32_t place = atomic_load_explicit(&known_place, memory_order_relaxed);
+    const uint32_t place = atomic_load_explicit(&letters_offset, memory_order_relaxed);
     if (place != 0) {
         memcpy(length, string + place - sizeof(*length), sizeof(*length));
         return (const uint16_t *)(const void *)(string + place);
@@ -58,7 +59,7 @@ static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
     *length = sj_mono_runtime.string_length((void *)(uintptr_t)string);
     memcpy(&before, (const uint8_t *)letters - sizeof(before), sizeof(before));
     if (before == *length && *length > 0 && distance > sizeof(before) && distance <= HEADER_MAX) {
-        atomic_store_explicit(&known_place, (uint32_t)distance, memory_order_relaxed);
+        atomic_store_explicit(&letters_offset, (uint32_t)distance, memory_order_relaxed);
     }
     return letters;
 }
@@ -80,7 +81,7 @@ static void add_signed(sj_value_text *text, int64_t number)
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
 }
 
-/* The digits behind the point of mantissa / 2^shift, as far as six go; the rest is cut. */
+/* Appends six digits after the point of mantissa / 2^shift, and drops the others. */
 static void add_decimals(sj_value_text *text, unsigned __int128 rest, uint32_t shift)
 {
     char digits[DECIMALS + 1] = {0};
@@ -96,7 +97,8 @@ static void add_decimals(sj_value_text *text, unsigned __int128 rest, uint32_t s
     sj_value_text_add(text, digits);
 }
 
-/* A double from its bits; what six decimals do not show, or 64 bits do not hold, is its bits. */
+/* Appends a double. If it is too large for 64 bits or too small for six decimals, appends its bits.
+ */
 static void add_real(sj_value_text *text, uint64_t bits)
 {
     enum { MANTISSA = 52, BIAS = 1075, SHIFT_MAX = 96 };
@@ -118,14 +120,14 @@ static void add_real(sj_value_text *text, uint64_t bits)
     }
 }
 
-/* A float's bits as a double's. */
+/* Returns the bits of a double of the same value as a float. */
 static uint64_t widen_real(uint32_t bits)
 {
     const uint64_t sign = (uint64_t)(bits >> 31) << 63;
     const uint32_t exponent = bits >> 23 & 0xff;
     const uint64_t fraction = (uint64_t)(bits & 0x7fffff) << 29;
     if (exponent == 0) {
-        return sign; /* smaller than any decimal that is shown */
+        return sign; /* Smaller than six decimals can show. */
     }
     return sign | (uint64_t)(exponent == 0xff ? 0x7ff : exponent + 896) << 52 | fraction;
 }
@@ -174,7 +176,8 @@ static void add_number(sj_value_text *text, int32_t type, const void *place)
     }
 }
 
-/* A constant is a blob: its length, in one byte, and the bytes. */
+/* True if the field is a constant of that value. A constant is stored as its length, in one byte,
+ * and its bytes. */
 static bool is_constant(void *field, int32_t type, uint64_t number)
 {
     const char *data = (sj_mono_runtime.field_flags(field) & FIELD_LITERAL) != 0
@@ -184,7 +187,7 @@ static bool is_constant(void *field, int32_t type, uint64_t number)
            sj_mono_read_number(type, data + 1) == number;
 }
 
-/* By name; a combination of constants as its number. */
+/* Appends the name of a constant; for a combination of constants, the number. */
 static void add_enum(sj_value_text *text, void *class, void *type, const void *place)
 {
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
@@ -200,7 +203,8 @@ static void add_enum(sj_value_text *text, void *class, void *type, const void *p
     add_number(text, element, place);
 }
 
-/* "System.Int32[3]" of three; of several dimensions, all of them together. */
+/* Appends "System.Int32[3]" for an array of three. If it has several dimensions, the number counts
+ * all elements. */
 static void add_array(sj_value_text *text, void *array)
 {
     add_class(text, sj_mono_runtime.class_of_object(array));
@@ -219,7 +223,7 @@ static void add_quoted(sj_value_text *text, void *string)
     sj_value_text_add(text, "\"");
 }
 
-/* What it is, whatever the type says. */
+/* Appends the object's own class, whatever its declared type is. */
 static void add_object(sj_value_text *text, void *object)
 {
     void *class = object != NULL ? sj_mono_runtime.class_of_object(object) : NULL;
@@ -294,7 +298,8 @@ static void describe(sj_value_text *text, void *type, const void *place, uint32_
             element == TYPE_I || element == TYPE_U) {
             add_number(text, element, place);
         } else {
-            sj_value_text_add(text, "?"); /* parameters of generic methods, pointers to functions */
+            /* Parameters of generic methods, pointers to functions. */
+            sj_value_text_add(text, "?");
         }
     }
 }

@@ -1,10 +1,10 @@
 /* Design notes
  *
  * Values of methods that are hooked in place lie in the registers of the machine's calling
- * convention, in which Mono passes numbers and references; which ones follows from the signature.
- * Behind a structure among the parameters, or a result that is one, it is not followed: such values
- * are not there. A list of all such code, searched only when stubs are made; probes have a number
- * of it. Plain numbers that no rule looks at are recorded by the probe itself. */
+ * convention, in which Mono passes numbers and references. The signature says which. After a
+ * parameter that is a structure, or if the result is one, registers are not followed, and such
+ * values are not recorded. All such code is in one list. It is searched only when stubs are made,
+ * because probes have an index of it. The probe itself records plain numbers that no rule needs. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -12,10 +12,10 @@
 
 enum { PLACED_MAX = 8192, WHOLE_REGISTERS = 6, TYPE_VOID = 1 };
 
-/* A value, and where it lies among saved registers. */
+/* A value and its place among saved registers. */
 typedef struct placed_value {
     sj_mono_ingredient what;
-    uint8_t word; /* of sj_value_registers */
+    uint8_t word; /* Index of the word in sj_value_registers. */
 } placed_value;
 
 typedef struct placed_values {
@@ -102,14 +102,15 @@ static void *find_result(void *type, sj_value_registers *registers)
     }
 }
 
-/* A result that is a structure may take a register in front of the arguments. */
+/* True if the result does not move the arguments: a structure may need a register before them. */
 static bool returns_plainly(void *signature)
 {
     void *type = sj_mono_runtime.signature_return(signature);
     return sj_mono_runtime.type_get_type(type) == TYPE_VOID || class_of(type) != ELSEWHERE;
 }
 
-/* Where a value lies, and its type; NULL: elsewhere, or there is none. */
+/* Returns the address of a value among the registers, and writes its type. Returns NULL if it is
+ * not there. */
 static void *find_place(void *signature, uint32_t position, sj_value_registers *registers,
                         void **type)
 {
@@ -138,12 +139,12 @@ static void *find_place(void *signature, uint32_t position, sj_value_registers *
     return NULL;
 }
 
-bool sj_mono_can_place(void *method, const sj_mono_wish *wish)
+bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *selection)
 {
     sj_value_registers none;
     void *signature = sj_mono_runtime.method_signature(method);
     bool is_there = signature != NULL;
-    for (uint64_t left = wish->in_place ? wish->descriptors : 0; left != 0 && is_there;
+    for (uint64_t left = selection->in_place ? selection->descriptors : 0; left != 0 && is_there;
          left >>= 8) {
         void *type = NULL;
         is_there = (uint8_t)left == 0 ||
@@ -152,7 +153,7 @@ bool sj_mono_can_place(void *method, const sj_mono_wish *wish)
     return is_there;
 }
 
-/* Compiled code finds a number of less than 32 bits extended to as many in its register. */
+/* Compiled code expects a number of less than 32 bits to be extended to 32 bits in its register. */
 static void extend(void *type, uint64_t *word)
 {
     void *underlying = sj_mono_runtime.type_underlying(type);
@@ -190,7 +191,7 @@ static sj_values_outcome change(const placed_values *code, uint64_t stack, const
     return SJ_VALUES_CHANGED;
 }
 
-/* How many bytes of a register a number of an element type is, and whether it has a sign. */
+/* Fills in how many bytes of the register the number has, and if it is signed. */
 static sj_plain_value describe_plain(const placed_value *value)
 {
     sj_plain_value plain = {.descriptor = value->what.descriptor, .word = value->word, .bytes = 8};
@@ -243,10 +244,10 @@ static uint32_t list_plain(uint32_t number, bool at_exit,
     return count;
 }
 
-/* Recording it leaves the vector registers alone. */
+/* True if the value is recorded without touching the vector registers. */
 static bool calls_nothing(const sj_mono_ingredient *value)
 {
-    return value->is_plain || (value->is_text && sj_mono_knows_strings());
+    return value->is_plain || (value->is_text && sj_mono_reads_strings_directly());
 }
 
 static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t stack,
@@ -279,7 +280,7 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
 static const sj_generated_values generated_values = {
     .find = find_placed, .list_plain = list_plain, .record = record_placed};
 
-/* Those of a method that lie in registers. */
+/* Adds the values of a method that lie in registers. */
 static void place_each(void *method, uint64_t descriptors, placed_values *code)
 {
     sj_value_registers none;
@@ -294,20 +295,20 @@ static void place_each(void *method, uint64_t descriptors, placed_values *code)
             descriptor != 0 && !is_cpu
                 ? find_place(signature, sj_value_position(descriptor), &none, &type)
                 : NULL;
-        if (place != NULL && sj_mono_learn_value(signature, descriptor, &value->what)) {
+        if (place != NULL && sj_mono_find_value(signature, descriptor, &value->what)) {
             value->word = (uint8_t)(place - (uint64_t *)&none);
             code->count++;
         }
     }
 }
 
-void sj_mono_place_values(void *method, const sj_mono_wish *wish, uint64_t address)
+void sj_mono_place_values(void *method, const sj_mono_selection *selection, uint64_t address)
 {
-    placed_values code = {.address = address, .method = method, .function = wish->function};
-    if (wish->descriptors == 0) {
+    placed_values code = {.address = address, .method = method, .function = selection->function};
+    if (selection->descriptors == 0) {
         return;
     }
-    place_each(method, wish->descriptors, &code);
+    place_each(method, selection->descriptors, &code);
     if (!sj_owner_lock_take(&sj_mono_lock)) {
         return;
     }

@@ -1,4 +1,4 @@
-/* What the files of this room share. */
+/* Internal header of mono; not included outside this folder. */
 #ifndef SJ_AGENT_INPROC_MONO_INTERNAL_H
 #define SJ_AGENT_INPROC_MONO_INTERNAL_H
 
@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What the runtime calls, in the order in which they are registered: the filter last, so that what
- * it chooses has somewhere to call. */
+/* Callbacks of the runtime, in the order in which they are registered. The filter is last, so that
+ * the methods that it chooses have callbacks to call. */
 enum {
     SJ_MONO_ENTER,
     SJ_MONO_LEAVE,
@@ -29,20 +29,20 @@ enum {
     SJ_MONO_CALLBACKS
 };
 
-/* MonoProfilerCoverageData: an instruction of a method. */
+/* MonoProfilerCoverageData: one instruction of a method. */
 typedef struct sj_mono_coverage {
     void *method;
     uint32_t offset;
-    uint32_t count; /* 0: it did not run */
+    uint32_t count; /* 0: it did not run. */
     const char *file;
     uint32_t line;
     uint32_t column;
 } sj_mono_coverage;
 
-/* The runtime's functions (mono/metadata/profiler.h and others), by what they return. */
+/* Functions of the runtime (Mono's public headers), named by what they return. */
 typedef struct sj_mono_api {
     void *(*profiler_create)(void *self);
-    /* A callback's address, 0: none. */
+    /* `callback` is an address; 0 removes the callback. */
     void (*set_callback[SJ_MONO_CALLBACKS])(void *profiler, uint64_t callback);
     void *(*method_class)(void *method);
     uint32_t (*method_token)(void *method);
@@ -91,50 +91,50 @@ typedef struct sj_mono_api {
     void *(*code_method)(void *code);
     int32_t (*enable_coverage)(void);
     int32_t (*coverage_data)(void *profiler, void *method,
-                             void (*take)(void *self, const sj_mono_coverage *data));
+                             void (*add)(void *self, const sj_mono_coverage *data));
     void (*set_coverage_filter)(void *profiler, uint32_t (*filter)(void *self, void *method));
     void (*set_shutdown_begin)(void *profiler, void (*callback)(void *self));
 } sj_mono_api;
 
 extern sj_mono_api sj_mono_runtime;
 
-/* sj_mono_on_enter records the entry of a method; sj_arch_mono_enter goes on there. `context` is
- * Mono's call context, or NULL. */
+/* Records the entry of a method. sj_arch_mono_enter jumps here. `context` is Mono's call context,
+ * or NULL. */
 void sj_mono_on_enter(void *ours, void *method, void *context);
 
-/* sj_mono_find_api fills sj_mono_runtime; NULL, or the first function that the process lacks. */
+/* Fills sj_mono_runtime. Returns NULL, or the name of the first function that the process lacks. */
 const char *sj_mono_find_api(void);
 
-/* A method that was compiled with calls of ours, or whose code is hooked in place. */
+/* A method whose code calls us, or is hooked in place. */
 typedef struct sj_mono_method {
-    _Atomic uint64_t method; /* MonoMethod*; 0: free; written last */
+    _Atomic uint64_t method; /* MonoMethod*; 0: free. Written last. */
     _Atomic uint32_t function;
-    _Atomic uint32_t state; /* sj_mono_method_state */
+    _Atomic uint32_t state; /* An sj_mono_method_state. */
 } sj_mono_method;
 
 typedef enum sj_mono_method_state {
     SJ_MONO_NEVER_ENTERED = 0,
     SJ_MONO_WAS_ENTERED = 1,
-    SJ_MONO_IS_PATCHED = 2,   /* its code is hooked in place: callbacks record nothing of it */
-    SJ_MONO_TO_BE_PATCHED = 3 /* as soon as it is compiled */
+    SJ_MONO_IS_PATCHED = 2,   /* Its code is hooked in place, so callbacks do not record it. */
+    SJ_MONO_TO_BE_PATCHED = 3 /* Its code will be hooked in place as soon as it is compiled. */
 } sj_mono_method_state;
 
-enum { SJ_MONO_METHODS_ROOM = 1 << 18 };
+enum { SJ_MONO_METHODS_CAPACITY = 1 << 18 };
 
-extern sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
+extern sj_mono_method sj_mono_methods[SJ_MONO_METHODS_CAPACITY];
 
 static inline uint32_t sj_mono_place_of(uint64_t pointer)
 {
     enum { BITS = 18 };
-    _Static_assert(1 << BITS == SJ_MONO_METHODS_ROOM, "the hash has as many bits");
+    _Static_assert(1 << BITS == SJ_MONO_METHODS_CAPACITY, "the hash has as many bits");
     return (uint32_t)((pointer >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BITS));
 }
 
-/* sj_mono_find_method returns the entry of a method; NULL: it has none. Any thread, no lock. */
+/* Returns the entry of a method, or NULL. Thread-safe; takes no lock. */
 static inline sj_mono_method *sj_mono_find_method(const void *method)
 {
     const uint64_t key = (uint64_t)(uintptr_t)method;
-    for (uint32_t place = sj_mono_place_of(key);; place = (place + 1) % SJ_MONO_METHODS_ROOM) {
+    for (uint32_t place = sj_mono_place_of(key);; place = (place + 1) % SJ_MONO_METHODS_CAPACITY) {
         sj_mono_method *entry = &sj_mono_methods[place];
         /* Pairs with the release store in sj_mono_set_method. */
         const uint64_t held = atomic_load_explicit(&entry->method, memory_order_acquire);
@@ -147,162 +147,164 @@ static inline sj_mono_method *sj_mono_find_method(const void *method)
     }
 }
 
-/* sj_mono_set_method says which function a method is from now on; a pointer that comes again is
- * another method. False: there is no room. */
+/* Sets which function a method is. A pointer that comes again may be another method. Returns false
+ * if the table is full. */
 bool sj_mono_set_method(const void *method, uint32_t function);
 
-/* sj_mono_set_patched says that a method's code is hooked in place. */
+/* Marks a method as hooked in place. */
 void sj_mono_set_patched(const void *method);
 
 typedef struct sj_mono_recipe sj_mono_recipe;
 
-/* What is to be recorded of a method. */
-typedef struct sj_mono_wish {
-    uint32_t function;    /* 0: nothing */
-    uint64_t descriptors; /* sj_value_descriptor of its values, or SJ_PLACE_CPU_ENTRY, one a byte,
-                             lowest first */
-    bool has_lines;       /* of its assembly */
-    bool in_place;        /* rules decide what its calls return: its code is to be hooked */
-} sj_mono_wish;
+/* A reply of the recorder: which values it wants of a method. */
+typedef struct sj_mono_selection {
+    uint32_t function; /* 0: the method is not recorded. */
+    /* One sj_value_descriptor, or SJ_PLACE_CPU_ENTRY, in each byte, lowest first. */
+    uint64_t descriptors;
+    bool has_lines; /* True if its assembly reports lines. */
+    /* True if rules decide what its calls return, so that its code must be hooked in place. */
+    bool in_place;
+} sj_mono_selection;
 
-/* What is known of an assembly that has a file, as the recorder answered last. */
-typedef struct sj_mono_answer {
-    uint32_t first_function; /* 0: left alone, or named one by one */
+/* The recorder's latest reply about an assembly that has a file. */
+typedef struct sj_mono_reply {
+    uint32_t first_function; /* 0: not recorded, or each method is named by itself. */
     uint32_t count;
     bool is_unreadable;
     bool has_lines;
     const uint8_t *wanted;
-    const sj_link_method_values *values; /* behind the bits */
+    const sj_link_method_values *values; /* In the memory after the bits. */
     uint32_t value_count;
-} sj_mono_answer;
+} sj_mono_reply;
 
-/* sj_mono_wish_of_row is the wish of a method definition, by its row. */
-sj_mono_wish sj_mono_wish_of_row(const sj_mono_answer *answer, uint32_t row);
+/* Returns the wish for a method definition. `row` is its row, from 1. */
+sj_mono_selection sj_mono_selection_of_row(const sj_mono_reply *reply, uint32_t row);
 
-/* sj_mono_learn_assembly asks about an assembly that has just been loaded, and has what of it was
- * compiled ahead of time hooked. */
-void sj_mono_learn_assembly(void *assembly);
+/* Asks about an assembly that was just loaded, and hooks the part of its code that was compiled
+ * ahead of time. */
+void sj_mono_add_assembly(void *assembly);
 
-/* sj_mono_learn_precompiled does so for those that were compiled ahead of time and run already. The
- * runtime is not asked: it allocates, which a thread may be in that it has stopped. */
-void sj_mono_learn_precompiled(void);
+/* Does the same for assemblies whose precompiled code runs already. It does not ask the runtime,
+ * because the runtime would allocate: a thread that the runtime has stopped may be inside the
+ * allocator. */
+void sj_mono_hook_precompiled(void);
 
-/* sj_mono_ask_by_path asks about an assembly by the path of its file and the text of its module
- * id; false: nobody answered. */
-bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_answer *answer);
+/* Asks about an assembly by the path of its file and the text of its module id. Returns false if
+ * the recorder did not reply. */
+bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply);
 
-/* sj_mono_ask_anew asks again about every assembly. sj_mono_mute_unwanted then has callbacks record
- * no longer what is not wanted any more (sj_mono_is_wanted). */
-void sj_mono_ask_anew(void);
+/* sj_mono_ask_again asks about every assembly again. sj_mono_is_wanted: true if the latest reply
+ * wants the function. sj_mono_mute_unwanted then stops the recording of all others by callbacks. */
+void sj_mono_ask_again(void);
 bool sj_mono_is_wanted(uint32_t function);
 void sj_mono_mute_unwanted(void);
 
-/* sj_mono_learn_image asks about the image of an assembly; the answer, and the path of its file, if
- * it was not known before and has one. */
-const sj_mono_answer *sj_mono_learn_image(void *image, const char **path);
+/* Asks about the image of an assembly. Returns the reply and writes the file's path to `*path`.
+ * Returns NULL if the image was known before, or has no file. */
+const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path);
 
-/* sj_mono_plan_code asks for a plan, as the registrar has it. */
+/* Asks for a plan by the registrar's function. */
 void sj_mono_plan_code(const sj_mono_code *code);
 
-/* sj_mono_hook_code has code of functions hooked in place, and their methods (NULL: not known) set
- * as patched where that was done. Functions by rising address; `marks` has as many bytes, 0 at
- * first; `runs` as the registrar has it. sj_mono_refuse_code has the recorder tell that functions
- * are not hooked; `skip` (sj_skip) is why. */
+/* sj_mono_hook_code hooks the code of functions in place and marks their methods as hooked;
+ * `methods` may be NULL. Functions are by rising address. `marks` has `count` zeroed bytes. `runs`
+ * is as in sj_mono_code. sj_mono_report_unhooked_code reports to the recorder that functions are
+ * not hooked, and why (sj_skip). */
 void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
                        bool runs, uint8_t *marks);
 
-void sj_mono_refuse_code(const sj_link_code_function *functions, uint32_t count, uint32_t skip);
+void sj_mono_report_unhooked_code(const sj_link_code_function *functions, uint32_t count,
+                                  uint32_t skip);
 
-/* sj_mono_can_hook: code that is compiled now for a method stays as long as the runtime does. That
- * of dynamic methods and of other domains is freed, and its bytes become another method's. */
+/* True if the code that is being compiled for a method stays as long as the runtime. Code of
+ * dynamic methods and of other domains is freed, and its bytes may become another method. */
 bool sj_mono_can_hook(void *method);
 
-/* sj_mono_has_room_in_place: code of one method more can be hooked in place, beside that which
- * rules need. Each takes some pages. */
-bool sj_mono_has_room_in_place(void);
+/* True if the code of one more method may be hooked in place without need of a rule. Each takes
+ * some pages. */
+bool sj_mono_may_hook_more(void);
 
-/* sj_mono_hook_compiled hooks the code of a method that has just been compiled, and that nothing
- * runs yet, if that is what was chosen for it. */
+/* Hooks the code of a method that was just compiled and does not run yet, if that was chosen for
+ * it. */
 void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);
 
-/* sj_mono_can_place: the values of a method by which rules decide lie in registers. */
-bool sj_mono_can_place(void *method, const sj_mono_wish *wish);
+/* True if all values by which rules decide lie in registers. */
+bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *selection);
 
-/* sj_mono_place_values says which values of a method are recorded where its code, which begins at
- * `address`, is hooked in place; before it is. */
-void sj_mono_place_values(void *method, const sj_mono_wish *wish, uint64_t address);
+/* Sets which values of a method are recorded if its code at `address` is hooked in place. Call it
+ * before the code is hooked. */
+void sj_mono_place_values(void *method, const sj_mono_selection *selection, uint64_t address);
 
-/* sj_mono_forget_method says that a method was freed. */
+/* Forgets a method that the runtime has freed. */
 void sj_mono_forget_method(const void *method);
 
-/* sj_mono_wish_of returns what is to be recorded of a method that is being compiled. */
-sj_mono_wish sj_mono_wish_of(void *method);
+/* Returns what is wanted of a method that is being compiled. */
+sj_mono_selection sj_mono_selection_of(void *method);
 
-/* Of the methods, by their places in the table: what they record besides their calls. */
-
-/* One value, as its method's signature and a call have it. */
+/* One value of a call, with its type from the method's signature. */
 typedef struct sj_mono_value {
     uint32_t function;
-    uint64_t stack; /* of the call's records */
+    uint64_t stack; /* Stack field of the call's records. */
     uint8_t descriptor;
-    uint8_t element; /* MonoTypeEnum of what it is; of an enum, its integer's */
+    uint8_t element; /* MonoTypeEnum of the value; for an enum, that of its integer. */
     bool is_byref;
     void *type;  /* MonoType* */
-    void *place; /* where the argument's variable or the result lies */
+    void *place; /* Address of the argument's variable, or of the result. */
 } sj_mono_value;
 
-/* sj_mono_learn_type asks the runtime what a value's type is. */
-void sj_mono_learn_type(sj_mono_value *value);
+/* Asks the runtime for the type of a value. */
+void sj_mono_find_type(sj_mono_value *value);
 
-/* sj_mono_record_value records a value; true: `*due` is to be done. */
+/* Records a value. Returns true if a rule wants the change `*due`. */
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due);
 
-/* sj_mono_set_value sets what a rule's target is, if that is a number. */
+/* Sets the target of a rule's change. Returns false if the target is not a number. */
 bool sj_mono_set_value(const sj_due_change *due, void *type, void *place);
 
-/* sj_mono_parameter_type returns the type of a declared parameter, from 1; NULL: there are fewer.
+/* Returns the type of a declared parameter, counted from 1. Returns NULL if the method has fewer.
  */
 void *sj_mono_parameter_type(void *signature, uint32_t number);
 
-/* sj_mono_record_values records what is asked of a call of `method`, in front of its entry
- * (`at_entry`) or exit. `context` is Mono's call context. */
+/* Records the wanted values of a call before its entry (`at_entry`) or before its exit. `context`
+ * is Mono's call context. */
 void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uint64_t *context,
                            bool at_entry);
 
-/* What the runtime says of one value of a method, asked once. */
+/* One value of a method. The runtime is asked once about it. */
 typedef struct sj_mono_ingredient {
     void *type;
     uint8_t descriptor;
-    uint8_t element;  /* MonoTypeEnum of what it is; of an enum, its integer's */
-    uint8_t argument; /* place in a context's list */
+    uint8_t element;  /* MonoTypeEnum of the value; for an enum, that of its integer. */
+    uint8_t argument; /* Index in a context's list of arguments. */
     bool is_byref;
     bool is_result;
-    bool is_plain; /* a number, of the kind that is asked for: nothing more has to be known */
-    bool is_text;  /* a string that is recorded as one */
+    bool is_plain; /* True for a number of the wanted kind: no more has to be known. */
+    bool is_text;  /* True for a string that is recorded as text. */
 } sj_mono_ingredient;
 
-/* sj_mono_learn_value asks the runtime about one value of a method; false: it has no such. */
-bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
+/* Asks the runtime about one value of a method. Returns false if the method has no such value. */
+bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
 
-/* sj_mono_record_ingredient records what lies at `place`; true: `*due` is to be done. */
-bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
+/* Records the value at `place`. Returns true if a rule wants the change `*due`. */
+bool sj_mono_record_ingredient(const sj_mono_ingredient *wanted, uint32_t function, uint64_t stack,
                                void *place, sj_due_change *due);
 
 /* How the values of a method are recorded. */
 struct sj_mono_recipe {
     uint32_t function;
-    uint64_t descriptors; /* that it was made for */
+    uint64_t descriptors; /* The descriptors for which it was made. */
     bool measures_cpu;
     uint32_t count;
     sj_mono_ingredient values[SJ_VALUES_PER_FUNCTION];
 };
 
-/* sj_mono_find_recipe returns how the values of a method are recorded; NULL: none of them is. Any
- * thread, no lock. sj_mono_ask_values sets which those are (sj_value_descriptor, one a byte). */
+/* sj_mono_find_recipe returns how the values of a method are recorded, or NULL if none is.
+ * Thread-safe; takes no lock. sj_mono_set_wanted_values sets which values are wanted: one
+ * sj_value_descriptor in each byte. */
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry);
-void sj_mono_ask_values(const sj_mono_method *entry, uint64_t descriptors);
+void sj_mono_set_wanted_values(const sj_mono_method *entry, uint64_t descriptors);
 
-/* sj_mono_has_values: some value of a method is recorded. */
+/* True if a value of the method is recorded. */
 bool sj_mono_has_values(const sj_mono_method *entry);
 
 /* MonoTypeEnum (ECMA-335, II.23.1.16). */
@@ -331,9 +333,8 @@ enum {
     TYPE_VECTOR = 29
 };
 
-/* sj_mono_read_number reads a number of an element type, widened to 64 bits by its sign. */
-/* Each size by an instruction of its own: bytes that are stored apart and loaded together make the
- * processor wait. */
+/* Each size has its own instruction: if bytes are stored one by one and loaded together, the
+ * processor waits. */
 #define SJ_MONO_READ_AS(type)                                                                      \
     {                                                                                              \
         type number;                                                                               \
@@ -364,50 +365,50 @@ static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
     }
 }
 
-/* sj_mono_describe_string appends a string, or makes the text that of none. */
+/* Appends a string. For NULL it sets the note to SJ_VALUE_NULL. */
 void sj_mono_describe_string(sj_value_text *text, void *string);
 
-/* sj_mono_note_throw notes which exception the calling thread throws; `stack` is the stack pointer
- * of the callback. sj_mono_record_thrown records which one ends a call, in front of its exit; true:
- * it is one that may have hit the call's frame before it told of its entry, or after its exit. */
+/* sj_mono_note_throw notes the exception that the calling thread throws; `stack` is the stack
+ * pointer of the callback. sj_mono_record_thrown records which exception ends a call, before the
+ * exit's record. It returns true if the exception may have been raised before the method reported
+ * its entry, or after its exit. */
 void sj_mono_note_throw(void *exception, uint64_t stack);
 bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
-/* sj_mono_describe appends what lies at `place` as its type has it: numbers, constants of enums,
- * the class and identity of objects, lengths of arrays, fields of structures. Calls nothing of the
- * program. */
+/* Appends the value at `place` as its type says: a number, a constant of an enum, an object's class
+ * and identity, an array's length, or a structure's fields. Calls no code of the program. */
 void sj_mono_describe(sj_value_text *text, void *type, const void *place);
 
-/* sj_mono_knows_strings: sj_mono_describe_string calls no function of the runtime any more. */
-bool sj_mono_knows_strings(void);
+/* True if sj_mono_describe_string does not call functions of the runtime any longer. */
+bool sj_mono_reads_strings_directly(void);
 
-/* sj_mono_describe_class appends the name of a class with its namespace. */
+/* Appends the name of a class with its namespace. */
 void sj_mono_describe_class(sj_value_text *text, void *class);
 
-/* sj_mono_forget_image says that an assembly's image is being unloaded. */
+/* Forgets the image of an assembly that is being unloaded. */
 void sj_mono_forget_image(const void *image);
 
 void sj_mono_runtime_is_up(void);
 void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last);
 
-/* sj_mono_profiler is what the runtime knows us by; NULL before sj_mono_start. */
+/* Returns the runtime's handle of us; NULL before sj_mono_start. */
 void *sj_mono_profiler(void);
 void sj_mono_set_registrar(const sj_mono_registrar *registrar);
 
-/* The room's lock, of the slow paths only. */
+/* Protects the tables of this folder. Only slow paths take it. */
 extern sj_owner_lock sj_mono_lock;
 
 extern _Atomic uint32_t sj_mono_refused;
 extern _Atomic uint32_t sj_mono_assembly_count;
 extern _Atomic uint32_t sj_mono_method_count;
 
-/* sj_mono_record_plain records a plain number, and returns it. */
-static inline uint64_t sj_mono_record_plain(const sj_mono_ingredient *asked, uint32_t function,
+/* Records a plain number. Returns its bits. */
+static inline uint64_t sj_mono_record_plain(const sj_mono_ingredient *wanted, uint32_t function,
                                             uint64_t stack, const void *place)
 {
-    const uint64_t bits = sj_value_narrow(sj_value_kind_of(asked->descriptor),
-                                          sj_mono_read_number(asked->element, place));
-    sj_recorder_put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, asked->descriptor,
+    const uint64_t bits = sj_value_narrow(sj_value_kind_of(wanted->descriptor),
+                                          sj_mono_read_number(wanted->element, place));
+    sj_recorder_put_value(sj_record_make_tag(SJ_RECORD_VALUE, function), stack, wanted->descriptor,
                           SJ_PART_VALUE, bits);
     return bits;
 }

@@ -1,8 +1,9 @@
 /* Design notes
  *
- * A program that opens the runtime itself finds its functions by dlsym, and a module that has just
- * been loaded is not ready to be called. So the code of those that initialize the runtime is led to
- * ours, which first restores it: no instruction has to be moved, as a process has one runtime. */
+ * A program that opens the runtime itself finds its functions by dlsym, and a module that was just
+ * loaded cannot be called yet. So the functions that initialise the runtime are patched to jump to
+ * ours. Ours first restores the patched code: a process has one runtime, so no instruction has to
+ * be moved. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -34,8 +35,8 @@ enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
 static void (*start)(void);
 
-/* Restores the code of both, by the first thread that comes. False: it could not be written, as it
- * could before; then the runtime cannot be called. */
+/* Restores the code of both functions in the first thread that calls one. Returns false if the code
+ * cannot be written, though it could before: then the runtime must not be called. */
 static bool restore(void)
 {
     bool is_restored = true;
@@ -48,7 +49,7 @@ static bool restore(void)
     return is_restored;
 }
 
-static void *begin(const launch_function *function, const char *name, const char *version)
+static void *start_once(const launch_function *function, const char *name, const char *version)
 {
     if (!restore()) {
         return NULL;
@@ -61,12 +62,12 @@ static void *begin(const launch_function *function, const char *name, const char
 
 static void *init(const char *name, const char *version)
 {
-    return begin(&functions[0], name, version);
+    return start_once(&functions[0], name, version);
 }
 
 static void *init_version(const char *name, const char *version)
 {
-    return begin(&functions[1], name, version);
+    return start_once(&functions[1], name, version);
 }
 
 static void patch(launch_function *function)

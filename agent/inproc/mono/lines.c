@@ -1,18 +1,19 @@
 /* Design notes
  *
- * The runtime has a counter for each instruction of a method that it compiles with counters, and
- * knows them by the method: one that was freed must not be asked about. So only methods of the root
- * domain have counters, which is there until the runtime shuts down. */
+ * The runtime has a counter for each instruction of a method that it compiles with counters. It
+ * finds them by the method, so it must not be asked about a freed method. So only methods of the
+ * root domain have counters, because they live until the runtime shuts down. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
 
-static uint8_t has_counters[SJ_MONO_METHODS_ROOM]; /* by the place in sj_mono_methods */
+/* Indexed by the method's place in sj_mono_methods. */
+static uint8_t has_counters[SJ_MONO_METHODS_CAPACITY];
 
-/* What is reported next; used while the runtime shuts down, by one thread. */
+/* Words of the next report. Only the thread that shuts the runtime down uses them. */
 static uint32_t words[SJ_LINK_LINES_WORDS];
 static uint32_t word_count;
-static uint32_t count_place; /* of the number of offsets of the method that is read */
+static uint32_t count_index; /* Index of the word that counts the offsets of the current method. */
 static uint32_t function_read;
 
 static uint32_t choose_counters(void *ours, void *method)
@@ -21,7 +22,7 @@ static uint32_t choose_counters(void *ours, void *method)
     if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_mono_can_hook(method)) {
         return 0;
     }
-    const sj_mono_wish wish = sj_mono_wish_of(method);
+    const sj_mono_selection wish = sj_mono_selection_of(method);
     if (wish.function == 0 || !wish.has_lines || !sj_mono_set_method(method, wish.function)) {
         return 0;
     }
@@ -32,12 +33,12 @@ static uint32_t choose_counters(void *ours, void *method)
 static void begin_method(void)
 {
     words[word_count] = function_read;
-    count_place = word_count + 1;
-    words[count_place] = 0;
+    count_index = word_count + 1;
+    words[count_index] = 0;
     word_count += 2;
 }
 
-static void take_instruction(void *ours, const sj_mono_coverage *data)
+static void add_instruction(void *ours, const sj_mono_coverage *data)
 {
     (void)ours;
     if (data->count == 0) {
@@ -49,7 +50,7 @@ static void take_instruction(void *ours, const sj_mono_coverage *data)
         begin_method();
     }
     words[word_count++] = data->offset;
-    words[count_place]++;
+    words[count_index]++;
 }
 
 static void on_shutdown(void *ours)
@@ -58,7 +59,7 @@ static void on_shutdown(void *ours)
     if (!sj_recorder_is_armed() || !sj_recorder_may_call()) {
         return;
     }
-    for (uint32_t i = 0; i < SJ_MONO_METHODS_ROOM; i++) {
+    for (uint32_t i = 0; i < SJ_MONO_METHODS_CAPACITY; i++) {
         function_read = atomic_load(&sj_mono_methods[i].function);
         if (has_counters[i] == 0 || function_read == 0) {
             continue;
@@ -70,7 +71,7 @@ static void on_shutdown(void *ours)
         begin_method();
         (void)sj_mono_runtime.coverage_data(
             sj_mono_profiler(), (void *)(uintptr_t)atomic_load(&sj_mono_methods[i].method),
-            take_instruction);
+            add_instruction);
     }
     sj_mono_add_lines(words, word_count, true);
 }

@@ -1,13 +1,13 @@
 /* Design notes
  *
- * One table from MonoMethod* to function, read by every call without a lock. Entries keep their
- * place for good; a pointer that Mono gives to another method gets that one's function before the
- * method can run, because Mono asks about every method that it compiles. */
+ * Every call reads one hash table from MonoMethod* to function without a lock. Entries never move.
+ * Mono asks about every method that it compiles. So if it gives a pointer to another method, the
+ * entry gets that method's function before the method can run. */
 #include "agent/inproc/mono/internal.h"
 
-enum { METHODS_MAX = SJ_MONO_METHODS_ROOM / 4 * 3 };
+enum { METHODS_MAX = SJ_MONO_METHODS_CAPACITY / 4 * 3 };
 
-sj_mono_method sj_mono_methods[SJ_MONO_METHODS_ROOM];
+sj_mono_method sj_mono_methods[SJ_MONO_METHODS_CAPACITY];
 _Atomic uint32_t sj_mono_method_count;
 _Atomic uint32_t sj_mono_refused;
 
@@ -21,7 +21,7 @@ static bool add_locked(uint64_t key, uint32_t function)
             atomic_store(&sj_mono_methods[place].function, function);
             return true;
         }
-        place = (place + 1) % SJ_MONO_METHODS_ROOM;
+        place = (place + 1) % SJ_MONO_METHODS_CAPACITY;
     }
     if (atomic_load(&sj_mono_method_count) >= METHODS_MAX) {
         return false;
@@ -60,7 +60,7 @@ void sj_mono_forget_method(const void *method)
 
 void sj_mono_mute_unwanted(void)
 {
-    for (uint32_t i = 0; i < SJ_MONO_METHODS_ROOM; i++) {
+    for (uint32_t i = 0; i < SJ_MONO_METHODS_CAPACITY; i++) {
         const uint32_t function = atomic_load(&sj_mono_methods[i].function);
         const uint32_t state = atomic_load(&sj_mono_methods[i].state);
         if (function != 0 && state != SJ_MONO_IS_PATCHED && !sj_mono_is_wanted(function)) {

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The runtime compiles a method ahead of time into a shared object beside the assembly, which says
- * where each method's code lies (MonoAotFileInfo of Mono 6.8: version 171): a list of calls, one a
- * method definition, each to its code, or to the list itself where there is none. The runtime is
- * not asked: it would load classes, and with them run code of the program. The code is hooked in
- * place like that of any function, as soon as its assembly is loaded. */
+ * The runtime compiles methods ahead of time into a shared object beside the assembly. The object
+ * says where the code of each method lies (MonoAotFileInfo of Mono 6.8: version 171). It is a list
+ * of calls, one for each method definition. A call's target is the method's code, or the list
+ * itself if there is none. The runtime is not asked, because it would load classes and so run code
+ * of the program. The code is hooked in place as soon as its assembly is loaded. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/plan.h"
@@ -15,28 +15,28 @@
 
 enum {
     INFO_VERSION = 171,
-    INFO_CODE = 0x30, /* where it begins; its end and the list follow */
+    INFO_CODE = 0x30, /* Beginning of the code. Its end and the list follow. */
     INFO_METHODS = 0x144,
     INFO_BYTES = 0x148,
     CALL_BYTES = 5,
     CALL = 0xe8,
-    INFO_ID = 0xb8, /* text of the module id */
+    INFO_ID = 0xb8, /* Text of the module id. */
     ID_BYTES = 36,
-    METHODS_MAX = 65536, /* of an assembly */
+    METHODS_MAX = 65536, /* Most methods of an assembly. */
     ASSEMBLIES_MAX = 256,
     PATH_BYTES = 1024,
-    ENDING_BYTES = 7, /* of ".dll.so" */
+    ENDING_BYTES = 7, /* Length of ".dll.so". */
     SO_BYTES = 3
 };
 
 #define CACHE "/aot-cache/"
 
 typedef struct precompiled {
-    const char *path; /* of the assembly */
+    const char *path; /* Path of the assembly. */
     uint64_t code_low;
     uint64_t code_high;
     const uint8_t *calls;
-    uint32_t count; /* of calls */
+    uint32_t count; /* Number of calls. */
     char id[ID_BYTES + 1];
 } precompiled;
 
@@ -46,7 +46,7 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Beside the assembly, or by its name in the system's cache. */
+/* True if the module lies beside the assembly, or has its name in the system's cache. */
 static bool belongs_to(const char *module, const char *assembly)
 {
     static const char ending[] = ".so";
@@ -76,7 +76,7 @@ static bool read_info(const struct dl_phdr_info *info, precompiled *found)
     static const char name[] = "mono_aot_file_info";
     uint32_t index = 0;
     uint32_t version = 0;
-    uint64_t places[3]; /* of the code, its end, and the list */
+    uint64_t places[3]; /* Addresses of the code, its end, and the list. */
     uint64_t id = 0;
     if (!sj_dynamic_view_read(info, &view) ||
         !sj_symbol_next(&view, name, sj_symbol_hash(name), &index)) {
@@ -110,7 +110,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *context)
            read_info(info, found);
 }
 
-/* Where the code of a method definition (a row) lies; 0: nowhere. */
+/* Returns where the code of a method definition lies, by its row; 0 if it has none. */
 static uint64_t code_of(const precompiled *image, uint32_t row)
 {
     int32_t distance = 0;
@@ -123,7 +123,7 @@ static uint64_t code_of(const precompiled *image, uint32_t row)
     return call[0] == CALL && target >= image->code_low && target < image->code_high ? target : 0;
 }
 
-/* By rising address. */
+/* Sorts by rising address. */
 static void sort(sj_link_code_function *functions, uint32_t count)
 {
     for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
@@ -138,14 +138,16 @@ static void sort(sj_link_code_function *functions, uint32_t count)
     }
 }
 
-/* Keeps those that are recorded, each once; a method ends where the next one begins, at most. */
+/* Keeps the functions that are recorded, each once. A method ends at the latest where the next one
+ * begins. */
 static uint32_t bound(sj_link_code_function *functions, uint32_t count, uint64_t end)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t next = i + 1;
         while (next < count && functions[next].address == functions[i].address) {
-            next++; /* one code for several methods: whose call it is, nobody knows */
+            /* Several methods share this code, so it is not known which of them is called. */
+            next++;
         }
         if (next == i + 1 && functions[i].function != 0) {
             const uint64_t bytes =
@@ -158,7 +160,7 @@ static uint32_t bound(sj_link_code_function *functions, uint32_t count, uint64_t
     return kept;
 }
 
-/* Of one assembly; one mapping. */
+/* The methods of one assembly, in one mapping. */
 typedef struct found_code {
     uint32_t count;
     uint32_t refused_count;
@@ -167,17 +169,17 @@ typedef struct found_code {
     uint8_t marks[METHODS_MAX];
 } found_code;
 
-/* Which methods of an assembly were planned, or refused: never again. */
+/* Methods of an assembly that were planned or refused. They are not tried again. */
 typedef struct known_assembly {
-    uint64_t calls; /* by which an image is known */
-    uint32_t count; /* of methods */
-    uint8_t *rows;  /* a bit each */
+    uint64_t calls; /* Identifies the image. */
+    uint32_t count; /* Number of methods. */
+    uint8_t *rows;  /* One bit for each method. */
 } known_assembly;
 
 static known_assembly known[ASSEMBLIES_MAX];
 static uint32_t known_count;
 
-/* NULL: there is no room. */
+/* Returns NULL if the table is full. */
 static uint8_t *rows_of(const precompiled *image)
 {
     uint8_t *rows = NULL;
@@ -197,7 +199,7 @@ static uint8_t *rows_of(const precompiled *image)
     return rows;
 }
 
-static bool take_row(uint8_t *rows, uint32_t row)
+static bool claim_row(uint8_t *rows, uint32_t row)
 {
     const uint8_t bit = (uint8_t)(1 << row % 8);
     const bool is_first = (rows[row / 8] & bit) == 0;
@@ -205,9 +207,10 @@ static bool take_row(uint8_t *rows, uint32_t row)
     return is_first;
 }
 
-/* Of all methods with code, since each ends the one before; one that is not hooked has function 0.
- * Values need what the runtime says of a method. */
-static void collect(const precompiled *image, const sj_mono_answer *answer, uint8_t *rows,
+/* Collects all methods that have code, because each ends the one before. A method that is not
+ * hooked gets function 0. A method with values is refused, because only the runtime knows their
+ * types. */
+static void collect(const precompiled *image, const sj_mono_reply *reply, uint8_t *rows,
                     found_code *found)
 {
     for (uint32_t row = 1; row <= image->count; row++) {
@@ -215,57 +218,57 @@ static void collect(const precompiled *image, const sj_mono_answer *answer, uint
         if (address == 0) {
             continue;
         }
-        const sj_mono_wish wish = sj_mono_wish_of_row(answer, row);
-        const bool is_due = wish.function != 0 && take_row(rows, row);
-        const bool has_values = wish.descriptors != 0;
+        const sj_mono_selection selection = sj_mono_selection_of_row(reply, row);
+        const bool is_due = selection.function != 0 && claim_row(rows, row);
+        const bool has_values = selection.descriptors != 0;
         if (is_due && has_values) {
             found->refused[found->refused_count++] =
-                (sj_link_code_function){.address = address, .function = wish.function};
+                (sj_link_code_function){.address = address, .function = selection.function};
         }
         found->functions[found->count++] = (sj_link_code_function){
-            .address = address, .function = is_due && !has_values ? wish.function : 0};
+            .address = address, .function = is_due && !has_values ? selection.function : 0};
     }
     sort(found->functions, found->count);
     found->count = bound(found->functions, found->count, image->code_high);
 }
 
-static void hook(const precompiled *image, const sj_mono_answer *answer, bool runs)
+static void hook_image(const precompiled *image, const sj_mono_reply *reply, bool runs)
 {
     uint8_t *rows = rows_of(image);
     found_code *found = rows != NULL ? sj_sys_allocate(sizeof(*found)) : NULL;
     if (found == NULL) {
         return;
     }
-    collect(image, answer, rows, found);
+    collect(image, reply, rows, found);
     if (found->count != 0) {
         sj_mono_hook_code(found->functions, NULL, found->count, runs, found->marks);
     }
     if (found->refused_count != 0) {
-        sj_mono_refuse_code(found->refused, found->refused_count, SJ_SKIP_PRECOMPILED);
+        sj_mono_report_unhooked_code(found->refused, found->refused_count, SJ_SKIP_PRECOMPILED);
     }
     (void)sj_sys_unmap(found, sizeof(*found));
 }
 
-/* Of an assembly that nothing runs yet. */
-static void hook_loaded(const char *path, const sj_mono_answer *answer)
+/* Hooks the code of an assembly that does not run yet. */
+static void hook_loaded(const char *path, const sj_mono_reply *reply)
 {
     precompiled image = {.path = path};
-    if (answer->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
-        hook(&image, answer, false);
+    if (reply->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
+        hook_image(&image, reply, false);
     }
 }
 
-void sj_mono_learn_assembly(void *assembly)
+void sj_mono_add_assembly(void *assembly)
 {
     const char *path = NULL;
-    const sj_mono_answer *answer =
-        sj_mono_learn_image(sj_mono_runtime.assembly_image(assembly), &path);
-    if (answer != NULL) {
-        hook_loaded(path, answer);
+    const sj_mono_reply *reply =
+        sj_mono_ask_about_image(sj_mono_runtime.assembly_image(assembly), &path);
+    if (reply != NULL) {
+        hook_loaded(path, reply);
     }
 }
 
-/* Images of assemblies beside them. */
+/* Images that lie beside their assemblies. */
 typedef struct found_images {
     uint32_t count;
     struct {
@@ -295,7 +298,7 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-void sj_mono_learn_precompiled(void)
+void sj_mono_hook_precompiled(void)
 {
     found_images *found = sj_sys_allocate(sizeof(*found));
     if (found == NULL) {
@@ -303,15 +306,15 @@ void sj_mono_learn_precompiled(void)
     }
     (void)dl_iterate_phdr(list_image, found);
     for (uint32_t i = 0; i < found->count; i++) {
-        sj_mono_answer answer = {0};
+        sj_mono_reply reply = {0};
         const precompiled *image = &found->of[i].image;
-        if (sj_mono_ask_by_path(found->of[i].path, image->id, &answer) &&
-            answer.first_function != 0) {
-            hook(image, &answer, true);
+        if (sj_mono_ask_by_path(found->of[i].path, image->id, &reply) &&
+            reply.first_function != 0) {
+            hook_image(image, &reply, true);
         }
-        if (answer.wanted != NULL) {
-            (void)sj_sys_unmap((void *)(uintptr_t)answer.wanted,
-                               sj_mono_assembly_bytes(answer.count, answer.value_count));
+        if (reply.wanted != NULL) {
+            (void)sj_sys_unmap((void *)(uintptr_t)reply.wanted,
+                               sj_mono_assembly_bytes(reply.count, reply.value_count));
         }
     }
     (void)sj_sys_unmap(found, sizeof(*found));

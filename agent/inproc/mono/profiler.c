@@ -1,15 +1,16 @@
 /* Design notes
  *
- * Hot path: enter and leave, called by compiled code with the MonoMethod*. The clock is read, the
- * method's function looked up in one probe of a table, a record reserved and written with two
- * stores. Mono may stop the world at any instruction of it; nothing here waits for Mono.
- * A stack that ends in a callback would end the program. So the callback of entries first touches
- * the stack as far down as callbacks reach, and a fault there is shown as one of the method's
+ * Hot path: compiled code calls enter and leave with the MonoMethod*. They read the clock, look the
+ * method up by one probe of a table, reserve a record and write it by two stores. Mono may stop the
+ * world at any instruction of it, so it never waits for Mono.
+ *
+ * A stack overflow in a callback would end the program. So the callback of entries first touches
+ * the stack as far down as callbacks need, and a fault there is shown as one of the method
  * (core/mono_overflow.h).
  *
- * An exit by exception is reported of methods that Mono never asked us about when they were
- * compiled (ahead of time, or before we came), too. Of those that did not enter by a callback only
- * code that is hooked in place has calls to end, which the assembler knows. */
+ * Mono also reports an exit by exception for methods about which it never asked us, because they
+ * were compiled ahead of time or before we came. Such a method has calls only if its code is hooked
+ * in place. The assembler knows if there is a call to end. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/lasting.h"
@@ -26,29 +27,29 @@ enum {
 };
 
 #define LASTING_MAGIC                                                                              \
-    UINT64_C(0x314f4e4f4d4a53) /* "SJMONO1": agents of other versions look for it */
+    UINT64_C(0x314f4e4f4d4a53) /* "SJMONO1"; agents of other versions search for it */
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
-static char self; /* what stands for us in the runtime */
+static char self; /* The runtime's context pointer for us; its content is not used. */
 static void *profiler;
 static _Atomic uint32_t enabled;
 _Atomic uint64_t sj_mono_enter_caller;
-/* In an attached process, where methods may have been compiled for an earlier recording. */
+/* True in an attached process: methods may have been compiled for an earlier recording. */
 static bool asks_at_entry;
 static bool prefers_in_place;
-static sj_lasting *lasting; /* of an attached process; kept: the profiler */
+static sj_lasting *lasting; /* Used in an attached process. Its `kept` word is the profiler. */
 
-static inline void put(uint64_t address, uint32_t tag, uint64_t stack, uint64_t ticks)
+static inline void write_words(uint64_t address, uint32_t tag, uint64_t stack, uint64_t ticks)
 {
     *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
-    /* The tag, in the upper half, shows the consumer that the record is whole. */
+    /* The upper half, the tag, shows the consumer that the record is whole. */
     atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
                           memory_order_release);
 }
 
 static __attribute__((noinline)) void write_slowly(uint32_t tag, uint64_t stack, uint64_t ticks)
 {
-    put(sj_recorder_slow(tag), tag, stack, ticks);
+    write_words(sj_recorder_slow(tag), tag, stack, ticks);
 }
 
 static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t stack,
@@ -60,10 +61,10 @@ static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t
         write_slowly(tag, stack, ticks);
         return;
     }
-    put(address, tag, stack, ticks);
+    write_words(address, tag, stack, ticks);
 }
 
-/* Only methods whose values are asked for have a context. */
+/* Only methods whose values are wanted have a context. */
 static void record_values(void *method, const sj_mono_method *entry, const void *context,
                           bool at_entry)
 {
@@ -74,15 +75,17 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
     }
 }
 
-/* A runtime that has started gives no call contexts any more. */
-static bool needs_hooks(const sj_mono_wish *wish)
+/* True if the method's code must be hooked in place. A runtime that has started no longer passes
+ * call contexts. */
+static bool needs_hooks(const sj_mono_selection *selection)
 {
-    return wish->in_place || (prefers_in_place && sj_mono_has_room_in_place()) ||
-           (asks_at_entry && wish->descriptors != 0);
+    return selection->in_place || (prefers_in_place && sj_mono_may_hook_more()) ||
+           (asks_at_entry && selection->descriptors != 0);
 }
 
-/* Decides on a method; NULL: nobody could be asked, or there is no room. */
-static sj_mono_method *decide(void *method)
+/* Returns the method's entry in the table. Returns NULL if the recorder could not be asked, or if
+ * the table is full. */
+static sj_mono_method *find_or_ask(void *method)
 {
     if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
         !sj_recorder_may_call()) {
@@ -92,18 +95,18 @@ static sj_mono_method *decide(void *method)
     if (known != NULL && atomic_load(&known->state) == SJ_MONO_IS_PATCHED) {
         return known;
     }
-    const sj_mono_wish wish = sj_mono_wish_of(method);
-    if (wish.function == 0 && !asks_at_entry) {
-        sj_mono_forget_method(method); /* another one lay there */
+    const sj_mono_selection selection = sj_mono_selection_of(method);
+    if (selection.function == 0 && !asks_at_entry) {
+        sj_mono_forget_method(method); /* Another method had this address. */
         return NULL;
     }
-    if (!sj_mono_set_method(method, wish.function)) {
+    if (!sj_mono_set_method(method, selection.function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return NULL;
     }
     sj_mono_method *entry = sj_mono_find_method(method);
-    sj_mono_ask_values(entry, wish.descriptors);
-    if (needs_hooks(&wish) && sj_mono_can_hook(method)) {
+    sj_mono_set_wanted_values(entry, selection.descriptors);
+    if (needs_hooks(&selection) && sj_mono_can_hook(method)) {
         uint32_t state = SJ_MONO_NEVER_ENTERED;
         (void)atomic_compare_exchange_strong(&entry->state, &state, SJ_MONO_TO_BE_PATCHED);
     }
@@ -115,28 +118,29 @@ static bool is_hooked(uint32_t state)
     return state == SJ_MONO_IS_PATCHED || state == SJ_MONO_TO_BE_PATCHED;
 }
 
-/* Asked when a method is compiled, when one might be inlined, and when an exception passes one. */
-static uint32_t choose(void *ours, void *method)
+/* Mono calls this when it compiles a method, when it might inline one, and when an exception passes
+ * one. */
+static uint32_t choose_calls(void *ours, void *method)
 {
     (void)ours;
-    const sj_mono_method *entry = decide(method);
+    const sj_mono_method *entry = find_or_ask(method);
     if (entry == NULL || atomic_load(&entry->function) == 0) {
         return 0;
     }
     if (is_hooked(atomic_load(&entry->state))) {
-        return EXCEPTION_LEAVE; /* adds no code; the method is not inlined */
+        return EXCEPTION_LEAVE; /* This flag adds no code, and the method is not inlined. */
     }
     const uint32_t calls = ENTER | LEAVE | TAIL_CALL | EXCEPTION_LEAVE;
     return sj_mono_has_values(entry) ? calls | ENTER_CONTEXT | LEAVE_CONTEXT : calls;
 }
 
-/* What is rare: a method that was not met before, or is not recorded, and values. Apart, so that
- * the common way keeps no registers. */
+/* Handles rare cases: a new method, one that is not recorded, and values. It is a separate
+ * function, so that the common path saves no registers. */
 static __attribute__((noinline)) void enter_slowly(void *method, void *context, uint64_t ticks)
 {
     sj_mono_method *entry = sj_mono_find_method(method);
     if (entry == NULL) {
-        entry = asks_at_entry ? decide(method) : NULL;
+        entry = asks_at_entry ? find_or_ask(method) : NULL;
         if (entry == NULL) {
             return;
         }
@@ -155,7 +159,8 @@ static __attribute__((noinline)) void enter_slowly(void *method, void *context, 
     write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
 }
 
-/* The function of a method that was entered, if its entry is where it belongs; 0: look closer. */
+/* Returns the function of an entered method whose entry is at its first place. Returns 0 if the
+ * slow path has to decide. */
 static inline uint32_t find_entered(const void *method)
 {
     const sj_mono_method *entry = &sj_mono_methods[sj_mono_place_of((uint64_t)(uintptr_t)method)];
@@ -224,8 +229,8 @@ static void on_tail_call(void *ours, void *method, void *target)
     leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
-/* Code that is hooked in place, or was compiled ahead of time and may be, does not enter by
- * callbacks. */
+/* Code that is hooked in place does not enter by callbacks. Neither does precompiled code, which
+ * may be hooked. */
 static void on_exception_leave(void *ours, void *method, void *exception)
 {
     const uint64_t ticks = sj_arch_ticks();
@@ -233,13 +238,13 @@ static void on_exception_leave(void *ours, void *method, void *exception)
     const sj_mono_method *entry = sj_mono_find_method(method);
     const uint32_t function = entry != NULL ? atomic_load(&entry->function) : 0;
     (void)ours;
-    (void)exception; /* NULL */
+    (void)exception; /* Mono passes NULL. */
     if (function == 0) {
         return;
     }
     const bool is_interrupted = sj_recorder_is_armed() && sj_mono_record_thrown(function, stack);
-    const bool tells = atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED;
-    const sj_managed_stack how = !tells           ? SJ_MANAGED_PASSED
+    const bool reports_entries = atomic_load(&entry->state) == SJ_MONO_WAS_ENTERED;
+    const sj_managed_stack how = !reports_entries ? SJ_MANAGED_PASSED
                                  : is_interrupted ? SJ_MANAGED_INTERRUPTED
                                                   : SJ_MANAGED_THROWN;
     write_record(function, SJ_RECORD_LEAVE, how, ticks);
@@ -263,12 +268,12 @@ static void on_image_unloading(void *ours, void *image)
     sj_mono_forget_image(image);
 }
 
-/* In front of everything that runs of it. */
+/* Runs before any code of the assembly. */
 static void on_assembly_loaded(void *ours, void *assembly)
 {
     (void)ours;
     if (atomic_load(&enabled) != 0 && sj_recorder_is_armed() && sj_recorder_may_call()) {
-        sj_mono_learn_assembly(assembly);
+        sj_mono_add_assembly(assembly);
     }
 }
 
@@ -312,11 +317,12 @@ static uint64_t address_of(uint32_t callback)
     case SJ_MONO_CODE_BUFFER:
         return (uint64_t)(uintptr_t)on_code_buffer;
     default:
-        return (uint64_t)(uintptr_t)choose;
+        return (uint64_t)(uintptr_t)choose_calls;
     }
 }
 
-/* A thread of the runtime may have read a callback and not called it yet when the agent leaves. */
+/* Finds or creates trampolines that stay: a thread of the runtime may have read a callback and not
+ * called it yet when the agent is unloaded. */
 static bool has_lasting(void)
 {
     if (lasting == NULL) {
@@ -328,8 +334,8 @@ static bool has_lasting(void)
     return lasting != NULL;
 }
 
-/* The runtime never forgets a profiler: that of an earlier agent serves again. */
-static void make_profiler(bool is_attached)
+/* The runtime never forgets a profiler, so the one of an earlier agent is used again. */
+static void create_profiler(bool is_attached)
 {
     if (profiler == NULL && is_attached) {
         profiler = (void *)(uintptr_t)lasting->kept;
@@ -352,7 +358,7 @@ void *sj_mono_profiler(void)
     return profiler;
 }
 
-bool sj_mono_is_here(void)
+bool sj_mono_is_registered(void)
 {
     return profiler != NULL;
 }
@@ -363,13 +369,13 @@ sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
         return SJ_ENOTFOUND;
     }
     if (is_attached && sj_mono_runtime.is_shutting_down() != 0) {
-        return SJ_OK; /* it frees what it has, our profiler first */
+        return SJ_OK; /* A runtime that shuts down frees its profilers first. */
     }
     if (is_attached && !has_lasting()) {
         return SJ_ENOMEM;
     }
     sj_mono_set_registrar(registrar);
-    make_profiler(is_attached);
+    create_profiler(is_attached);
     asks_at_entry = is_attached;
     prefers_in_place = prefers_in_place || is_attached;
     atomic_store(&enabled, 1);

@@ -1,28 +1,30 @@
 /* Design notes
  *
- * A recipe is made when values of a method are recorded first, by the thread that does, and is not
- * changed any more: two threads may make the same one. A pointer that the runtime gives to another
- * method gets another recipe, because that one's function is another. */
+ * The first thread that records values of a method makes its recipe, which never changes
+ * afterwards. Two threads may make the same recipe. If the runtime gives a pointer to another
+ * method, its function differs, so it gets another recipe. */
 #include "agent/inproc/mono/internal.h"
 
 enum { RECIPES_MAX = 16384 };
 
 static sj_mono_recipe recipes[RECIPES_MAX];
 static _Atomic uint32_t recipe_count;
-static _Atomic uint64_t asked[SJ_MONO_METHODS_ROOM];  /* descriptors, by the place of the method */
-static _Atomic uint32_t number[SJ_MONO_METHODS_ROOM]; /* of its recipe, from 1 */
+/* Wanted descriptors, indexed by the method's place in the table. */
+static _Atomic uint64_t wanted_descriptors[SJ_MONO_METHODS_CAPACITY];
+static _Atomic uint32_t
+    recipe_numbers[SJ_MONO_METHODS_CAPACITY]; /* 1 + index of the method's recipe. */
 
-void sj_mono_ask_values(const sj_mono_method *entry, uint64_t descriptors)
+void sj_mono_set_wanted_values(const sj_mono_method *entry, uint64_t descriptors)
 {
-    atomic_store(&asked[entry - sj_mono_methods], descriptors);
+    atomic_store(&wanted_descriptors[entry - sj_mono_methods], descriptors);
 }
 
 bool sj_mono_has_values(const sj_mono_method *entry)
 {
-    return atomic_load(&asked[entry - sj_mono_methods]) != 0;
+    return atomic_load(&wanted_descriptors[entry - sj_mono_methods]) != 0;
 }
 
-/* Whether a rule names the value's own type of numbers. */
+/* True if a rule names the value's own kind of number. */
 static bool is_plain(uint8_t descriptor, const sj_mono_value *value)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
@@ -34,7 +36,7 @@ static bool is_plain(uint8_t descriptor, const sj_mono_value *value)
            !(is_real && (value->element == TYPE_R4) != (kind == SJ_VALUE_FLOAT));
 }
 
-bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value)
+bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value)
 {
     const uint32_t position = sj_value_position(descriptor);
     const bool is_result = position == SJ_VALUE_RESULT;
@@ -44,7 +46,7 @@ bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient
     if (known.type == NULL) {
         return false;
     }
-    sj_mono_learn_type(&known);
+    sj_mono_find_type(&known);
     *value = (sj_mono_ingredient){.type = known.type,
                                   .descriptor = descriptor,
                                   .element = known.element,
@@ -57,47 +59,49 @@ bool sj_mono_learn_value(void *signature, uint8_t descriptor, sj_mono_ingredient
     return true;
 }
 
-static const sj_mono_recipe *make(void *method, uint32_t place, uint32_t function,
-                                  uint64_t descriptors)
+static const sj_mono_recipe *new_recipe(void *method, uint32_t place, uint32_t function,
+                                        uint64_t descriptors)
 {
     void *signature = sj_mono_runtime.method_signature(method);
     if (signature == NULL) {
         return NULL;
     }
-    const uint32_t taken = atomic_fetch_add(&recipe_count, 1);
-    if (taken >= RECIPES_MAX) {
+    const uint32_t index = atomic_fetch_add(&recipe_count, 1);
+    if (index >= RECIPES_MAX) {
         atomic_store(&recipe_count, RECIPES_MAX);
         atomic_fetch_add(&sj_mono_refused, 1);
         return NULL;
     }
-    sj_mono_recipe *made = &recipes[taken];
-    made->function = function;
-    made->descriptors = descriptors;
+    sj_mono_recipe *recipe = &recipes[index];
+    recipe->function = function;
+    recipe->descriptors = descriptors;
     for (; descriptors != 0; descriptors >>= 8) {
         if ((uint8_t)descriptors == SJ_PLACE_CPU_ENTRY) {
-            made->measures_cpu = true;
-        } else if ((uint8_t)descriptors != 0 && sj_mono_learn_value(signature, (uint8_t)descriptors,
-                                                                    &made->values[made->count])) {
-            made->count++;
+            recipe->measures_cpu = true;
+        } else if ((uint8_t)descriptors != 0 &&
+                   sj_mono_find_value(signature, (uint8_t)descriptors,
+                                      &recipe->values[recipe->count])) {
+            recipe->count++;
         }
     }
     /* Pairs with the acquire load in sj_mono_find_recipe. */
-    atomic_store_explicit(&number[place], taken + 1, memory_order_release);
-    return made;
+    atomic_store_explicit(&recipe_numbers[place], index + 1, memory_order_release);
+    return recipe;
 }
 
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry)
 {
     const uint32_t place = (uint32_t)(entry - sj_mono_methods);
-    const uint64_t descriptors = atomic_load_explicit(&asked[place], memory_order_relaxed);
+    const uint64_t descriptors =
+        atomic_load_explicit(&wanted_descriptors[place], memory_order_relaxed);
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
     if (descriptors == 0 || function == 0) {
         return NULL;
     }
-    const uint32_t known = atomic_load_explicit(&number[place], memory_order_acquire);
+    const uint32_t known = atomic_load_explicit(&recipe_numbers[place], memory_order_acquire);
     if (known != 0 && recipes[known - 1].function == function &&
         recipes[known - 1].descriptors == descriptors) {
         return &recipes[known - 1];
     }
-    return make(method, place, function, descriptors);
+    return new_recipe(method, place, function, descriptors);
 }

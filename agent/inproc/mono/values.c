@@ -1,9 +1,9 @@
 /* Design notes
  *
- * Mono's call context is a structure of its own: a machine context that the compiled code leaves
- * zeroed, then the method, the address of the result and the list of addresses of the arguments.
- * The method is searched for, and the others are the words behind it. Values are read where they
- * lie: the argument's variable, or a copy of the result. */
+ * Mono's call context begins with a machine context, which compiled code leaves zeroed. The method,
+ * the address of the result and the list of the arguments' addresses follow. The method is searched
+ * for, and the words behind it are the others. Values are read in place: in the argument's
+ * variable, or in a copy of the result. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/record.h"
@@ -14,7 +14,7 @@
 
 enum { CONTEXT_WORDS = 256 };
 
-/* The words behind the method in a context; NULL: it is laid out in another way. It lies at the
+/* Returns the words behind the method in a context, or NULL if the layout is unknown. They have the
  * same place in all contexts of a runtime. */
 static const uint64_t *find_words(const uint64_t *context, const void *method)
 {
@@ -38,14 +38,14 @@ static void record_text(const sj_mono_value *value, const sj_value_text *text)
                      text->note);
 }
 
-void sj_mono_learn_type(sj_mono_value *value)
+void sj_mono_find_type(sj_mono_value *value)
 {
     value->element =
         (uint8_t)sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(value->type));
     value->is_byref = sj_mono_runtime.type_is_byref(value->type) != 0;
 }
 
-/* Its bytes as they are: most are not used. */
+/* Leaves the buffer uninitialised, because most of it is not used. */
 static void record_string(uint32_t function, uint64_t stack, uint8_t descriptor, void *string)
 {
     sj_value_text text;
@@ -62,7 +62,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     const int32_t element = value->element;
     const bool is_real = element == TYPE_R4 || element == TYPE_R8;
     if (value->is_byref) {
-        place = *(const void *const *)place; /* of the caller's variable */
+        place = *(const void *const *)place; /* Address of the caller's variable. */
     }
     if (place != NULL && kind == SJ_VALUE_OBJECT) {
         sj_value_text text = {0};
@@ -81,7 +81,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (kind == SJ_VALUE_STRING || is_real != sj_value_is_real(kind) ||
         (is_real && (element == TYPE_R4) != (kind == SJ_VALUE_FLOAT))) {
-        return false; /* the rule names another type: there is no such value */
+        return false; /* The rule names another type, so there is no such value. */
     }
     const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
     sj_recorder_value(value->function, value->stack, value->descriptor, bits);
@@ -89,26 +89,26 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
            sj_recorder_judge(value->function, value->descriptor, bits, NULL, due);
 }
 
-bool sj_mono_record_ingredient(const sj_mono_ingredient *asked, uint32_t function, uint64_t stack,
+bool sj_mono_record_ingredient(const sj_mono_ingredient *wanted, uint32_t function, uint64_t stack,
                                void *place, sj_due_change *due)
 {
-    if (asked->is_text) {
-        record_string(function, stack, asked->descriptor, *(void *const *)place);
+    if (wanted->is_text) {
+        record_string(function, stack, wanted->descriptor, *(void *const *)place);
         return false;
     }
-    if (!asked->is_plain) {
+    if (!wanted->is_plain) {
         const sj_mono_value value = {.function = function,
                                      .stack = stack,
-                                     .descriptor = asked->descriptor,
-                                     .element = asked->element,
-                                     .is_byref = asked->is_byref,
-                                     .type = asked->type,
+                                     .descriptor = wanted->descriptor,
+                                     .element = wanted->element,
+                                     .is_byref = wanted->is_byref,
+                                     .type = wanted->type,
                                      .place = place};
         return sj_mono_record_value(&value, due);
     }
-    const uint64_t bits = sj_mono_record_plain(asked, function, stack, place);
+    const uint64_t bits = sj_mono_record_plain(wanted, function, stack, place);
     return sj_recorder_changes != NULL &&
-           sj_recorder_judge(function, asked->descriptor, bits, NULL, due);
+           sj_recorder_judge(function, wanted->descriptor, bits, NULL, due);
 }
 
 void *sj_mono_parameter_type(void *signature, uint32_t number)
@@ -124,7 +124,8 @@ void *sj_mono_parameter_type(void *signature, uint32_t number)
     return type;
 }
 
-/* What a variable of an element type holds; no bytes: an object is not made of a number. */
+/* Returns what a variable of an element type can hold. `bytes` is 0 for an object, which cannot be
+ * made from a number. */
 static sj_changed_number number_of(int32_t element)
 {
     switch (element) {
@@ -171,7 +172,7 @@ bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
     return place != NULL;
 }
 
-/* Does what a rule wants of a call at its entry: this engine can set arguments only. */
+/* Applies a rule's change at the entry of a call. Callbacks can only set arguments. */
 static void change(uint32_t function, void *signature, const uint64_t *arguments, uint32_t first,
                    const sj_due_change *due)
 {
@@ -200,15 +201,15 @@ void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uin
     }
     const uint64_t *arguments = (const uint64_t *)(uintptr_t)words[1];
     for (uint32_t i = 0; i < recipe->count; i++) {
-        const sj_mono_ingredient *asked = &recipe->values[i];
-        if (asked->is_result == at_entry) {
+        const sj_mono_ingredient *wanted = &recipe->values[i];
+        if (wanted->is_result == at_entry) {
             continue;
         }
-        const uint64_t place = asked->is_result    ? words[0]
-                               : arguments != NULL ? arguments[asked->argument]
+        const uint64_t place = wanted->is_result   ? words[0]
+                               : arguments != NULL ? arguments[wanted->argument]
                                                    : 0;
         sj_due_change due;
-        if (place != 0 && sj_mono_record_ingredient(asked, recipe->function, SJ_MANAGED_CALL,
+        if (place != 0 && sj_mono_record_ingredient(wanted, recipe->function, SJ_MANAGED_CALL,
                                                     (void *)(uintptr_t)place, &due)) {
             void *signature = sj_mono_runtime.method_signature(method);
             const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;

@@ -1,14 +1,16 @@
 /* Design notes
  *
- * Hot path: one probe of a table of (class, selector, code). An entry's class is stored last and
- * read first; entries are never removed, because stubs stay.
- * Slow path: the runtime is asked for names before our lock is taken, since a thread that holds the
- * runtime's lock may wait for ours. A handler that interrupts the owner of the lock goes on
- * unrecorded, which is counted.
- * The dispatcher also answers methodForSelector:, whose result is compared and kept: there
- * stubs are translated into the code that they enter, so calls of kept code are not recorded. Code
- * that is not in the class's method list (forwarding makes some for one call) must not be kept: it
- * is called directly. */
+ * Hot path: one probe of a hash table of (class, selector, code). The class of an entry is stored
+ * last and read first. Entries are never removed, because stubs stay.
+ *
+ * Slow path: the runtime is asked for names before our lock is taken, because a thread that holds
+ * the runtime's lock may wait for ours. A signal handler that interrupts the owner of the lock is
+ * not recorded, which is counted.
+ *
+ * The dispatcher also handles methodForSelector:, whose result programs compare and keep. Stubs are
+ * translated into the code behind them there, so calls of kept code are not recorded. Code that is
+ * not in the class's method list must not be kept, for example code that forwarding creates for one
+ * call: it is called directly. */
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -20,13 +22,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SITES_ROOM = 1 << 17, SITES_MAX = SITES_ROOM / 4 * 3 };
+enum { SITES_CAPACITY = 1 << 17, SITES_MAX = SITES_CAPACITY / 4 * 3 };
 
 typedef struct site_entry {
-    const void *_Atomic class; /* NULL: free; written last */
+    const void *_Atomic class; /* NULL: free. Written last. */
     const void *selector;
     uint64_t target;
-    uint64_t code; /* where the message goes on: a stub, or the target if it is not wanted */
+    uint64_t code; /* A stub, or the target if the method is not recorded. */
 } site_entry;
 
 /* struct objc_super of GCC's runtime. */
@@ -39,11 +41,11 @@ typedef uint64_t (*lookup_function)(const void *receiver, const void *selector);
 typedef uint64_t (*super_function)(const super_call *super, const void *selector);
 typedef void (*selectors_function)(void *selectors);
 
-static site_entry sites[SITES_ROOM];
+static site_entry sites[SITES_CAPACITY];
 static uint32_t site_count;
 static sj_owner_lock sites_lock;
 static _Atomic uint32_t enabled;
-static _Atomic bool is_stopped; /* whoever has sites_lock closes the stubs */
+static _Atomic bool is_stopped; /* True if the owner of sites_lock has to close the stubs. */
 static _Atomic uint32_t refused;
 static _Atomic uint32_t slots;
 static sj_objc_register register_method;
@@ -58,18 +60,18 @@ static uint32_t site_hash(const void *class, const void *selector)
 {
     const uint64_t hash = ((uint64_t)(uintptr_t) class >> 4) * UINT64_C(0x9e3779b97f4a7c15) ^
                           ((uint64_t)(uintptr_t)selector >> 3) * UINT64_C(0xc2b2ae3d27d4eb4f);
-    return (uint32_t)(hash >> 40) & (SITES_ROOM - 1);
+    return (uint32_t)(hash >> 40) & (SITES_CAPACITY - 1);
 }
 
-/* The entry of a site, or the free one where it belongs. */
+/* Returns the entry of a site, or the free entry where it belongs. */
 static inline site_entry *find_site(const void *class, const void *selector, uint64_t target)
 {
-    for (uint32_t place = site_hash(class, selector);; place = (place + 1) & (SITES_ROOM - 1)) {
+    for (uint32_t place = site_hash(class, selector);; place = (place + 1) & (SITES_CAPACITY - 1)) {
         site_entry *site = &sites[place];
         /* Pairs with the release store in add_site. */
-        const void *held = atomic_load_explicit(&site->class, memory_order_acquire);
-        if (held == NULL ||
-            (held == class && site->selector == selector && site->target == target)) {
+        const void *owner = atomic_load_explicit(&site->class, memory_order_acquire);
+        if (owner == NULL ||
+            (owner == class && site->selector == selector && site->target == target)) {
             return site;
         }
     }
@@ -95,15 +97,15 @@ static bool is_method_known(const sj_objc_method *key)
     return is_known;
 }
 
-/* The stub of a message that goes on at `target`, or the target where no record is needed; 0: there
- * is no room. Programs compare what methodForSelector: returns with code that they were given
- * elsewhere, so it must not be a stub, although the method itself only calls the dispatcher. */
-static uint64_t make_code(const sj_objc_method *method, uint64_t target)
+/* Returns a stub for a message, or the target if no record is needed. Returns 0 if all stubs are
+ * used. The result of methodForSelector: must not be a stub, because programs compare it with code
+ * that they got elsewhere. */
+static uint64_t code_for(const sj_objc_method *method, uint64_t target)
 {
     const bool is_wanted = method->function != 0;
     const sj_dispatch_record *record = NULL;
     if (strcmp(method->selector, "methodForSelector:") == 0) {
-        record = sj_objc_stub_make_plain(target);
+        record = sj_objc_stub_open_plain(target);
         if (record == NULL || !is_wanted) {
             return record != NULL ? sj_objc_stub_of(record) : 0;
         }
@@ -112,35 +114,35 @@ static uint64_t make_code(const sj_objc_method *method, uint64_t target)
     if (!is_wanted) {
         return target;
     }
-    record = sj_objc_stub_make(method, target);
+    record = sj_objc_stub_open(method, target);
     return record != NULL ? sj_objc_stub_of(record) : 0;
 }
 
-/* What is met for the first time: where, and the method that it runs. */
+/* A site that receives its first message, and the method that it runs. */
 typedef struct new_site {
     sj_objc_method key;
     const void *selector;
-    uint64_t target;            /* where the dispatcher goes on */
-    uint64_t code;              /* of the method */
-    const sj_objc_draft *draft; /* NULL: the method is known */
+    uint64_t target;            /* Where the dispatcher jumps to. */
+    uint64_t code;              /* Code of the method. */
+    const sj_objc_names *draft; /* NULL: the method is known. */
 } new_site;
 
-static site_entry *make_site_locked(const new_site *made)
+static site_entry *add_new_site_locked(const new_site *new)
 {
-    const sj_objc_method *key = &made->key;
-    const void *selector = made->selector;
-    const uint64_t target = made->target;
+    const sj_objc_method *key = &new->key;
+    const void *selector = new->selector;
+    const uint64_t target = new->target;
     site_entry *site = find_site(key->class, selector, target);
     if (atomic_load_explicit(&site->class, memory_order_relaxed) != NULL) {
-        return site; /* another thread was first */
+        return site; /* Another thread was first. */
     }
     if (site_count == SITES_MAX ||
-        (made->draft != NULL &&
-         !sj_objc_register_method(key, made->code, made->draft, register_method))) {
+        (new->draft != NULL &&
+         !sj_objc_register_method(key, new->code, new->draft, register_method))) {
         return NULL;
     }
     const sj_objc_method *method = sj_objc_find_method(key);
-    const uint64_t code = method != NULL ? make_code(method, target) : target;
+    const uint64_t code = method != NULL ? code_for(method, target) : target;
     if (code == 0) {
         return NULL;
     }
@@ -148,36 +150,37 @@ static site_entry *make_site_locked(const new_site *made)
     return site;
 }
 
-/* Makes the site of a message met for the first time; NULL when it is not to be recorded now. */
-__attribute__((noinline)) static const site_entry *make_site(const void *class, const void *from,
-                                                             const void *selector, uint64_t target,
-                                                             bool target_is_code)
+/* Adds the site of a first message. Returns NULL if it is not to be recorded now. */
+__attribute__((noinline)) static const site_entry *add_new_site(const void *class, const void *from,
+                                                                const void *selector,
+                                                                uint64_t target,
+                                                                bool target_is_code)
 {
-    new_site made = {.key = {.class = class, .selector = sj_objc_runtime.selector_name(selector)},
-                     .selector = selector,
-                     .target = target,
-                     .code = target_is_code ? target : 0};
-    sj_objc_method *key = &made.key;
+    new_site new = {.key = {.class = class, .selector = sj_objc_runtime.selector_name(selector)},
+                    .selector = selector,
+                    .target = target,
+                    .code = target_is_code ? target : 0};
+    sj_objc_method *key = &new.key;
     key->owner = key->selector == NULL || !sj_recorder_is_armed()
                      ? NULL
-                     : sj_objc_find_owner(from, selector, key->selector, &made.code);
+                     : sj_objc_find_owner(from, selector, key->selector, &new.code);
     if (key->owner == NULL) {
         return NULL;
     }
-    sj_objc_draft *draft = NULL;
+    sj_objc_names *draft = NULL;
     const site_entry *site = NULL;
     const bool is_known = is_method_known(key);
     if (!is_known) {
         draft = sj_sys_allocate(sizeof(*draft));
         if (draft != NULL) {
             sj_objc_describe(key, draft);
-            made.draft = draft;
+            new.draft = draft;
         }
     }
     if ((draft != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
-        site = make_site_locked(&made);
+        site = add_new_site_locked(&new);
         if (atomic_load(&is_stopped)) {
-            sj_objc_stubs_close(); /* sj_objc_stop interrupted this thread */
+            sj_objc_stubs_close(); /* sj_objc_dispatch_stop interrupted this thread. */
         }
         sj_owner_lock_free(&sites_lock);
     }
@@ -190,13 +193,13 @@ __attribute__((noinline)) static const site_entry *make_site(const void *class, 
     return site;
 }
 
-/* Where the caller of a look-up goes on: a stub, or the code itself. */
+/* Returns the code that the caller of a look-up runs: a stub, or the method itself. */
 static inline uint64_t recorded_code(const void *class, const void *from, const void *selector,
                                      uint64_t target)
 {
     const site_entry *site = find_site(class, selector, target);
     if (atomic_load_explicit(&site->class, memory_order_acquire) == NULL) {
-        site = make_site(class, from, selector, target, true);
+        site = add_new_site(class, from, selector, target, true);
     }
     return site != NULL ? site->code : target;
 }
@@ -235,15 +238,15 @@ const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *
                                               uint64_t target)
 {
     const void *class = *(const void *const *)receiver;
-    const site_entry *site = make_site(class, class, selector, target, false);
+    const site_entry *site = add_new_site(class, class, selector, target, false);
     return site != NULL ? sj_objc_record_of(site->code) : NULL;
 }
 
-/* The runtime calls this, through its own PLT, first of all for each module that registers. */
+/* The runtime calls this function through its own PLT, at first for each module that registers. */
 static void register_selectors(void *selectors)
 {
     if (atomic_load_explicit(&enabled, memory_order_relaxed) != 0) {
-        sj_objc_follow();
+        sj_objc_dispatch_rebind_modules();
     }
     real_selectors(selectors);
 }
@@ -291,7 +294,7 @@ static bool open_stubs(void)
     return is_open;
 }
 
-sj_status sj_objc_start(sj_objc_register registers)
+sj_status sj_objc_dispatch_start(sj_objc_register registers)
 {
     if (!find_runtime()) {
         return SJ_ENOTFOUND;
@@ -300,40 +303,41 @@ sj_status sj_objc_start(sj_objc_register registers)
         return SJ_ENOMEM;
     }
     register_method = registers;
-    /* A module that asks for code while the sender's module is not bound yet would be given a stub:
-     * all modules are bound before any lookup returns one. */
-    sj_objc_follow();
+    /* A module that asks for code must not get a stub while the sender's module is not bound yet.
+     * So all modules are bound before a look-up returns a stub. */
+    sj_objc_dispatch_rebind_modules();
     atomic_store(&enabled, 1);
-    sj_objc_follow(); /* what was loaded meanwhile */
+    sj_objc_dispatch_rebind_modules(); /* Binds modules that were loaded meanwhile. */
     return SJ_OK;
 }
 
-void sj_objc_follow(void)
+void sj_objc_dispatch_rebind_modules(void)
 {
     sj_rebinding rebindings[REBINDINGS];
     list_rebindings(rebindings);
     atomic_fetch_add(&slots, sj_rebind(rebindings, REBINDINGS, false));
 }
 
-void sj_objc_stop(void)
+void sj_objc_dispatch_stop(void)
 {
     sj_rebinding rebindings[REBINDINGS];
     if (atomic_exchange(&enabled, 0) != 0) {
         list_rebindings(rebindings);
         (void)sj_rebind(rebindings, REBINDINGS, true);
         atomic_store(&is_stopped, true);
-        if (sj_owner_lock_take(&sites_lock)) { /* a stub that is being made is finished first */
+        if (sj_owner_lock_take(&sites_lock)) { /* Waits for a thread that creates a stub. */
             sj_objc_stubs_close();
             sj_owner_lock_free(&sites_lock);
         }
     }
 }
 
-void sj_objc_after_fork(void)
+void sj_objc_dispatch_after_fork(void)
 {
     sj_owner_lock_free(&sites_lock);
     if (!sj_recorder_may_call()) {
-        atomic_store(&enabled, 0); /* its stubs stay shared: no new ones */
+        /* The child shares its parent's stubs, so it must not add any. */
+        atomic_store(&enabled, 0);
         return;
     }
     (void)!sj_objc_stubs_after_fork();

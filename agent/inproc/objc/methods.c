@@ -4,9 +4,13 @@
 
 #include <string.h>
 
-enum { METHODS_ROOM = 1 << 17, METHODS_MAX = METHODS_ROOM / 4 * 3, CLASS_NAME_MAX_BYTES = 1023 };
+enum {
+    METHODS_CAPACITY = 1 << 17,
+    METHODS_MAX = METHODS_CAPACITY / 4 * 3,
+    CLASS_NAME_MAX_BYTES = 1023
+};
 
-/* GCC's runtime: words of a class, and its method lists. */
+/* Layout of a class of GCC's runtime: index of the word that points to its method lists. */
 enum { CLASS_METHODS = 7, LISTS_MAX = 64 };
 
 typedef struct gcc_method {
@@ -32,13 +36,13 @@ bool sj_objc_find_api(void)
     *(uint64_t *)&api->is_meta = sj_rebind_find("class_isMetaClass");
     *(uint64_t *)&api->instance_method = sj_rebind_find("class_getInstanceMethod");
     *(uint64_t *)&api->implementation = sj_rebind_find("method_getImplementation");
-    /* Only GCC's runtime has this function, and with it the structure of its classes. */
+    /* Only GCC's runtime has this function. */
     api->has_method_lists = sj_rebind_find("__objc_register_selectors_from_module") != 0;
     return api->class_name != NULL && api->selector_name != NULL && api->superclass != NULL &&
            api->is_meta != NULL && api->instance_method != NULL && api->implementation != NULL;
 }
 
-static sj_objc_method known[METHODS_ROOM];
+static sj_objc_method known[METHODS_CAPACITY];
 static uint32_t known_count;
 
 static uint32_t method_hash(const sj_objc_method *key)
@@ -47,7 +51,7 @@ static uint32_t method_hash(const sj_objc_method *key)
     hash = hash * UINT64_C(0x9e3779b97f4a7c15) + ((uint64_t)(uintptr_t)key->selector >> 1);
     hash = hash * UINT64_C(0xd6e8feb86659fd93) + ((uint64_t)(uintptr_t)key->owner >> 4);
     hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(hash >> 40) & (METHODS_ROOM - 1);
+    return (uint32_t)(hash >> 40) & (METHODS_CAPACITY - 1);
 }
 
 static bool is_same(const sj_objc_method *a, const sj_objc_method *b)
@@ -55,12 +59,12 @@ static bool is_same(const sj_objc_method *a, const sj_objc_method *b)
     return a->class == b->class && a->owner == b->owner && a->selector == b->selector;
 }
 
-/* The entry of a key, or the free one where it belongs. */
+/* Returns the entry of a key, or the free entry where it belongs. */
 static sj_objc_method *find_method_entry(const sj_objc_method *key)
 {
     uint32_t place = method_hash(key);
     while (known[place].class != NULL && !is_same(&known[place], key)) {
-        place = (place + 1) & (METHODS_ROOM - 1);
+        place = (place + 1) & (METHODS_CAPACITY - 1);
     }
     return &known[place];
 }
@@ -78,7 +82,7 @@ static void append_text(char *name, uint32_t *used, const char *text)
     }
 }
 
-/* Lists are only ever added in front, so they can be read while another thread adds one. */
+/* The runtime adds lists only at the front, so they can be read without a lock. */
 static const gcc_method_list *lists_of(const void *class)
 {
     return ((const gcc_method_list *const *)class)[CLASS_METHODS];
@@ -119,7 +123,8 @@ bool sj_objc_owns_method(const void *class, const void *method, const void *sele
            (super == NULL || sj_objc_runtime.instance_method(super, selector) != method);
 }
 
-/* A method's code is the expected one; `*code` 0 expects any and is filled in. */
+/* True if a method's code is the expected one. If `*code` is 0 any code is, and it is written
+ * there. */
 static bool is_expected_code(uint64_t implementation, uint64_t *code)
 {
     if (*code == 0) {
@@ -159,9 +164,9 @@ const void *sj_objc_find_owner(const void *from, const void *selector, const cha
     return owner;
 }
 
-/* The class of the receivers and its ancestors, as far as there is room: a name is whole, but that
- * of the class itself may be cut. */
-static void describe_lineage(const void *class, sj_objc_draft *draft)
+/* Writes the names of a class and its ancestors, as many as fit. Only the name of the class itself
+ * may be cut. */
+static void describe_lineage(const void *class, sj_objc_names *draft)
 {
     draft->lineage_bytes = 0;
     for (; class != NULL; class = sj_objc_runtime.superclass(class)) {
@@ -177,7 +182,7 @@ static void describe_lineage(const void *class, sj_objc_draft *draft)
     }
 }
 
-/* -[Class selector], or -[Class:Owner selector] when the class inherits the method. */
+/* Writes -[Class selector], or -[Class:Owner selector] if the class inherits the method. */
 uint32_t sj_objc_write_name(const sj_objc_method *method, char *name)
 {
     uint32_t used = 0;
@@ -194,14 +199,14 @@ uint32_t sj_objc_write_name(const sj_objc_method *method, char *name)
     return used;
 }
 
-void sj_objc_describe(const sj_objc_method *method, sj_objc_draft *draft)
+void sj_objc_describe(const sj_objc_method *method, sj_objc_names *draft)
 {
     draft->name_bytes = sj_objc_write_name(method, draft->name);
     describe_lineage(method->class, draft);
 }
 
 bool sj_objc_register_method(const sj_objc_method *method, uint64_t code,
-                             const sj_objc_draft *draft, sj_objc_register registers)
+                             const sj_objc_names *draft, sj_objc_register registers)
 {
     const sj_objc_report report = {.name = draft->name,
                                    .name_bytes = draft->name_bytes,
@@ -211,7 +216,7 @@ bool sj_objc_register_method(const sj_objc_method *method, uint64_t code,
     sj_objc_method *place = find_method_entry(method);
     uint32_t function = 0;
     if (place->class != NULL) {
-        return true; /* another thread was first */
+        return true; /* Another thread was first. */
     }
     if (known_count == METHODS_MAX || !registers(&report, &function)) {
         return false;

@@ -1,15 +1,15 @@
 /* Design notes
  *
- * An area holds records and, behind them, the stubs that enter them; it outlives the agent, because
- * the program may have kept the address of any stub. A record is closed by making its first word
- * its target: the stub then goes straight to the method. The next agent gets the area from its
- * tracer and opens what it needs of it again, so a method has one stub however often the process is
+ * An area holds records and, behind them, their stubs. It stays when the agent is unloaded, because
+ * the program may have kept the address of any stub. Closing a record makes its first word its
+ * target, so that the stub jumps directly to the method. The next agent gets the area from its
+ * tracer and opens the stubs that it needs. So a method has one stub, however often the process is
  * attached to.
  *
- * The stubs lie in one memory file that is mapped twice, to be written and to be executed: no page
- * is ever both, and stubs can be added while others run. A forked child and an agent that takes an
- * area over share the file with another process, so they get a copy of their own before they add
- * any. */
+ * The stubs lie in one memory file that is mapped twice, writable and executable. So no page is
+ * both, and stubs can be added while others run. A forked child shares the file with its parent,
+ * and an agent may share the area that it takes over. So they copy the file before they add stubs.
+ */
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/abi/agent_state.h"
@@ -28,15 +28,14 @@
 enum {
     STUBS_MAX = 65536,
     CODE_BYTES = STUBS_MAX * SJ_DISPATCH_STUB_BYTES,
-    INDEX_ROOM = 2 * STUBS_MAX,
-    PAGE_BYTES = 65536 /* a multiple of any machine's */
+    INDEX_CAPACITY = 2 * STUBS_MAX,
+    PAGE_BYTES = 65536 /* A multiple of the page size of any machine. */
 };
 
 #define AREA_MAGIC                                                                                 \
-    UINT64_C(0x31534255545344) /* "DSTUBS1": agents of other versions look for it                  \
-                                */
+    UINT64_C(0x31534255545344) /* "DSTUBS1"; agents of other versions search for it */
 
-/* What a stub enters, and what it was made for; `class` NULL: it records nothing. */
+/* A stub's record and what the stub was created for. `class` NULL: it records nothing. */
 typedef struct stub_record {
     sj_dispatch_record record;
     const void *class;
@@ -53,17 +52,17 @@ typedef struct stub_area {
 /* The code begins behind the records. */
 #define CODE_OFFSET ((sizeof(stub_area) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES)
 
-static stub_area *area;                 /* NULL: there is none */
-static uint8_t *writable;               /* its code; NULL: stubs cannot be made */
-static uint8_t *executable;             /* the same bytes */
-static uint32_t stub_index[INDEX_ROOM]; /* place in the area + 1, by what the stub was made for */
-static uint32_t open_count;             /* of this session */
+static stub_area *area;     /* NULL: there is none. */
+static uint8_t *writable;   /* Writable view of the area's code. NULL: stubs cannot be created. */
+static uint8_t *executable; /* Executable view of the same bytes. */
+static uint32_t stub_index[INDEX_CAPACITY]; /* Hash table of stubs: 1 + the place in the area. */
+static uint32_t open_count;                 /* Stubs of this session. */
 
-static long make_file(void)
+static long new_file(void)
 {
     long file =
         SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
-    if (file < 0) { /* a kernel that does not know MFD_EXEC */
+    if (file < 0) { /* An older kernel does not know MFD_EXEC. */
         file = SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC, 0, 0, 0, 0);
     }
     if (file >= 0 && SJ_SYS(SYS_ftruncate, file, CODE_BYTES, 0, 0, 0, 0) != 0) {
@@ -73,11 +72,11 @@ static long make_file(void)
     return file;
 }
 
-/* Gives the area's code a file of its own with what it holds already; `*write` is the view to write
- * it by. */
+/* Gives the area's code a file of its own with the present content. Writes the writable view to
+ * `*write`. */
 static bool map_code(uint8_t *run, uint64_t count, uint8_t **write)
 {
-    const long file = make_file();
+    const long file = new_file();
     if (file < 0) {
         return false;
     }
@@ -95,17 +94,17 @@ static bool map_code(uint8_t *run, uint64_t count, uint8_t **write)
     return is_mapped;
 }
 
-static stub_area *make_area(void)
+static stub_area *new_area(void)
 {
-    stub_area *made = sj_sys_map(NULL, CODE_OFFSET + CODE_BYTES, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (sj_sys_failed(made)) {
+    stub_area *new = sj_sys_map(NULL, CODE_OFFSET + CODE_BYTES, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sj_sys_failed(new)) {
         return NULL;
     }
-    /* What stays in the program must not be rounded up to huge pages. */
-    (void)SJ_SYS(SYS_madvise, made, CODE_OFFSET + CODE_BYTES, MADV_NOHUGEPAGE, 0, 0, 0);
-    made->magic = AREA_MAGIC;
-    return made;
+    /* Memory that stays in the program must not become huge pages. */
+    (void)SJ_SYS(SYS_madvise, new, CODE_OFFSET + CODE_BYTES, MADV_NOHUGEPAGE, 0, 0, 0);
+    new->magic = AREA_MAGIC;
+    return new;
 }
 
 static bool is_made_for(const stub_record *stub, const stub_record *key)
@@ -114,16 +113,16 @@ static bool is_made_for(const stub_record *stub, const stub_record *key)
            stub->selector == key->selector && stub->record.target == key->record.target;
 }
 
-/* Where the place of the stub for a key is, or belongs. */
+/* Returns the place of the stub for a key in the hash table, or the free place where it belongs. */
 static uint32_t *find_place(const stub_record *key)
 {
     uint64_t hash = (uint64_t)(uintptr_t)key->class ^ (uint64_t)(uintptr_t)key->owner << 7;
     hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)key->selector;
     hash =
         (hash * UINT64_C(0xd6e8feb86659fd93) ^ key->record.target) * UINT64_C(0x9e3779b97f4a7c15);
-    uint32_t at = (uint32_t)(hash >> 40) % INDEX_ROOM;
+    uint32_t at = (uint32_t)(hash >> 40) % INDEX_CAPACITY;
     while (stub_index[at] != 0 && !is_made_for(&area->stubs[stub_index[at] - 1], key)) {
-        at = (at + 1) % INDEX_ROOM;
+        at = (at + 1) % INDEX_CAPACITY;
     }
     return &stub_index[at];
 }
@@ -149,7 +148,7 @@ void sj_objc_stubs_adopt(uint64_t code)
     }
 }
 
-/* Opens a record; the tags first, because another thread may be on its way to it. */
+/* Opens a record. The tags are written first, because another thread may be about to read them. */
 static void open_record(stub_record *stub, uint32_t enter_tag, uint32_t leave_tag)
 {
     void (*entry)(void) = stub->class != NULL ? sj_arch_dispatch_entry : sj_arch_objc_plain;
@@ -163,7 +162,7 @@ bool sj_objc_stubs_open(void)
     if (writable != NULL) {
         return true;
     }
-    stub_area *opened = area != NULL ? area : make_area();
+    stub_area *opened = area != NULL ? area : new_area();
     if (opened == NULL || !map_code((uint8_t *)opened + CODE_OFFSET, opened->count, &writable)) {
         if (opened != NULL && area == NULL) {
             (void)sj_sys_unmap(opened, CODE_OFFSET + CODE_BYTES);
@@ -173,7 +172,8 @@ bool sj_objc_stubs_open(void)
     }
     executable = (uint8_t *)opened + CODE_OFFSET;
     area = opened;
-    for (uint64_t i = 0; i < opened->count; i++) { /* those of this agent, which was stopped */
+    /* These are stubs of this agent, which was stopped. */
+    for (uint64_t i = 0; i < opened->count; i++) {
         stub_record *stub = &opened->stubs[i];
         if (stub->record.enter_tag != 0) {
             open_record(stub, stub->record.enter_tag, stub->record.leave_tag);
@@ -227,7 +227,7 @@ static const sj_dispatch_record *open_stub(const stub_record *content)
     return &stub->record;
 }
 
-const sj_dispatch_record *sj_objc_stub_make(const sj_objc_method *method, uint64_t target)
+const sj_dispatch_record *sj_objc_stub_open(const sj_objc_method *method, uint64_t target)
 {
     return open_stub(&(stub_record){
         .record = {.target = target,
@@ -238,8 +238,8 @@ const sj_dispatch_record *sj_objc_stub_make(const sj_objc_method *method, uint64
         .selector = method->selector});
 }
 
-/* Its tag only says that it is open. */
-const sj_dispatch_record *sj_objc_stub_make_plain(uint64_t target)
+/* The tag only says that the stub is open. */
+const sj_dispatch_record *sj_objc_stub_open_plain(uint64_t target)
 {
     return open_stub(&(stub_record){.record = {.target = target, .enter_tag = 1}});
 }
@@ -251,7 +251,7 @@ const sj_dispatch_record *sj_objc_record_of(uint64_t code)
                                            : NULL;
 }
 
-uint64_t sj_objc_plain_code(uint64_t code)
+uint64_t sj_objc_code_behind(uint64_t code)
 {
     const sj_dispatch_record *record;
     while ((record = sj_objc_record_of(code)) != NULL) {

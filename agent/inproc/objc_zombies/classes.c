@@ -1,19 +1,21 @@
-/* Which classes are watched: asked for each freed object, so the answers are kept. */
+/* Decides which classes are watched. It is asked for each freed object, so the verdicts are cached.
+ */
 #include "agent/inproc/objc_zombies/internal.h"
 
-enum { ROOM = 1 << 12, PROBES = 8, VERDICT_BITS = 4, ANCESTORS_MAX = 64 };
+enum { CLASSES = 1 << 12, PROBES = 8, VERDICT_BITS = 4, ANCESTORS_MAX = 64 };
 
-/* A class keeps its place. The verdict is 1 + generation of the patterns, and below it what
- * sj_class_judge returns. */
+/* A class never loses its place. The verdict is 1 + the generation of the patterns. The lowest bits
+ * are the result of sj_class_judge. */
 typedef struct class_verdict {
     _Atomic(const sj_gcc_class *) class;
     _Atomic uint32_t verdict;
 } class_verdict;
 
 const void *sj_class_destroy_selector;
-static class_verdict verdicts[ROOM];
+static class_verdict verdicts[CLASSES];
 
-/* A class that was made at run time lies in no module: its ancestor decides. */
+/* A class that was created at run time lies in no module: its nearest ancestor in a module decides.
+ */
 static bool is_system_class(const sj_gcc_class *class)
 {
     for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
@@ -26,7 +28,8 @@ static bool is_system_class(const sj_gcc_class *class)
     return false;
 }
 
-/* What observers put in the place of a class has another name and inherits from it. */
+/* A key-value observer gives an object a class with another name, which inherits from the object's
+ * class. */
 static bool has_name(const char *patterns, const sj_gcc_class *class)
 {
     bool is_known = false;
@@ -46,18 +49,18 @@ static bool decide(const sj_gcc_class *class, const sj_zombie_objects *settings)
     return settings->with_system != 0 || !is_system_class(class);
 }
 
-static class_verdict *find_place(const sj_gcc_class *class)
+static class_verdict *claim_place(const sj_gcc_class *class)
 {
     const uint64_t hash = ((uint64_t)(uintptr_t) class >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     const uint32_t first = (uint32_t)(hash >> 40);
     for (uint32_t i = 0; i < PROBES; i++) {
-        class_verdict *place = &verdicts[(first + i) & (ROOM - 1)];
-        const sj_gcc_class *held = atomic_load_explicit(&place->class, memory_order_acquire);
-        if (held == class) {
+        class_verdict *place = &verdicts[(first + i) & (CLASSES - 1)];
+        const sj_gcc_class *owner = atomic_load_explicit(&place->class, memory_order_acquire);
+        if (owner == class) {
             return place;
         }
         const sj_gcc_class *none = NULL;
-        if (held == NULL && atomic_compare_exchange_strong(&place->class, &none, class)) {
+        if (owner == NULL && atomic_compare_exchange_strong(&place->class, &none, class)) {
             return place;
         }
         if (none == class) {
@@ -73,7 +76,8 @@ static bool has_history(const sj_gcc_class *class, const sj_zombie_objects *sett
            (settings->history_of[0] == '\0' || has_name(settings->history_of, class));
 }
 
-/* Asking -finalize for each object costs more than all else that the runtime does. */
+/* -finalize is asked for once per class: for each object it would cost more than everything else
+ * that the runtime does. */
 static uint32_t judge(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
     const uint32_t guarded = has_name(settings->guard.classes, class) ? SJ_CLASS_GUARDED : 0;
@@ -81,15 +85,15 @@ static uint32_t judge(const sj_gcc_class *class, const sj_zombie_settings *setti
         return guarded;
     }
     const bool is_destroyed = sj_objc_gcc.responds(class, sj_class_destroy_selector) != 0;
-    return guarded | SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_DESTROYED : 0) |
-           (has_history(class, &settings->objects) ? SJ_CLASS_NOTED : 0);
+    return guarded | SJ_CLASS_WATCHED | (is_destroyed ? SJ_CLASS_HAS_DESTRUCTOR : 0) |
+           (has_history(class, &settings->objects) ? SJ_CLASS_HAS_HISTORY : 0);
 }
 
 uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings)
 {
     const _Atomic uint32_t *patterns = &settings->objects.generation;
     const uint32_t generation = atomic_load_explicit(patterns, memory_order_acquire);
-    class_verdict *place = find_place(class);
+    class_verdict *place = claim_place(class);
     if (place != NULL) {
         const uint32_t verdict = atomic_load_explicit(&place->verdict, memory_order_relaxed);
         if (verdict >> VERDICT_BITS == generation + 1) {
@@ -97,7 +101,7 @@ uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *set
         }
     }
     if ((generation & 1) != 0) {
-        return 0; /* the patterns are being written */
+        return 0; /* The recorder is writing the patterns. */
     }
     const uint32_t judged = judge(class, settings);
     if (place != NULL && atomic_load(patterns) == generation) {

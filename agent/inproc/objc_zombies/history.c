@@ -1,19 +1,19 @@
 /* Design notes
  *
- * Events of all watched objects lie in one ring, the oldest overwritten: what is found of one
- * object reaches back to its allocation, or as far as the ring does. The methods of NSObject that
- * change the number of owners are entered through doors, as -dealloc is (hooks.c). */
+ * Events of all watched objects lie in one ring; new events overwrite the oldest. The events of one
+ * object reach back to its allocation, or as far as the ring does. Trampolines replace the methods
+ * of NSObject that change the number of owners, as they do for -dealloc (hooks.c). */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/trace.h"
 
 #include <string.h>
 
-enum { ROOM = 1 << 13, METHODS = 4, MEASURED = 64 }; /* one event in so many is */
+enum { EVENTS = 1 << 13, METHODS = 4, ONE_IN_MEASURED = 64 }; /* One event in so many is timed. */
 
 typedef struct kept_event {
-    const void *_Atomic object; /* NULL: it is being written */
+    const void *_Atomic object; /* NULL: a thread is writing the event. */
     uint64_t number;
     sj_zombie_event event;
 } kept_event;
@@ -22,11 +22,11 @@ typedef void *(*message)(void *object, const void *selector, void *argument);
 
 typedef struct counted_method {
     const char *selector;
-    sj_objc_door door;
+    sj_objc_trampoline trampoline;
     message replacement;
     bool is_of_class;
     const sj_gcc_class *class;
-    sj_gcc_method *method; /* NULL: not replaced */
+    sj_gcc_method *method; /* NULL: not replaced. */
 } counted_method;
 
 static void *allocate(void *class, const void *selector, void *zone);
@@ -36,24 +36,27 @@ static void *autorelease(void *object, const void *selector, void *unused);
 
 static counted_method methods[METHODS] = {
     {.selector = "allocWithZone:",
-     .door = SJ_DOOR_ALLOCATE,
+     .trampoline = SJ_TRAMPOLINE_ALLOCATE,
      .replacement = allocate,
      .is_of_class = true},
-    {.selector = "retain", .door = SJ_DOOR_RETAIN, .replacement = retain},
-    {.selector = "release", .door = SJ_DOOR_RELEASE, .replacement = release},
-    {.selector = "autorelease", .door = SJ_DOOR_AUTORELEASE, .replacement = autorelease}};
+    {.selector = "retain", .trampoline = SJ_TRAMPOLINE_RETAIN, .replacement = retain},
+    {.selector = "release", .trampoline = SJ_TRAMPOLINE_RELEASE, .replacement = release},
+    {.selector = "autorelease",
+     .trampoline = SJ_TRAMPOLINE_AUTORELEASE,
+     .replacement = autorelease}};
 
 static kept_event *events;
 static _Atomic uint64_t event_count;
 static uint64_t *originals;
 static unsigned long (*extra_owners)(const void *object);
 
-static void *go_on(sj_objc_door door, void *object, const void *selector, void *argument)
+static void *call_original(sj_objc_trampoline trampoline, void *object, const void *selector,
+                           void *argument)
 {
-    return ((message)originals[door])(object, selector, argument);
+    return ((message)originals[trampoline])(object, selector, argument);
 }
 
-static bool is_noted(const void *object)
+static bool is_recorded(const void *object)
 {
     const sj_zombie_region *region =
         atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
@@ -62,14 +65,14 @@ static bool is_noted(const void *object)
            atomic_load_explicit(&region->is_history_paused, memory_order_relaxed) == 0 &&
            !sj_objc_is_zombie(object) &&
            (sj_class_judge(*(const sj_gcc_class *const *)object, &region->settings) &
-            SJ_CLASS_NOTED) != 0;
+            SJ_CLASS_HAS_HISTORY) != 0;
 }
 
-static __attribute__((noinline)) void note(const void *object, sj_zombie_event_kind kind,
-                                           uint64_t owners)
+static __attribute__((noinline)) void record_event(const void *object, sj_zombie_event_kind kind,
+                                                   uint64_t owners)
 {
     const uint64_t number = atomic_fetch_add(&event_count, 1);
-    kept_event *kept = &events[number & (ROOM - 1)];
+    kept_event *kept = &events[number & (EVENTS - 1)];
     atomic_store_explicit(&kept->object, NULL, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     const uint64_t start = sj_arch_ticks();
@@ -79,52 +82,52 @@ static __attribute__((noinline)) void note(const void *object, sj_zombie_event_k
     kept->event.trace.ticks = start;
     kept->event.trace.tid = sj_thread_number();
     sj_trace_here(&kept->event.trace);
-    sj_stack_take(&kept->event.trace, kept->event.stack, SJ_ZOMBIE_EVENT_STACK_BYTES);
+    sj_stack_copy_own(&kept->event.trace, kept->event.stack, SJ_ZOMBIE_EVENT_STACK_BYTES);
     atomic_store_explicit(&kept->object, object, memory_order_release);
-    if (number % MEASURED == 0) {
-        sj_objects_count(history_ticks, (sj_arch_ticks() - start) * MEASURED);
+    if (number % ONE_IN_MEASURED == 0) {
+        sj_objects_count(history_ticks, (sj_arch_ticks() - start) * ONE_IN_MEASURED);
     }
 }
 
 static void *allocate(void *class, const void *selector, void *zone)
 {
-    void *made = go_on(SJ_DOOR_ALLOCATE, class, selector, zone);
-    if (is_noted(made)) {
-        note(made, SJ_ZOMBIE_EVENT_ALLOCATION, 1);
+    void *object = call_original(SJ_TRAMPOLINE_ALLOCATE, class, selector, zone);
+    if (is_recorded(object)) {
+        record_event(object, SJ_ZOMBIE_EVENT_ALLOCATION, 1);
     }
-    return made;
+    return object;
 }
 
 static void *retain(void *object, const void *selector, void *unused)
 {
-    void *result = go_on(SJ_DOOR_RETAIN, object, selector, unused);
-    if (is_noted(object)) {
-        note(object, SJ_ZOMBIE_EVENT_RETAIN, extra_owners(object) + 1);
+    void *result = call_original(SJ_TRAMPOLINE_RETAIN, object, selector, unused);
+    if (is_recorded(object)) {
+        record_event(object, SJ_ZOMBIE_EVENT_RETAIN, extra_owners(object) + 1);
     }
     return result;
 }
 
-/* Before: afterwards it may be gone. */
+/* Records the event first: afterwards the object may be gone. */
 static void *release(void *object, const void *selector, void *unused)
 {
-    if (is_noted(object)) {
-        note(object, SJ_ZOMBIE_EVENT_RELEASE, extra_owners(object));
+    if (is_recorded(object)) {
+        record_event(object, SJ_ZOMBIE_EVENT_RELEASE, extra_owners(object));
     }
-    return go_on(SJ_DOOR_RELEASE, object, selector, unused);
+    return call_original(SJ_TRAMPOLINE_RELEASE, object, selector, unused);
 }
 
 static void *autorelease(void *object, const void *selector, void *unused)
 {
-    if (is_noted(object)) {
-        note(object, SJ_ZOMBIE_EVENT_AUTORELEASE, extra_owners(object) + 1);
+    if (is_recorded(object)) {
+        record_event(object, SJ_ZOMBIE_EVENT_AUTORELEASE, extra_owners(object) + 1);
     }
-    return go_on(SJ_DOOR_AUTORELEASE, object, selector, unused);
+    return call_original(SJ_TRAMPOLINE_AUTORELEASE, object, selector, unused);
 }
 
 bool sj_history_open(uint64_t *kept_originals, uint64_t count_owners)
 {
     if (events == NULL) {
-        void *mapped = sj_sys_map(NULL, ROOM * sizeof(*events), PROT_READ | PROT_WRITE,
+        void *mapped = sj_sys_map(NULL, EVENTS * sizeof(*events), PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         events = sj_sys_failed(mapped) ? NULL : mapped;
         originals = kept_originals;
@@ -143,11 +146,12 @@ void sj_history_begin(const sj_gcc_class *root)
         if (counted->method != NULL || method == NULL) {
             continue;
         }
-        originals[counted->door] = sj_objc_gcc.implementation(method);
-        sj_doors_now->leads_to[counted->door] = (uint64_t)(uintptr_t)counted->replacement;
+        originals[counted->trampoline] = sj_objc_gcc.implementation(method);
+        sj_objc_trampolines_now->targets[counted->trampoline] =
+            (uint64_t)(uintptr_t)counted->replacement;
         counted->class = class;
         counted->method = method;
-        sj_objc_set_code(class, method, sj_door(counted->door));
+        sj_objc_set_code(class, method, sj_objc_trampoline_address(counted->trampoline));
     }
 }
 
@@ -155,18 +159,19 @@ void sj_history_end(void)
 {
     for (uint32_t i = 0; i < METHODS; i++) {
         counted_method *counted = &methods[i];
-        if (counted->method != NULL &&
-            sj_objc_gcc.implementation(counted->method) == sj_door(counted->door)) {
-            sj_objc_set_code(counted->class, counted->method, originals[counted->door]);
+        if (counted->method != NULL && sj_objc_gcc.implementation(counted->method) ==
+                                           sj_objc_trampoline_address(counted->trampoline)) {
+            sj_objc_set_code(counted->class, counted->method, originals[counted->trampoline]);
         }
         counted->method = NULL;
     }
 }
 
-/* The event of that number, if it is of the object and whole. */
+/* Copies the event of that number. Returns false if it belongs to another object, or is being
+ * overwritten. */
 static bool copy_event(uint64_t number, const void *object, sj_zombie_event *event)
 {
-    const kept_event *kept = &events[number & (ROOM - 1)];
+    const kept_event *kept = &events[number & (EVENTS - 1)];
     if (atomic_load_explicit(&kept->object, memory_order_acquire) != object ||
         kept->number != number) {
         return false;
@@ -177,24 +182,24 @@ static bool copy_event(uint64_t number, const void *object, sj_zombie_event *eve
            kept->number == number;
 }
 
-/* From the newest to the allocation; then in order. */
+/* Searches from the newest event back to the allocation, then moves the events to the beginning. */
 void sj_history_write(sj_zombie_object *target, const void *object)
 {
     const uint64_t end = atomic_load(&event_count);
-    const uint64_t first = end > ROOM ? end - ROOM : 0;
-    uint32_t place = SJ_ZOMBIE_EVENTS;
+    const uint64_t first = end > EVENTS ? end - EVENTS : 0;
+    uint32_t first_used = SJ_ZOMBIE_EVENTS;
     bool is_whole = false;
     target->event_count = 0;
     target->is_whole = 0;
     for (uint64_t number = end; events != NULL && number > first && !is_whole; number--) {
-        sj_zombie_event *event = &target->events[place > 1 ? place - 1 : 0];
+        sj_zombie_event *event = &target->events[first_used > 1 ? first_used - 1 : 0];
         if (copy_event(number - 1, object, event)) {
             is_whole = event->kind == SJ_ZOMBIE_EVENT_ALLOCATION;
-            target->is_whole = is_whole && place > 0 ? 1 : 0;
-            place = place > 0 ? place - 1 : 0;
+            target->is_whole = is_whole && first_used > 0 ? 1 : 0;
+            first_used = first_used > 0 ? first_used - 1 : 0;
         }
     }
-    target->event_count = SJ_ZOMBIE_EVENTS - place;
-    memmove(target->events, &target->events[place],
+    target->event_count = SJ_ZOMBIE_EVENTS - first_used;
+    memmove(target->events, &target->events[first_used],
             target->event_count * sizeof(target->events[0]));
 }

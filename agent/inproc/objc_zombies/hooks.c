@@ -1,10 +1,10 @@
 /* Design notes
  *
- * -dealloc of Foundation's root classes has our code in the runtime's tables, so that `super` and
- * cached lookups come by. What it does in the program happens in two steps here: at once, instance
- * variables of C++ are destroyed, as -[NSObject finalize] does; when the object is let go, its
- * memory is freed by the program's own -dealloc, which finds the root class and destroys nothing
- * again. Other root classes end in object_dispose, which frees memory only. */
+ * The runtime's tables name our code for -dealloc of Foundation's root classes, so that calls by
+ * `super` and cached look-ups reach it, too. A death then has two steps. At once, C++ instance
+ * variables are destroyed, as -[NSObject finalize] does. When the object is freed, the program's
+ * own -dealloc frees its memory. It finds the root class in the object, so it does not destroy
+ * anything again. Objects of other root classes end in object_dispose, which only frees memory. */
 #include "agent/inproc/objc_zombies/internal.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 
@@ -19,31 +19,31 @@ typedef void (*message)(void *object, const void *selector);
 
 typedef struct root_class {
     const char *name;
-    sj_objc_door door;
+    sj_objc_trampoline trampoline;
     message replacement;
     const sj_gcc_class *class;
-    sj_gcc_method *method; /* NULL: not found yet */
+    sj_gcc_method *method; /* NULL: not found yet. */
 } root_class;
 
 static void dealloc_object(void *object, const void *selector);
 static void dealloc_proxy(void *object, const void *selector);
 
 static root_class roots[ROOTS] = {
-    {.name = "NSObject", .door = SJ_DOOR_NSOBJECT, .replacement = dealloc_object},
-    {.name = "NSProxy", .door = SJ_DOOR_NSPROXY, .replacement = dealloc_proxy}};
+    {.name = "NSObject", .trampoline = SJ_TRAMPOLINE_NSOBJECT, .replacement = dealloc_object},
+    {.name = "NSProxy", .trampoline = SJ_TRAMPOLINE_NSPROXY, .replacement = dealloc_proxy}};
 
-static uint64_t originals[SJ_DOORS];
+static uint64_t originals[SJ_TRAMPOLINES];
 static const void *dealloc_selector;
 static const void *finalize_selector;
 static message finalize;
-static const char *_Atomic own_zombies; /* NSZombieEnabled; NULL: Foundation is not there */
+static const char *_Atomic program_zombies; /* NSZombieEnabled; NULL without Foundation. */
 static _Atomic bool is_on;
-static bool with_methods;
+static bool enters_own_methods;
 static void (*real_exec_class)(void *module);
 static void (*real_deallocate)(void *object);
 static void *(*real_dispose)(void *object);
 
-static void let_go(void *object, const sj_gcc_class *class, sj_objc_source source)
+static void free_object(void *object, const sj_gcc_class *class, sj_objc_source source)
 {
     if (source == SJ_OBJC_DISPOSE) {
         *(const sj_gcc_class **)object = class;
@@ -53,7 +53,7 @@ static void let_go(void *object, const sj_gcc_class *class, sj_objc_source sourc
     const root_class *root = &roots[source == SJ_OBJC_NSPROXY ? 1 : 0];
     ((uint64_t *)object)[-1] = 0;
     *(const sj_gcc_class **)object = root->class;
-    ((message)originals[root->door])(object, dealloc_selector);
+    ((message)originals[root->trampoline])(object, dealloc_selector);
 }
 
 static void refuse(sj_zombie_region *region, sj_zombie_refusal why)
@@ -62,14 +62,15 @@ static void refuse(sj_zombie_region *region, sj_zombie_refusal why)
     atomic_store(&is_on, false);
 }
 
-/* False: the object is to be freed at once, by the program's own code. */
-static bool take(void *object, sj_objc_source source)
+/* Keeps a dying object. Returns false if the program's own code has to free it at once. */
+static bool keep_dying(void *object, sj_objc_source source)
 {
     sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
     const sj_gcc_class *class = *(const sj_gcc_class *const *)object;
-    if (class == &sj_doors_now->zombie) { /* by code that was asked for while it lived */
-        return sj_objc_answer(object, (void *)(uintptr_t)dealloc_selector, NULL,
-                              (uint64_t)(uintptr_t)__builtin_return_address(0))
+    /* Code that the program looked up while the object lived has called -dealloc again. */
+    if (class == &sj_objc_trampolines_now->zombie) {
+        return sj_objc_handle_freed_message(object, (void *)(uintptr_t)dealloc_selector, NULL,
+                                            (uint64_t)(uintptr_t)__builtin_return_address(0))
                    .value == 0;
     }
     if (region == NULL || region->settings.objects.is_on == 0 ||
@@ -78,37 +79,37 @@ static bool take(void *object, sj_objc_source source)
     }
     const uint32_t judged = sj_class_judge(class, &region->settings);
     if ((judged & SJ_CLASS_GUARDED) != 0 &&
-        sj_zombies_name_object(object, class->name, &sj_doors_now->zombie)) {
-        return false; /* its memory is closed when it is freed */
+        sj_guard_name_object(object, class->name, &sj_objc_trampolines_now->zombie)) {
+        return false; /* Its pages are closed when it is freed. */
     }
     if ((judged & SJ_CLASS_WATCHED) == 0) {
         return false;
     }
-    if (own_zombies != NULL && *(const volatile char *)own_zombies != 0) {
+    if (program_zombies != NULL && *(const volatile char *)program_zombies != 0) {
         refuse(region, SJ_ZOMBIE_OWN_ZOMBIES);
         return false;
     }
-    if (source != SJ_OBJC_DISPOSE && (judged & SJ_CLASS_DESTROYED) != 0) {
+    if (source != SJ_OBJC_DISPOSE && (judged & SJ_CLASS_HAS_DESTRUCTOR) != 0) {
         finalize(object, finalize_selector);
     }
     if (!sj_queue_keep(object, class, source)) {
         sj_objects_count(not_kept, 1);
-        let_go(object, class, source);
+        free_object(object, class, source);
     }
     return true;
 }
 
 static void dealloc_object(void *object, const void *selector)
 {
-    if (!take(object, SJ_OBJC_NSOBJECT)) {
-        ((message)originals[SJ_DOOR_NSOBJECT])(object, selector);
+    if (!keep_dying(object, SJ_OBJC_NSOBJECT)) {
+        ((message)originals[SJ_TRAMPOLINE_NSOBJECT])(object, selector);
     }
 }
 
 static void dealloc_proxy(void *object, const void *selector)
 {
-    if (!take(object, SJ_OBJC_NSPROXY)) {
-        ((message)originals[SJ_DOOR_NSPROXY])(object, selector);
+    if (!keep_dying(object, SJ_OBJC_NSPROXY)) {
+        ((message)originals[SJ_TRAMPOLINE_NSPROXY])(object, selector);
     }
 }
 
@@ -120,14 +121,15 @@ static bool is_instance(const void *object)
 
 static void deallocate(void *object)
 {
-    if (roots[0].method == NULL || !is_instance(object) || !take(object, SJ_OBJC_DEALLOCATE)) {
+    if (roots[0].method == NULL || !is_instance(object) ||
+        !keep_dying(object, SJ_OBJC_DEALLOCATE)) {
         real_deallocate(object);
     }
 }
 
 static void *dispose(void *object)
 {
-    if (!is_instance(object) || !take(object, SJ_OBJC_DISPOSE)) {
+    if (!is_instance(object) || !keep_dying(object, SJ_OBJC_DISPOSE)) {
         return real_dispose(object);
     }
     return NULL;
@@ -142,13 +144,13 @@ static void replace_root(root_class *root)
         return;
     }
     root->class = class;
-    originals[root->door] = sj_objc_gcc.implementation(method);
-    sj_doors_now->leads_to[root->door] = (uint64_t)(uintptr_t)root->replacement;
+    originals[root->trampoline] = sj_objc_gcc.implementation(method);
+    sj_objc_trampolines_now->targets[root->trampoline] = (uint64_t)(uintptr_t)root->replacement;
     root->method = method;
-    sj_objc_set_code(class, method, sj_door(root->door));
+    sj_objc_set_code(class, method, sj_objc_trampoline_address(root->trampoline));
 }
 
-/* The policy may ask for it later. */
+/* A later policy may ask for it. */
 static void begin_history(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -166,8 +168,8 @@ static void begin_guard(void)
     }
 }
 
-/* Root classes are met when their modules have registered them. The runtime makes nothing of
- * selectors before its first class. */
+/* Replaces -dealloc of root classes once the modules that define them are registered. Before its
+ * first class the runtime cannot register selectors. */
 static void replace_roots(void)
 {
     if (sj_objc_gcc.look_up_class(roots[0].name) == NULL) {
@@ -179,7 +181,8 @@ static void replace_roots(void)
         sj_class_destroy_selector = sj_objc_gcc.register_selector(".cxx_destruct");
     }
     if (finalize == NULL) {
-        /* Of the method: asking for the class's would initialise it, in the middle of loading. */
+        /* Reads the code from the method: asking the class would send it +initialize in the middle
+         * of loading. */
         const uint64_t found = sj_objc_gcc.implementation(sj_objc_gcc.instance_method(
             sj_objc_gcc.look_up_class(roots[0].name), finalize_selector));
         memcpy(&finalize, &found, sizeof(finalize));
@@ -202,8 +205,8 @@ static void exec_class(void *module)
     if (roots[0].method == NULL || roots[1].method == NULL) {
         replace_roots();
     }
-    if (with_methods) {
-        sj_methods_follow(module);
+    if (enters_own_methods) {
+        sj_own_methods_add_module(module);
     }
 }
 
@@ -230,26 +233,29 @@ static void find_functions(void)
     *(uint64_t *)&real_exec_class = sj_rebind_find("__objc_exec_class");
     *(uint64_t *)&real_deallocate = sj_rebind_find("NSDeallocateObject");
     *(uint64_t *)&real_dispose = sj_rebind_find("object_dispose");
-    own_zombies = dlsym(RTLD_DEFAULT, "NSZombieEnabled");
+    program_zombies = dlsym(RTLD_DEFAULT, "NSZombieEnabled");
 }
 
-/* Every selector of a freed object has to be found, as this runtime finds it. */
-static bool is_answered(void)
+/* True if this runtime finds our trampoline for any selector of a freed object. */
+static bool finds_every_selector(void)
 {
     const uint64_t selector[2] = {UINT64_C(5) << 32 | 7, 0};
-    const sj_gcc_class *object = &sj_doors_now->zombie;
-    return sj_objc_gcc.look_up(&object, selector) == sj_door(SJ_DOOR_ANSWER) &&
-           sj_objc_gcc.class_implementation(object, selector) == sj_door(SJ_DOOR_ANSWER) &&
-           sj_objc_gcc.class_name(object) == sj_doors_now->name;
+    const sj_gcc_class *object = &sj_objc_trampolines_now->zombie;
+    return sj_objc_gcc.look_up(&object, selector) ==
+               sj_objc_trampoline_address(SJ_TRAMPOLINE_FREED_MESSAGE) &&
+           sj_objc_gcc.class_implementation(object, selector) ==
+               sj_objc_trampoline_address(SJ_TRAMPOLINE_FREED_MESSAGE) &&
+           sj_objc_gcc.class_name(object) == sj_objc_trampolines_now->name;
 }
 
 static sj_zombie_refusal begin(const sj_zombie_objects *settings)
 {
-    if (!sj_doors_open() || !sj_queue_open(settings, let_go)) {
+    if (!sj_objc_trampolines_open() || !sj_queue_open(settings, free_object)) {
         return SJ_ZOMBIE_NO_MEMORY;
     }
-    sj_doors_now->leads_to[SJ_DOOR_ANSWER] = (uint64_t)(uintptr_t)sj_arch_objc_answer;
-    return is_answered() ? SJ_ZOMBIE_MONITORED : SJ_ZOMBIE_OTHER_RUNTIME;
+    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_FREED_MESSAGE] =
+        (uint64_t)(uintptr_t)sj_arch_freed_message;
+    return finds_every_selector() ? SJ_ZOMBIE_MONITORED : SJ_ZOMBIE_OTHER_RUNTIME;
 }
 
 bool sj_objc_zombies_start(bool enters_methods)
@@ -258,8 +264,8 @@ bool sj_objc_zombies_start(bool enters_methods)
     if (region == NULL || region->settings.objects.is_on == 0) {
         return false;
     }
-    if (!sj_objc_find_runtime()) {
-        if (sj_rebind_find("__objc_load") != 0) { /* libobjc2's */
+    if (!sj_objc_zombies_find_runtime()) {
+        if (sj_rebind_find("__objc_load") != 0) { /* Only libobjc2 has this function. */
             refuse(region, SJ_ZOMBIE_OTHER_RUNTIME);
         }
         return false;
@@ -275,14 +281,14 @@ bool sj_objc_zombies_start(bool enters_methods)
     }
     rebind(false);
     replace_roots();
-    with_methods = enters_methods;
+    enters_own_methods = enters_methods;
     if (enters_methods) {
-        sj_methods_begin();
+        sj_own_methods_begin();
     }
     return true;
 }
 
-void sj_objc_zombies_follow(void)
+void sj_objc_zombies_rebind_modules(void)
 {
     if (atomic_load(&is_on)) {
         rebind(false);
@@ -291,39 +297,39 @@ void sj_objc_zombies_follow(void)
 
 void sj_objc_zombies_stop(void)
 {
-    if (sj_doors_now == NULL || real_exec_class == NULL) {
+    if (sj_objc_trampolines_now == NULL || real_exec_class == NULL) {
         return;
     }
     atomic_store(&is_on, false);
     rebind(true);
     for (uint32_t i = 0; i < ROOTS; i++) {
         root_class *root = &roots[i];
-        if (root->method != NULL &&
-            sj_objc_gcc.implementation(root->method) == sj_door(root->door)) {
-            sj_objc_set_code(root->class, root->method, originals[root->door]);
+        if (root->method != NULL && sj_objc_gcc.implementation(root->method) ==
+                                        sj_objc_trampoline_address(root->trampoline)) {
+            sj_objc_set_code(root->class, root->method, originals[root->trampoline]);
         }
         root->method = NULL;
     }
     sj_objc_guard_end();
     sj_history_end();
-    sj_methods_end();
-    sj_doors_now->leads_to[SJ_DOOR_NSOBJECT] = originals[SJ_DOOR_NSOBJECT];
-    sj_doors_now->leads_to[SJ_DOOR_NSPROXY] = originals[SJ_DOOR_NSPROXY];
-    for (uint32_t i = 0; i < ATTEMPTS; i++) { /* a thread may be about to keep one */
-        sj_queue_empty(SJ_LET_GO_LEFT, false);
+    sj_own_methods_end();
+    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_NSOBJECT] = originals[SJ_TRAMPOLINE_NSOBJECT];
+    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_NSPROXY] = originals[SJ_TRAMPOLINE_NSPROXY];
+    for (uint32_t i = 0; i < ATTEMPTS; i++) { /* A thread may be about to keep another object. */
+        sj_queue_empty(SJ_OBJECT_RELEASE_DETACH, false);
     }
-    sj_doors_close(originals);
+    sj_objc_trampolines_detach(originals);
 }
 
 void sj_objc_zombies_shrink(void)
 {
     if (atomic_load(&is_on)) {
-        sj_queue_empty(SJ_LET_GO_PRESSURE, true);
+        sj_queue_empty(SJ_OBJECT_RELEASE_PRESSURE, true);
     }
 }
 
 void sj_objc_zombies_after_fork(void)
 {
     sj_queue_after_fork();
-    sj_methods_after_fork();
+    sj_own_methods_after_fork();
 }

@@ -1,14 +1,14 @@
-/* What the files of objc_zombies/ share. */
+/* Internal header of objc_zombies; not included outside this folder. */
 #ifndef SJ_AGENT_INPROC_OBJC_ZOMBIES_INTERNAL_H
 #define SJ_AGENT_INPROC_OBJC_ZOMBIES_INTERNAL_H
 
 #include "agent/abi/zombies.h"
-#include "agent/inproc/zombies/objects.h"
+#include "agent/inproc/heap_guard/objects.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Methods of GCC's runtime, as compilers lay them out. */
+/* Methods of GCC's runtime, in the layout that compilers emit. */
 typedef struct sj_gcc_method {
     const void *selector;
     const char *types;
@@ -21,7 +21,7 @@ typedef struct sj_gcc_methods {
     sj_gcc_method methods[];
 } sj_gcc_methods;
 
-/* A class of GCC's runtime, as compilers lay it out. */
+/* A class of GCC's runtime, in the layout that compilers emit. */
 typedef struct sj_gcc_class {
     const struct sj_gcc_class *isa;
     const struct sj_gcc_class *super;
@@ -31,7 +31,7 @@ typedef struct sj_gcc_class {
     long instance_bytes;
     const struct sj_gcc_ivars *ivars;
     sj_gcc_methods *methods;
-    const void *dispatch; /* sj_gcc_dispatch */
+    const void *dispatch; /* Sparse array of methods by selector. */
     const void *unused[8];
 } sj_gcc_class;
 
@@ -48,7 +48,7 @@ typedef struct sj_gcc_ivars {
 
 enum { SJ_GCC_IS_CLASS = 1, SJ_GCC_IS_META = 2, SJ_GCC_INITIALIZED = 4, SJ_GCC_RESOLVED = 8 };
 
-/* The runtime's own functions; all of them are there when sj_objc_find_runtime has found it. */
+/* Functions of the runtime. All are set once sj_objc_zombies_find_runtime has returned true. */
 typedef struct sj_gcc_runtime {
     const sj_gcc_class *(*look_up_class)(const char *name);
     const char *(*class_name)(const sj_gcc_class *class);
@@ -63,196 +63,211 @@ typedef struct sj_gcc_runtime {
     int (*size_of_type)(const char *type);
     const char *(*skip_qualifiers)(const char *type);
     char (*responds)(const sj_gcc_class *class, const void *selector);
-    int (*list_classes)(const sj_gcc_class **classes, int room);
+    int (*list_classes)(const sj_gcc_class **classes, int capacity);
     void (*update_dispatch)(const sj_gcc_class *class);
     int (*lock)(void *mutex);
     int (*unlock)(void *mutex);
-    void *const *mutex;                 /* the runtime's own, which a thread may take again */
-    const void *const *shared_dispatch; /* the table of all classes without one of their own */
+    void *const *mutex; /* The runtime's own recursive mutex. */
+    /* Table of all classes that have no table of their own yet. */
+    const void *const *shared_dispatch;
 } sj_gcc_runtime;
 
 extern sj_gcc_runtime sj_objc_gcc __attribute__((visibility("hidden")));
 
-/* sj_objc_find_runtime: GCC's runtime is loaded. Takes the loader's lock. */
-bool sj_objc_find_runtime(void);
+/* True if GCC's runtime is loaded. Takes the loader's lock. */
+bool sj_objc_zombies_find_runtime(void);
 
-/* sj_objc_set_code has a method of `class` run other code from now on. Takes the runtime's lock.
- * Any thread. The class's subclasses follow as far as the runtime lets them. */
+/* Sets the code that a method of `class` runs. Takes the runtime's lock. Thread-safe. Subclasses
+ * follow as far as the runtime updates them. */
 void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code);
 
-/* Where objects come from that are to be let go, and so how: the root class whose -dealloc was
- * called, or the function that was. */
+/* How an object died, and so how its memory is freed: the root class whose -dealloc ran, or the
+ * function that was called. */
 typedef enum sj_objc_source {
     SJ_OBJC_NSOBJECT = 0,
     SJ_OBJC_NSPROXY = 1,
     SJ_OBJC_DEALLOCATE = 2, /* NSDeallocateObject */
-    SJ_OBJC_DISPOSE = 3,    /* object_dispose: root classes of the program's own */
+    SJ_OBJC_DISPOSE = 3,    /* object_dispose, used by root classes that the program defines. */
     SJ_OBJC_SOURCES
 } sj_objc_source;
 
-/* Doors: code that the program may keep for ever, because it finds its way from a word each. */
-typedef enum sj_objc_door {
-    SJ_DOOR_ANSWER = 0, /* what every message to a freed object runs */
-    SJ_DOOR_NSOBJECT,
-    SJ_DOOR_NSPROXY,
-    SJ_DOOR_RETAIN,
-    SJ_DOOR_RELEASE,
-    SJ_DOOR_AUTORELEASE,
-    SJ_DOOR_ALLOCATE,
-    SJ_DOOR_GUARD,
-    SJ_DOORS
-} sj_objc_door;
+/* Trampolines: code that the program may keep for ever. Each jumps to the address in a word. */
+typedef enum sj_objc_trampoline {
+    SJ_TRAMPOLINE_FREED_MESSAGE = 0, /* Every message to a freed object runs this one. */
+    SJ_TRAMPOLINE_NSOBJECT,
+    SJ_TRAMPOLINE_NSPROXY,
+    SJ_TRAMPOLINE_RETAIN,
+    SJ_TRAMPOLINE_RELEASE,
+    SJ_TRAMPOLINE_AUTORELEASE,
+    SJ_TRAMPOLINE_ALLOCATE,
+    SJ_TRAMPOLINE_GUARD,
+    SJ_TRAMPOLINES
+} sj_objc_trampoline;
 
 enum {
-    SJ_DOORS_DATA_BYTES = 4096,
-    SJ_DOORS_CODE_BYTES = 4096,
-    SJ_DOOR_BYTES = 16,
+    SJ_TRAMPOLINES_DATA_BYTES = 4096,
+    SJ_TRAMPOLINES_CODE_BYTES = 4096,
+    SJ_TRAMPOLINE_BYTES = 16,
     SJ_DISPATCH_BUCKET = 32
 };
 
-/* What stays in the program when the agent has left. */
-typedef struct sj_doors {
+/* Data and code that stay in the program when the agent is unloaded. */
+typedef struct sj_objc_trampolines {
     uint64_t magic;
-    uint64_t leads_to[SJ_DOORS];
+    uint64_t targets[SJ_TRAMPOLINES];
     char name[16];
-    sj_gcc_class zombie; /* the class that freed objects have */
+    sj_gcc_class zombie; /* The class of freed objects. */
     sj_gcc_class meta;
-    uint64_t dispatch[8];                /* a sparse array without buckets: */
-    uint64_t bucket[SJ_DISPATCH_BUCKET]; /* each selector is found in here */
-} sj_doors;
+    uint64_t dispatch[8]; /* A sparse array without buckets of its own, */
+    /* so every selector finds the first word of this bucket. */
+    uint64_t bucket[SJ_DISPATCH_BUCKET];
+} sj_objc_trampolines;
 
-extern sj_doors *sj_doors_now __attribute__((visibility("hidden"))); /* NULL: none were made */
+extern sj_objc_trampolines *sj_objc_trampolines_now
+    __attribute__((visibility("hidden"))); /* NULL: not created. */
 
-/* sj_doors_open makes the doors, or finds those that an agent left; false: no memory, or the
- * processor is not supported. sj_doors_close leads them to what needs no agent: `originals`. */
-bool sj_doors_open(void);
-void sj_doors_close(const uint64_t originals[SJ_DOORS]);
-uint64_t sj_door(sj_objc_door door);
+/* sj_objc_trampolines_open creates the trampolines, or finds those of an earlier agent. It returns
+ * false if out of memory, or if the processor is not supported. sj_objc_trampolines_detach points
+ * them at `originals`, which do not need the agent. */
+bool sj_objc_trampolines_open(void);
+void sj_objc_trampolines_detach(const uint64_t originals[SJ_TRAMPOLINES]);
+uint64_t sj_objc_trampoline_address(sj_objc_trampoline trampoline);
 
-/* sj_arch_doors_write writes SJ_DOORS doors of SJ_DOOR_BYTES, each a jump to where its word of
- * `leads_to` says, and behind them code that returns zero in all registers, whose offset is
- * returned; 0: the processor is not supported. */
-size_t sj_arch_doors_write(uint8_t *code, const uint64_t *leads_to);
+/* Writes SJ_TRAMPOLINES trampolines of SJ_TRAMPOLINE_BYTES each, which jump to the addresses in
+ * `leads_to`. Behind them it writes code that returns zero in all registers, and returns the offset
+ * of that code. Returns 0 if the processor is not supported. */
+size_t sj_arch_trampolines_write(uint8_t *code, const uint64_t *targets);
 
-/* Doors of methods: each compares its receiver's class with the zombie class, whose messages it
- * answers, and goes on to the method. */
+/* Method trampolines: each compares its receiver's class with the class of freed objects. If they
+ * are equal it handles the message; else it jumps to the method. */
 typedef enum sj_receiver {
-    SJ_RECEIVER_FIRST = 0, /* it is the first argument */
-    SJ_RECEIVER_SECOND,    /* the second, behind the address of a result in memory */
+    SJ_RECEIVER_FIRST = 0, /* The receiver is the first argument. */
+    SJ_RECEIVER_SECOND,    /* The receiver follows the address of a result in memory. */
     SJ_RECEIVERS
 } sj_receiver;
 
-enum { SJ_METHOD_DOOR_BYTES = 32 };
+enum { SJ_METHOD_TRAMPOLINE_BYTES = 32 };
 
-/* What these doors read. */
+/* Words that these trampolines read. */
 typedef struct sj_method_words {
-    uint64_t zombie; /* the class */
-    uint64_t answer; /* the door of answers */
+    uint64_t zombie;  /* The class of freed objects. */
+    uint64_t handler; /* The trampoline SJ_TRAMPOLINE_FREED_MESSAGE. */
 } sj_method_words;
 
-/* sj_methods_begin has all methods of the program's own modules entered through doors;
- * sj_methods_follow those of the classes and categories that the runtime has just loaded
- * from `module`; sj_methods_end none. They take the runtime's lock. */
-void sj_methods_begin(void);
-void sj_methods_follow(const void *module);
-void sj_methods_end(void);
-void sj_methods_after_fork(void);
+/* sj_own_methods_begin makes the runtime call all methods of the program's own modules through
+ * trampolines. sj_own_methods_add_module does the same for the classes and categories that the
+ * runtime has just loaded from `module`. sj_own_methods_end undoes it. They take the runtime's
+ * lock. */
+void sj_own_methods_begin(void);
+void sj_own_methods_add_module(const void *module);
+void sj_own_methods_end(void);
+void sj_own_methods_after_fork(void);
 
-/* sj_arch_method_doors_begin writes what all doors share to `code`, at most a page; false: the
- * processor is not supported. sj_arch_method_doors_write writes `count` doors for receivers of that
- * kind to `at`. Each has a target and a selector, two words, as far from the door as `words` is
- * from `shared`. All of it lies within reach of relative addresses. */
-bool sj_arch_method_doors_begin(uint8_t *code, const sj_method_words *words);
-void sj_arch_method_doors_write(uint8_t *at, uint32_t count, sj_receiver kind,
-                                const uint8_t *shared, const sj_method_words *words);
+/* sj_arch_method_trampolines_begin writes the code that all method trampolines share to `code`, at
+ * most a page. It returns false if the processor is not supported. sj_arch_method_trampolines_write
+ * writes `count` trampolines for receivers of `kind` to `at`. Each reads two words, a target and a
+ * selector. They are as far from the trampoline as `words` is from `shared`. All of it lies within
+ * the reach of relative addresses. */
+bool sj_arch_method_trampolines_begin(uint8_t *code, const sj_method_words *words);
+void sj_arch_method_trampolines_write(uint8_t *at, uint32_t count, sj_receiver kind,
+                                      const uint8_t *shared, const sj_method_words *words);
 
-/* sj_arch_objc_answer is what SJ_DOOR_ANSWER leads to (arch/<machine>/answer.S): it asks
- * sj_objc_answer and clears all other registers that results are in. */
-void sj_arch_objc_answer(void);
+/* Target of SJ_TRAMPOLINE_FREED_MESSAGE (arch/<machine>/freed_message.S). It calls
+ * sj_objc_handle_freed_message and clears all other result registers. */
+void sj_arch_freed_message(void);
 
-typedef struct sj_answer {
+typedef struct sj_message_result {
     uint64_t value;
-    uint64_t floats; /* zeros that are pushed to the stack of the floating-point unit */
-} sj_answer;
+    uint64_t x87_zeros; /* How many zeros are pushed to the stack of the x87 unit. */
+} sj_message_result;
 
-/* sj_objc_answer answers a message: first to third are the arguments as integers, `site` is where
- * it returns to. */
-sj_answer sj_objc_answer(void *first, void *second, void *third, uint64_t site);
+/* Handles a message to a freed object. The arguments are those of the message, as integers; `site`
+ * is its return address. */
+sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *third,
+                                               uint64_t site);
 
 static inline bool sj_objc_is_zombie(const void *object)
 {
-    return *(const sj_gcc_class *const *)object == &sj_doors_now->zombie;
+    return *(const sj_gcc_class *const *)object == &sj_objc_trampolines_now->zombie;
 }
 
-/* A freed object that is kept; its stack lies behind it. */
+/* A freed object that is kept. The stack of its release follows this structure. */
 typedef struct sj_kept {
-    void *_Atomic object; /* NULL: it has been let go */
+    void *_Atomic object; /* NULL: it was freed. */
     const sj_gcc_class *class;
     uint32_t source;
     uint32_t bytes;
     _Atomic uint32_t is_reported;
     uint32_t reserved;
-    sj_zombie_trace release; /* where no stacks are kept, without its registers */
+    sj_zombie_trace release; /* Without its registers if no stacks are kept. */
 } sj_kept;
 
-typedef enum sj_let_go {
-    SJ_LET_GO_FULL = 0,
-    SJ_LET_GO_OLD,
-    SJ_LET_GO_PRESSURE,
-    SJ_LET_GO_LEFT
-} sj_let_go;
+typedef enum sj_object_release_reason {
+    SJ_OBJECT_RELEASE_FULL = 0,
+    SJ_OBJECT_RELEASE_OLD,
+    SJ_OBJECT_RELEASE_PRESSURE,
+    SJ_OBJECT_RELEASE_DETACH
+} sj_object_release_reason;
 
-/* Frees a kept object by the program's own means. */
-typedef void (*sj_queue_let_go)(void *object, const sj_gcc_class *class, sj_objc_source source);
+/* Frees the memory of a kept object by the program's own functions. */
+typedef void (*sj_queue_free_function)(void *object, const sj_gcc_class *class,
+                                       sj_objc_source source);
 
-/* sj_queue_open maps the room for the objects that the settings ask for, once; objects are let go
- * by `by`. */
-bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_let_go by);
+/* Maps the memory for the objects that the settings ask for. A second call does nothing. `by` frees
+ * objects. Returns false if out of memory. */
+bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_free_function by);
 
-/* sj_queue_keep puts an object into the calling thread's queue; it has the zombie class then.
- * False: it cannot be kept, the caller frees it. Async-signal-safe but for letting others go. */
+/* Adds an object to the calling thread's queue and gives it the class of freed objects. Returns
+ * false if it cannot be kept: then the caller frees it. Async-signal-safe, except that it may free
+ * other objects. */
 bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source source);
 
-/* sj_queue_find returns what is known of a kept object; NULL: nothing any more. */
+/* Returns the record of a kept object, or NULL. */
 sj_kept *sj_queue_find(const void *object);
 
-/* sj_queue_empty lets all objects go, or the older half of each thread's. */
-void sj_queue_empty(sj_let_go why, bool half);
+/* Frees all kept objects, or the older half of each thread's. */
+void sj_queue_empty(sj_object_release_reason why, bool half);
 
-/* sj_queue_let_go_one lets one kept object go after a use, if it can be done now. */
-void sj_queue_let_go_one(sj_kept *kept);
+/* Frees one kept object after a use, if that is possible now. */
+void sj_queue_free_used(sj_kept *kept);
 
 void sj_queue_after_fork(void);
 
-/* What is known of a class, bits: its freed objects are kept; they have instance variables of C++,
- * which -[NSObject finalize] destroys; the policy names it for guarded blocks. */
-enum { SJ_CLASS_WATCHED = 1, SJ_CLASS_DESTROYED = 2, SJ_CLASS_GUARDED = 4, SJ_CLASS_NOTED = 8 };
+/* Facts of a class, as bits: its freed objects are kept; -[NSObject finalize] destroys C++ instance
+ * variables of them; the policy guards their memory; their history is kept. */
+enum {
+    SJ_CLASS_WATCHED = 1,
+    SJ_CLASS_HAS_DESTRUCTOR = 2,
+    SJ_CLASS_GUARDED = 4,
+    SJ_CLASS_HAS_HISTORY = 8
+};
 
-/* The selector of the code that destroys them; found before any class is judged. */
+/* Selector of the compiler's code that destroys C++ instance variables. It is set before the first
+ * class is judged. */
 extern const void *sj_class_destroy_selector __attribute__((visibility("hidden")));
 
-/* sj_class_judge returns these bits of a class that has instances. */
+/* Returns these bits for a class that has instances. */
 uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
-/* sj_class_is_watched: freed objects of a class are kept. */
+/* True if freed objects of the class are kept. */
 bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
-/* sj_objc_guard_begin has instances of the classes that the policy names for it allocated in
- * guarded blocks: `root` is a root class. sj_objc_guard_end gives its method back. */
+/* sj_objc_guard_begin has objects of classes that the policy names allocated in guarded blocks.
+ * `root` is a root class. sj_objc_guard_end restores its method. */
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *originals);
 void sj_objc_guard_end(void);
 
-/* sj_history_open maps the room for events; once. `originals` is of all doors, `count_owners` the
- * address of Foundation's NSExtraRefCount. sj_history_begin notes what becomes of instances of a
- * root class from now on; sj_history_end gives its methods back. */
+/* sj_history_open maps the memory for events, once. `originals` belongs to all trampolines;
+ * `count_owners` is the address of Foundation's NSExtraRefCount. sj_history_begin records what
+ * happens to instances of a root class. sj_history_end restores its methods. */
 bool sj_history_open(uint64_t *originals, uint64_t count_owners);
 void sj_history_begin(const sj_gcc_class *root);
 void sj_history_end(void);
 
-/* sj_history_write writes the events of an object: the newest, and its allocation. */
+/* Writes the newest events of an object, back to its allocation. */
 void sj_history_write(sj_zombie_object *target, const void *object);
 
-/* sj_report_message reports a message to a freed object, and returns what is to follow. */
+/* Reports a message to a freed object. Returns what the program has to do next. */
 sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t site);
 
 #endif

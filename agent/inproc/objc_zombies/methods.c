@@ -1,17 +1,17 @@
 /* Design notes
  *
- * Code that a program asked for while an object lived is called without a look-up when the object
- * has been freed: no class is read on the way. So the program's own methods are entered through
- * doors, which compare the receiver's class first. What the runtime hands out is the door; programs
- * that compare code see the same address everywhere.
- * Doors and their words lie in one mapping that stays, like those of doors.c, and need nothing of
- * the agent. The doors of a page are written together, since a page with a door that is in use can
- * never be written again; all of its methods have their receiver in the same register. */
+ * A program may look up code while an object lives, and call it when the object was freed: nothing
+ * reads the class then. So trampolines that compare the receiver's class replace the program's own
+ * methods. The runtime hands out the trampoline's address, so a program that compares addresses
+ * sees the same one everywhere. Trampolines and their words lie in one mapping that stays, as those
+ * of trampolines.c do, and need nothing of the agent. All trampolines of a page are written at
+ * once, because a page with a trampoline in use can never be written again. All of them expect the
+ * receiver in the same register. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/named_mapping.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/named_mapping.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@
 
 enum {
     PAGE = 4096,
-    IN_PAGE = PAGE / SJ_METHOD_DOOR_BYTES,
+    PER_PAGE = PAGE / SJ_METHOD_TRAMPOLINE_BYTES,
     PAGES = 256,
     DATA_BYTES = PAGE * (1 + PAGES),
     CLASSES_MAX = 1 << 16,
@@ -29,28 +29,29 @@ enum {
     IN_REGISTERS_BYTES = 16
 };
 
-/* The first page of the mapping; its words follow, a page for each page of doors. */
-typedef struct method_doors {
+/* The first page of the mapping. Pages of words follow, one for each page of trampolines. */
+typedef struct method_trampolines {
     sj_method_words words;
     uint64_t magic;
     uint32_t page_count;
-    uint32_t used[SJ_RECEIVERS]; /* words of the last page of that kind */
-    uint32_t last[SJ_RECEIVERS]; /* 1 + that page; 0: none */
+    uint32_t used[SJ_RECEIVERS]; /* How many words of the last page of this kind are used. */
+    uint32_t last[SJ_RECEIVERS]; /* 1 + the number of that page. 0: none. */
     uint8_t kinds[PAGES];
-} method_doors;
+} method_trampolines;
 
-/* A word's place and its door's are equally far into the two halves of the mapping. */
+/* The word of a trampoline is as far into the first half of the mapping as the trampoline is into
+ * the second. */
 typedef struct method_word {
-    uint64_t target; /* 0: free */
+    uint64_t target; /* 0: unused. */
     const void *selector;
     uint64_t unused[2];
 } method_word;
 
-_Static_assert(sizeof(method_doors) <= PAGE, "the head fits its page");
-_Static_assert(sizeof(method_word) == SJ_METHOD_DOOR_BYTES,
-               "words and doors are equally far apart");
+_Static_assert(sizeof(method_trampolines) <= PAGE, "the head fits its page");
+_Static_assert(sizeof(method_word) == SJ_METHOD_TRAMPOLINE_BYTES,
+               "words and trampolines are equally far apart");
 
-/* As compilers lay them out, for __objc_exec_class. */
+/* The layout that compilers emit, as __objc_exec_class gets it. */
 typedef struct gcc_symbols {
     unsigned long selector_count;
     const void *selectors;
@@ -71,106 +72,109 @@ typedef struct gcc_category {
     const char *class_name;
 } gcc_category;
 
-static method_doors *doors;
-static sj_owner_lock lock; /* guards the doors, and the next: */
+static method_trampolines *mapping;
+static sj_owner_lock lock; /* Protects the trampolines and next_guess. */
 static uint32_t next_guess;
 
 static uint8_t *code_of(uint32_t page)
 {
-    return (uint8_t *)doors + DATA_BYTES + (size_t)(1 + page) * PAGE;
+    return (uint8_t *)mapping + DATA_BYTES + (size_t)(1 + page) * PAGE;
 }
 
 static method_word *word_at(uint32_t index)
 {
-    return (method_word *)(void *)((uint8_t *)doors + PAGE) + index;
+    return (method_word *)(void *)((uint8_t *)mapping + PAGE) + index;
 }
 
-static uint64_t door_at(uint32_t index)
+static uint64_t trampoline_at(uint32_t index)
 {
-    return (uint64_t)(uintptr_t)code_of(0) + (uint64_t)index * SJ_METHOD_DOOR_BYTES;
+    return (uint64_t)(uintptr_t)code_of(0) + (uint64_t)index * SJ_METHOD_TRAMPOLINE_BYTES;
 }
 
-/* 1 + the index of a door; 0: the code is none. */
-static uint32_t door_of(uint64_t code)
+/* Returns 1 + the index of the trampoline, or 0 if the code is not one. */
+static uint32_t trampoline_number(uint64_t code)
 {
-    const uint64_t first = door_at(0);
-    const uint64_t end = door_at(doors->page_count * IN_PAGE);
-    return code >= first && code < end ? (uint32_t)((code - first) / SJ_METHOD_DOOR_BYTES) + 1 : 0;
+    const uint64_t first = trampoline_at(0);
+    const uint64_t end = trampoline_at(mapping->page_count * PER_PAGE);
+    return code >= first && code < end ? (uint32_t)((code - first) / SJ_METHOD_TRAMPOLINE_BYTES) + 1
+                                       : 0;
 }
 
-static method_doors *make_doors(void)
+static method_trampolines *create_mapping(void)
 {
-    method_doors *made = sj_named_mapping_make(METHODS_NAME, DATA_BYTES, DATA_BYTES);
-    if (made != NULL && !sj_arch_method_doors_begin((uint8_t *)made + DATA_BYTES, &made->words)) {
-        (void)sj_sys_unmap(made, 2 * (size_t)DATA_BYTES);
+    method_trampolines *created = sj_named_mapping_new(METHODS_NAME, DATA_BYTES, DATA_BYTES);
+    if (created != NULL &&
+        !sj_arch_method_trampolines_begin((uint8_t *)created + DATA_BYTES, &created->words)) {
+        (void)sj_sys_unmap(created, 2 * (size_t)DATA_BYTES);
         return NULL;
     }
-    if (made == NULL ||
-        sj_sys_protect((uint8_t *)made + DATA_BYTES, PAGE, PROT_READ | PROT_EXEC) != 0) {
+    if (created == NULL ||
+        sj_sys_protect((uint8_t *)created + DATA_BYTES, PAGE, PROT_READ | PROT_EXEC) != 0) {
         return NULL;
     }
-    made->words.zombie = (uint64_t)(uintptr_t)&sj_doors_now->zombie;
-    made->words.answer = sj_door(SJ_DOOR_ANSWER);
-    made->magic = METHODS_MAGIC;
-    return made;
+    created->words.zombie = (uint64_t)(uintptr_t)&sj_objc_trampolines_now->zombie;
+    created->words.handler = sj_objc_trampoline_address(SJ_TRAMPOLINE_FREED_MESSAGE);
+    created->magic = METHODS_MAGIC;
+    return created;
 }
 
 static bool open_mapping(void)
 {
-    if (doors == NULL) {
-        method_doors *found = sj_named_mapping_find(METHODS_NAME);
-        doors = found != NULL && found->magic == METHODS_MAGIC ? found : make_doors();
+    if (mapping == NULL) {
+        method_trampolines *found = sj_named_mapping_find(METHODS_NAME);
+        mapping = found != NULL && found->magic == METHODS_MAGIC ? found : create_mapping();
     }
-    return doors != NULL;
+    return mapping != NULL;
 }
 
-static bool open_page(sj_receiver kind)
+static bool write_page(sj_receiver kind)
 {
-    const uint32_t page = doors->page_count;
+    const uint32_t page = mapping->page_count;
     if (page == PAGES) {
         return false;
     }
-    sj_arch_method_doors_write(code_of(page), IN_PAGE, kind, (const uint8_t *)doors + DATA_BYTES,
-                               &doors->words);
+    sj_arch_method_trampolines_write(code_of(page), PER_PAGE, kind,
+                                     (const uint8_t *)mapping + DATA_BYTES, &mapping->words);
     if (sj_sys_protect(code_of(page), PAGE, PROT_READ | PROT_EXEC) != 0) {
         return false;
     }
-    doors->kinds[page] = (uint8_t)kind;
-    doors->last[kind] = page + 1;
-    doors->used[kind] = 0;
-    doors->page_count = page + 1;
+    mapping->kinds[page] = (uint8_t)kind;
+    mapping->last[kind] = page + 1;
+    mapping->used[kind] = 0;
+    mapping->page_count = page + 1;
     return true;
 }
 
-/* The door that an earlier agent made for a method; 0: none. They come in the same order again. */
-static uint64_t find_door(uint64_t target, const void *selector, sj_receiver kind)
+/* Returns the trampoline that an earlier agent created for a method, or 0. Methods come in the same
+ * order again, so the search begins after the last one found. */
+static uint64_t find_trampoline(uint64_t target, const void *selector, sj_receiver kind)
 {
-    const uint32_t count = doors->page_count * IN_PAGE;
+    const uint32_t count = mapping->page_count * PER_PAGE;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t index = (next_guess + i) % count;
         const method_word *word = word_at(index);
         if (word->target == target && word->selector == selector &&
-            doors->kinds[index / IN_PAGE] == kind) {
+            mapping->kinds[index / PER_PAGE] == kind) {
             next_guess = index + 1;
-            return door_at(index);
+            return trampoline_at(index);
         }
     }
     return 0;
 }
 
-/* 0: there is no room. */
-static uint64_t make_door(uint64_t target, const void *selector, sj_receiver kind)
+/* Returns 0 if all trampolines are used. */
+static uint64_t add_trampoline(uint64_t target, const void *selector, sj_receiver kind)
 {
-    if ((doors->last[kind] == 0 || doors->used[kind] == IN_PAGE) && !open_page(kind)) {
+    if ((mapping->last[kind] == 0 || mapping->used[kind] == PER_PAGE) && !write_page(kind)) {
         return 0;
     }
-    const uint32_t index = (doors->last[kind] - 1) * IN_PAGE + doors->used[kind]++;
+    const uint32_t index = (mapping->last[kind] - 1) * PER_PAGE + mapping->used[kind]++;
     word_at(index)->selector = selector;
     word_at(index)->target = target;
-    return door_at(index);
+    return trampoline_at(index);
 }
 
-/* Results in memory: its address comes first, then the receiver. */
+/* If the result is in memory, its address comes before the receiver. */
 static sj_receiver receiver_of(const char *types)
 {
     const char *type = types != NULL ? sj_objc_gcc.skip_qualifiers(types) : "";
@@ -185,27 +189,28 @@ static bool is_own_code(uint64_t address)
     return !sj_objects_is_system(address, &is_known) && is_known;
 }
 
-static void enter_by_door(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
+static void use_trampoline(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
 {
-    if (door_of(method->code) != 0 || !is_own_code(method->code)) {
+    if (trampoline_number(method->code) != 0 || !is_own_code(method->code)) {
         return;
     }
     const sj_receiver kind = receiver_of(method->types);
-    uint64_t door = may_be_known ? find_door(method->code, method->selector, kind) : 0;
-    door = door != 0 ? door : make_door(method->code, method->selector, kind);
-    if (door != 0) {
-        sj_objc_set_code(class, method, door);
+    uint64_t trampoline = may_be_known ? find_trampoline(method->code, method->selector, kind) : 0;
+    trampoline =
+        trampoline != 0 ? trampoline : add_trampoline(method->code, method->selector, kind);
+    if (trampoline != 0) {
+        sj_objc_set_code(class, method, trampoline);
     } else {
         sj_objects_count(methods_without_door, 1);
     }
 }
 
-static void leave_by_door(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
+static void restore_method(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
 {
-    const uint32_t door = door_of(method->code);
+    const uint32_t trampoline = trampoline_number(method->code);
     (void)may_be_known;
-    if (door != 0) {
-        sj_objc_set_code(class, method, word_at(door - 1)->target);
+    if (trampoline != 0) {
+        sj_objc_set_code(class, method, word_at(trampoline - 1)->target);
     }
 }
 
@@ -236,45 +241,45 @@ static void change_all(method_change change)
     (void)sj_sys_unmap(classes, bytes);
 }
 
-void sj_methods_begin(void)
+void sj_own_methods_begin(void)
 {
     if (sj_owner_lock_take(&lock)) {
         if (open_mapping()) {
-            change_all(enter_by_door);
+            change_all(use_trampoline);
         }
         sj_owner_lock_free(&lock);
     }
 }
 
-void sj_methods_follow(const void *module)
+void sj_own_methods_add_module(const void *module)
 {
     const gcc_symbols *symbols = ((const gcc_module *)module)->symbols;
-    if (doors == NULL || symbols == NULL || !sj_owner_lock_take(&lock)) {
+    if (mapping == NULL || symbols == NULL || !sj_owner_lock_take(&lock)) {
         return;
     }
     for (uint32_t i = 0; i < symbols->class_count; i++) {
-        change_methods(symbols->definitions[i], enter_by_door, false);
+        change_methods(symbols->definitions[i], use_trampoline, false);
     }
     for (uint32_t i = 0; i < symbols->category_count; i++) {
         const gcc_category *category = symbols->definitions[symbols->class_count + i];
         const sj_gcc_class *class = sj_objc_gcc.look_up_class(category->class_name);
         if (class != NULL) {
-            change_methods(class, enter_by_door, false);
+            change_methods(class, use_trampoline, false);
         }
     }
     sj_owner_lock_free(&lock);
 }
 
-void sj_methods_end(void)
+void sj_own_methods_end(void)
 {
-    if (doors != NULL && sj_owner_lock_take(&lock)) {
-        change_all(leave_by_door);
+    if (mapping != NULL && sj_owner_lock_take(&lock)) {
+        change_all(restore_method);
         sj_owner_lock_free(&lock);
     }
-    doors = NULL;
+    mapping = NULL;
 }
 
-void sj_methods_after_fork(void)
+void sj_own_methods_after_fork(void)
 {
     atomic_store(&lock, 0);
 }

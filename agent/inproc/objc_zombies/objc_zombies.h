@@ -1,30 +1,30 @@
-/* Objective-C zombies: objects of GCC's runtime that were deallocated are kept in a queue for a
- * while and answer every message by a report (agent/abi/zombies.h), and zero.
+/* Objective-C zombies: deallocated objects of GCC's runtime are kept in a queue for a while. A
+ * message to such an object is reported (agent/abi/zombies.h) and returns zero.
  *
- * The functions below are called by one thread at a time. They take locks of the language's runtime
- * and of the C library's allocator: other threads run, and the caller holds none of these. */
+ * Only one thread at a time may call these functions. They take locks of the Objective-C runtime
+ * and of the C library's allocator. Other threads may run; the caller holds none of these locks. */
 #ifndef SJ_AGENT_INPROC_OBJC_ZOMBIES_OBJC_ZOMBIES_H
 #define SJ_AGENT_INPROC_OBJC_ZOMBIES_OBJC_ZOMBIES_H
 
 #include <stdbool.h>
 
-/* sj_objc_zombies_start begins to keep objects, if the region's settings say so; what registers
- * later is followed. `enters_methods`: code that the program asked for while an object lived is
- * told apart, too, by what the runtime's tables say in the place of methods. May be repeated.
- * False: nothing is to be kept, or it cannot be; the region says why. */
+/* Starts to keep freed objects, if the settings of the region ask for it. Classes that the program
+ * registers later are included. With `enters_methods`, methods that the program looked up while an
+ * object lived find freed receivers, too. Returns false if nothing is to be kept, or if it is not
+ * possible; the region says why. May be called again. */
 bool sj_objc_zombies_start(bool enters_methods);
 
-/* sj_objc_zombies_follow rebinds modules that were loaded since. Takes the loader's lock only. */
-void sj_objc_zombies_follow(void);
+/* Rebinds the modules that were loaded since the last call. Takes only the loader's lock. */
+void sj_objc_zombies_rebind_modules(void);
 
-/* sj_objc_zombies_stop lets all objects go and gives the program back what was changed. Code and
- * classes that the program may have kept stay, and go straight to the program's own. */
+/* Frees all kept objects and undoes all changes. Code and classes that the program may have kept
+ * stay, and lead directly to the program's own methods. */
 void sj_objc_zombies_stop(void);
 
-/* sj_objc_zombies_shrink lets the older half of the kept objects go. */
+/* Frees the older half of the kept objects. */
 void sj_objc_zombies_shrink(void);
 
-/* sj_objc_zombies_after_fork goes on in the only thread of a forked child. Takes no lock. */
+/* Makes a forked child's queues usable. Call it on the child's only thread. Takes no lock. */
 void sj_objc_zombies_after_fork(void);
 
 #endif

@@ -1,19 +1,21 @@
 /* Design notes
  *
- * Kept objects lie in slabs of some dozen; each thread fills slabs of its own, in a queue. When the
- * room is needed, the first slab is filled again from its beginning, and each object that is kept
- * lets the one go that lay in its place: the allocator gets as many blocks as it gives out, one by
- * one, and keeps them in its fastest lists. The slabs' number bounds that of all objects. A thread
- * works on its queue without a lock: it says that it is busy, then looks whether it is to stop. Who
- * wants another thread's queue says stop, has the kernel run a barrier in all threads (membarrier;
- * without it, owners run a barrier themselves), and waits until that thread is not busy. A signal
- * handler that finds its thread busy frees its objects at once. */
+ * Kept objects are recorded in slabs of some dozen records. Each thread fills slabs of its own, in
+ * a queue. If all slabs are used, the oldest one is filled again from its beginning, and each new
+ * object frees the one that was recorded in its place. So the allocator gets as many blocks back as
+ * it gives out, one by one, and keeps them in its fastest lists. The number of slabs limits the
+ * number of kept objects.
+ *
+ * A thread works on its queue without a lock. It sets is_busy, then checks is_stopped. To work on
+ * another thread's queue, a thread sets is_stopped, makes the kernel run a barrier in all threads
+ * (membarrier; without it, owners run a barrier themselves), and waits until is_busy is 0. A signal
+ * handler that finds its own thread busy frees its objects at once. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/heap_guard/trace.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
-#include "agent/inproc/zombies/trace.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -24,10 +26,10 @@
 
 enum {
     QUEUES = 1024,
-    SLAB_OBJECTS_MOST = 64,
-    SLABS_LEAST = 8,
-    DEAD_LOOKS = 16,
-    SOON = 3, /* objects from now */
+    MAX_SLAB_OBJECTS = 64,
+    MIN_SLABS = 8,
+    DEAD_CHECKS = 16,
+    PREFETCH_DISTANCE = 3, /* Distance in records. */
     ALIGNMENT = 16,
     LINE = 64
 };
@@ -37,21 +39,24 @@ enum {
 #define LITTLE_WAIT_NS UINT64_C(100000000)
 
 typedef struct kept_slab {
-    uint32_t next;          /* 1 + index; 0: the last */
-    _Atomic uint32_t count; /* of objects that were put in */
-    uint64_t bytes;         /* of their instances, and of what is kept of them */
+    uint32_t next;          /* 1 + the index of the next slab. 0: this is the last. */
+    _Atomic uint32_t count; /* How many objects were added. */
+    uint64_t bytes;         /* Memory of the instances and their records. */
     uint64_t closed_ns;
-    uint64_t old_bytes; /* of what lay in it when it was begun anew, which counts until it closes */
+    /* Memory of the objects that lay in the slab when it was reused. It counts until the slab is
+     * closed. */
+    uint64_t old_bytes;
     uint32_t index;
-    _Atomic uint32_t old_count; /* of what lay in it then: from `count` on it still does */
-    uint32_t reserved[6];       /* records begin with a cache line */
+    /* How many objects lay in the slab when it was reused. Those from `count` on still do. */
+    _Atomic uint32_t old_count;
+    uint32_t reserved[6]; /* Makes the records begin with a cache line. */
 } kept_slab;
 
 typedef struct kept_queue {
     _Atomic uint32_t is_busy;
     _Atomic uint32_t is_stopped;
-    _Atomic uint32_t tid; /* of its thread; 0: it has none */
-    uint32_t head;        /* 1 + index of a slab; 0: none */
+    _Atomic uint32_t tid; /* Thread that owns the queue. 0: none. */
+    uint32_t head;        /* 1 + the index of a slab. 0: none. */
     uint32_t tail;
     uint32_t slabs;
     uint64_t reserved[4];
@@ -61,7 +66,7 @@ static kept_queue queues[QUEUES];
 static _Atomic uint32_t queue_count;
 static __thread kept_queue *own __attribute__((tls_model("initial-exec")));
 
-static sj_queue_let_go let_go;
+static sj_queue_free_function free_object;
 static uint8_t *slabs_base;
 static uint32_t slab_count;
 static uint32_t slab_objects;
@@ -71,12 +76,12 @@ static uint64_t slab_stride;
 static uint64_t bytes_limit;
 static uint64_t age_ns;
 static _Atomic uint64_t kept_bytes;
-static sj_owner_lock spare_lock; /* guards these: */
+static sj_owner_lock spare_lock; /* Protects the next two. */
 static uint32_t fresh_slabs;
 static uint32_t spare;
 static bool needs_fence;
-static _Atomic bool are_used_freed; /* a use may let an object go, in any thread */
-static _Atomic bool are_all_met;    /* and all threads know */
+static _Atomic bool may_any_thread_free; /* True if any thread may free an object after a use. */
+static _Atomic bool do_all_know;         /* True if all threads know that. */
 
 _Static_assert(sizeof(kept_slab) == LINE, "records begin with a cache line");
 
@@ -97,18 +102,18 @@ static void register_barrier(void)
         SJ_SYS(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) != 0;
 }
 
-bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_let_go by)
+bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_free_function by)
 {
-    let_go = by;
+    free_object = by;
     if (slabs_base != NULL) {
         return true;
     }
     const uint32_t objects = settings->queue_objects;
     stack_bytes = settings->stack_bytes & ~(uint32_t)(ALIGNMENT - 1);
-    slab_objects = objects / SLABS_LEAST;
-    slab_objects = slab_objects < 1                   ? 1
-                   : slab_objects > SLAB_OBJECTS_MOST ? SLAB_OBJECTS_MOST
-                                                      : slab_objects;
+    slab_objects = objects / MIN_SLABS;
+    slab_objects = slab_objects < 1                  ? 1
+                   : slab_objects > MAX_SLAB_OBJECTS ? MAX_SLAB_OBJECTS
+                                                     : slab_objects;
     slab_count = objects / slab_objects;
     const uint64_t kept =
         stack_bytes != 0 ? sizeof(sj_kept) + stack_bytes : offsetof(sj_kept, release.registers);
@@ -122,17 +127,17 @@ bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_let_go by)
         return false;
     }
     register_barrier();
-    atomic_store(&are_used_freed, settings->on_use == SJ_ZOMBIE_FREE);
-    atomic_store(&are_all_met, settings->on_use == SJ_ZOMBIE_FREE);
+    atomic_store(&may_any_thread_free, settings->on_use == SJ_ZOMBIE_FREE);
+    atomic_store(&do_all_know, settings->on_use == SJ_ZOMBIE_FREE);
     slabs_base = mapped;
     return true;
 }
 
-/* The object of a record, for who lets it go; NULL: it is gone. A locked instruction would cost as
- * much as the rest, and is needed only if others let objects go, too. */
-static inline void *take_object(sj_kept *kept)
+/* Removes the object of a record; NULL if it is gone. A locked instruction costs as much as
+ * everything else, and is needed only if other threads may free objects, too. */
+static inline void *remove_object(sj_kept *kept)
 {
-    if (atomic_load_explicit(&are_used_freed, memory_order_relaxed)) {
+    if (atomic_load_explicit(&may_any_thread_free, memory_order_relaxed)) {
         return atomic_exchange(&kept->object, NULL);
     }
     void *object = atomic_load_explicit(&kept->object, memory_order_relaxed);
@@ -140,39 +145,39 @@ static inline void *take_object(sj_kept *kept)
     return object;
 }
 
-static inline uint32_t let_place_go(kept_slab *slab, uint32_t place)
+static inline uint32_t free_place(kept_slab *slab, uint32_t place)
 {
     sj_kept *kept = kept_at(slab, place);
-    void *object = take_object(kept);
+    void *object = remove_object(kept);
     if (object == NULL) {
         return 0;
     }
-    let_go(object, kept->class, (sj_objc_source)kept->source);
+    free_object(object, kept->class, (sj_objc_source)kept->source);
     return 1;
 }
 
-/* What lay in a slab that was begun anew, from a place on; it no longer counts. */
-static void let_old_go(kept_slab *slab, uint32_t place)
+/* Frees the objects that lay in a reused slab from `place` on. */
+static void free_old(kept_slab *slab, uint32_t place)
 {
     const uint32_t count = atomic_load_explicit(&slab->old_count, memory_order_relaxed);
-    uint32_t gone = 0;
+    uint32_t freed = 0;
     for (uint32_t i = place; i < count; i++) {
-        gone += let_place_go(slab, i);
+        freed += free_place(slab, i);
     }
     atomic_store(&slab->old_count, 0);
     atomic_fetch_sub(&kept_bytes, slab->old_bytes);
-    sj_objects_count(kept_full, gone);
+    sj_objects_count(kept_full, freed);
     slab->old_bytes = 0;
 }
 
-/* Lets the objects of a slab go; the slab is in no queue. */
-static void empty_slab(kept_slab *slab, sj_let_go why)
+/* Frees the objects of a slab that is in no queue. */
+static void empty_slab(kept_slab *slab, sj_object_release_reason why)
 {
     const uint32_t count = atomic_load(&slab->count);
-    uint32_t gone = 0;
-    let_old_go(slab, count);
+    uint32_t freed = 0;
+    free_old(slab, count);
     for (uint32_t i = 0; i < count; i++) {
-        gone += let_place_go(slab, i);
+        freed += free_place(slab, i);
     }
     if (slab->closed_ns != 0) {
         atomic_fetch_sub(&kept_bytes, slab->bytes);
@@ -180,22 +185,22 @@ static void empty_slab(kept_slab *slab, sj_let_go why)
     slab->bytes = 0;
     atomic_store(&slab->count, 0);
     switch (why) {
-    case SJ_LET_GO_FULL:
-        sj_objects_count(kept_full, gone);
+    case SJ_OBJECT_RELEASE_FULL:
+        sj_objects_count(kept_full, freed);
         break;
-    case SJ_LET_GO_OLD:
-        sj_objects_count(kept_old, gone);
+    case SJ_OBJECT_RELEASE_OLD:
+        sj_objects_count(kept_old, freed);
         break;
-    case SJ_LET_GO_PRESSURE:
-        sj_objects_count(kept_pressure, gone);
+    case SJ_OBJECT_RELEASE_PRESSURE:
+        sj_objects_count(kept_pressure, freed);
         break;
     default:
-        sj_objects_count(kept_left, gone);
+        sj_objects_count(kept_left, freed);
         break;
     }
 }
 
-static kept_slab *take_first(kept_queue *queue)
+static kept_slab *remove_first(kept_queue *queue)
 {
     kept_slab *slab = slab_at(queue->head - 1);
     queue->head = slab->next;
@@ -205,7 +210,7 @@ static kept_slab *take_first(kept_queue *queue)
     return slab;
 }
 
-static void put_spare(kept_slab *slab)
+static void return_slab(kept_slab *slab)
 {
     if (sj_owner_lock_take(&spare_lock)) {
         slab->next = spare;
@@ -214,7 +219,7 @@ static void put_spare(kept_slab *slab)
     }
 }
 
-static kept_slab *take_spare(void)
+static kept_slab *claim_slab(void)
 {
     kept_slab *slab = NULL;
     if (!sj_owner_lock_take(&spare_lock)) {
@@ -232,14 +237,14 @@ static kept_slab *take_spare(void)
     return slab;
 }
 
-/* Another thread's queue: false if its thread is in it after that time. A thread that is in its own
- * queue does not wait: the other one may be waiting for it. */
+/* Makes a thread stay out of its queue. Returns false if the thread is still in it after `wait_ns`.
+ * A thread that is in its own queue passes 0: the other thread may be waiting for it. */
 static bool stop_queue(kept_queue *queue, uint64_t wait_ns)
 {
     const uint64_t deadline_ns = sj_sys_clock_ns(CLOCK_MONOTONIC) + wait_ns;
     uint32_t none = 0;
     if (!atomic_compare_exchange_strong(&queue->is_stopped, &none, 1)) {
-        return false; /* somebody else is at it */
+        return false; /* Another thread has stopped the queue. */
     }
     if (!needs_fence) {
         (void)SJ_SYS(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
@@ -254,10 +259,10 @@ static bool stop_queue(kept_queue *queue, uint64_t wait_ns)
     return true;
 }
 
-static inline bool begin(kept_queue *queue)
+static inline bool enter_queue(kept_queue *queue)
 {
     if (atomic_load_explicit(&queue->is_busy, memory_order_relaxed) != 0) {
-        return false; /* a signal handler */
+        return false; /* This is a signal handler of the same thread. */
     }
     atomic_store_explicit(&queue->is_busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
@@ -271,15 +276,16 @@ static inline bool begin(kept_queue *queue)
     return true;
 }
 
-/* Cells of their own for the first threads: a locked instruction would be half of the cost. */
+/* The first threads have counters of their own, because a locked instruction would be half of the
+ * cost. */
 static inline void count_one(_Atomic uint64_t *counter, uint64_t by)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
                           memory_order_relaxed);
 }
 
-/* An object was kept, and in its place as many let go. */
-static inline void count_kept(const kept_queue *queue, uint32_t gone)
+/* Counts a kept object, and `gone` objects that were freed in its place. */
+static inline void count_kept(const kept_queue *queue, uint32_t freed)
 {
     sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_relaxed);
     const uint64_t place = (uint64_t)(queue - queues);
@@ -288,14 +294,14 @@ static inline void count_kept(const kept_queue *queue, uint32_t gone)
     }
     if (place < SJ_ZOMBIE_CELLS - 1) {
         count_one(&region->kept[place].count, 1);
-        count_one(&region->kept[place].full, gone);
+        count_one(&region->kept[place].full, freed);
     } else {
         atomic_fetch_add(&region->kept[SJ_ZOMBIE_CELLS - 1].count, 1);
-        atomic_fetch_add(&region->kept[SJ_ZOMBIE_CELLS - 1].full, gone);
+        atomic_fetch_add(&region->kept[SJ_ZOMBIE_CELLS - 1].full, freed);
     }
 }
 
-static inline void end(kept_queue *queue)
+static inline void exit_queue(kept_queue *queue)
 {
     atomic_store_explicit(&queue->is_busy, 0, memory_order_release);
 }
@@ -307,11 +313,11 @@ static bool is_dead(const kept_queue *queue)
            SJ_SYS(SYS_tgkill, sj_sys_pid(), tid, 0, 0, 0, 0) == -ESRCH;
 }
 
-/* The queue of a thread that has ended goes on with what it has. */
+/* Takes over the queue of a thread that has ended, with its objects. */
 static kept_queue *adopt_queue(uint32_t count)
 {
     static _Atomic uint32_t next;
-    for (uint32_t i = 0; i < DEAD_LOOKS && i < count; i++) {
+    for (uint32_t i = 0; i < DEAD_CHECKS && i < count; i++) {
         kept_queue *queue = &queues[atomic_fetch_add(&next, 1) % count];
         uint32_t tid = atomic_load(&queue->tid);
         if (is_dead(queue) && atomic_load(&queue->is_busy) == 0 &&
@@ -322,7 +328,7 @@ static kept_queue *adopt_queue(uint32_t count)
     return NULL;
 }
 
-static kept_queue *find_queue(void)
+static kept_queue *claim_queue(void)
 {
     uint32_t count = atomic_load(&queue_count);
     kept_queue *queue = adopt_queue(count);
@@ -336,8 +342,8 @@ static kept_queue *find_queue(void)
     return queue;
 }
 
-/* Takes the oldest slab of another thread that has some; NULL: none has. */
-static kept_slab *take_from_others(const kept_queue *self)
+/* Removes the oldest slab of another thread. Returns NULL if there is none. */
+static kept_slab *claim_from_others(const kept_queue *self)
 {
     static _Atomic uint32_t next;
     const uint32_t count = atomic_load(&queue_count);
@@ -345,7 +351,7 @@ static kept_slab *take_from_others(const kept_queue *self)
         kept_queue *queue = &queues[atomic_fetch_add(&next, 1) % count];
         kept_slab *slab = NULL;
         if (queue != self && queue->head != 0 && stop_queue(queue, 0)) {
-            slab = queue->head != 0 ? take_first(queue) : NULL;
+            slab = queue->head != 0 ? remove_first(queue) : NULL;
             atomic_store(&queue->is_stopped, 0);
         }
         if (slab != NULL) {
@@ -355,18 +361,18 @@ static kept_slab *take_from_others(const kept_queue *self)
     return NULL;
 }
 
-static void empty_first(kept_queue *queue, sj_let_go why)
+static void empty_first(kept_queue *queue, sj_object_release_reason why)
 {
-    kept_slab *slab = take_first(queue);
+    kept_slab *slab = remove_first(queue);
     empty_slab(slab, why);
-    put_spare(slab);
+    return_slab(slab);
 }
 
 static void empty_aged(kept_queue *queue, uint64_t now_ns)
 {
     while (age_ns != 0 && queue->head != 0 && slab_at(queue->head - 1)->closed_ns != 0 &&
            now_ns - slab_at(queue->head - 1)->closed_ns > age_ns) {
-        empty_first(queue, SJ_LET_GO_OLD);
+        empty_first(queue, SJ_OBJECT_RELEASE_OLD);
     }
 }
 
@@ -374,14 +380,14 @@ static void close_tail(kept_queue *queue, uint64_t now_ns)
 {
     kept_slab *slab = queue->tail != 0 ? slab_at(queue->tail - 1) : NULL;
     if (slab != NULL && slab->closed_ns == 0) {
-        let_old_go(slab, atomic_load_explicit(&slab->count, memory_order_relaxed));
+        free_old(slab, atomic_load_explicit(&slab->count, memory_order_relaxed));
         slab->closed_ns = now_ns;
         atomic_fetch_add(&kept_bytes, slab->bytes);
     }
 }
 
-/* What lies in a closed slab is let go as its places are filled. */
-static void begin_anew(kept_slab *slab)
+/* Reuses a closed slab: its objects are freed as their places are filled. */
+static void reuse_slab(kept_slab *slab)
 {
     slab->old_bytes = slab->bytes;
     slab->bytes = 0;
@@ -389,25 +395,25 @@ static void begin_anew(kept_slab *slab)
     atomic_store(&slab->count, 0);
 }
 
-/* A new slab at the end of the calling thread's queue; NULL: there is no room. */
+/* Adds a slab to the end of the calling thread's queue. Returns NULL if none is free. */
 static kept_slab *open_slab(kept_queue *queue)
 {
     const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
     close_tail(queue, now_ns);
     empty_aged(queue, now_ns);
     while (atomic_load(&kept_bytes) > bytes_limit && queue->head != 0) {
-        empty_first(queue, SJ_LET_GO_FULL);
+        empty_first(queue, SJ_OBJECT_RELEASE_FULL);
     }
-    kept_slab *slab = atomic_load(&kept_bytes) > bytes_limit ? NULL : take_spare();
+    kept_slab *slab = atomic_load(&kept_bytes) > bytes_limit ? NULL : claim_slab();
     if (slab == NULL) {
-        slab = queue->head != 0 ? take_first(queue) : take_from_others(queue);
+        slab = queue->head != 0 ? remove_first(queue) : claim_from_others(queue);
         if (slab == NULL) {
             return NULL;
         }
         if (slab->closed_ns != 0) {
-            begin_anew(slab);
-        } else { /* another thread was filling it */
-            empty_slab(slab, SJ_LET_GO_FULL);
+            reuse_slab(slab);
+        } else { /* Another thread was filling it. */
+            empty_slab(slab, SJ_OBJECT_RELEASE_FULL);
         }
     }
     slab->closed_ns = 0;
@@ -424,10 +430,11 @@ static kept_slab *open_slab(kept_queue *queue)
 static bool is_full(const kept_slab *slab)
 {
     return atomic_load_explicit(&slab->count, memory_order_relaxed) == slab_objects ||
-           slab->bytes > bytes_limit / SLABS_LEAST || slab->closed_ns != 0;
+           slab->bytes > bytes_limit / MIN_SLABS || slab->closed_ns != 0;
 }
 
-/* The word in front of an object of Foundation counted its owners. */
+/* Writes the place of the record into the word before the object. Foundation used that word to
+ * count owners. */
 static void write_hint(void *object, sj_objc_source source, uint64_t hint)
 {
     if (source != SJ_OBJC_DISPOSE) {
@@ -435,8 +442,7 @@ static void write_hint(void *object, sj_objc_source source, uint64_t hint)
     }
 }
 
-/* The word in front of an object, and the block's behind that, are long out of the nearest cache.
- */
+/* The word before an old object is no longer in the nearest cache. */
 static inline void prefetch_old(kept_slab *slab, uint32_t place)
 {
     if (place < atomic_load_explicit(&slab->old_count, memory_order_relaxed)) {
@@ -446,16 +452,16 @@ static inline void prefetch_old(kept_slab *slab, uint32_t place)
     }
 }
 
-/* Returns how many objects were let go. */
+/* Returns how many objects were freed. */
 static __attribute__((always_inline)) inline uint32_t
 fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source source)
 {
     const uint32_t place = atomic_load_explicit(&slab->count, memory_order_relaxed);
     sj_kept *kept = kept_at(slab, place);
-    uint32_t gone = 0;
+    uint32_t freed = 0;
     if (place < atomic_load_explicit(&slab->old_count, memory_order_relaxed)) {
-        gone = let_place_go(slab, place);
-        prefetch_old(slab, place + SOON);
+        freed = free_place(slab, place);
+        prefetch_old(slab, place + PREFETCH_DISTANCE);
     }
     kept->class = class;
     kept->source = source;
@@ -466,20 +472,20 @@ fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source so
     kept->release.stack_bytes = 0;
     if (stack_bytes != 0) {
         sj_trace_here(&kept->release);
-        sj_stack_take(&kept->release, kept + 1, stack_bytes);
+        sj_stack_copy_own(&kept->release, kept + 1, stack_bytes);
     }
     write_hint(object, source, (uint64_t)slab->index << 8 | place | UINT64_C(1) << 63);
     slab->bytes += kept->bytes + kept_stride;
     atomic_store_explicit(&kept->object, object, memory_order_relaxed);
     atomic_store_explicit(&slab->count, place + 1, memory_order_release);
-    *(const sj_gcc_class **)object = &sj_doors_now->zombie;
-    return gone;
+    *(const sj_gcc_class **)object = &sj_objc_trampolines_now->zombie;
+    return freed;
 }
 
 bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source source)
 {
-    kept_queue *queue = own != NULL ? own : find_queue();
-    if (queue == NULL || !begin(queue)) {
+    kept_queue *queue = own != NULL ? own : claim_queue();
+    if (queue == NULL || !enter_queue(queue)) {
         return false;
     }
     kept_slab *slab = queue->tail != 0 ? slab_at(queue->tail - 1) : NULL;
@@ -489,11 +495,11 @@ bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source sourc
     if (slab != NULL) {
         count_kept(queue, fill(slab, object, class, source));
     }
-    end(queue);
+    exit_queue(queue);
     return slab != NULL;
 }
 
-static sj_kept *look_through(const void *object)
+static sj_kept *search_all_slabs(const void *object)
 {
     const uint32_t slabs = fresh_slabs < slab_count ? fresh_slabs : slab_count;
     for (uint32_t i = 0; i < slabs; i++) {
@@ -520,10 +526,11 @@ sj_kept *sj_queue_find(const void *object)
             return kept;
         }
     }
-    return look_through(object); /* the program has written there, or it is not Foundation's */
+    /* The program has overwritten the hint, or the object is not of Foundation. */
+    return search_all_slabs(object);
 }
 
-static void empty_queue(kept_queue *queue, sj_let_go why, bool half)
+static void empty_queue(kept_queue *queue, sj_object_release_reason why, bool half)
 {
     uint32_t count = half ? (queue->slabs + 1) / 2 : queue->slabs;
     close_tail(queue, sj_sys_clock_ns(CLOCK_MONOTONIC));
@@ -532,7 +539,7 @@ static void empty_queue(kept_queue *queue, sj_let_go why, bool half)
     }
 }
 
-void sj_queue_empty(sj_let_go why, bool half)
+void sj_queue_empty(sj_object_release_reason why, bool half)
 {
     const uint32_t count = atomic_load(&queue_count);
     for (uint32_t i = 0; i < count; i++) {
@@ -546,41 +553,41 @@ void sj_queue_empty(sj_let_go why, bool half)
     }
 }
 
-/* Threads that are letting objects go without regard to others are waited for, once. False: one is
- * not to be had, or the calling thread is in its own queue. */
-static bool begin_to_free_used(void)
+/* Makes sure that all threads know that other threads may free objects. Waits once for threads that
+ * do not. Returns false if a thread does not stop, or if the calling thread is in its own queue. */
+static bool announce_free_by_any(void)
 {
     const uint32_t count = atomic_load(&queue_count);
-    if (atomic_load(&are_all_met)) {
+    if (atomic_load(&do_all_know)) {
         return true;
     }
     if (own != NULL && atomic_load(&own->is_busy) != 0) {
         return false;
     }
-    atomic_store(&are_used_freed, true);
+    atomic_store(&may_any_thread_free, true);
     for (uint32_t i = 0; i < count; i++) {
         if (!stop_queue(&queues[i], LITTLE_WAIT_NS)) {
             return false;
         }
         atomic_store(&queues[i].is_stopped, 0);
     }
-    atomic_store(&are_all_met, true);
+    atomic_store(&do_all_know, true);
     return true;
 }
 
-void sj_queue_let_go_one(sj_kept *kept)
+void sj_queue_free_used(sj_kept *kept)
 {
-    if (!begin_to_free_used()) {
+    if (!announce_free_by_any()) {
         return;
     }
     void *object = atomic_exchange(&kept->object, NULL);
     if (object != NULL) {
-        let_go(object, kept->class, (sj_objc_source)kept->source);
+        free_object(object, kept->class, (sj_objc_source)kept->source);
         sj_objects_count(kept_used, 1);
     }
 }
 
-/* What other threads were doing will not be finished. */
+/* The child has no other threads, so what they were doing is not finished. */
 void sj_queue_after_fork(void)
 {
     const uint32_t count = atomic_load(&queue_count);

@@ -1,6 +1,6 @@
 #include "agent/inproc/objc_zombies/internal.h"
 
-#include "agent/inproc/zombies/trace.h"
+#include "agent/inproc/heap_guard/trace.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static uint32_t append(char *target, uint32_t used, uint32_t capacity, const cha
     return used;
 }
 
-/* What observers put in the place of a class was made at run time. */
+/* Returns the nearest class that lies in a module: an observer's class was created at run time. */
 static const sj_gcc_class *written_class(const sj_gcc_class *class)
 {
     for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
@@ -54,7 +54,7 @@ static uint32_t bytes_of_type(char type)
     return 0;
 }
 
-/* " 0x" and the value, which is read as it lies in memory. */
+/* Appends " 0x" and the value as it lies in memory. */
 static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uint32_t bytes)
 {
     char text[2 + 2 * sizeof(uint64_t) + 2] = " 0x";
@@ -119,7 +119,7 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
     if (atomic_exchange(&kept->is_reported, 1) != 0) {
-        return next; /* one report for each object */
+        return next; /* One report for each object. */
     }
     sj_zombie_report *report = sj_report_begin(site, SJ_ZOMBIE_MESSAGE);
     if (report == NULL) {

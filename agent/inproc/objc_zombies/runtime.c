@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A class has no dispatch table of its own before the first message to one of its instances:
- * until then it uses a table that the runtime shares among all such classes, whether they were sent
- * +initialize or not. method_setImplementation writes the table of the method's class, also if it
- * is the shared one; every such class would then run that method. */
+ * Before the first message to one of its instances, a class has no dispatch table of its own. It
+ * uses a table that the runtime shares among all such classes, whether or not they have got
+ * +initialize. method_setImplementation writes the table of the method's class, even if it is the
+ * shared one. Every class without a table would then run that method. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -17,8 +17,9 @@ typedef struct wanted_function {
     void *place;
 } wanted_function;
 
-/* Only GCC's runtime has objc_msg_lookup and the function that registers a module's selectors. */
-bool sj_objc_find_runtime(void)
+/* Only GCC's runtime has both objc_msg_lookup and the function that registers a module's selectors.
+ */
+bool sj_objc_zombies_find_runtime(void)
 {
     static bool is_found;
     sj_gcc_runtime *gcc = &sj_objc_gcc;
@@ -59,8 +60,8 @@ bool sj_objc_find_runtime(void)
     return is_found;
 }
 
-/* A class that is being initialised has a table that it gets afterwards: the runtime makes that one
- * anew. No class gets its table while the runtime is locked. */
+/* A class that is being initialised gets its table afterwards: the runtime then builds it from the
+ * changed method. No class gets its table while the runtime is locked. */
 void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code)
 {
     void *mutex = *sj_objc_gcc.mutex;

@@ -1,5 +1,5 @@
 /* What each thread has allocated and freed since the counting began, as far as the entries of the
- * allocator count it (agent/inproc/zombies/counting.c). */
+ * allocator count it (agent/inproc/heap_guard/counting.c). */
 #ifndef SJ_AGENT_INPROC_RECORDER_MEMORY_H
 #define SJ_AGENT_INPROC_RECORDER_MEMORY_H
 

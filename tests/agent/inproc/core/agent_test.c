@@ -262,7 +262,7 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
 }
 
 /* What keeps the app's vector registers: no instruction of ours writes them but the loads of
- * sj_arch_values_entry, where a rule has set an argument, and the zeros that sj_arch_objc_answer
+ * sj_arch_values_entry, where a rule has set an argument, and the zeros that sj_arch_freed_message
  * returns for a freed object; none but the former's stores reads them. */
 static void test_no_instruction_of_the_agent_changes_a_vector_register(void **unused)
 {

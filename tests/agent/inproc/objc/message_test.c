@@ -1,6 +1,6 @@
-/* objc_msgSend of the sample dispatcher, rebound and recorded by the agent's own code: values come
- * through, every message is in the arena as one entry and one exit, and unhooking leaves nothing.
- */
+/* The agent's own code rebinds and records objc_msgSend of the sample dispatcher. Arguments and
+ * results are unchanged, every message is one entry and one exit in the arena, and unhooking leaves
+ * nothing behind. */
 #include "agent/inproc/objc/dispatch.h"
 #include "agent/inproc/recorder/internal.h"
 #include "tests/samples/objc/messages.h"
@@ -17,9 +17,9 @@
 
 enum { NAMES = 64, NAME_BYTES = 128 };
 
-static char names[NAMES][NAME_BYTES]; /* by function id */
+static char names[NAMES][NAME_BYTES]; /* Indexed by function id. */
 static uint32_t name_count;
-static const char *unwanted; /* a name that the "policy" leaves out */
+static const char *unwanted; /* The name that the "policy" of this test excludes. */
 
 static bool register_method(const sj_objc_report *method, uint32_t *function)
 {
@@ -31,10 +31,10 @@ static bool register_method(const sj_objc_report *method, uint32_t *function)
 
 static void hook(void)
 {
-    assert_int_equal(sj_objc_start(register_method), SJ_OK);
+    assert_int_equal(sj_objc_dispatch_start(register_method), SJ_OK);
 }
 
-/* Counts the records of one kind for each function; the only thread's chunks, in any order. */
+/* Counts the entries and exits of each function. All chunks belong to one thread. */
 static void count_records(uint32_t enters[NAMES], uint32_t leaves[NAMES])
 {
     const uint8_t *base = (const uint8_t *)sj_recorder.arena;
@@ -67,7 +67,7 @@ static void test_messages_are_recorded_and_come_back_whole(void **state)
     uint32_t enters[NAMES] = {0};
     uint32_t leaves[NAMES] = {0};
     (void)state;
-    assert_int_equal(send_messages(hook, sj_objc_stop), 0);
+    assert_int_equal(send_messages(hook, sj_objc_dispatch_stop), 0);
     count_records(enters, leaves);
     const uint32_t rounds = SEND_MESSAGES_ROUNDS;
     const uint32_t recurse = id_of("-[Derived:Base recurse:]");

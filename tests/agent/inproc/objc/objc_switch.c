@@ -1,5 +1,5 @@
-/* The dispatch technique with a switch, for programs that hook and unhook themselves
- * (tests/samples/objc/objc_torture.m): what it records goes to an arena that nobody drains. */
+/* A switch for the dispatch technique, for programs that hook and unhook themselves
+ * (tests/samples/objc/objc_torture.m). The records go to an arena that no recorder drains. */
 #include "agent/inproc/objc/dispatch.h"
 #include "agent/inproc/recorder/recorder.h"
 
@@ -42,8 +42,8 @@ EXPORTED void objc_switch(int on)
         start_recorder();
     }
     if (on == 0) {
-        sj_objc_stop();
-    } else if (sj_objc_start(register_method) != SJ_OK) {
+        sj_objc_dispatch_stop();
+    } else if (sj_objc_dispatch_start(register_method) != SJ_OK) {
         fprintf(stderr, "no runtime\n");
         _exit(2);
     }

@@ -1,4 +1,5 @@
-/* What Mono calls when a method begins: touches SJ_MONO_TOUCHED_BYTES of the stack (mono.h). */
+/* Mono calls this when a method begins. It touches the stack SJ_MONO_TOUCHED_BYTES further down
+ * (mono.h). */
     .text
     .globl sj_arch_mono_enter
     .hidden sj_arch_mono_enter

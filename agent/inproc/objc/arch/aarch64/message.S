@@ -1,7 +1,7 @@
-/* objc_msgSend for AArch64: every argument register is kept. What finds a known message touches no
- * vector register; before the runtime is asked about a new one, the vector registers that carry
- * arguments are saved (of scalable vectors the first 128 bits: no method takes them by value).
- * Results in memory are no case of their own here: their address is in x8. */
+/* objc_msgSend for AArch64. It keeps every argument register. The code that finds a known message
+ * touches no vector register. Before the runtime is asked about a new message, the vector registers
+ * that carry arguments are saved. Of scalable vectors that is the first 128 bits: no method takes
+ * them by value. A result in memory needs no separate code, because its address is in x8. */
     .text
     .globl sj_arch_objc_message
     .hidden sj_arch_objc_message
@@ -63,8 +63,8 @@ sj_arch_objc_message_stret:
     .cfi_endproc
     .size sj_arch_objc_message, . - sj_arch_objc_message
 
-/* x16 is the record: its target returns an address of code; a stub's is translated into the code
- * behind it. */
+/* x16 is the record. Calls its target, which returns an address of code, and translates a stub into
+ * the method behind it. */
     .globl sj_arch_objc_plain
     .hidden sj_arch_objc_plain
     .type sj_arch_objc_plain, %function
@@ -83,7 +83,7 @@ sj_arch_objc_plain:
     .cfi_adjust_cfa_offset -16
     .cfi_restore 29
     .cfi_restore 30
-    b sj_objc_plain_code
+    b sj_objc_code_behind
     .cfi_endproc
     .size sj_arch_objc_plain, . - sj_arch_objc_plain
 

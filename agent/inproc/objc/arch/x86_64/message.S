@@ -1,6 +1,6 @@
-/* objc_msgSend and objc_msgSend_stret for x86-64: every argument register is kept. What finds
- * a known message touches no vector register; before the runtime is asked about a new one, the
- * vector state is saved as a whole: components 1, 2, 5 to 7 (SSE, AVX, AVX-512). */
+/* objc_msgSend and objc_msgSend_stret for x86-64. They keep every argument register. The code that
+ * finds a known message touches no vector register. Before the runtime is asked about a new
+ * message, the whole vector state is saved: components 1, 2, 5 to 7 (SSE, AVX, AVX-512). */
 #define VECTORS 0xe6
 #define XSAVE_BYTES 4096
 #define XSAVE_HEADER 512
@@ -80,8 +80,8 @@
 MESSAGE sj_arch_objc_message, sj_objc_real_message, %rdi, %rsi, -16, -24
 MESSAGE sj_arch_objc_message_stret, sj_objc_real_message_stret, %rsi, %rdx, -24, -32
 
-/* %r11 is the record: its target returns an address of code; a stub's is translated into the code
- * behind it. */
+/* %r11 is the record. Calls its target, which returns an address of code, and translates a stub
+ * into the method behind it. */
     .globl sj_arch_objc_plain
     .hidden sj_arch_objc_plain
     .type sj_arch_objc_plain, @function
@@ -94,7 +94,7 @@ sj_arch_objc_plain:
     mov %rax, %rdi
     add $8, %rsp
     .cfi_adjust_cfa_offset -8
-    jmp sj_objc_plain_code
+    jmp sj_objc_code_behind
     .cfi_endproc
     .size sj_arch_objc_plain, . - sj_arch_objc_plain
 

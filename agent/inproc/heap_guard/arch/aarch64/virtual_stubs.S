@@ -1,0 +1,9 @@
+/* The heap is not watched on this processor, so nothing jumps here. */
+    .text
+    .globl sj_arch_virtual_stubs
+    .hidden sj_arch_virtual_stubs
+    .type sj_arch_virtual_stubs, %function
+sj_arch_virtual_stubs:
+    ret
+    .size sj_arch_virtual_stubs, . - sj_arch_virtual_stubs
+    .section .note.GNU-stack, "", %progbits

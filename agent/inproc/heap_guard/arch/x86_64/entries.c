@@ -1,0 +1,122 @@
+/* Design notes
+ *
+ * The code at the allocator's entries is inline: allocations count down a word of the thread, frees
+ * compare the address with the pool. Only calls that concern a guarded block jump to a function of
+ * the agent. It has the entry's signature, and it returns to the program or calls the rest of the
+ * entry itself. */
+#include "agent/inproc/heap_guard/internal.h"
+
+#include <string.h>
+
+enum { CALL_BYTES = 13 };
+
+bool sj_entries_supported(void)
+{
+    return true;
+}
+
+/* movabs $function, %r11; jmp *%r11 */
+static void emit_jump_to(sj_code_emitter *emitter, uint64_t function)
+{
+    uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
+    memcpy(code + 2, &function, sizeof(function));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+}
+
+enum { SUBTRACT = 0x2c, COMPARE = 0x3c };
+
+/* subq $1, %fs:countdown; jg over the jump. An entry that calls another entry only compares: the
+ * other one counts. */
+static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t operation)
+{
+    uint8_t code[] = {0x64, 0x48, 0x83, operation, 0x25, 0, 0, 0, 0, 1, 0x7f, CALL_BYTES};
+    const char *thread = __builtin_thread_pointer();
+    const int32_t offset = (int32_t)((const char *)&sj_sampling_countdown - thread);
+    memcpy(code + 5, &offset, sizeof(offset));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+    emit_jump_to(emitter, function);
+}
+
+/* movabs $place, %r11; jmp *(%r11): as long as emit_jump_to */
+static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
+{
+    uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0x23};
+    const uint64_t address = (uint64_t)(uintptr_t)place;
+    memcpy(code + 2, &address, sizeof(address));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+}
+
+/* Operand bytes of mov %rdi, %rax and mov %rsi, %rax */
+enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 };
+
+/* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
+static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
+{
+    uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
+                      0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
+    memcpy(code + 2, &sj_heap_pool.base, sizeof(sj_heap_pool.base));
+    code[12] = head >= SJ_HEAD_READ ? MOVE_SECOND : MOVE_FIRST;
+    code[19] = (uint8_t)sj_heap_pool.shift;
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+    emit_jump_through(emitter, &sj_residue_now->block_handlers[head]);
+}
+
+/* movabs $place, %r11; mov (%r11), %r11; test %r11, %r11; je over the jump; jmp *%r11 */
+static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *place)
+{
+    uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0, 0,    0,    0,   0x4d,
+                      0x8b, 0x1b, 0x4d, 0x85, 0xdb, 0x74, 3, 0x41, 0xff, 0xe3};
+    const uint64_t address = (uint64_t)(uintptr_t)place;
+    memcpy(code + 2, &address, sizeof(address));
+    sj_code_emit_bytes(emitter, code, sizeof(code));
+}
+
+/* This jump is emitted even if counting is off now, because it cannot be added later: counts_by
+ * switches it. */
+static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *region,
+                          sj_zombie_head head)
+{
+    if (sj_residue_now->has_counting != 0 && sj_counting_entry(region, head) != 0) {
+        emit_jump_if_set(emitter, &sj_residue_now->counting_handlers[head]);
+        if (!emitter->measuring) {
+            sj_residue_now->uncounted[head] = emitter->at;
+        }
+    }
+}
+
+static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
+                       sj_zombie_head head)
+{
+    emit_counting(emitter, region, head);
+    if (head < SJ_HEAD_FREE) {
+        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_handler(head),
+                       region->is_forwarding[head] != 0 ? COMPARE : SUBTRACT);
+    } else if (head == SJ_HEAD_SIGACTION || head == SJ_HEAD_SIGMASK) {
+        emit_jump_through(emitter, &sj_residue_now->block_handlers[head]);
+    } else {
+        emit_range(emitter, head);
+        if (sj_delayed_free_entry(region, head) != 0) {
+            emit_jump_if_set(emitter, &sj_residue_now->delay_handlers[head]);
+        }
+    }
+}
+
+/* Emits the code of one patched entry. Several names may share the entry: they get the same code.
+ */
+void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index)
+{
+    const sj_entries_context *heads = context;
+    const sj_zombie_region *region = heads->region;
+    bool is_emitted = false;
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        if (region->heads[head] == index + 1 && region->parts[head] == heads->part) {
+            if (!is_emitted) {
+                emit_entry(emitter, region, (sj_zombie_head)head);
+                is_emitted = true;
+            }
+            if (!emitter->measuring) {
+                sj_heap_originals[head] = emitter->at;
+            }
+        }
+    }
+}

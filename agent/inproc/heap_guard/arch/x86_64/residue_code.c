@@ -1,0 +1,94 @@
+/* Design notes
+ *
+ * This code runs as a copy behind the residue's data, after the agent was unloaded. It calls only
+ * malloc, by its address in the residue, and refers only to itself and to the data before the copy.
+ * The linker defines symbols at both ends of a section whose name is an identifier. */
+#include "agent/inproc/heap_guard/internal.h"
+
+#include "agent/inproc/recorder/sys.h"
+
+#define IN_COPY __attribute__((section("sj_residue_code_section"), noinline, used))
+
+extern const char __start_sj_residue_code_section[] __attribute__((visibility("hidden")));
+extern const char __stop_sj_residue_code_section[] __attribute__((visibility("hidden")));
+
+static inline __attribute__((always_inline)) sj_residue *residue_here(void)
+{
+    const char *code;
+    __asm__("lea __start_sj_residue_code_section(%%rip), %0" : "=r"(code));
+    return (sj_residue *)(uintptr_t)(code - SJ_RESIDUE_DATA_BYTES);
+}
+
+static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_residue *custody,
+                                                                   uint64_t block)
+{
+    const sj_pool *pool = &custody->pool;
+    const uint64_t index = (block - pool->base) / SJ_POOL_SLOT_BYTES;
+    const uint64_t record = sizeof(sj_pool_slot) + 2 * (uint64_t)pool->stack_bytes;
+    sj_pool_slot *slot = (sj_pool_slot *)(pool->records + index * record);
+    return index < pool->slots && slot->address == block ? slot : NULL;
+}
+
+/* Ignores a second free and an address that is not a block: without the agent there is no report.
+ */
+IN_COPY static void free_block(uint64_t block)
+{
+    sj_residue *custody = residue_here();
+    sj_pool_slot *slot = slot_of(custody, block);
+    uint32_t live = SJ_SLOT_LIVE;
+    if (slot != NULL && atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_UNUSED)) {
+        const uint64_t page = block & ~(uint64_t)(SJ_POOL_PAGE - 1);
+        const uint64_t bytes = slot->size + (block - page);
+        (void)SJ_SYS(SYS_madvise, page, bytes, MADV_DONTNEED, 0, 0, 0);
+        atomic_fetch_sub(&custody->pool.held_bytes, slot->held_bytes);
+        slot->held_bytes = 0;
+        atomic_fetch_sub(&custody->shared.live, 1);
+    }
+}
+
+IN_COPY static uint64_t usable_size(uint64_t block)
+{
+    const sj_pool_slot *slot = slot_of(residue_here(), block);
+    return slot != NULL ? slot->size : 0;
+}
+
+IN_COPY static void *resize(uint64_t block, uint64_t bytes)
+{
+    const sj_residue *custody = residue_here();
+    const uint64_t held = usable_size(block);
+    if (bytes == 0) {
+        free_block(block);
+        return NULL;
+    }
+    void *moved = ((void *(*)(uint64_t))custody->new_block)(bytes);
+    if (moved != NULL) {
+        void *to = moved;
+        uint64_t from = block;
+        uint64_t count = held < bytes ? held : bytes;
+        __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+        free_block(block);
+    }
+    return moved;
+}
+
+const void *sj_residue_code(size_t *bytes)
+{
+    *bytes = (size_t)(__stop_sj_residue_code_section - __start_sj_residue_code_section);
+    return __start_sj_residue_code_section;
+}
+
+uint64_t sj_residue_code_offset(sj_zombie_head head)
+{
+    const uint64_t start = (uint64_t)(uintptr_t)__start_sj_residue_code_section;
+    switch (head) {
+    case SJ_HEAD_REALLOC:
+    case SJ_HEAD_RALLOCX:
+        return (uint64_t)(uintptr_t)resize - start;
+    case SJ_HEAD_USABLE_SIZE:
+    case SJ_HEAD_XALLOCX: /* As large as before. */
+    case SJ_HEAD_SALLOCX:
+        return (uint64_t)(uintptr_t)usable_size - start;
+    default:
+        return (uint64_t)(uintptr_t)free_block - start;
+    }
+}

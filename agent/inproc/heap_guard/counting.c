@@ -1,0 +1,320 @@
+/* Design notes
+ *
+ * The patched entries of the allocator count what each thread allocates and frees. An allocating
+ * entry calls the rest of itself, then counts the usable bytes of the result. A free counts the
+ * same number, so that a freed block adds up to zero. The C library keeps this number in the
+ * chunk's header before the block. The first blocks are compared with the result of
+ * malloc_usable_size. If they differ, or if another allocator is used, malloc_usable_size is called
+ * every time.
+ *
+ * If an entry calls another entry, both would count. So the outer one restores the counters before
+ * it counts. The counters are in the thread's recorder slot, where the recorder reads them. */
+#include "agent/inproc/heap_guard/internal.h"
+
+#include "agent/inproc/recorder/memory.h"
+
+enum { COMPARED = 64, ALWAYS_ASK = INT32_MAX };
+
+typedef void *(*new_function)(size_t bytes);
+typedef void *(*new_two_function)(size_t first, size_t bytes);
+typedef int (*new_posix_function)(void **block, size_t alignment, size_t bytes);
+typedef void *(*resize_function)(void *block, size_t bytes);
+typedef void *(*resize_flags_function)(void *block, size_t bytes, int flags);
+typedef size_t (*size_function)(const void *block);
+
+/* How many more blocks are compared. Threads that decrement it at the same time do no harm. */
+static _Atomic int32_t remaining_comparisons = COMPARED;
+
+static size_t bytes_by_allocator(const void *block)
+{
+    return ((size_function)sj_heap_originals[SJ_HEAD_USABLE_SIZE])(block);
+}
+
+/* Reads the header of the C library's chunk: its size and three flag bits. One bit says that the
+ * block is a mapping. */
+static size_t header_bytes(const void *block)
+{
+    enum { BITS = 7, IS_MAPPED = 2 };
+    const size_t size = ((const size_t *)block)[-1];
+    const size_t head = (size & IS_MAPPED) != 0 ? 2 * sizeof(size_t) : sizeof(size_t);
+    return (size & ~(size_t)BITS) - head;
+}
+
+static __attribute__((noinline)) size_t compare_bytes(const void *block)
+{
+    const size_t bytes = bytes_by_allocator(block);
+    if (atomic_load(&remaining_comparisons) != ALWAYS_ASK) {
+        if (bytes == header_bytes(block)) {
+            atomic_fetch_sub(&remaining_comparisons, 1);
+        } else {
+            atomic_store(&remaining_comparisons, ALWAYS_ASK);
+        }
+    }
+    return bytes;
+}
+
+static inline size_t usable_bytes(const void *block)
+{
+    if (__builtin_expect(sj_pool_has((uint64_t)(uintptr_t)block), 0)) {
+        const sj_pool_slot *slot = sj_pool_find((uint64_t)(uintptr_t)block);
+        return slot != NULL ? slot->size : 0;
+    }
+    return __builtin_expect(atomic_load_explicit(&remaining_comparisons, memory_order_relaxed) > 0,
+                            0)
+               ? compare_bytes(block)
+               : header_bytes(block);
+}
+
+#define REST(type, head) ((type)sj_residue_now->uncounted[head])
+
+__thread uint64_t sj_counted_site;
+
+/* Saves the program's return address for the functions that the rest of the entry calls. It is not
+ * needed where that call is the last thing that happens. */
+#define BEGIN_REST()                                                                               \
+    const uint64_t outer_site = sj_counted_site;                                                   \
+    sj_counted_site = SJ_CALL_SITE_OF_ENTRY()
+#define END_REST() sj_counted_site = outer_site
+
+static inline void *count_new(void *block)
+{
+    if (block != NULL) {
+        const size_t bytes = usable_bytes(block);
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_ALLOCATIONS, bytes);
+    }
+    return block;
+}
+
+static inline __attribute__((always_inline)) void count_freed(const void *block)
+{
+    if (block != NULL) {
+        const size_t bytes = usable_bytes(block);
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, bytes);
+    }
+}
+
+/* These entries of the C library call no other entry. */
+static void *count_malloc(size_t bytes)
+{
+    BEGIN_REST();
+    void *block = REST(new_function, SJ_HEAD_MALLOC)(bytes);
+    END_REST();
+    return count_new(block);
+}
+
+static void *count_calloc(size_t count, size_t bytes)
+{
+    BEGIN_REST();
+    void *block = REST(new_two_function, SJ_HEAD_CALLOC)(count, bytes);
+    END_REST();
+    return count_new(block);
+}
+
+/* The rest is a tail call, so it finds the program's return address by itself. */
+static void count_free(void *block)
+{
+    count_freed(block);
+    REST(void (*)(void *), SJ_HEAD_FREE)(block);
+}
+
+/* An operator new may throw past END_REST, so its call site is not saved. The functions that it
+ * calls then see the agent as their caller. */
+#define COUNT_OPERATOR(name, head)                                                                 \
+    static void *name(size_t bytes)                                                                \
+    {                                                                                              \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
+        void *block = REST(new_function, head)(bytes);                                             \
+        sj_recorder_restore_memory(&before);                                                       \
+        return count_new(block);                                                                   \
+    }
+
+#define COUNT_NEW(name, head)                                                                      \
+    static void *name(size_t bytes)                                                                \
+    {                                                                                              \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
+        BEGIN_REST();                                                                              \
+        void *block = REST(new_function, head)(bytes);                                             \
+        END_REST();                                                                                \
+        sj_recorder_restore_memory(&before);                                                       \
+        return count_new(block);                                                                   \
+    }
+
+#define COUNT_NEW_TWO(name, head)                                                                  \
+    static void *name(size_t first, size_t second)                                                 \
+    {                                                                                              \
+        const sj_memory_counters before = sj_recorder_copy_memory();                               \
+        BEGIN_REST();                                                                              \
+        void *block = REST(new_two_function, head)(first, second);                                 \
+        END_REST();                                                                                \
+        sj_recorder_restore_memory(&before);                                                       \
+        return count_new(block);                                                                   \
+    }
+
+/* Passes further arguments on: no freeing entry has more than three. */
+#define COUNT_FREE(name, head)                                                                     \
+    static void name(void *block, size_t second, size_t third)                                     \
+    {                                                                                              \
+        count_freed(block);                                                                        \
+        const sj_memory_counters after = sj_recorder_copy_memory();                                \
+        BEGIN_REST();                                                                              \
+        REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
+        END_REST();                                                                                \
+        sj_recorder_restore_memory(&after);                                                        \
+    }
+
+COUNT_NEW(count_any_malloc, SJ_HEAD_MALLOC)
+COUNT_NEW_TWO(count_any_calloc, SJ_HEAD_CALLOC)
+COUNT_NEW_TWO(count_aligned_alloc, SJ_HEAD_ALIGNED_ALLOC)
+COUNT_NEW_TWO(count_memalign, SJ_HEAD_MEMALIGN)
+COUNT_NEW(count_valloc, SJ_HEAD_VALLOC)
+COUNT_NEW(count_pvalloc, SJ_HEAD_PVALLOC)
+COUNT_OPERATOR(count_operator, SJ_HEAD_NEW)
+COUNT_NEW_TWO(count_operator_nothrow, SJ_HEAD_NEW_NOTHROW)
+COUNT_OPERATOR(count_array, SJ_HEAD_NEW_ARRAY)
+COUNT_NEW_TWO(count_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
+COUNT_FREE(count_any_free, SJ_HEAD_FREE)
+COUNT_FREE(count_cfree, SJ_HEAD_CFREE)
+COUNT_FREE(count_free_sized, SJ_HEAD_FREE_SIZED)
+COUNT_FREE(count_free_aligned_sized, SJ_HEAD_FREE_ALIGNED_SIZED)
+COUNT_FREE(count_dallocx, SJ_HEAD_DALLOCX)
+COUNT_FREE(count_sdallocx, SJ_HEAD_SDALLOCX)
+COUNT_FREE(count_delete, SJ_HEAD_DELETE)
+COUNT_FREE(count_delete_nothrow, SJ_HEAD_DELETE_NOTHROW)
+COUNT_FREE(count_delete_sized, SJ_HEAD_DELETE_SIZED)
+COUNT_FREE(count_delete_aligned, SJ_HEAD_DELETE_ALIGNED)
+COUNT_FREE(count_delete_aligned_nothrow, SJ_HEAD_DELETE_ALIGNED_NOTHROW)
+COUNT_FREE(count_delete_sized_aligned, SJ_HEAD_DELETE_SIZED_ALIGNED)
+COUNT_FREE(count_delete_array, SJ_HEAD_DELETE_ARRAY)
+COUNT_FREE(count_delete_array_nothrow, SJ_HEAD_DELETE_ARRAY_NOTHROW)
+COUNT_FREE(count_delete_array_sized, SJ_HEAD_DELETE_ARRAY_SIZED)
+COUNT_FREE(count_delete_array_aligned, SJ_HEAD_DELETE_ARRAY_ALIGNED)
+COUNT_FREE(count_delete_array_aligned_nothrow, SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW)
+COUNT_FREE(count_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
+
+static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    const sj_memory_counters before = sj_recorder_copy_memory();
+    BEGIN_REST();
+    const int failed = REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
+    END_REST();
+    sj_recorder_restore_memory(&before);
+    (void)count_new(failed == 0 ? *block : NULL);
+    return failed;
+}
+
+/* A resized block counts as one free and one allocation, also if it stays in place. */
+static void count_resized(const sj_memory_counters *before, bool is_freed, size_t old_bytes,
+                          void *block)
+{
+    sj_recorder_restore_memory(before);
+    if (is_freed) {
+        sj_recorder_count_memory(sj_recorder_memory(), SJ_SLOT_FREES, old_bytes);
+    }
+    (void)count_new(block);
+}
+
+static void *count_realloc(void *block, size_t bytes)
+{
+    const sj_memory_counters before = sj_recorder_copy_memory();
+    const size_t old_bytes = block != NULL ? usable_bytes(block) : 0;
+    BEGIN_REST();
+    void *resized = REST(resize_function, SJ_HEAD_REALLOC)(block, bytes);
+    END_REST();
+    count_resized(&before, block != NULL && (resized != NULL || bytes == 0), old_bytes, resized);
+    return resized;
+}
+
+static void *count_rallocx(void *block, size_t bytes, int flags)
+{
+    const sj_memory_counters before = sj_recorder_copy_memory();
+    const size_t old_bytes = usable_bytes(block);
+    BEGIN_REST();
+    void *resized = REST(resize_flags_function, SJ_HEAD_RALLOCX)(block, bytes, flags);
+    END_REST();
+    count_resized(&before, resized != NULL, old_bytes, resized);
+    return resized;
+}
+
+static bool is_c_library(const sj_zombie_region *region)
+{
+    return region->heads[SJ_HEAD_SIGACTION] != 0 &&
+           region->parts[SJ_HEAD_SIGACTION] == SJ_HEAP_ALLOCATOR;
+}
+
+/* Operators of the C++ library are not counted: they call malloc and free, which count. */
+static bool is_counted(const sj_zombie_region *region, sj_zombie_head head)
+{
+    return region->heads[head] != 0 && region->parts[head] == SJ_HEAP_ALLOCATOR &&
+           region->is_forwarding[head] == 0;
+}
+
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head)
+{
+#define ENTRY(head, function) [SJ_HEAD_##head] = (uint64_t)(uintptr_t)function
+    static const uint64_t entries[SJ_HEADS] = {
+        ENTRY(MALLOC, count_any_malloc),
+        ENTRY(CALLOC, count_any_calloc),
+        ENTRY(ALIGNED_ALLOC, count_aligned_alloc),
+        ENTRY(MEMALIGN, count_memalign),
+        ENTRY(POSIX_MEMALIGN, count_posix_memalign),
+        ENTRY(VALLOC, count_valloc),
+        ENTRY(PVALLOC, count_pvalloc),
+        ENTRY(NEW, count_operator),
+        ENTRY(NEW_NOTHROW, count_operator_nothrow),
+        ENTRY(NEW_ARRAY, count_array),
+        ENTRY(NEW_ARRAY_NOTHROW, count_array_nothrow),
+        ENTRY(FREE, count_any_free),
+        ENTRY(REALLOC, count_realloc),
+        ENTRY(CFREE, count_cfree),
+        ENTRY(FREE_SIZED, count_free_sized),
+        ENTRY(FREE_ALIGNED_SIZED, count_free_aligned_sized),
+        ENTRY(DALLOCX, count_dallocx),
+        ENTRY(SDALLOCX, count_sdallocx),
+        ENTRY(RALLOCX, count_rallocx),
+        ENTRY(DELETE, count_delete),
+        ENTRY(DELETE_NOTHROW, count_delete_nothrow),
+        ENTRY(DELETE_SIZED, count_delete_sized),
+        ENTRY(DELETE_ALIGNED, count_delete_aligned),
+        ENTRY(DELETE_ALIGNED_NOTHROW, count_delete_aligned_nothrow),
+        ENTRY(DELETE_SIZED_ALIGNED, count_delete_sized_aligned),
+        ENTRY(DELETE_ARRAY, count_delete_array),
+        ENTRY(DELETE_ARRAY_NOTHROW, count_delete_array_nothrow),
+        ENTRY(DELETE_ARRAY_SIZED, count_delete_array_sized),
+        ENTRY(DELETE_ARRAY_ALIGNED, count_delete_array_aligned),
+        ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, count_delete_array_aligned_nothrow),
+        ENTRY(DELETE_ARRAY_SIZED_ALIGNED, count_delete_array_sized_aligned)};
+    static const uint64_t c_library_entries[SJ_HEADS] = {
+        ENTRY(MALLOC, count_malloc), ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
+#undef ENTRY
+    if (!is_counted(region, head)) {
+        return 0;
+    }
+    return is_c_library(region) && c_library_entries[head] != 0 ? c_library_entries[head]
+                                                                : entries[head];
+}
+
+bool sj_counting_is_possible(const sj_zombie_region *region)
+{
+    return region->heads[SJ_HEAD_USABLE_SIZE] != 0 &&
+           region->parts[SJ_HEAD_USABLE_SIZE] == SJ_HEAP_ALLOCATOR;
+}
+
+void sj_counting_begin(const sj_zombie_region *region)
+{
+    if (!is_c_library(region)) {
+        atomic_store(&remaining_comparisons, ALWAYS_ASK);
+    }
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        atomic_store(&sj_residue_now->counting_handlers[head],
+                     sj_counting_entry(region, (sj_zombie_head)head));
+    }
+    atomic_store(&sj_recorder_counts_memory, &sj_residue_now->shared.is_whole);
+}
+
+void sj_counting_end(void)
+{
+    atomic_store(&sj_recorder_counts_memory, NULL);
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        atomic_store(&sj_residue_now->counting_handlers[head], 0);
+    }
+}

@@ -1,0 +1,50 @@
+#include "agent/inproc/heap_guard/residue.h"
+
+#include "agent/inproc/heap_guard/named_mapping.h"
+
+#include <string.h>
+
+sj_residue *sj_residue_now;
+
+sj_residue *sj_residue_find(void)
+{
+    sj_residue *found = sj_named_mapping_find(SJ_HEAP_CUSTODY_NAME);
+    return found != NULL && found->shared.magic == SJ_HEAP_CUSTODY_MAGIC ? found : NULL;
+}
+
+sj_residue *sj_residue_new(void)
+{
+    size_t bytes = 0;
+    const void *code = sj_residue_code(&bytes);
+    uint8_t *mapped = code != NULL && bytes <= SJ_RESIDUE_CODE_BYTES
+                          ? sj_named_mapping_new(SJ_HEAP_CUSTODY_NAME, SJ_RESIDUE_DATA_BYTES,
+                                                 SJ_RESIDUE_CODE_BYTES)
+                          : NULL;
+    if (mapped == NULL) {
+        return NULL;
+    }
+    memcpy(mapped + SJ_RESIDUE_DATA_BYTES, code, bytes);
+    if (!sj_named_mapping_seal(mapped, SJ_RESIDUE_DATA_BYTES, SJ_RESIDUE_CODE_BYTES)) {
+        return NULL;
+    }
+    sj_residue *custody = (sj_residue *)(void *)mapped;
+    custody->shared.magic = SJ_HEAP_CUSTODY_MAGIC;
+    custody->shared.version = SJ_HEAP_CUSTODY_VERSION;
+    return custody;
+}
+
+void sj_residue_point_at_own_code(sj_residue *custody)
+{
+    const uint64_t code = (uint64_t)(uintptr_t)custody + SJ_RESIDUE_DATA_BYTES;
+    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
+        custody->block_handlers[head] = code + sj_residue_code_offset((sj_zombie_head)head);
+    }
+    for (uint32_t head = SJ_HEAD_SIGACTION; head < SJ_HEADS; head++) {
+        custody->block_handlers[head] = custody->originals[head];
+    }
+    /* Frees may still be delayed or counted if the agent never ended that. */
+    for (uint32_t head = 0; head < SJ_HEADS; head++) {
+        atomic_store(&custody->delay_handlers[head], 0);
+        atomic_store(&custody->counting_handlers[head], 0);
+    }
+}
