@@ -16,7 +16,7 @@ enum { REFUSED = SIGILL };  /* the signal of refuse() */
 typedef struct stepper {
     pthread_t sender;
     pthread_t stepped;
-    long first;
+    long last;
     const volatile long *steps;
     volatile int has_begun;
     volatile int is_over;
@@ -52,7 +52,7 @@ static void *send_steps(void *context)
     stepper *to = context;
     while (!to->has_begun) {
     }
-    while (*to->steps < to->first + STEPS) {
+    while (*to->steps < to->last) {
         const long before = *to->steps;
         pthread_kill(to->stepped, SIGTRAP);
         while (*to->steps == before) {
@@ -63,9 +63,9 @@ static void *send_steps(void *context)
 }
 
 /* There is no trap flag: another thread interrupts the calls. */
-static void begin_steps(stepper *stepped, const volatile long *steps)
+static void begin_steps(stepper *stepped, const volatile long *steps, long more)
 {
-    *stepped = (stepper){.stepped = pthread_self(), .steps = steps, .first = *steps};
+    *stepped = (stepper){.stepped = pthread_self(), .steps = steps, .last = *steps + more};
     pthread_create(&stepped->sender, NULL, send_steps, stepped);
     stepped->has_begun = 1;
 }
@@ -84,7 +84,7 @@ static long call_stepped(long (*function)(long), long calls, const volatile long
 {
     stepper stepped;
     long sum = 0;
-    begin_steps(&stepped, steps);
+    begin_steps(&stepped, steps, STEPS);
     for (long i = 0; i < calls || !is_stepped_enough(&stepped); i++) {
         const long result = function(i);
         sum += i < calls ? result : 0;
@@ -93,7 +93,7 @@ static long call_stepped(long (*function)(long), long calls, const volatile long
     return sum;
 }
 
-enum { STEPPED_FROM = 0, MARK = 0x5a5a };
+enum { STEPPED_FROM = 0, MARKED_STEPS = 60, MARK = 0x5a5a };
 
 /* Calls with marks in registers that neither the call nor its caller changes. */
 static __attribute__((noipa)) long call_marked(long (*function)(long), long argument)

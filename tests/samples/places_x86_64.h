@@ -63,9 +63,10 @@ typedef struct stepper {
     char unused;
 } stepper;
 
-static void begin_steps(stepper *steps, const volatile long *count)
+static void begin_steps(stepper *steps, const volatile long *count, long more)
 {
     (void)steps;
+    (void)more;
     (void)count;
 }
 
@@ -81,7 +82,7 @@ static void end_all_steps(stepper *steps)
 }
 
 /* Of many calls the first and those from here on are stepped through. */
-enum { STEPPED_FROM = 120, MARK = 0x5a5a5a };
+enum { STEPPED_FROM = 120, MARKED_STEPS = 0, MARK = 0x5a5a5a };
 
 /* Steps through a call, with marks in the registers that neither it nor its caller changes. */
 static __attribute__((noipa)) long call_marked(long (*function)(long), long argument)

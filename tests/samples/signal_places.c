@@ -176,7 +176,7 @@ static void *call_in_thread(void *function)
     stepper stepped_by;
     sum = 0;
     callee = (long (*)(long))function;
-    begin_steps(&stepped_by, &stepped);
+    begin_steps(&stepped_by, &stepped, MARKED_STEPS);
     for (long i = 0; i < MANY || !is_stepped_enough(&stepped_by); i++) {
         const int is_marked = i == 0 || i >= STEPPED_FROM;
         const long result = is_marked ? call_marked((long (*)(long))function, i) : callee(i);
